@@ -1,0 +1,27 @@
+"""Collect one paper's records, tables and claims in results/<profile>/<paper>/."""
+
+import sys
+from importlib import import_module
+
+from softmax_temperature.params import read_params
+from softmax_temperature.programs import exit_code, parser, require_known
+from softmax_temperature.results import PAPERS, paper_folder, record_run
+
+
+def main() -> int:
+    reader = parser(__doc__)
+    reader.add_argument("--paper", required=True, help="a paper's slug")
+    options = reader.parse_args()
+
+    def work() -> None:
+        require_known(options.paper, PAPERS, where="--paper")
+        params = read_params(options.params)
+        paper = import_module(f"softmax_temperature.papers.{options.paper}.collect")
+        paper.collect(params, paper_folder(params.profile, options.paper))
+        record_run(params.profile, options.paper, options.params, paper.STAGES)
+
+    return exit_code(work)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

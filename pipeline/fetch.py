@@ -1,0 +1,9 @@
+"""Prepare one data set: images, labels, splits and a card of where they come from."""
+
+import sys
+
+from softmax_temperature.programs import dataset_program
+from softmax_temperature.stages import fetch
+
+if __name__ == "__main__":
+    sys.exit(dataset_program(fetch, __doc__))

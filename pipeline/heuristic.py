@@ -1,0 +1,9 @@
+"""Join statistics and searches into pairs and fit the heuristic on them."""
+
+import sys
+
+from softmax_temperature.programs import stage_program
+from softmax_temperature.stages import heuristic
+
+if __name__ == "__main__":
+    sys.exit(stage_program(heuristic, __doc__))

@@ -1,0 +1,26 @@
+"""Execute one paper's notebook on its results; writes the executed notebook and the figures beside them."""
+
+import sys
+from pathlib import Path
+
+from softmax_temperature.notebooks import execute
+from softmax_temperature.params import read_params
+from softmax_temperature.programs import exit_code, parser, require_known
+from softmax_temperature.results import PAPERS, paper_folder
+
+
+def main() -> int:
+    reader = parser(__doc__)
+    reader.add_argument("--paper", required=True, help="a paper's slug")
+    options = reader.parse_args()
+
+    def work() -> None:
+        require_known(options.paper, PAPERS, where="--paper")
+        folder = paper_folder(read_params(options.params).profile, options.paper)
+        execute(Path("notebooks") / f"{options.paper}.ipynb", folder / "notebook.ipynb", {"results": folder.as_posix()})
+
+    return exit_code(work)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,9 @@
+"""Train the backbones that the pipeline trains itself."""
+
+import sys
+
+from softmax_temperature.programs import stage_program
+from softmax_temperature.stages import pretrain
+
+if __name__ == "__main__":
+    sys.exit(stage_program(pretrain, __doc__))

@@ -1,0 +1,9 @@
+"""Train with the plain and the rescaled cross-entropy, under SGD and Adam (Figure 2)."""
+
+import sys
+
+from softmax_temperature.programs import stage_program
+from softmax_temperature.stages import rescaling
+
+if __name__ == "__main__":
+    sys.exit(stage_program(rescaling, __doc__))

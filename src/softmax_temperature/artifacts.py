@@ -1,0 +1,243 @@
+"""Artifacts: folders of files that are complete, verified on read, and never half-written.
+
+An artifact is a folder with a `manifest.json` that lists the sha256 of every other file in it. It is built under a
+temporary name beside its place, its manifest is written last, and one rename puts it there. So a folder with a
+manifest is complete, and a reader that compares digests cannot be given a damaged file.
+
+Artifacts hold nothing that differs between two runs of the same parameters (no times, no machine names): equal inputs
+give equal bytes.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+from softmax_temperature.errors import InputError
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+MANIFEST = "manifest.json"
+
+
+class ArtifactError(InputError):
+    """An artifact is missing, incomplete or damaged."""
+
+
+def canonical_json(value: Any) -> str:
+    """JSON with sorted keys and no NaN: equal values give equal text."""
+    return json.dumps(value, sort_keys=True, indent=1, allow_nan=False, ensure_ascii=False) + "\n"
+
+
+def digest_of_text(text: str) -> str:
+    """The sha256 of a text, in hexadecimal."""
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def digest_of_file(path: Path) -> str:
+    """The sha256 of a file's bytes, in hexadecimal; reads in pieces, so the file may exceed memory."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def sync(path: Path) -> None:
+    """Push a file, or a folder's list of names, to the disk."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+@contextmanager
+def atomic_file(path: Path) -> Iterator[BinaryIO]:
+    """Write a file so that a reader sees the old bytes or all of the new ones, whatever happens in between."""
+    with _write_faults(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with _write_faults(path), os.fdopen(descriptor, "wb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        with _write_faults(path):
+            os.chmod(temporary, 0o644)
+            os.replace(temporary, path)
+            sync(path.parent)
+    finally:
+        Path(temporary).unlink(missing_ok=True)
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a text file atomically, in UTF-8."""
+    with atomic_file(path) as file:
+        file.write(text.encode())
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Write a value as canonical JSON, atomically."""
+    write_text(path, canonical_json(value))
+
+
+@contextmanager
+def new_artifact(folder: Path, *, kind: str, about: dict[str, Any]) -> Iterator[Path]:
+    """Build an artifact; what stood in its place stays until the new one is complete.
+
+    Args:
+        folder: where it shall stand.
+        kind: what it holds, for instance "embeddings"; checked by `open_artifact`.
+        about: JSON values that say what it was made from.
+
+    Yields:
+        A temporary folder to write the files into. If the block raises, the folder is removed and nothing changes.
+
+    Raises:
+        InputError: the disk is full or the place cannot be written.
+    """
+    with _write_faults(folder):
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        temporary = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f".{folder.name}."))
+    try:
+        with _write_faults(folder):
+            yield temporary
+            _seal(temporary, kind, about)
+            replace_folder(temporary, folder)
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+
+
+def replace_folder(new: Path, place: Path) -> None:
+    """Move a finished folder to its place; the old one is moved aside first, so the gap is one rename long."""
+    new.chmod(0o755)
+    with tempfile.TemporaryDirectory(dir=place.parent, prefix=f".{place.name}.") as aside:
+        if place.exists():
+            os.replace(place, Path(aside) / "old")
+        os.replace(new, place)
+        sync(place.parent)
+
+
+@dataclass(frozen=True)
+class Artifact:
+    """A complete artifact; every read compares the file with the manifest first.
+
+    Attributes:
+        folder: where it stands.
+        kind: what it holds.
+        about: what it was made from.
+        files: file name to sha256.
+    """
+
+    folder: Path
+    kind: str
+    about: dict[str, Any]
+    files: dict[str, str]
+
+    @property
+    def digest(self) -> str:
+        """One sha256 over kind and files: equal content gives an equal digest, wherever the folder stands."""
+        return digest_of_text(canonical_json({"kind": self.kind, "files": self.files}))
+
+    def path(self, name: str) -> Path:
+        """The path of one file, after comparing its bytes with the manifest.
+
+        Raises:
+            ArtifactError: the file is not listed, is missing, or has other bytes.
+        """
+        if name not in self.files:
+            raise ArtifactError(f"no file {name!r}", where=str(self.folder), remedy=_REBUILD)
+        path = self.folder / name
+        if not path.is_file() or digest_of_file(path) != self.files[name]:
+            raise ArtifactError("missing or damaged (its sha256 is not the recorded one)", where=str(path), remedy=_REBUILD)
+        return path
+
+    def json(self, name: str) -> Any:
+        """The value in a JSON file."""
+        return json.loads(self.path(name).read_text(encoding="utf-8"))
+
+    def tensors(self, name: str) -> dict[str, Tensor]:
+        """The tensors in a safetensors file, mapped from disk."""
+        from safetensors.torch import load_file
+
+        return load_file(self.path(name))
+
+    def problems(self) -> list[str]:
+        """One line for each file that is missing, damaged or not listed; empty when all is well."""
+        found = {path.relative_to(self.folder).as_posix() for path in self.folder.rglob("*") if path.is_file()}
+        lines = [f"{self.folder / name}: not in the manifest" for name in sorted(found - {MANIFEST, *self.files})]
+        for name in sorted(self.files):
+            try:
+                self.path(name)
+            except ArtifactError as error:
+                lines.append(f"{error.where}: {error.what}")
+        return lines
+
+
+_REBUILD = "Run `dvc repro` to make it again."
+
+
+def open_artifact(folder: Path, *, kind: str | None = None) -> Artifact:
+    """Open an artifact by its manifest; the files themselves are verified when they are read.
+
+    Args:
+        folder: where it stands.
+        kind: what it must hold; None accepts any.
+
+    Raises:
+        ArtifactError: there is none, its manifest does not parse, or it holds something else.
+    """
+    path = folder / MANIFEST
+    if not path.is_file():
+        raise ArtifactError("not there, or not complete (no manifest)", where=str(folder), remedy=_REBUILD)
+    try:
+        manifest = json.loads(path.read_text(encoding="utf-8"))
+        seal, body = manifest.pop("sha256"), manifest
+        artifact = Artifact(folder, body["kind"], body["about"], body["files"])
+    except (ValueError, KeyError, AttributeError, TypeError) as error:
+        raise ArtifactError(f"the manifest is damaged ({error})", where=str(path), remedy=_REBUILD) from error
+    if digest_of_text(canonical_json(body)) != seal:
+        raise ArtifactError("the manifest is damaged (its own sha256 differs)", where=str(path), remedy=_REBUILD)
+    if kind is not None and artifact.kind != kind:
+        raise ArtifactError(f"holds {artifact.kind!r}, not {kind!r}", where=str(folder), remedy=_REBUILD)
+    return artifact
+
+
+def find_artifacts(root: Path) -> list[Path]:
+    """Every artifact folder at or below a folder, sorted; folders under construction start with a dot and are passed over."""
+    found = (path.parent for path in root.rglob(MANIFEST))
+    return sorted(folder for folder in found if not any(part.startswith(".") for part in folder.relative_to(root).parts))
+
+
+def _seal(folder: Path, kind: str, about: dict[str, Any]) -> None:
+    """Record every file's digest and write the manifest last."""
+    paths = sorted(path for path in folder.rglob("*") if path.is_file())
+    for path in paths:
+        path.chmod(0o644)
+        sync(path)
+    body = {
+        "kind": kind,
+        "about": about,
+        "files": {path.relative_to(folder).as_posix(): digest_of_file(path) for path in paths},
+    }
+    write_json(folder / MANIFEST, {**body, "sha256": digest_of_text(canonical_json(body))})
+
+
+@contextmanager
+def _write_faults(place: Path) -> Iterator[None]:
+    """Turn "disk full", "read-only" and "not permitted" into one clear error; other faults pass through."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM}:
+            raise
+        what = f"cannot write ({error.strerror})"
+        raise InputError(what, where=str(place), remedy="Free space or choose a folder that can be written.") from error

@@ -1,0 +1,107 @@
+"""Refusals shared by the losses, the metrics and the temperature search: ValueError, with the argument and its value."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+PROBABILITY_TOLERANCE = 1e-5  # Sums of float32 softmax rows stay well inside; rows rounded to three digits do not.
+
+
+def check_logits(logits: Tensor, *, name: str = "logits", values: bool = True) -> None:
+    """Refuse logits that are not finite floats of shape (n, classes) with n >= 1 and classes >= 2.
+
+    Logits and probabilities cannot be told apart by their values, so this never guesses which of the two it was given.
+
+    Args:
+        logits: What the caller passed.
+        name: The argument to name in the message.
+        values: Whether to read the values too; shapes and dtypes are always checked.
+    """
+    _check_table(logits, name)
+    if values and not torch.isfinite(logits).all():
+        row, column = torch.nonzero(~torch.isfinite(logits))[0].tolist()
+        raise ValueError(f"{name} must be finite, got {logits[row, column].item()} in row {row}, class {column}")
+
+
+def check_probs(probs: Tensor) -> None:
+    """Refuse probabilities that are not finite floats in [0, 1] of shape (n, classes) with rows that sum to one.
+
+    Rows may miss one by 1e-5, or by the rounding unit of their dtype where that is larger (half precision).
+    """
+    check_logits(probs, name="probs")
+    low, high = (bound.item() for bound in torch.aminmax(probs))
+    if low < 0 or high > 1 + PROBABILITY_TOLERANCE:
+        raise ValueError(f"probs must lie in [0, 1], got values from {low} to {high}")
+    sums = probs.sum(dim=1, dtype=torch.float64)
+    worst = int((sums - 1).abs().argmax())
+    if abs(sums[worst].item() - 1) > max(PROBABILITY_TOLERANCE, torch.finfo(probs.dtype).eps):
+        raise ValueError(f"probs must have rows that sum to one, got {sums[worst].item():.8g} in row {worst}")
+
+
+def check_labels(labels: Tensor, scores: Tensor, *, values: bool = True) -> None:
+    """Refuse labels that are not integers in [0, classes), one for each row of `scores` and on its device."""
+    rows, classes = scores.shape
+    if not isinstance(labels, Tensor):
+        raise TypeError(f"labels must be a torch tensor, got {type(labels).__name__}")
+    if labels.is_floating_point() or labels.is_complex() or labels.dtype == torch.bool:
+        raise ValueError(f"labels must be integers, got {labels.dtype}")
+    if labels.shape != (rows,):
+        raise ValueError(f"labels must have shape ({rows},), one for each row, got {tuple(labels.shape)}")
+    if labels.device != scores.device:
+        raise ValueError(f"labels must be on {scores.device} like the scores, got {labels.device}")
+    if not values:
+        return
+    low, high = (bound.item() for bound in torch.aminmax(labels))
+    if low < 0 or high >= classes:
+        raise ValueError(f"labels must be in [0, {classes}), got {low if low < 0 else high}")
+
+
+def check_positive(value: float, name: str) -> None:
+    """Refuse a number that is not finite and above zero."""
+    if not (math.isfinite(value) and value > 0):
+        raise ValueError(f"{name} must be finite and positive, got {value}")
+
+
+def check_count(value: int, name: str, *, least: int) -> None:
+    """Refuse a count that is not an int of at least `least`."""
+    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+        raise ValueError(f"{name} must be an integer of at least {least}, got {value!r}")
+
+
+def check_batch(logits: Tensor, labels: Tensor) -> None:
+    """Refuse a training batch that no loss can take.
+
+    Values are read on the CPU only: on an accelerator each look at one would stop the queue of the training loop.
+    """
+    values = logits.device.type == "cpu" and not torch.compiler.is_compiling()
+    check_logits(logits, values=values)
+    check_labels(labels, logits, values=values)
+
+
+def check_fractions(fractions: Tensor, name: str) -> None:
+    """Refuse a tensor that holds anything but numbers in [0, 1]; values are read on the CPU only, as in `check_batch`."""
+    if not fractions.is_floating_point():
+        raise ValueError(f"{name} must be floating point, got {fractions.dtype}")
+    if fractions.device.type == "cpu" and not ((fractions >= 0) & (fractions <= 1)).all():
+        raise ValueError(f"{name} must be in [0, 1], got {fractions.min().item()} to {fractions.max().item()}")
+
+
+def check_gamma(gamma: float | Tensor) -> None:
+    """Refuse a gamma that is negative or not finite; tensors are read on the CPU only, as in `check_batch`."""
+    if not isinstance(gamma, Tensor):
+        if not (math.isfinite(gamma) and gamma >= 0):
+            raise ValueError(f"gamma must be finite and at least 0, got {gamma}")
+    elif gamma.device.type == "cpu" and not ((gamma >= 0) & torch.isfinite(gamma)).all():
+        raise ValueError(f"gamma must be finite and at least 0, got {gamma.min().item()} to {gamma.max().item()}")
+
+
+def _check_table(scores: Tensor, name: str) -> None:
+    if not isinstance(scores, Tensor):
+        raise TypeError(f"{name} must be a torch tensor, got {type(scores).__name__}")
+    if not scores.is_floating_point():
+        raise ValueError(f"{name} must be floating point, got {scores.dtype}")
+    if scores.ndim != 2 or scores.shape[0] < 1 or scores.shape[1] < 2:
+        raise ValueError(f"{name} must have shape (n, classes), n >= 1, classes >= 2, got {tuple(scores.shape)}")

@@ -1,0 +1,126 @@
+"""Claims: sentences of a paper, each with a criterion fixed before the run and a verdict computed from the records.
+
+A claim names what is compared and when it counts as shown. Its judge is given the records and returns the evidence, or
+says why the records cannot decide. Every claim of a paper appears in `claims.json`, the undecided ones as
+"not tested": none is silently absent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import stats
+
+Records = TypeVar("Records")
+
+HOLDS = "holds"
+DOES_NOT_HOLD = "does not hold"
+NOT_TESTED = "not tested"
+LEVEL = 0.90  # Of every interval in this package, as in the focal paper's figures.
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What the records say about one claim.
+
+    Attributes:
+        holds: whether the criterion is met.
+        value: the measured effect, in `unit`.
+        n: how many independent runs, data sets or folds stand behind it.
+        unit: of value, sd and interval.
+        sd: standard deviation over the n; None where n is 1 or it has no meaning.
+        low, high: the 90 % interval of the value; None where there is none.
+        note: what a reader must know beside the numbers.
+    """
+
+    holds: bool
+    value: float
+    n: int
+    unit: str
+    sd: float | None = None
+    low: float | None = None
+    high: float | None = None
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class NotTested:
+    """Why the records cannot decide a claim, and what would."""
+
+    reason: str
+
+
+@dataclass(frozen=True)
+class Claim(Generic[Records]):
+    """One machine-checkable sentence of a paper.
+
+    Attributes:
+        id: short and stable.
+        where: section, table or figure of the paper.
+        statement: the sentence.
+        criterion: what is compared, by which test, and when it holds; written before the run.
+        judge: records to evidence.
+        published: the printed number that `Evidence.value` corresponds to, if one is printed.
+    """
+
+    id: str
+    where: str
+    statement: str
+    criterion: str
+    judge: Callable[[Records], Evidence | NotTested]
+    published: float | None = None
+
+
+def judge_all(paper: str, claims: Sequence[Claim[Records]], records: Records, *, profile: str) -> list[dict[str, Any]]:
+    """The rows of `claims.json`: every claim with its evidence and verdict, in the order given."""
+    return [_row(paper, claim, claim.judge(records), profile) for claim in claims]
+
+
+def _row(paper: str, claim: Claim[Any], outcome: Evidence | NotTested, profile: str) -> dict[str, Any]:
+    row: dict[str, Any] = {
+        "paper": paper,
+        "id": claim.id,
+        "where": claim.where,
+        "statement": claim.statement,
+        "criterion": claim.criterion,
+        "published": claim.published,
+        "profile": profile,
+    }
+    if isinstance(outcome, NotTested):
+        empty = dict.fromkeys(("value", "sd", "low", "high", "n", "unit"))
+        return {**row, **empty, "verdict": NOT_TESTED, "note": outcome.reason}
+    evidence = asdict(outcome)
+    return {**row, **evidence, "verdict": HOLDS if evidence.pop("holds") else DOES_NOT_HOLD} | {"holds": outcome.holds}
+
+
+@dataclass(frozen=True)
+class Mean:
+    """A mean with its 90 % interval by Student's t.
+
+    Attributes:
+        value, sd, n: of the values; sd is the sample's.
+        low, high: the interval.
+    """
+
+    value: float
+    sd: float
+    n: int
+    low: float
+    high: float
+
+
+def mean_with_interval(values: NDArray[np.float64]) -> Mean:
+    """Mean, sample standard deviation and 90 % interval of independent values.
+
+    Args:
+        values: (n,), n at least 2; for a paired comparison, the differences.
+    """
+    if values.ndim != 1 or len(values) < 2:
+        raise ValueError(f"values must be (n,) with n >= 2, got shape {values.shape}")
+    mean, sd = float(values.mean()), float(values.std(ddof=1))
+    half = float(stats.t.ppf((1 + LEVEL) / 2, len(values) - 1)) * sd / len(values) ** 0.5
+    return Mean(mean, sd, len(values), mean - half, mean + half)

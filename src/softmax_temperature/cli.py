@@ -1,0 +1,69 @@
+"""The command `softmax-temperature`: profiles and verification."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from softmax_temperature.errors import InputError
+
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    help="Four papers on the temperature of the softmax, rebuilt by one pipeline.",
+)
+Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
+
+
+@app.command()
+def profile(
+    name: Annotated[str, typer.Argument(help="A profile: the name of a file in profiles/ without its ending.")],
+    as_json: Json = False,
+) -> None:
+    """Write params.yaml from a profile.
+
+    Example: softmax-temperature profile mini
+    """
+    from softmax_temperature.profiles import apply_profile
+
+    params = apply_profile(name)
+    if as_json:
+        print(params.model_dump_json(indent=1))
+    else:
+        print(f"params.yaml now says profile {name}. Next: dvc repro")
+
+
+@app.command()
+def verify(as_json: Json = False) -> None:
+    """Compare every artifact below data/ with its manifest; exit 1 when one is damaged.
+
+    Example: softmax-temperature verify
+    """
+    from softmax_temperature.artifacts import ArtifactError, find_artifacts, open_artifact
+
+    folders, problems = find_artifacts(Path("data")), []
+    for folder in folders:
+        try:
+            problems += open_artifact(folder).problems()
+        except ArtifactError as error:
+            problems.append(f"{error.where}: {error.what}")
+    if as_json:
+        print(json.dumps({"artifacts": len(folders), "problems": problems}, indent=1))
+    else:
+        print("\n".join([*problems, f"{len(folders)} artifacts, {len(problems)} problems"]))
+    if problems:
+        raise typer.Exit(1)
+
+
+def main() -> None:
+    """Entry point: the user's errors are printed on one line and exit with 2."""
+    try:
+        app()
+    except InputError as error:
+        print(f"error: {error}", file=sys.stderr)
+        sys.exit(2)

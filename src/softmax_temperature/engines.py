@@ -1,0 +1,124 @@
+"""Engines: how the cells of a stage are spread over processes or machines, through joblib, and how progress is shown."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import joblib
+
+if TYPE_CHECKING:
+    from softmax_temperature.params import Compute
+
+Task = TypeVar("Task")
+Result = TypeVar("Result")
+
+SECONDS_BETWEEN_LINES = 5.0
+
+
+def run_all(
+    function: Callable[[Task], Result],
+    tasks: Sequence[Task],
+    labels: Sequence[tuple[str, Path]],
+    *,
+    title: str,
+    compute: Compute,
+) -> list[Result]:
+    """Call a function on every task and return the results in the order of the tasks.
+
+    Args:
+        function: module-level, so that it can travel to another process.
+        tasks: what it is called on.
+        labels: for the display, the name of each task and the folder in which it leaves `progress` ("done/total").
+        title: the stage, for the display.
+        compute: engine, workers, and for Ray the cluster.
+    """
+    workers = min(compute.workers, len(tasks))
+    finished: set[int] = set()
+    with _engine(compute, workers), _display(title, labels, finished):
+        # One cell or one worker stays in this process: starting another costs seconds.
+        calls = (joblib.delayed(_numbered)(function, number, task) for number, task in enumerate(tasks))
+        results: dict[int, Result] = {}
+        for number, result in joblib.Parallel(n_jobs=max(workers, 1), return_as="generator_unordered")(calls):
+            results[number] = result
+            finished.add(number)
+    return [results[number] for number in range(len(tasks))]
+
+
+def _numbered(function: Callable[[Any], Any], number: int, task: Any) -> tuple[int, Any]:
+    return number, function(task)
+
+
+@contextmanager
+def _engine(compute: Compute, workers: int) -> Iterator[None]:
+    if compute.engine == "ray":
+        from ray.util.joblib import register_ray
+
+        import ray
+
+        ray.init(address=compute.ray_address, ignore_reinit_error=True, include_dashboard=False)
+        register_ray()
+        with joblib.parallel_config(backend="ray", ray_remote_args={"num_gpus": compute.gpus_per_cell}):
+            yield
+    elif compute.engine == "processes" and workers > 1:
+        with joblib.parallel_config(backend="loky", inner_max_num_threads=compute.threads_per_cell):
+            yield
+    else:
+        with joblib.parallel_config(backend="sequential"):
+            yield
+
+
+@contextmanager
+def _display(title: str, labels: Sequence[tuple[str, Path]], finished: set[int]) -> Iterator[None]:
+    """Show progress until the block ends: a live bar on a terminal, one line every few seconds elsewhere."""
+    stop = threading.Event()
+    show = _show_bars if sys.stderr.isatty() else _print_lines
+    thread = threading.Thread(target=show, args=(title, labels, finished, stop), daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join()
+
+
+def _print_lines(
+    title: str, labels: Sequence[tuple[str, Path]], finished: set[int], stop: threading.Event
+) -> None:
+    while not stop.wait(SECONDS_BETWEEN_LINES):
+        print(_status(title, labels, finished), file=sys.stderr, flush=True)
+    print(f"{title}: {len(finished)}/{len(labels)} cells", file=sys.stderr, flush=True)
+
+
+def _show_bars(
+    title: str, labels: Sequence[tuple[str, Path]], finished: set[int], stop: threading.Event
+) -> None:
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns) as progress:
+        bar = progress.add_task(title, total=len(labels))
+        while not stop.wait(0.2):
+            progress.update(bar, completed=len(finished), description=_status(title, labels, finished))
+        progress.update(bar, completed=len(finished), description=title)
+
+
+def _status(title: str, labels: Sequence[tuple[str, Path]], finished: set[int]) -> str:
+    running = [
+        f"{name} {text}"
+        for number, (name, place) in enumerate(labels)
+        if number not in finished and (text := _fresh_progress(place))
+    ]
+    return f"{title}: {len(finished)}/{len(labels)} cells" + (f" ({', '.join(running)})" if running else "")
+
+
+def _fresh_progress(place: Path) -> str:
+    """What a cell last said of its progress, unless an earlier run left it."""
+    path = place / "progress"
+    fresh = path.is_file() and time.time() - path.stat().st_mtime < 60
+    return path.read_text() if fresh else ""

@@ -1,0 +1,1 @@
+"""Fine-tune your classifier: finding correlations with temperature (Chamand et al. 2022)."""

@@ -1,0 +1,66 @@
+"""Table 1, ours beside the printed one, and the table of what each rule for choosing a temperature costs."""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from softmax_temperature.papers.classifier_temperature.records import SLUG, Records
+from softmax_temperature.tables import published
+
+_METRICS = {"median_correlation": "median_r", "average_correlation": "mean_r", "p_value": "mean_p"}
+
+
+def table_1(records: Records) -> pd.DataFrame:
+    """Correlation of predicted and best inverse temperature over left-out data sets.
+
+    Columns: row, metric, published, published_sd, ours, ours_sd, then ours for the identified pairs alone and with ridge
+    regression, and the number of folds behind ours. All are fractions.
+    """
+    printed = published(SLUG, "Table 1")
+    rows = []
+    for position, row in enumerate(printed["method"].unique()):
+        ours = records.leave_one_out[records.leave_one_out["row"] == _our_row(records, position)]
+        for metric, column in _METRICS.items():
+            theirs = printed[(printed["method"] == row) & (printed["metric"] == metric)].iloc[0]
+            rows.append(
+                {
+                    "row": row,
+                    "metric": metric,
+                    "published": theirs["value"],
+                    "published_sd": theirs["sd"],
+                    "ours": _value(ours, column, "all pairs", "least_squares"),
+                    "ours_sd": _value(ours, "sd_r", "all pairs", "least_squares") if column == "mean_r" else None,
+                    "ours_identified_pairs": _value(ours, column, "identified pairs", "least_squares"),
+                    "ours_ridge": _value(ours, column, "all pairs", "ridge"),
+                    "folds": _value(ours, "folds", "all pairs", "least_squares")
+                    - _value(ours, "undefined_folds", "all pairs", "least_squares"),
+                }
+            )
+    return pd.DataFrame(rows)
+
+
+def cost_of_rules(records: Records) -> pd.DataFrame:
+    """Accuracy lost against the best temperature of the grid, for each rule, over pairs: mean, median, worst."""
+    lost = records.rules.groupby("rule", sort=False)["accuracy_lost"]
+    table = lost.agg(mean="mean", median="median", p90=lambda values: values.quantile(0.9), worst="max", pairs="count")
+    return table.reset_index().sort_values("mean", kind="stable", ignore_index=True)
+
+
+def plateaus(records: Records) -> pd.DataFrame:
+    """For each data set: the median optimum and plateau over backbones, and the gain over inverse temperature 1."""
+    pairs = records.pairs.assign(width=records.pairs["plateau_high"] - records.pairs["plateau_low"])
+    plain = records.runs[records.runs["inverse_temperature"] == 1].set_index(["dataset", "backbone"])["test_accuracy"]
+    best = records.runs.groupby(["dataset", "backbone"])["test_accuracy"].max()
+    gain = (best - plain).groupby("dataset").median().rename("gain_over_1")
+    columns = ["n_classes", "inverse_temperature", "plateau_low", "plateau_high", "width", "best_accuracy"]
+    return pairs.groupby("dataset")[columns].median().join(gain).sort_values("n_classes").reset_index()
+
+
+def _our_row(records: Records, position: int) -> str:
+    """Our name of a row of Table 1; the middle one carries the number of statistics that was chosen."""
+    return str(records.leave_one_out["row"].unique()[position])
+
+
+def _value(rows: pd.DataFrame, column: str, subset: str, method: str) -> float:
+    chosen = rows[(rows["subset"] == subset) & (rows["method"] == method)]
+    return float(chosen[column].iloc[0])

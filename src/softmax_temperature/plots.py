@@ -1,0 +1,55 @@
+"""What all figures share: the look, the colours, and files that are equal byte for byte when the numbers are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from io import BytesIO
+from pathlib import Path
+
+import matplotlib as mpl
+import seaborn as sns
+from matplotlib.figure import Figure
+
+from softmax_temperature.artifacts import atomic_file
+
+WIDTH = 7.0  # inches: the text width of a printed page
+PALETTE = "colorblind"
+_STYLE = {
+    "figure.dpi": 110,
+    "savefig.dpi": 160,
+    "savefig.bbox": "tight",
+    "font.family": "DejaVu Sans",  # shipped with matplotlib, so that figures are the same on every machine
+    "font.size": 9,
+    "axes.titlesize": 10,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "legend.frameon": False,
+    "svg.hashsalt": "softmax-temperature",
+    "svg.fonttype": "path",
+}
+
+
+@contextmanager
+def style() -> Iterator[None]:
+    """Draw in the project's style inside the block; nothing outside it changes."""
+    look = {**sns.axes_style("ticks"), **sns.plotting_context("paper", font_scale=1.0), **_STYLE}
+    with mpl.rc_context(look), sns.color_palette(PALETTE):
+        yield
+
+
+def save(figure: Figure, folder: Path, name: str) -> Figure:
+    """Write a figure as SVG and PNG and return it, so that a notebook shows it.
+
+    Args:
+        figure: what to write.
+        folder: where to; made when absent.
+        name: without ending.
+    """
+    for ending, metadata in (("svg", {"Date": None}), ("png", {"Software": None})):
+        buffer = BytesIO()
+        with mpl.rc_context(_STYLE):
+            figure.savefig(buffer, format=ending, metadata=metadata)
+        with atomic_file(folder / f"{name}.{ending}") as file:
+            file.write(buffer.getvalue())
+    return figure

@@ -1,0 +1,95 @@
+"""What the programs in `pipeline/` share: arguments, exit codes, and the call of a stage's cells.
+
+Exit codes: 0 done, 1 some cells failed (the others are kept), 2 something that the user supplied is wrong.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from softmax_temperature.cells import Cell, CellsFailed, run_cells
+from softmax_temperature.errors import InputError, nearest
+from softmax_temperature.params import Params, read_params
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+
+class Stage(Protocol):
+    """A module of `softmax_temperature.stages` whose stage is one command."""
+
+    OUTPUT: Path
+
+    @staticmethod
+    def cells(params: Params) -> list[Cell]: ...
+
+
+class DatasetStage(Protocol):
+    """The same for a stage with one command per data set."""
+
+    OUTPUT: Path
+
+    @staticmethod
+    def cells(params: Params, dataset: str) -> list[Cell]: ...
+
+
+def parser(description: str | None) -> argparse.ArgumentParser:
+    """The arguments that every stage program takes."""
+    arguments = argparse.ArgumentParser(description=description)
+    arguments.add_argument("--params", type=Path, default=Path("params.yaml"), help="parameter file (params.yaml)")
+    return arguments
+
+
+def stage_program(stage: Stage, description: str | None, arguments: Sequence[str] | None = None) -> int:
+    """Run a stage that is one command; returns the exit code."""
+    options = parser(description).parse_args(arguments)
+
+    def work() -> None:
+        params = read_params(options.params)
+        run_cells(stage.OUTPUT.name, stage.cells(params), output=stage.OUTPUT, compute=params.compute, seed=params.seed)
+
+    return exit_code(work)
+
+
+def dataset_program(stage: DatasetStage, description: str | None, arguments: Sequence[str] | None = None) -> int:
+    """Run a stage for the data set named on the command line; returns the exit code."""
+    reader = parser(description)
+    reader.add_argument("--dataset", required=True, help="a name from the section `datasets` of the parameter file")
+    options = reader.parse_args(arguments)
+
+    def work() -> None:
+        params = read_params(options.params)
+        require_known(options.dataset, params.datasets, where="--dataset")
+        run_cells(
+            f"{stage.OUTPUT.name}/{options.dataset}",
+            stage.cells(params, options.dataset),
+            output=stage.OUTPUT / options.dataset,
+            compute=params.compute,
+            seed=params.seed,
+        )
+
+    return exit_code(work)
+
+
+def require_known(name: str, valid: Iterable[str], *, where: str) -> None:
+    """Refuse a name that does not exist, with the nearest one that does."""
+    names = list(valid)
+    if name not in names:
+        raise InputError(f"unknown name {name!r}", where=where, remedy=nearest(name, names))
+
+
+def exit_code(work: Callable[[], None]) -> int:
+    """Do the work; print the user's errors on one line, and failed cells on a line each."""
+    try:
+        work()
+    except InputError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    except CellsFailed as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    return 0

@@ -1,0 +1,137 @@
+"""Temperature scaling: the one temperature that makes held-out logits best calibrated (focal paper, section 5)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from scipy.optimize import brentq
+from torch import Tensor
+
+from softmax_temperature.checks import check_count, check_labels, check_logits, check_positive
+from softmax_temperature.metrics.binning import CHUNK, binned_sums, equal_width_bins
+
+TEMPERATURE_BOUNDS = (1e-4, 1e4)  # For the search on the likelihood; wide enough for logits of any sensible scale.
+TEMPERATURE_GRID = tuple(tenths / 10 for tenths in range(1, 101))  # 0.1, 0.2, ..., 10.0: focal paper, section 5.
+LOG_TOLERANCE = 1e-8  # Of log T; 1e-6 is promised.
+
+
+@dataclass(frozen=True)
+class TemperatureFit:
+    """The result of a search for a temperature.
+
+    Attributes:
+        temperature: Divides logits.
+        value: The criterion at this temperature, on the data of the search: nats for "nll", a fraction for "ece".
+        at_bound: Whether the search ended at one of its bounds; the temperature is then not an optimum.
+    """
+
+    temperature: float
+    value: float
+    at_bound: bool
+
+
+def fit_temperature(logits: Tensor, labels: Tensor, *, criterion: str = "nll", bins: int = 15) -> TemperatureFit:
+    """Find the temperature that minimises a criterion on held-out logits (focal paper, section 5).
+
+    "nll" finds the root of the slope of the negative log-likelihood, which is convex in 1 / T and so has one minimum,
+    on log T in [1e-4, 1e4] to 1e-6. Logits that separate the labels have none at any T > 0, nor have logits that speak
+    against them or that are constant: the fit then ends at the lower, upper and upper bound, and `at_bound` says so.
+
+    "ece" tries the paper's grid 0.1, 0.2, ..., 10.0 and keeps the first minimum of the expected calibration error.
+
+    Args:
+        logits: Shape (n, classes), any float dtype; cast to float64.
+        labels: True classes, shape (n,), integers.
+        criterion: "nll" or "ece".
+        bins: Number of bins of the calibration error; not used by "nll".
+
+    Raises:
+        ValueError: If the shapes disagree, a logit is not finite, a label is out of range, `criterion` is unknown or
+            `bins` is below 1.
+    """
+    check_logits(logits)
+    check_labels(labels, logits)
+    check_count(bins, "bins", least=1)
+    searches: dict[str, Callable[[Tensor, Tensor], TemperatureFit]] = {
+        "nll": _fit_likelihood,
+        "ece": lambda margins, classes: _fit_calibration_error(margins, classes, bins),
+    }
+    if criterion not in searches:
+        raise ValueError(f"criterion must be 'nll' or 'ece', got {criterion!r}")
+    exact = logits.detach().double()
+    # Margins to the largest logit: no exponential of them overflows, and one of each row is 1.
+    return searches[criterion](exact - exact.amax(dim=1, keepdim=True), labels.long())
+
+
+def apply_temperature(logits: Tensor, temperature: float) -> Tensor:
+    """The logits divided by the temperature; predictions stay as they are.
+
+    Args:
+        logits: Shape (n, classes).
+        temperature: Finite and positive.
+
+    Raises:
+        ValueError: If the shape is wrong, a logit is not finite, or `temperature` is not finite and positive.
+    """
+    check_logits(logits)
+    check_positive(temperature, "temperature")
+    return logits / temperature
+
+
+def _fit_likelihood(margins: Tensor, labels: Tensor) -> TemperatureFit:
+    of_label = margins.gather(1, labels[:, None]).squeeze(1).mean().item()
+    low, high = TEMPERATURE_BOUNDS
+
+    def slope(log_temperature: float) -> float:
+        """Of the likelihood's negative logarithm, in 1 / T: mean logit under the model minus that of the label."""
+        return _mean_margin(margins, math.exp(-log_temperature)) - of_label
+
+    if slope(math.log(high)) >= 0:
+        temperature = high
+    elif slope(math.log(low)) <= 0:
+        temperature = low
+    else:
+        temperature = math.exp(brentq(slope, math.log(low), math.log(high), xtol=LOG_TOLERANCE))
+    value = _mean_log_sum(margins, 1 / temperature) - of_label / temperature
+    return TemperatureFit(temperature, value, at_bound=temperature in TEMPERATURE_BOUNDS)
+
+
+def _mean_margin(margins: Tensor, inverse_temperature: float) -> float:
+    """Mean over samples of the expected margin under softmax(margins * inverse_temperature)."""
+    total = 0.0
+    for some in _pieces(margins):
+        weights = torch.exp(some * inverse_temperature)
+        total += ((weights * some).sum(dim=1) / weights.sum(dim=1)).sum().item()
+    return total / len(margins)
+
+
+def _mean_log_sum(margins: Tensor, inverse_temperature: float) -> float:
+    """Mean over samples of the logarithm of the softmax's denominator."""
+    sums = [torch.exp(some * inverse_temperature).sum(dim=1).log().sum().item() for some in _pieces(margins)]
+    return math.fsum(sums) / len(margins)
+
+
+def _fit_calibration_error(margins: Tensor, labels: Tensor, bins: int) -> TemperatureFit:
+    # One prediction for all temperatures, the first largest logit: division can round two logits to one.
+    correct = (margins.argmax(dim=1) == labels).double()
+    errors = torch.stack([_calibration_error(_confidences(margins, t), correct, bins) for t in TEMPERATURE_GRID])
+    best = int(errors.argmin())
+    return TemperatureFit(TEMPERATURE_GRID[best], errors[best].item(), at_bound=best in {0, len(TEMPERATURE_GRID) - 1})
+
+
+def _confidences(margins: Tensor, temperature: float) -> Tensor:
+    """Probability of the predicted class, shape (n,): its margin is 0, so it is one over the softmax's denominator."""
+    return 1 / torch.cat([torch.exp(some / temperature).sum(dim=1) for some in _pieces(margins)])
+
+
+def _calibration_error(confidences: Tensor, correct: Tensor, bins: int) -> Tensor:
+    gaps = binned_sums(equal_width_bins(confidences, bins), correct - confidences, bins)
+    return gaps.abs().sum() / len(correct)
+
+
+def _pieces(margins: Tensor) -> tuple[Tensor, ...]:
+    """Rows in groups that bound the temporaries."""
+    return margins.split(max(1, CHUNK // margins.shape[1]))

@@ -1,0 +1,47 @@
+"""The epoch loop around the batched grid, as cells run it: resumable, with an accuracy curve per evaluated split."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from softmax_temperature.cells import Job
+from softmax_temperature.cosine_classifier import TemperatureGridTrainer
+
+
+def train_with_curves(
+    job: Job, trainer: TemperatureGridTrainer, evaluations: Mapping[str, tuple[Tensor, Tensor]], epochs: int
+) -> dict[str, Tensor]:
+    """Train for a number of epochs and record the accuracy on every evaluation set after each.
+
+    An interrupted training goes on where its last checkpoint was, and gives the same bits on a CPU.
+
+    Args:
+        job: the running cell.
+        trainer: holds the weights of every temperature.
+        evaluations: by name, embeddings (n, dim) and labels (n,).
+        epochs: how many in all.
+
+    Returns:
+        By name, a float32 tensor (repeats, temperatures, epochs) of accuracies.
+    """
+    checkpointer = job.checkpointer()
+    curves: dict[str, list[Tensor]] = {name: [] for name in evaluations}
+    if (state := checkpointer.load()) is not None:
+        trainer.load_state_dict(state["trainer"])
+        curves = {name: list(state["curves"][name]) for name in evaluations}
+    done = len(next(iter(curves.values())))
+
+    def snapshot() -> dict[str, Any]:
+        return {"trainer": trainer.state_dict(), "curves": curves}
+
+    for epoch in range(done, epochs):
+        trainer.epoch()
+        for name, (embeddings, labels) in evaluations.items():
+            curves[name].append(trainer.evaluate(embeddings, labels).float().cpu())
+        checkpointer.save_if_due(snapshot)
+        job.progress(epoch + 1, epochs)
+    return {name: torch.stack(values, dim=-1).contiguous() for name, values in curves.items()}

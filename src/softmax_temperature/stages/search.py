@@ -1,0 +1,68 @@
+"""Stage search: every inverse temperature of the grid trained at once, for each embedded data set (section 4.3)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from safetensors.torch import save_file
+
+from softmax_temperature.artifacts import write_json
+from softmax_temperature.cells import Cell, Job
+from softmax_temperature.cosine_classifier import TemperatureGridTrainer, normalise
+from softmax_temperature.embeddings import open_embeddings
+from softmax_temperature.stages.describe import EMBEDDINGS
+from softmax_temperature.stages.grid_training import train_with_curves
+
+if TYPE_CHECKING:
+    from softmax_temperature.params import Params
+
+OUTPUT = Path("data/search")
+
+
+def cells(params: Params, dataset: str) -> list[Cell]:
+    """One cell per backbone."""
+    search = params.classifier_temperature.search
+    # `select_on` decides what is read from the curves later, not how they are made.
+    parameters = search.model_dump(exclude={"select_on"})
+    return [
+        Cell(name, run, parameters, {"embeddings": EMBEDDINGS / dataset / name})
+        for name in params.classifier_temperature.backbones
+    ]
+
+
+def run(
+    job: Job,
+    *,
+    inverse_temperatures: list[float],
+    epochs: int,
+    batch_size: int,
+    lr: float,
+    momentum: float,
+    repeats: int,
+    precision: str,
+) -> None:
+    """Search one embedded data set.
+
+    Writes `curves.safetensors`, accuracy (repeats, temperatures, epochs) on the splits "test" and "validation", and
+    `record.json`, what was trained on how many rows.
+    """
+    parts = open_embeddings(job.inputs["embeddings"])
+    train = parts["train"].for_fitting()
+    evaluations = {name: parts[name].for_evaluation() for name in ("test", "validation")}
+    trainer = TemperatureGridTrainer(
+        train,
+        inverse_temperatures,
+        batch_size=batch_size,
+        lr=lr,
+        momentum=momentum,
+        repeats=repeats,
+        seed=job.seed,
+        device=job.device,
+        precision=precision,
+    )
+    normalised = {name: (normalise(rows), labels) for name, (rows, labels) in evaluations.items()}
+    curves = train_with_curves(job, trainer, normalised, epochs)
+    save_file(curves, job.output / "curves.safetensors")
+    record: dict[str, Any] = {name: len(labels) for name, (_, labels) in {"train": train, **evaluations}.items()}
+    write_json(job.output / "record.json", {"rows": record, "inverse_temperatures": inverse_temperatures})

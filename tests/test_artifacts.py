@@ -1,0 +1,140 @@
+"""Artifacts are whole, verified on read, and never half-written."""
+
+from __future__ import annotations
+
+import errno
+import os
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import save_file
+
+from softmax_temperature import artifacts
+from softmax_temperature.artifacts import (
+    ArtifactError,
+    atomic_file,
+    find_artifacts,
+    new_artifact,
+    open_artifact,
+    write_json,
+    write_text,
+)
+from softmax_temperature.errors import InputError
+
+
+def make(folder: Path, value: int = 1) -> Path:
+    with new_artifact(folder, kind="numbers", about={"value": value}) as output:
+        write_json(output / "value.json", {"value": value})
+        save_file({"row": torch.arange(8) + value}, output / "rows.safetensors")
+    return folder
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+def test_round_trip(tmp_path: Path) -> None:
+    artifact = open_artifact(make(tmp_path / "a"), kind="numbers")
+    assert artifact.json("value.json") == {"value": 1}
+    assert torch.equal(artifact.tensors("rows.safetensors")["row"], torch.arange(8) + 1)
+    assert artifact.about == {"value": 1}
+    assert artifact.problems() == []
+
+
+def test_equal_content_has_an_equal_digest_wherever_it_stands(tmp_path: Path) -> None:
+    first, second = make(tmp_path / "a"), make(tmp_path / "deep" / "b")
+    assert open_artifact(first).digest == open_artifact(second).digest
+    assert (first / "manifest.json").read_bytes() == (second / "manifest.json").read_bytes()
+    assert open_artifact(first).digest != open_artifact(make(tmp_path / "c", value=2)).digest
+
+
+@pytest.mark.parametrize("name", ["value.json", "rows.safetensors", "manifest.json"])
+@pytest.mark.parametrize("damage", ["flip", "truncate", "empty", "remove"])
+def test_any_damage_is_noticed_and_named(tmp_path: Path, name: str, damage: str) -> None:
+    path = make(tmp_path / "a") / name
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    if damage == "remove":
+        path.unlink()
+    else:
+        path.write_bytes({"flip": bytes(content), "truncate": bytes(content[:-3]), "empty": b""}[damage])
+    with pytest.raises(ArtifactError) as caught:
+        opened = open_artifact(tmp_path / "a")
+        opened.json("value.json")
+        opened.tensors("rows.safetensors")
+    assert str(tmp_path / "a") in str(caught.value)
+    assert "dvc repro" in str(caught.value)
+
+
+def test_problems_lists_every_fault(tmp_path: Path) -> None:
+    folder = make(tmp_path / "a")
+    (folder / "value.json").write_text("{}")
+    (folder / "rows.safetensors").unlink()
+    (folder / "stranger").write_text("")
+    problems = open_artifact(folder).problems()
+    assert len(problems) == 3
+    assert all(any(name in line for line in problems) for name in ("value.json", "rows.safetensors", "stranger"))
+
+
+def test_wrong_kind_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ArtifactError, match="holds 'numbers', not 'words'"):
+        open_artifact(make(tmp_path / "a"), kind="words")
+
+
+def test_an_exception_while_building_leaves_the_old_artifact(tmp_path: Path) -> None:
+    make(tmp_path / "a")
+    with pytest.raises(RuntimeError), new_artifact(tmp_path / "a", kind="numbers", about={}) as output:
+        (output / "half").write_text("half")
+        raise RuntimeError("stop")
+    assert open_artifact(tmp_path / "a").json("value.json") == {"value": 1}
+    assert names(tmp_path) == ["a"]
+
+
+@pytest.mark.parametrize("step", ["fsync", "replace", "chmod"])
+def test_a_crash_at_any_step_of_a_write_leaves_the_old_file_or_the_new(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    path = tmp_path / "file"
+    write_text(path, "old")
+
+    def crash(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(os, step, crash)
+    with pytest.raises(KeyboardInterrupt):
+        write_text(path, "new")
+    monkeypatch.undo()
+    assert path.read_text() == "old"
+    assert names(tmp_path) == ["file"]
+
+
+@pytest.mark.parametrize("fault", [errno.ENOSPC, errno.EROFS, errno.EACCES])
+def test_a_disk_fault_is_one_clear_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: int) -> None:
+    def full(descriptor: int) -> None:
+        raise OSError(fault, os.strerror(fault))
+
+    monkeypatch.setattr(artifacts.os, "fsync", full)
+    with pytest.raises(InputError, match=os.strerror(fault)) as caught:
+        write_text(tmp_path / "file", "new")
+    assert str(tmp_path / "file") in str(caught.value)
+    assert names(tmp_path) == []
+
+
+def test_other_faults_in_the_block_keep_their_name(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError), new_artifact(tmp_path / "a", kind="numbers", about={}):
+        (tmp_path / "nothing").read_text()
+
+
+def test_atomic_file_is_invisible_until_complete(tmp_path: Path) -> None:
+    with atomic_file(tmp_path / "file") as file:
+        file.write(b"content")
+        assert not (tmp_path / "file").exists()
+    assert (tmp_path / "file").read_bytes() == b"content"
+
+
+def test_find_artifacts_passes_over_folders_under_construction(tmp_path: Path) -> None:
+    make(tmp_path / "b" / "deep")
+    make(tmp_path / "a")
+    make(tmp_path / ".a.unfinished")
+    assert find_artifacts(tmp_path) == [tmp_path / "a", tmp_path / "b" / "deep"]
