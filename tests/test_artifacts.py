@@ -30,6 +30,18 @@ def make(folder: Path, value: int = 1) -> Path:
     return folder
 
 
+def read(folder: Path) -> None:
+    artifact = open_artifact(folder)
+    artifact.json("value.json")
+    artifact.tensors("rows.safetensors")
+
+
+def break_off(folder: Path) -> None:
+    with new_artifact(folder, kind="numbers", about={}) as output:
+        (output / "half").write_text("half")
+        raise RuntimeError("stop")
+
+
 def names(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir())
 
@@ -60,9 +72,7 @@ def test_any_damage_is_noticed_and_named(tmp_path: Path, name: str, damage: str)
     else:
         path.write_bytes({"flip": bytes(content), "truncate": bytes(content[:-3]), "empty": b""}[damage])
     with pytest.raises(ArtifactError) as caught:
-        opened = open_artifact(tmp_path / "a")
-        opened.json("value.json")
-        opened.tensors("rows.safetensors")
+        read(tmp_path / "a")
     assert str(tmp_path / "a") in str(caught.value)
     assert "dvc repro" in str(caught.value)
 
@@ -84,9 +94,8 @@ def test_wrong_kind_is_refused(tmp_path: Path) -> None:
 
 def test_an_exception_while_building_leaves_the_old_artifact(tmp_path: Path) -> None:
     make(tmp_path / "a")
-    with pytest.raises(RuntimeError), new_artifact(tmp_path / "a", kind="numbers", about={}) as output:
-        (output / "half").write_text("half")
-        raise RuntimeError("stop")
+    with pytest.raises(RuntimeError, match="stop"):
+        break_off(tmp_path / "a")
     assert open_artifact(tmp_path / "a").json("value.json") == {"value": 1}
     assert names(tmp_path) == ["a"]
 
@@ -111,7 +120,7 @@ def test_a_crash_at_any_step_of_a_write_leaves_the_old_file_or_the_new(
 
 @pytest.mark.parametrize("fault", [errno.ENOSPC, errno.EROFS, errno.EACCES])
 def test_a_disk_fault_is_one_clear_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: int) -> None:
-    def full(descriptor: int) -> None:
+    def full(_: int) -> None:
         raise OSError(fault, os.strerror(fault))
 
     monkeypatch.setattr(artifacts.os, "fsync", full)

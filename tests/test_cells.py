@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 
 import pytest
@@ -31,7 +30,7 @@ def fail_on_three(job: Job, *, number: int) -> None:
 
 
 def complain(job: Job, *, number: int) -> None:
-    raise InputError("wrong number", where="number", remedy="Take another.")
+    raise InputError("wrong number", where=f"{number} in {job.work}", remedy="Take another.")
 
 
 def count_up(job: Job, *, number: int) -> None:
@@ -114,7 +113,7 @@ def test_a_failed_cell_stops_no_other_and_alone_runs_again() -> None:
 
 
 def test_a_users_error_is_reported_as_it_is() -> None:
-    with pytest.raises(CellsFailed, match=r"n-1: number: wrong number\. Take another\."):
+    with pytest.raises(CellsFailed, match=r"n-1: 1 in data/work.*: wrong number\. Take another\."):
         run([1], complain)
 
 
@@ -137,7 +136,7 @@ def test_interrupted_work_goes_on_at_its_checkpoint() -> None:
 def test_engines_give_equal_bytes() -> None:
     run([1, 2, 3])
     serial = {path.parent.name: path.read_bytes() for path in OUTPUT.rglob("manifest.json")}
-    os.rename("data", "serial")
+    Path("data").rename("serial")
     run([1, 2, 3], engine="processes", workers=2)
     parallel = {path.parent.name: path.read_bytes() for path in OUTPUT.rglob("manifest.json")}
     assert serial == parallel

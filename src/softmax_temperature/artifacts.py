@@ -157,7 +157,9 @@ class Artifact:
             raise ArtifactError(f"no file {name!r}", where=str(self.folder), remedy=_REBUILD)
         path = self.folder / name
         if not path.is_file() or digest_of_file(path) != self.files[name]:
-            raise ArtifactError("missing or damaged (its sha256 is not the recorded one)", where=str(path), remedy=_REBUILD)
+            raise ArtifactError(
+                "missing or damaged (its sha256 is not the recorded one)", where=str(path), remedy=_REBUILD
+            )
         return path
 
     def json(self, name: str) -> Any:
@@ -212,9 +214,11 @@ def open_artifact(folder: Path, *, kind: str | None = None) -> Artifact:
 
 
 def find_artifacts(root: Path) -> list[Path]:
-    """Every artifact folder at or below a folder, sorted; folders under construction start with a dot and are passed over."""
+    """Every artifact folder at or below a folder, sorted; one under construction starts with a dot and is passed over."""
     found = (path.parent for path in root.rglob(MANIFEST))
-    return sorted(folder for folder in found if not any(part.startswith(".") for part in folder.relative_to(root).parts))
+    return sorted(
+        folder for folder in found if not any(part.startswith(".") for part in folder.relative_to(root).parts)
+    )
 
 
 def _seal(folder: Path, kind: str, about: dict[str, Any]) -> None:

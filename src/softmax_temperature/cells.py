@@ -13,6 +13,7 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
+import sys
 import tempfile
 import time
 import traceback
@@ -147,7 +148,12 @@ def run_cells(stage: str, cells: Sequence[Cell], *, output: Path, compute: Compu
         raise ValueError(f"cells: names are not unique: {sorted(names)}")
     tasks = [_Task(stage, cell, fingerprint(cell, seed), seed, compute) for cell in cells]
     pending = [task for task in tasks if not _stands(task.result)]
-    reasons = run_all(_attempt, pending, [(task.cell.name, task.place) for task in pending], title=stage, compute=compute)
+    reasons: list[str | None] = []
+    if pending:
+        labels = [(task.cell.name, task.place) for task in pending]
+        reasons = run_all(_attempt, pending, labels, title=stage, compute=compute)
+    else:
+        print(f"{stage}: all {len(cells)} cells are up to date", file=sys.stderr)
     failures = {task.cell.name: reason for task, reason in zip(pending, reasons, strict=True) if reason}
     if failures:
         raise CellsFailed(stage, failures, len(cells))
@@ -194,7 +200,7 @@ def _attempt(task: _Task) -> str | None:
                 _run(task)
     except InputError as error:
         return str(error)
-    except Exception as error:  # Whatever a cell raises must not end its neighbours; the stage still exits non-zero.
+    except Exception as error:  # noqa: BLE001  # A cell must not end its neighbours; the stage still exits non-zero.
         (task.place / "error.txt").write_text(traceback.format_exc())
         return f"{type(error).__name__}: {error} (trace: {task.place / 'error.txt'})"
     return None

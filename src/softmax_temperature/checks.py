@@ -1,4 +1,4 @@
-"""Refusals shared by the losses, the metrics and the temperature search: ValueError, with the argument and its value."""
+"""Refusals shared by losses, metrics and the temperature search: each names the argument and what it was."""
 
 from __future__ import annotations
 
@@ -76,26 +76,30 @@ def check_batch(logits: Tensor, labels: Tensor) -> None:
 
     Values are read on the CPU only: on an accelerator each look at one would stop the queue of the training loop.
     """
-    values = logits.device.type == "cpu" and not torch.compiler.is_compiling()
+    values = _may_be_read(logits)
     check_logits(logits, values=values)
     check_labels(labels, logits, values=values)
 
 
 def check_fractions(fractions: Tensor, name: str) -> None:
-    """Refuse a tensor that holds anything but numbers in [0, 1]; values are read on the CPU only, as in `check_batch`."""
+    """Refuse a tensor that holds anything but numbers in [0, 1]; values are read as in `check_batch`."""
     if not fractions.is_floating_point():
         raise ValueError(f"{name} must be floating point, got {fractions.dtype}")
-    if fractions.device.type == "cpu" and not ((fractions >= 0) & (fractions <= 1)).all():
+    if _may_be_read(fractions) and not ((fractions >= 0) & (fractions <= 1)).all():
         raise ValueError(f"{name} must be in [0, 1], got {fractions.min().item()} to {fractions.max().item()}")
 
 
 def check_gamma(gamma: float | Tensor) -> None:
-    """Refuse a gamma that is negative or not finite; tensors are read on the CPU only, as in `check_batch`."""
+    """Refuse a gamma that is negative or not finite; tensors are read as in `check_batch`."""
     if not isinstance(gamma, Tensor):
         if not (math.isfinite(gamma) and gamma >= 0):
             raise ValueError(f"gamma must be finite and at least 0, got {gamma}")
-    elif gamma.device.type == "cpu" and not ((gamma >= 0) & torch.isfinite(gamma)).all():
+    elif _may_be_read(gamma) and not ((gamma >= 0) & torch.isfinite(gamma)).all():
         raise ValueError(f"gamma must be finite and at least 0, got {gamma.min().item()} to {gamma.max().item()}")
+
+
+def _may_be_read(tensor: Tensor) -> bool:
+    return tensor.device.type == "cpu" and not torch.compiler.is_compiling()
 
 
 def _check_table(scores: Tensor, name: str) -> None:

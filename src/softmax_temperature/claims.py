@@ -7,13 +7,16 @@ says why the records cannot decide. Every claim of a paper appears in `claims.js
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, TYPE_CHECKING
 
-import numpy as np
-from numpy.typing import NDArray
+import pandas as pd
 from scipy import stats
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+    from collections.abc import Callable, Sequence
 
 Records = TypeVar("Records")
 
@@ -94,7 +97,41 @@ def _row(paper: str, claim: Claim[Any], outcome: Evidence | NotTested, profile: 
         empty = dict.fromkeys(("value", "sd", "low", "high", "n", "unit"))
         return {**row, **empty, "verdict": NOT_TESTED, "note": outcome.reason}
     evidence = asdict(outcome)
-    return {**row, **evidence, "verdict": HOLDS if evidence.pop("holds") else DOES_NOT_HOLD} | {"holds": outcome.holds}
+    verdict = HOLDS if evidence.pop("holds") else DOES_NOT_HOLD
+    return {**row, **evidence, "verdict": verdict}
+
+
+def claims_table(rows: Sequence[dict[str, Any]]) -> pd.DataFrame:
+    """The rows of `claims.json` for a reader: one line a claim, numbers as text.
+
+    Args:
+        rows: what `judge_all` returned.
+    """
+    return pd.DataFrame(
+        [
+            {
+                "claim": row["statement"],
+                "where": row["where"],
+                "printed": "–" if row["published"] is None else f"{row['published']:g}",
+                "ours": _measured(row),
+                "verdict": row["verdict"],
+                "note": row["note"],
+            }
+            for row in rows
+        ]
+    )
+
+
+def _measured(row: dict[str, Any]) -> str:
+    """Value ± sd [interval] unit (n), leaving out what there is not."""
+    if row["value"] is None:
+        return "–"
+    text = f"{row['value']:.3f}"
+    if row["sd"] is not None:
+        text += f" ± {row['sd']:.3f}"
+    if row["low"] is not None:
+        text += f" [{row['low']:.3f}, {row['high']:.3f}]"
+    return f"{text} {row['unit']} (n = {row['n']})"
 
 
 @dataclass(frozen=True)

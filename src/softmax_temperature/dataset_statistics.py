@@ -14,9 +14,9 @@ n_classes              number of distinct labels; or: of possible labels
 mean, var              of all n * dim normalised values, population variance; or: of the raw values, which would make
                        them train_mean and train_std**2, two pairs that the paper lists apart
 train_mean, train_std  of all n * dim raw values, population form
-sb_trace               trace of the average over classes of the covariance within a class: the paper's intra-class
-                       trace, although `b` usually stands for between; or: classes weighted by size, unbiased form
-                       (undefined for a class of one sample)
+sb_trace               trace of the average over classes of the covariance within a class, population form: the paper's
+                       intra-class trace, although `b` usually stands for between; or: classes weighted by size,
+                       unbiased form (undefined for a class of one sample)
 sw_trace               trace of the average over classes of (m_c - m)(m_c - m)', m_c the mean of a class, m that of all
                        samples: the paper's inter-class trace; or: weighted by size, m the mean of the class means
 feats_corr             mean of the dim**2 squared entries of (correlation matrix of the dimensions - identity);
@@ -35,14 +35,16 @@ calinski_harabasz      Calinski and Harabasz's variance ratio, as scikit-learn (
 david_bouldin          Davies and Bouldin's index, as scikit-learn (the paper's spelling)
 =====================  ===============================================================================================
 
-Dimensions that do not vary have no correlation, no kurtosis and no W: feats_corr, feats_cos_sim, avg_kurtosis and
-avg_normality leave them out, so a dead unit does not move them. Where no dimension varies, these four are 0, 0, 0 and
-1 and every pca share is 0. A class of one sample has no spread and silhouette 0.
+Dimensions that do not vary (but for rounding, or by less than 1e-19 of a row's length) have no correlation, no
+kurtosis and no W: feats_corr, feats_cos_sim, avg_kurtosis and avg_normality leave them out, so a dead unit does not
+move them. Where no dimension varies, these four are 0, 0, 0 and 1 and every pca share is 0. One dimension alone has no
+pairs: feats_corr and feats_cos_sim are 0. A class of one sample has no spread and silhouette 0.
 """
 
 from __future__ import annotations
 
-from typing import Any, Final
+from collections.abc import Iterator
+from typing import Final
 
 import numpy as np
 import torch
@@ -84,8 +86,10 @@ NORMALITY_ROWS: Final = 5_000
 _EXPLAINED_PERCENTAGES: Final = (50, 75, 80, 90, 95, 99)
 # Differences below this part of a value are rounding: float32 embeddings resolve 6e-8, float64 sums err by 1e-15.
 _ROUNDING: Final = 1e-12
-# Entries of one block of the distance matrix: 128 MiB in float64.
-_BLOCK_ENTRIES: Final = 2**24
+# scipy's Shapiro-Wilk takes a smaller range for none, and fourth powers of much smaller values underflow.
+_LEAST_RANGE: Final = 1e-19
+# Numbers in one block of a pass over the rows, 8 MiB: temporary arrays of this size stay in the processor's cache.
+_BLOCK_NUMBERS: Final = 2**20
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
@@ -95,7 +99,7 @@ def describe(embeddings: Tensor, labels: Tensor, *, seed: int = 0) -> dict[str, 
     """The 23 statistics of section 4.2, in the paper's order; their definitions are in this module's docstring.
 
     The order of the rows does not matter, to the last bit. Everything is computed on the CPU in float64, whatever the
-    input's device and floating type. Memory: about five copies of the embeddings in float64.
+    input's device and floating type. Memory: about two copies of the embeddings in float64.
 
     Args:
         embeddings: (n, dim) floating; finite; no row all zero.
@@ -110,17 +114,14 @@ def describe(embeddings: Tensor, labels: Tensor, *, seed: int = 0) -> dict[str, 
         ValueError: an argument is not as above; the message names it.
     """
     _check(embeddings, labels, seed)
-    raw, classes = _in_content_order(embeddings.detach().cpu().double().numpy(), labels.cpu().numpy())
+    raw, classes = _in_content_order(embeddings, labels)
+    raw_moments = _raw_moments(raw)
     unit = _normalised(raw)
     normality_seed, silhouette_seed = np.random.SeedSequence(seed).spawn(2)
-    # Deviation: the paper describes mean and train_mean, var and train_std in the same words. We read the first pair
-    # as the classifier's input and the second as the extractor's output; see the table above.
     values = {
         **_sizes(unit, classes),
-        "mean": unit.mean(),
-        "var": unit.var(),
-        "train_mean": raw.mean(),
-        "train_std": raw.std(),
+        **raw_moments,
+        **_unit_moments(unit),
         **_class_traces(unit, classes),
         **_dimension_statistics(unit, normality_seed),
         **_separation(unit, classes, silhouette_seed),
@@ -141,33 +142,46 @@ def _check(embeddings: Tensor, labels: Tensor, seed: int) -> None:
         raise ValueError("embeddings must be finite, got NaN or infinity")
     if labels.min() < 0:
         raise ValueError(f"labels must not be negative, got {int(labels.min())}")
-    if not 2 <= len(labels.unique()) < len(labels):
+    n_classes = len(labels.unique())
+    if not 2 <= n_classes < len(labels):
         raise ValueError(
-            f"labels must hold at least two classes, one of them with two samples, got {len(labels.unique())} classes "
-            f"in {len(labels)} samples"
+            "labels must hold at least two classes, one of them with two samples, "
+            f"got {n_classes} classes in {len(labels)} samples"
         )
     if seed < 0:
         raise ValueError(f"seed must not be negative, got {seed}")
 
 
-def _in_content_order(raw: Array, labels: Indices) -> tuple[Array, Indices]:
-    """Embeddings and classes 0 ... n_classes - 1, rows in an order that depends on what they hold only.
+def _in_content_order(embeddings: Tensor, labels: Tensor) -> tuple[Array, Indices]:
+    """A copy of the rows in an order that depends on what they hold only, and their classes numbered from 0.
 
     Drawn rows, and the rounding of sums, are then the same for every order of the input.
     """
-    classes = np.unique(labels, return_inverse=True)[1]
     # Adding 0.0 turns -0.0 into 0.0: equal numbers must have equal bytes, the bytes are the key.
-    keys = np.column_stack([raw, classes]) + 0.0
-    order = np.argsort(keys.view(np.dtype((np.void, keys.itemsize * keys.shape[1]))).ravel())
-    return raw[order], classes[order]
+    rows = embeddings.detach().to("cpu", torch.float64, copy=True).contiguous().add_(0.0).numpy()
+    classes = np.unique(labels.cpu().numpy(), return_inverse=True)[1]
+    order = np.argsort(rows.view(np.dtype((np.void, rows.itemsize * rows.shape[1]))).ravel())
+    rows, classes = rows[order], classes[order]
+    differs_from_last = (rows[1:] != rows[:-1]).any(axis=1)
+    # Among equal rows only the classes have an order left to fix.
+    return rows, classes[np.lexsort((classes, np.append(0, np.cumsum(differs_from_last))))]
+
+
+def _raw_moments(raw: Array) -> dict[str, float]:
+    # Deviation: the paper describes mean and train_mean, var and train_std in the same words. We read the first pair
+    # as the classifier's input and the second as the extractor's output; see the table above.
+    train_std, train_mean = torch.std_mean(torch.from_numpy(raw), correction=0)
+    return {"train_mean": float(train_mean), "train_std": float(train_std)}
 
 
 def _normalised(raw: Array) -> Array:
+    """The same array with rows of length 1: raw values are not needed after, and new memory costs time."""
     norms = np.sqrt(np.einsum("nd,nd->n", raw, raw))
     usable = (norms > 0) & np.isfinite(norms)
     if not usable.all():
         raise ValueError(f"embeddings must have rows of positive, finite norm, got a norm of {norms[~usable][0]}")
-    return raw / norms[:, None]
+    raw /= norms[:, None]
+    return raw
 
 
 def _sizes(unit: Array, classes: Indices) -> dict[str, float]:
@@ -176,66 +190,89 @@ def _sizes(unit: Array, classes: Indices) -> dict[str, float]:
     return {"dim": dim, "n_classes": n_classes, "n_samples": samples, "avg_samp_class": samples / n_classes}
 
 
-def _membership(classes: Indices) -> tuple[Any, Array]:
-    """The (n_classes, n) sparse 0-1 matrix that sums rows by class, and the class sizes."""
-    entries = (np.ones(len(classes)), (classes, np.arange(len(classes))))
-    return sparse.csr_array(entries), np.bincount(classes).astype(np.float64)
+def _unit_moments(unit: Array) -> dict[str, float]:
+    mean = unit.mean()
+    # The squares of a normalised row sum to 1.
+    return {"mean": mean, "var": 1 / unit.shape[1] - mean**2}
+
+
+def _membership(classes: Indices) -> tuple[sparse.csc_array, Array]:
+    """The (n_classes, n) matrix of 0 and 1 that sums rows by class, and the class sizes."""
+    entries = np.ones(len(classes)), (classes, np.arange(len(classes)))
+    return sparse.csc_array(entries), np.bincount(classes).astype(np.float64)
 
 
 def _class_traces(unit: Array, classes: Indices) -> dict[str, float]:
     by_class, counts = _membership(classes)
     means = by_class @ unit / counts[:, None]
-    residuals = unit - means[classes]
-    within = by_class @ np.einsum("nd,nd->n", residuals, residuals) / counts
+    # Normalised rows are at mean squared distance 1 - |m|**2 from their mean m.
+    within = 1 - np.square(means).sum(axis=1)
     between = np.square(means - unit.mean(axis=0)).sum(axis=1)
     # Deviation: sb is usually the scatter between classes and sw that within; the paper describes them the other way
     # round, and its Figure 3 uses these names. Averages over classes and population forms are ours, see the table.
-    return {"sb_trace": within.mean(), "sw_trace": between.mean()}
+    return {"sb_trace": within.mean().clip(min=0.0), "sw_trace": between.mean()}
 
 
 def _varies(columns: Array) -> NDArray[np.bool_]:
-    """Which columns hold more than one value; normalising a constant column may leave rounding in it."""
-    return np.ptp(columns, axis=0) > _ROUNDING * np.abs(columns).max(axis=0)
+    """Which columns of normalised rows vary; normalising a constant column may leave rounding in it."""
+    low, high = columns.min(axis=0), columns.max(axis=0)
+    rounding = _ROUNDING * np.maximum(np.abs(low), np.abs(high))
+    varies: NDArray[np.bool_] = high - low > np.maximum(rounding, _LEAST_RANGE)
+    return varies
+
+
+def _blocks(rows: int, width: int) -> Iterator[slice]:
+    step = max(1, _BLOCK_NUMBERS // width)
+    return (slice(start, start + step) for start in range(0, rows, step))
 
 
 def _dimension_statistics(unit: Array, seed: np.random.SeedSequence) -> dict[str, float]:
     # Deviation: the paper does not say what becomes of a dimension that does not vary. It is left out.
-    columns = unit[:, _varies(unit)]
-    if columns.shape[1] == 0:
+    kept = np.flatnonzero(_varies(unit))
+    if len(kept) == 0:
         shares = dict.fromkeys((f"pca_{percentage}" for percentage in _EXPLAINED_PERCENTAGES), 0.0)
         return {"feats_corr": 0.0, "feats_cos_sim": 0.0, "avg_kurtosis": 0.0, "avg_normality": 1.0, **shares}
-    standardised = columns - columns.mean(axis=0)
-    deviations = _lengths(standardised) / np.sqrt(len(columns))
-    standardised /= deviations
-    correlation = standardised.T @ standardised / len(columns)
-    squares = np.square(standardised)
+    covariance, fourth_moments = _central_moments(unit)
+    covariance, variances = covariance[np.ix_(kept, kept)], covariance.diagonal()[kept]
+    correlation = covariance / np.sqrt(np.outer(variances, variances))
     return {
-        "feats_corr": np.square(correlation - np.eye(len(correlation))).mean(),
-        "feats_cos_sim": _mean_cosine(columns),
-        "avg_kurtosis": np.vdot(squares, squares) / squares.size - 3.0,
-        "avg_normality": _mean_normality(standardised, seed),
-        **_explained_shares(correlation * np.outer(deviations, deviations), unit.shape[1]),
+        "feats_corr": np.square(correlation - np.eye(len(kept))).mean(),
+        "feats_cos_sim": _mean_cosine(unit, kept),
+        "avg_kurtosis": np.mean(fourth_moments[kept] / variances**2) - 3.0,
+        "avg_normality": _mean_normality(unit, seed),
+        **_explained_shares(covariance, unit.shape[1]),
     }
 
 
-def _lengths(columns: Array) -> Array:
-    return np.sqrt(np.einsum("nd,nd->d", columns, columns))
+def _central_moments(unit: Array) -> tuple[Array, Array]:
+    """Population covariance (dim, dim) and fourth central moments (dim,), in one pass over the rows."""
+    samples, dim = unit.shape
+    centre = unit.mean(axis=0)
+    covariance, fourth_moments = np.zeros((dim, dim)), np.zeros(dim)
+    for block in _blocks(samples, dim):
+        offsets = unit[block] - centre
+        covariance += offsets.T @ offsets
+        squares = np.square(offsets)
+        fourth_moments += np.einsum("nd,nd->d", squares, squares)
+    return covariance / samples, fourth_moments / samples
 
 
-def _mean_cosine(columns: Array) -> float:
+def _mean_cosine(unit: Array, kept: Indices) -> float:
     """The mean over pairs of columns; the square of a sum of directions holds every pair twice, and each column."""
-    count = columns.shape[1]
+    count = len(kept)
     if count == 1:
         return 0.0
-    resultant = columns @ (1.0 / _lengths(columns))
+    weights = np.zeros(unit.shape[1])
+    weights[kept] = 1.0 / np.sqrt(np.einsum("nd,nd->d", unit, unit)[kept])
+    resultant = unit @ weights
     return float((resultant @ resultant - count) / (count * (count - 1)))
 
 
-def _mean_normality(columns: Array, seed: np.random.SeedSequence) -> float:
-    sample = columns[_drawn_rows(len(columns), NORMALITY_ROWS, seed)]
+def _mean_normality(unit: Array, seed: np.random.SeedSequence) -> float:
+    sample = unit[_drawn_rows(len(unit), NORMALITY_ROWS, seed)]
     # A column may vary only outside the sample.
     sample = sample[:, _varies(sample)]
-    # W is scipy's, dimension by dimension: a quarter of a millisecond each, so own weights would save nothing.
+    # W is scipy's, one dimension at a time: a quarter of a millisecond each, so weights of our own would save nothing.
     return float(np.mean([stats.shapiro(column).statistic for column in sample.T])) if sample.size else 1.0
 
 
@@ -261,26 +298,30 @@ def _silhouettes(unit: Array, classes: Indices, rows: Indices) -> Array:
     # Deviation: the paper does not say whether it sampled. scikit-learn's `sample_size` scores a subset within itself:
     # with 1,000 classes nearly every class of a 2,000-row subset has one or two members, and the score tends to 0.
     # Drawn rows scored against all rows estimate the full score without bias, still in time linear in n.
-    blocks = np.array_split(rows, -(-len(rows) * len(unit) // _BLOCK_ENTRIES))
     by_class, counts = _membership(classes)
-    return np.concatenate([_silhouette_block(unit, by_class, counts, classes[block], block) for block in blocks])
-
-
-def _silhouette_block(unit: Array, by_class: Any, counts: Array, own: Indices, rows: Indices) -> Array:
-    squared = unit @ unit[rows].T
-    squared *= -2.0
-    squared += 2.0
-    # Equal rows, each row and itself among them, are at distance 0, not at the square root of a rounding error.
-    squared[squared < _ROUNDING] = 0.0
-    sums = by_class @ np.sqrt(squared, out=squared)
-    own_entries = (own, np.arange(len(rows)))
+    sums = _distance_sums(unit, by_class, rows)
+    own, own_entries = classes[rows], (classes[rows], np.arange(len(rows)))
     inside = sums[own_entries] / np.maximum(counts[own] - 1, 1)
     outside = sums / counts[:, None]
     outside[own_entries] = np.inf
     nearest = outside.min(axis=0)
     larger = np.maximum(inside, nearest)
-    defined = (counts[own] > 1) & (larger > 0)
-    return np.divide(nearest - inside, larger, out=np.zeros(len(rows)), where=defined)
+    coefficients = np.zeros(len(rows))
+    np.divide(nearest - inside, larger, out=coefficients, where=(counts[own] > 1) & (larger > 0))
+    return coefficients
+
+
+def _distance_sums(unit: Array, by_class: sparse.csc_array, rows: Indices) -> Array:
+    """(n_classes, rows) sums of the Euclidean distances from each of the rows to all members of each class."""
+    sums = np.zeros((by_class.shape[0], len(rows)))
+    opposite = -2.0 * unit[rows].T
+    for block in _blocks(len(unit), len(rows)):
+        squared = unit[block] @ opposite
+        squared += 2.0
+        # Equal rows, each row and itself among them, are at distance 0, not at the square root of a rounding error.
+        squared[squared < _ROUNDING] = 0.0
+        sums += by_class[:, block] @ np.sqrt(squared, out=squared)
+    return sums
 
 
 def _drawn_rows(count: int, limit: int, seed: np.random.SeedSequence) -> Indices:

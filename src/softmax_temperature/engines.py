@@ -1,4 +1,4 @@
-"""Engines: how the cells of a stage are spread over processes or machines, through joblib, and how progress is shown."""
+"""Engines: how a stage's cells are spread over processes or machines, through joblib, and how progress is shown."""
 
 from __future__ import annotations
 
@@ -57,9 +57,8 @@ def _numbered(function: Callable[[Any], Any], number: int, task: Any) -> tuple[i
 @contextmanager
 def _engine(compute: Compute, workers: int) -> Iterator[None]:
     if compute.engine == "ray":
-        from ray.util.joblib import register_ray
-
         import ray
+        from ray.util.joblib import register_ray
 
         ray.init(address=compute.ray_address, ignore_reinit_error=True, include_dashboard=False)
         register_ray()
@@ -87,17 +86,13 @@ def _display(title: str, labels: Sequence[tuple[str, Path]], finished: set[int])
         thread.join()
 
 
-def _print_lines(
-    title: str, labels: Sequence[tuple[str, Path]], finished: set[int], stop: threading.Event
-) -> None:
+def _print_lines(title: str, labels: Sequence[tuple[str, Path]], finished: set[int], stop: threading.Event) -> None:
     while not stop.wait(SECONDS_BETWEEN_LINES):
         print(_status(title, labels, finished), file=sys.stderr, flush=True)
     print(f"{title}: {len(finished)}/{len(labels)} cells", file=sys.stderr, flush=True)
 
 
-def _show_bars(
-    title: str, labels: Sequence[tuple[str, Path]], finished: set[int], stop: threading.Event
-) -> None:
+def _show_bars(title: str, labels: Sequence[tuple[str, Path]], finished: set[int], stop: threading.Event) -> None:
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())

@@ -37,7 +37,9 @@ def execute(source: Path, target: Path, parameters: Mapping[str, Any]) -> None:
             )  # fmt: skip
         except papermill.PapermillExecutionError as error:
             remedy = "Run it in Jupyter to see the whole trace."
-            raise InputError(f"a cell failed ({error.ename}: {error.evalue})", where=str(source), remedy=remedy) from error
+            raise InputError(
+                f"a cell failed ({error.ename}: {error.evalue})", where=str(source), remedy=remedy
+            ) from error
         write_text(target, nbformat.writes(_without_times(nbformat.read(executed, as_version=4))) + "\n")
 
 

@@ -14,6 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, PositiveInt, V
 from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
 
+from softmax_temperature.backbone_spec import Backbone  # noqa: TC001  # pydantic looks it up at run time
 from softmax_temperature.errors import InputError, nearest
 
 Fraction = Annotated[float, Field(gt=0, lt=1)]
@@ -56,38 +57,6 @@ class Dataset(Section):
     train_limit: PositiveInt | None = None
     test_limit: PositiveInt | None = None
     class_limit: PositiveInt | None = None
-
-
-class Backbone(Section):
-    """A frozen network that turns images into embeddings.
-
-    `weights` says where its parameters come from: "hub" (the library's own pretrained weights, under `tag`), "file"
-    (a safetensors file below `data.root`), "pretrain" (the pipeline's own stage) or "untrained" (random, seeded).
-    `arguments` go to the constructor. Weights from the hub bring their own preprocessing; for the others `input_size`
-    (pixels), `mean`, `std` and `channels` ("rgb" or "bgr") state it, for pixels on the scale 0 to `pixel_scale`.
-    """
-
-    library: Literal["timm", "torchvision", "facenet", "project"]
-    architecture: str
-    weights: Literal["hub", "file", "pretrain", "untrained"]
-    embedding: PositiveInt
-    tag: str | None = None
-    file: str | None = None
-    classes: PositiveInt | None = None
-    arguments: dict[str, Any] = {}
-    input_size: PositiveInt | None = None
-    mean: list[float] | None = None
-    std: list[float] | None = None
-    channels: Literal["rgb", "bgr"] = "rgb"
-    pixel_scale: PositiveFloat = 1.0
-
-    @model_validator(mode="after")
-    def _weights_are_described(self) -> Backbone:
-        if self.weights == "file" and self.file is None:
-            raise ValueError("weights: file needs `file`, a path below data.root")
-        if self.weights != "hub" and None in (self.input_size, self.mean, self.std):
-            raise ValueError("weights other than hub need input_size, mean and std")
-        return self
 
 
 class Fetch(Section):

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from contextlib import contextmanager
 from io import BytesIO
-from pathlib import Path
 
 import matplotlib as mpl
 import seaborn as sns
-from matplotlib.figure import Figure
 
 from softmax_temperature.artifacts import atomic_file
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+    from pathlib import Path
+    from collections.abc import Iterator
 
 WIDTH = 7.0  # inches: the text width of a printed page
 PALETTE = "colorblind"

@@ -12,13 +12,19 @@ from pathlib import Path
 
 from ruamel.yaml import YAML
 from ruamel.yaml.comments import CommentedMap
+from ruamel.yaml.error import CommentMark
+from ruamel.yaml.representer import RoundTripRepresenter
+from ruamel.yaml.tokens import CommentToken
 
 from softmax_temperature.artifacts import write_text
 from softmax_temperature.errors import InputError, nearest
 from softmax_temperature.params import Params, read_yaml, validate
 
+COMMENT_COLUMN = 37
 PROFILES = Path("profiles")
 DEFAULTS = "defaults"
+HEADING = """Written by `softmax-temperature profile {name}`; edit freely, then `dvc repro`.
+Every value ends with its source: a section of the paper that its block is named after, or ours and why."""
 
 
 def profile_names(folder: Path = PROFILES) -> list[str]:
@@ -42,7 +48,7 @@ def render_profile(name: str, folder: Path = PROFILES) -> tuple[str, Params]:
     merged = read_yaml(folder / f"{DEFAULTS}.yaml")
     _overlay(merged, read_yaml(folder / f"{name}.yaml"))
     merged["profile"] = name
-    merged.yaml_set_start_comment(f"Written by `softmax-temperature profile {name}`; edit freely, then `dvc repro`.")
+    merged.yaml_set_start_comment(HEADING.format(name=name))
     return _text(merged), validate(merged, where=f"{folder / name}.yaml over {DEFAULTS}.yaml")
 
 
@@ -53,21 +59,47 @@ def apply_profile(name: str, target: Path = Path("params.yaml"), folder: Path = 
     return params
 
 
+class _Representer(RoundTripRepresenter):
+    """Writes null as a word; ruamel would write nothing."""
+
+
+_Representer.add_representer(type(None), lambda writer, _: writer.represent_scalar("tag:yaml.org,2002:null", "null"))
+
+
 def _overlay(base: CommentedMap, top: CommentedMap) -> None:
     for key, value in top.items():
         if isinstance(value, CommentedMap) and isinstance(base.get(key), CommentedMap):
             _overlay(base[key], value)
             continue
+        below = _lines_below(base, key)
         base[key] = copy.deepcopy(value)
         base.ca.items.pop(key, None)
-        if key in top.ca.items:
-            base.ca.items[key] = top.ca.items[key]
+        if isinstance(value, CommentedMap):
+            base.ca.items[key] = top.ca.items.get(key, [None, None, None, None])
+        elif (text := _comment(top, key) + below).strip(" ") not in ("", "\n"):
+            base.ca.items[key] = [None, None, CommentToken(text, CommentMark(COMMENT_COLUMN), None), None]
+
+
+def _comment(mapping: CommentedMap, key: str) -> str:
+    """The comment at the end of a key's line, or nothing."""
+    return _token_text(mapping, key).partition("\n")[0]
+
+
+def _lines_below(mapping: CommentedMap, key: str) -> str:
+    """What ruamel keeps with a key's comment though it belongs to what follows: empty lines and headings."""
+    return "\n" + _token_text(mapping, key).partition("\n")[2]
+
+
+def _token_text(mapping: CommentedMap, key: str) -> str:
+    token = mapping.ca.items.get(key, [None] * 4)[2]
+    return "" if token is None else str(token.value)
 
 
 def _text(content: CommentedMap) -> str:
     yaml = YAML(typ="rt")
     yaml.width = 120
     yaml.indent(mapping=2, sequence=4, offset=2)
+    yaml.Representer = _Representer
     stream = StringIO()
     yaml.dump(content, stream)
     return stream.getvalue()

@@ -24,8 +24,8 @@ class Stage(Protocol):
 
     OUTPUT: Path
 
-    @staticmethod
-    def cells(params: Params) -> list[Cell]: ...
+    def cells(self, params: Params) -> list[Cell]:
+        """All cells of the stage."""
 
 
 class DatasetStage(Protocol):
@@ -33,8 +33,8 @@ class DatasetStage(Protocol):
 
     OUTPUT: Path
 
-    @staticmethod
-    def cells(params: Params, dataset: str) -> list[Cell]: ...
+    def cells(self, params: Params, dataset: str) -> list[Cell]:
+        """All cells of the stage for one data set."""
 
 
 def parser(description: str | None) -> argparse.ArgumentParser:

@@ -1,4 +1,4 @@
-"""The folder `results/<profile>/`: one folder a paper, and beside them the parameters and the machine that made them."""
+"""The folder `results/<profile>/`: one folder a paper, beside them the parameters and the machine that made them."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import torch
@@ -132,6 +132,6 @@ def _calibration_error(confidences: Tensor, correct: Tensor, bins: int) -> Tenso
     return gaps.abs().sum() / len(correct)
 
 
-def _pieces(margins: Tensor) -> tuple[Tensor, ...]:
+def _pieces(margins: Tensor) -> Iterator[Tensor]:
     """Rows in groups that bound the temporaries."""
-    return margins.split(max(1, CHUNK // margins.shape[1]))
+    yield from margins.split(max(1, CHUNK // margins.shape[1]))

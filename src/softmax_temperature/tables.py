@@ -11,6 +11,11 @@ import pandas as pd
 
 from softmax_temperature.artifacts import write_text
 from softmax_temperature.errors import InputError
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pandas.io.formats.style import Styler
+    from collections.abc import Callable, Sequence
 
 PUBLISHED = Path("data/published")
 
@@ -28,7 +33,7 @@ def read_csv(path: Path) -> pd.DataFrame:
     """
     if not path.is_file():
         raise InputError("no such table", where=str(path), remedy="Run `dvc repro`, or check the profile's name.")
-    return pd.read_csv(path, float_precision="round_trip")
+    return pd.read_csv(path)
 
 
 def published(paper: str, table: str) -> pd.DataFrame:
@@ -51,3 +56,25 @@ def only(table: pd.DataFrame, column: str) -> object:
     if len(values) != 1:
         raise ValueError(f"{column}: one value expected, found {list(values)[:5]}")
     return values[0]
+
+
+def shown(table: pd.DataFrame, name: str, *, percent: Sequence[str] = (), digits: int = 3) -> Styler:
+    """A table for a reader: fractions in percent where named, missing values as a dash.
+
+    Args:
+        table: what to show.
+        name: unique in the notebook; pandas would otherwise draw a random one, and no two runs would be equal.
+        percent: columns that hold fractions and are shown in percent.
+        digits: after the point, for the other numbers.
+    """
+    table = table.rename(columns={column: f"{column} (%)" for column in percent})
+    for column in percent:
+        table[f"{column} (%)"] = 100 * table[f"{column} (%)"]
+    numbers = table.select_dtypes("number").columns
+    formats = {column: (lambda value: f"{value:.1f}") for column in numbers if column.endswith("(%)")}
+    formats |= {column: _plain_number(digits) for column in numbers if not column.endswith("(%)")}
+    return table.style.format(formats, na_rep="–").hide(axis="index").set_uuid(name)
+
+
+def _plain_number(digits: int) -> Callable[[float], str]:
+    return lambda value: f"{value:.0f}" if float(value).is_integer() else f"{value:.{digits}f}"

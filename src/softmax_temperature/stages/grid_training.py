@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from typing import Any, TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
-from softmax_temperature.cells import Job
-from softmax_temperature.cosine_classifier import TemperatureGridTrainer
+
+if TYPE_CHECKING:
+    from softmax_temperature.cells import Job
+    from softmax_temperature.cosine_classifier import TemperatureGridTrainer
+    from collections.abc import Mapping
 
 
 def train_with_curves(

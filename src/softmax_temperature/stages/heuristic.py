@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
-from torch import Tensor
 
 from softmax_temperature import heuristic
 from softmax_temperature.artifacts import Artifact, write_text
@@ -18,9 +18,12 @@ from softmax_temperature.stages import describe, search
 from softmax_temperature.tables import write_csv
 
 if TYPE_CHECKING:
+    from torch import Tensor
+    from collections.abc import Mapping, Sequence
     from softmax_temperature.params import Params
 
 OUTPUT = Path("data/heuristic")
+Pair = tuple[str, str]  # data set and backbone
 
 
 def cells(params: Params) -> list[Cell]:
@@ -37,16 +40,18 @@ def run(job: Job, *, pairs: list[list[str]], select_on: str, selected: int, max_
     """Join and fit.
 
     Writes `runs.csv` (pair × inverse temperature), `pairs.csv` (pair, statistics, optimum, plateau),
-    `correlations.csv` (Figure 3), `predictions.csv` (Figure 4), `leave_one_out.csv` and `folds.csv` (Table 1), `rules.csv` (what each rule for
-    choosing a temperature costs in accuracy), and `heuristic.json` (the final fit).
+    `correlations.csv` (Figure 3), `predictions.csv` (Figure 4), `leave_one_out.csv` and `folds.csv` (Table 1),
+    `rules.csv` (what each rule for choosing a temperature costs in accuracy), and `heuristic.json` (the final fit).
     """
     grids = {(d, b): _grids(job.inputs[f"search {d} {b}"]) for d, b in pairs}
     statistics = {(d, b): job.inputs[f"statistics {d} {b}"].json("statistics.json") for d, b in pairs}
     runs = pd.concat([_runs(d, b, *grids[d, b]) for d, b in grids], ignore_index=True)
     table = pd.DataFrame([_pair(d, b, *grids[d, b], select_on) | statistics[d, b] for d, b in grids])
-    summaries, folds, rules = _leave_one_out(table, runs, selected, max_plateau)
     all_pairs = heuristic.fit(table, statistics="all")
-    fitted = heuristic.fit(_fitting_pairs(table, max_plateau), statistics=selected)
+    grid = next(iter(grids.values()))[0].inverse_temperatures
+    clear = _identified_pairs(table, grid, max_plateau)
+    summaries, folds, rules = _leave_one_out({"all pairs": table, "identified pairs": clear}, runs, selected)
+    fitted = heuristic.fit(clear, statistics=selected)
     write_csv(job.output / "runs.csv", runs)
     write_csv(job.output / "pairs.csv", table)
     write_csv(job.output / "correlations.csv", heuristic.correlations(table))
@@ -92,7 +97,9 @@ def _accuracy_where_validation_is_best(test: TemperatureGrid, validation: Temper
     return test.curves.gather(-1, epoch).squeeze(-1)
 
 
-def _pair(dataset: str, backbone: str, test: TemperatureGrid, validation: TemperatureGrid, select_on: str) -> dict[str, Any]:
+def _pair(
+    dataset: str, backbone: str, test: TemperatureGrid, validation: TemperatureGrid, select_on: str
+) -> dict[str, Any]:
     """The optimum of one pair with its plateau, from the split that the parameters name, and from the other beside."""
     chosen = {"test": test, "validation": validation}[select_on]
     return {
@@ -110,61 +117,66 @@ def _pair(dataset: str, backbone: str, test: TemperatureGrid, validation: Temper
     }
 
 
-def _fitting_pairs(table: pd.DataFrame, max_plateau: float) -> pd.DataFrame:
-    """The pairs whose optimum is a number, unless these are too few data sets to fit on."""
-    clear = heuristic.identified(table, max_share=max_plateau)
+def _identified_pairs(table: pd.DataFrame, grid: Sequence[float], max_plateau: float) -> pd.DataFrame:
+    """The pairs whose optimum is a number, unless these are too few data sets to leave one out."""
+    clear = heuristic.identified(table, max_share=max_plateau, grid=grid)
     return clear if clear["dataset"].nunique() >= heuristic.MINIMUM_DATASETS else table
 
 
 def _predictions(table: pd.DataFrame, fitted: heuristic.Heuristic) -> pd.DataFrame:
     """Best and predicted inverse temperature of every pair: fitted on all pairs, and with the data set left out."""
+    keys = ["dataset", "backbone"]
+    on_all = fitted.predict_pairs(table)[[*keys, "predicted"]].rename(columns={"predicted": "fitted"})
     left_out = heuristic.leave_one_dataset_out(table, statistics="all").predictions
-    names = [term.statistic for term in fitted.terms]
-    on_all = [fitted.predict(row).inverse_temperature for row in table[names].to_dict("records")]
-    frame = table[["dataset", "backbone", "inverse_temperature", "plateau_low", "plateau_high"]].assign(fitted=on_all)
-    return frame.merge(left_out[["dataset", "backbone", "predicted"]].rename(columns={"predicted": "left_out"}))
+    left_out = left_out[[*keys, "predicted"]].rename(columns={"predicted": "left_out"})
+    optima = table[[*keys, "inverse_temperature", "plateau_low", "plateau_high"]]
+    return optima.merge(on_all, on=keys).merge(left_out, on=keys)
 
 
 def _leave_one_out(
-    table: pd.DataFrame, runs: pd.DataFrame, selected: int, max_plateau: float
+    subsets: Mapping[str, pd.DataFrame], runs: pd.DataFrame, selected: int
 ) -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]:
-    """Table 1 on all pairs and on the identified ones, its folds, and the cost of following each prediction."""
+    """Table 1 on each subset of the pairs, its folds, and the cost of following each prediction on all pairs."""
     rows: dict[str, str | int] = {"Best Stat": "best", f"{selected}-Best Stats": selected, "All Stats": "all"}
+    methods: tuple[heuristic.Method, ...] = ("least_squares", "ridge")
     summaries, folds = [], []
-    rules = [_rule(table, runs, name, values) for name, values in _rules_of_thumb(table).items()]
-    for subset, pairs in {"all pairs": table, "identified pairs": _fitting_pairs(table, max_plateau)}.items():
-        for name, statistics in rows.items():
-            for method in ("least_squares", "ridge"):
-                result = heuristic.leave_one_dataset_out(pairs, statistics=statistics, method=method)  # type: ignore[arg-type]
-                labels = {"subset": subset, "row": name, "method": method}
-                summaries.append(labels | result.summary())
-                folds.append(result.folds.assign(statistics=result.folds["statistics"].map(" ".join), **labels))
-                if subset == "all pairs":
-                    predicted = result.predictions.set_index(["dataset", "backbone"])["predicted"]
-                    rules.append(_rule(table, runs, f"{name}, {method.replace('_', ' ')}", predicted))
+    rules = [_rule(runs, name, values) for name, values in _rules_of_thumb(subsets["all pairs"]).items()]
+    for (subset, pairs), (row, statistics), method in product(subsets.items(), rows.items(), methods):
+        result = heuristic.leave_one_dataset_out(pairs, statistics=statistics, method=method)
+        labels = {"subset": subset, "row": row, "method": method}
+        summaries.append(labels | result.summary())
+        folds.append(result.folds.assign(**labels))
+        if subset == "all pairs":
+            rules.append(_rule(runs, f"{row}, {method.replace('_', ' ')}", _by_pair(result.predictions, "predicted")))
     return pd.DataFrame(summaries), pd.concat(folds, ignore_index=True), pd.concat(rules, ignore_index=True)
 
 
-def _rules_of_thumb(table: pd.DataFrame) -> dict[str, pd.Series[float]]:
-    """What a user would take without a search: inverse temperature by (dataset, backbone)."""
-    indexed = table.set_index(["dataset", "backbone"])
+def _by_pair(table: pd.DataFrame, column: str) -> dict[Pair, float]:
+    return {(row["dataset"], row["backbone"]): row[column] for row in table.to_dict("records")}
+
+
+def _rules_of_thumb(table: pd.DataFrame) -> dict[str, dict[Pair, float]]:
+    """What a user would take without a search, for every pair."""
     epsilon = 1e-3  # Section 2 quotes the bound of Liu, Li and Xu 2017 with a loss of "10e - 4".
-    bound = 0.5 * np.log((indexed["n_classes"] - 1) / math.expm1(epsilon))
-    others = {name: indexed.drop(name, level="dataset")["inverse_temperature"].median() for name in table["dataset"]}
-    return {
-        "none (1)": indexed["dim"] * 0.0 + 1.0,
-        "square root of dimension": np.sqrt(indexed["dim"]),
-        "lower bound from classes": bound.clip(lower=1.0),
-        "median of other data sets": pd.Series(indexed.index.get_level_values("dataset").map(others), index=indexed.index),
-        "chosen on validation": indexed["inverse_temperature_validation"],
+    bound = 0.5 * np.log((table["n_classes"] - 1) / math.expm1(epsilon))
+    medians = {
+        name: table[table["dataset"] != name]["inverse_temperature"].median() for name in table["dataset"].unique()
     }
+    values = {
+        "none (1)": table["dim"] * 0.0 + 1.0,
+        "square root of dimension": np.sqrt(table["dim"]),
+        "lower bound from classes": bound.clip(lower=1.0),
+        "median of other data sets": table["dataset"].map(medians),
+        "chosen on validation": table["inverse_temperature_validation"],
+    }
+    return {name: _by_pair(table.assign(value=column), "value") for name, column in values.items()}
 
 
-def _rule(table: pd.DataFrame, runs: pd.DataFrame, name: str, values: pd.Series[float]) -> pd.DataFrame:
+def _rule(runs: pd.DataFrame, name: str, values: Mapping[Pair, float]) -> pd.DataFrame:
     """Test accuracy at a rule's value, interpolated between the two neighbours on the grid, and what it costs."""
     rows = []
-    for (dataset, backbone), pair in runs.groupby(["dataset", "backbone"]):
-        value = float(values.loc[(dataset, backbone)])
+    for (dataset, backbone), value in values.items():
+        pair = runs[(runs["dataset"] == dataset) & (runs["backbone"] == backbone)]
         accuracy = float(np.interp(value, pair["inverse_temperature"], pair["test_accuracy"]))
         best = float(pair["test_accuracy"].max())
         rows.append(

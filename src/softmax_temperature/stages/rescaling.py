@@ -9,7 +9,7 @@ from safetensors.torch import save_file
 
 from softmax_temperature.artifacts import write_json
 from softmax_temperature.cells import Cell, Job
-from softmax_temperature.cosine_classifier import TemperatureGridTrainer, normalise
+from softmax_temperature.cosine_classifier import TemperatureGridTrainer
 from softmax_temperature.embeddings import open_embeddings
 from softmax_temperature.stages.describe import EMBEDDINGS
 from softmax_temperature.stages.grid_training import train_with_curves
@@ -34,7 +34,9 @@ def cells(params: Params) -> list[Cell]:
     }
     inputs = {"embeddings": EMBEDDINGS / figure.dataset / figure.backbone}
     return [
-        Cell(f"{optimizer}-{loss}", run, {"optimizer": optimizer, "loss": loss, "lr": rates[optimizer], **shared}, inputs)
+        Cell(
+            f"{optimizer}-{loss}", run, {"optimizer": optimizer, "loss": loss, "lr": rates[optimizer], **shared}, inputs
+        )
         for optimizer in OPTIMIZERS
         for loss in LOSSES
     ]
@@ -56,7 +58,7 @@ def run(
 ) -> None:
     """Train one arm; writes `curves.safetensors`, test accuracy (repeats, temperatures, epochs), and `record.json`."""
     parts = open_embeddings(job.inputs["embeddings"])
-    rows, labels = parts["test"].for_evaluation()
+    test = parts["test"].for_evaluation()
     trainer = TemperatureGridTrainer(
         parts["train"].for_fitting(),
         inverse_temperatures,
@@ -70,7 +72,7 @@ def run(
         device=job.device,
         precision=precision,
     )
-    curves = train_with_curves(job, trainer, {"test": (normalise(rows), labels)}, epochs)
+    curves = train_with_curves(job, trainer, {"test": test}, epochs)
     save_file(curves, job.output / "curves.safetensors")
-    record = {"optimizer": optimizer, "loss": loss, "inverse_temperatures": inverse_temperatures, "rows": len(labels)}
+    record = {"optimizer": optimizer, "loss": loss, "inverse_temperatures": inverse_temperatures, "rows": len(test[1])}
     write_json(job.output / "record.json", record)

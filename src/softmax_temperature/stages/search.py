@@ -9,7 +9,7 @@ from safetensors.torch import save_file
 
 from softmax_temperature.artifacts import write_json
 from softmax_temperature.cells import Cell, Job
-from softmax_temperature.cosine_classifier import TemperatureGridTrainer, normalise
+from softmax_temperature.cosine_classifier import TemperatureGridTrainer
 from softmax_temperature.embeddings import open_embeddings
 from softmax_temperature.stages.describe import EMBEDDINGS
 from softmax_temperature.stages.grid_training import train_with_curves
@@ -61,8 +61,7 @@ def run(
         device=job.device,
         precision=precision,
     )
-    normalised = {name: (normalise(rows), labels) for name, (rows, labels) in evaluations.items()}
-    curves = train_with_curves(job, trainer, normalised, epochs)
+    curves = train_with_curves(job, trainer, evaluations, epochs)
     save_file(curves, job.output / "curves.safetensors")
     record: dict[str, Any] = {name: len(labels) for name, (_, labels) in {"train": train, **evaluations}.items()}
     write_json(job.output / "record.json", {"rows": record, "inverse_temperatures": inverse_temperatures})

@@ -6,11 +6,14 @@ Section 3.1 and Figure 2 speak of rescaling, section 4.3 with Figures 3, 4 and T
 from __future__ import annotations
 
 import numpy as np
-import pandas as pd
-from numpy.typing import NDArray
 
 from softmax_temperature.claims import Claim, Evidence, Mean, NotTested, mean_with_interval
-from softmax_temperature.papers.classifier_temperature.records import Records
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from softmax_temperature.papers.classifier_temperature.records import Records
+    from numpy.typing import NDArray
+    import pandas as pd
 
 HIGH = 100  # Inverse temperatures from here on are "high": where the printed curves of Figure 2 part.
 NEGLIGIBLE = 0.01  # A difference of accuracy below one point is none, for a claim that says "no impact".
@@ -43,11 +46,12 @@ def _rescaling_is_nothing_to_adam(records: Records) -> Evidence | NotTested:
     if len(gains) < 2:
         return NotTested("one repeat has no interval; set rescaling.repeats to 2 or more")
     mean = mean_with_interval(gains)
-    return _interval(mean, holds=-NEGLIGIBLE < mean.low and mean.high < NEGLIGIBLE, unit="accuracy")
+    return _interval(mean, holds=mean.low > -NEGLIGIBLE and mean.high < NEGLIGIBLE, unit="accuracy")
 
 
-def _correlation(records: Records, statistic: str) -> pd.Series:
-    return records.correlations.set_index("statistic").loc[statistic]
+def _correlation(records: Records, statistic: str) -> pd.Series[float]:
+    table = records.correlations.drop(columns="constant")
+    return table[table["statistic"] == statistic].drop(columns="statistic").iloc[0].astype(float)
 
 
 def _feats_corr_is_strongest(records: Records) -> Evidence:
@@ -61,10 +65,12 @@ def _feats_corr_is_strongest(records: Records) -> Evidence:
 def _dimension_is_weak(records: Records) -> Evidence:
     ours = _correlation(records, "dim")
     low, high = _absolute_interval(ours)
-    return Evidence(float(ours["absolute_r"]) < WEAK, float(ours["absolute_r"]), len(records.pairs), "|r|", low=low, high=high)
+    return Evidence(
+        float(ours["absolute_r"]) < WEAK, float(ours["absolute_r"]), len(records.pairs), "|r|", low=low, high=high
+    )
 
 
-def _absolute_interval(row: pd.Series) -> tuple[float, float]:
+def _absolute_interval(row: pd.Series[float]) -> tuple[float, float]:
     """The interval of |r| from that of r."""
     low, high = float(row["low"]), float(row["high"])
     ends = sorted((abs(low), abs(high)))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pandas as pd
@@ -16,6 +15,7 @@ from softmax_temperature.stages import heuristic, rescaling
 from softmax_temperature.tables import write_csv
 
 if TYPE_CHECKING:
+    from pathlib import Path
     from softmax_temperature.params import Params
 
 STAGES = ("prepared", "backbones", "embeddings", "statistics", "search", "rescaling", "heuristic")
@@ -29,7 +29,7 @@ def collect(params: Params, folder: Path) -> None:
         folder: `results/<profile>/classifier_temperature`.
     """
     fitted = open_artifact(heuristic.OUTPUT, kind="heuristic")
-    write_csv(folder / "runs.csv", pd.read_csv(fitted.path("runs.csv"), float_precision="round_trip"))
+    write_csv(folder / "runs.csv", pd.read_csv(fitted.path("runs.csv")))
     for name in TABLES:
         if name != "rescaling":
             write_text(folder / "tables" / f"{name}.csv", fitted.path(f"{name}.csv").read_text(encoding="utf-8"))

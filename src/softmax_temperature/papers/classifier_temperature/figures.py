@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import numpy as np
-import pandas as pd
 import seaborn as sns
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from scipy import stats
 
-from softmax_temperature.papers.classifier_temperature.records import Records
+from softmax_temperature.heuristic import pearson
 from softmax_temperature.plots import WIDTH, style
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from softmax_temperature.papers.classifier_temperature.records import Records
+    from matplotlib.axes import Axes
+    import pandas as pd
 
 INVERSE_TEMPERATURE = "inverse temperature α"
 
@@ -25,10 +28,14 @@ def figure_1(records: Records) -> Figure:
         axes = figure.subplots()
         x = pairs["backbone"].map({name: place for place, name in enumerate(columns["backbone"])})
         y = pairs["dataset"].map({name: place for place, name in enumerate(rows["dataset"])})
-        points = axes.scatter(x, y, s=20 + 180 * pairs["best_accuracy"], c=pairs["best_accuracy"], cmap="viridis", vmin=0, vmax=1)
+        points = axes.scatter(
+            x, y, s=20 + 180 * pairs["best_accuracy"], c=pairs["best_accuracy"], cmap="viridis", vmin=0, vmax=1
+        )
         axes.set_xticks(range(len(columns)), [f"{n}\n{d:.0f}" for n, d in columns.to_numpy()], rotation=35, ha="right")
         axes.set_yticks(range(len(rows)), [f"{n} ({c:.0f})" for n, c in rows.to_numpy()])
-        axes.set(xlabel="backbone and its embedding dimension", ylabel="data set (classes)", ylim=(-0.7, len(rows) - 0.3))
+        axes.set(
+            xlabel="backbone and its embedding dimension", ylabel="data set (classes)", ylim=(-0.7, len(rows) - 0.3)
+        )
         figure.colorbar(points, ax=axes, label="best test accuracy", shrink=0.8)
     return figure
 
@@ -58,7 +65,10 @@ def figure_3(records: Records) -> Figure:
         axes = figure.subplots()
         colours = sns.color_palette()
         positive = table["r"] >= 0
-        for sign, label, colour, hatch in ((True, "positive r", colours[0], None), (False, "negative r", colours[1], "//")):
+        for sign, label, colour, hatch in (
+            (True, "positive r", colours[0], None),
+            (False, "negative r", colours[1], "//"),
+        ):
             chosen = table[positive == sign]
             axes.barh(chosen.index, chosen["absolute_r"], color=colour, hatch=hatch, edgecolor="white", label=label)
         axes.set_yticks(range(len(table)), table["statistic"])
@@ -71,7 +81,7 @@ def figure_3(records: Records) -> Figure:
 
 
 def figure_4(records: Records) -> Figure:
-    """Best against predicted inverse temperature: fitted on all pairs as in the paper, and with the data set left out."""
+    """Best against predicted inverse temperature: fitted on all pairs as printed, and with the data set left out."""
     table = records.predictions
     with style():
         figure = Figure(figsize=(WIDTH, 3.9), layout="constrained")
@@ -85,7 +95,7 @@ def figure_4(records: Records) -> Figure:
 
 
 def accuracy_curves(records: Records) -> Figure:
-    """Ours: best test accuracy over the grid, a panel for each data set, a line for each backbone, a dot at each best."""
+    """Ours: best test accuracy over the grid, a panel a data set, a line a backbone, a dot at each best."""
     datasets = records.pairs.sort_values(["n_classes", "dataset"])["dataset"].unique()
     columns = 3
     height = -(-len(datasets) // columns)
@@ -129,18 +139,25 @@ def _ends(row: object) -> tuple[float, float]:
 
 def _against(axes: Axes, table: pd.DataFrame, column: str, title: str) -> None:
     best, predicted = table["inverse_temperature"], table[column]
-    palette = dict(zip(sorted(table["dataset"].unique()), sns.color_palette("husl", table["dataset"].nunique()), strict=True))
+    palette = dict(
+        zip(sorted(table["dataset"].unique()), sns.color_palette("husl", table["dataset"].nunique()), strict=True)
+    )
     for place, (dataset, rows) in enumerate(table.groupby("dataset")):
         marker = "osD^vP"[place % 6]
-        axes.scatter(rows["inverse_temperature"], rows[column], color=palette[dataset], marker=marker, s=16, label=dataset)
+        axes.scatter(
+            rows["inverse_temperature"], rows[column], color=palette[dataset], marker=marker, s=16, label=dataset
+        )
     axes.plot([0, 250], [0, 250], color="0.5", linewidth=0.8, linestyle=":")
-    r = stats.pearsonr(best, predicted).statistic if predicted.nunique() > 1 and best.nunique() > 1 else float("nan")
-    axes.set(title=f"{title}\nr = {r:.2f}", xlabel=f"best {INVERSE_TEMPERATURE}", xlim=(-5, 255), ylim=(-5, 255))
+    found = pearson(best.to_numpy(float), predicted.to_numpy(float))
+    note = f"r = {found.r:.2f}" if found else "r undefined"
+    axes.set(title=f"{title}\n{note}", xlabel=f"best {INVERSE_TEMPERATURE}", xlim=(-5, 255), ylim=(-5, 255))
 
 
 def _curves(axes: Axes, runs: pd.DataFrame) -> None:
-    for (backbone, rows), colour in zip(runs.groupby("backbone"), sns.color_palette("husl", runs["backbone"].nunique()), strict=True):
+    for (backbone, rows), colour in zip(
+        runs.groupby("backbone"), sns.color_palette("husl", runs["backbone"].nunique()), strict=True
+    ):
         accuracy = 100 * rows["test_accuracy"]
         axes.plot(rows["inverse_temperature"], accuracy, color=colour, linewidth=1, label=backbone)
-        best = accuracy.idxmax()
-        axes.plot(rows.loc[best, "inverse_temperature"], accuracy[best], "o", color=colour, markersize=3)
+        best = int(accuracy.to_numpy().argmax())
+        axes.plot(rows["inverse_temperature"].iloc[best], accuracy.iloc[best], "o", color=colour, markersize=3)

@@ -17,11 +17,14 @@ They lie in `results/<profile>/classifier_temperature/`, `runs.csv` at the top a
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 
-import pandas as pd
 
 from softmax_temperature.tables import read_csv
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from pathlib import Path
 
 SLUG = "classifier_temperature"
 TABLES = ("pairs", "correlations", "predictions", "leave_one_out", "folds", "rules", "rescaling")

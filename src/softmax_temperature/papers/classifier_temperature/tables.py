@@ -13,8 +13,8 @@ _METRICS = {"median_correlation": "median_r", "average_correlation": "mean_r", "
 def table_1(records: Records) -> pd.DataFrame:
     """Correlation of predicted and best inverse temperature over left-out data sets.
 
-    Columns: row, metric, published, published_sd, ours, ours_sd, then ours for the identified pairs alone and with ridge
-    regression, and the number of folds behind ours. All are fractions.
+    Columns: row, metric, published, published_sd, ours, ours_sd, then ours for the identified pairs alone and with
+    ridge regression, and the number of folds behind ours. All are fractions.
     """
     printed = published(SLUG, "Table 1")
     rows = []

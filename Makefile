@@ -1,0 +1,62 @@
+# What a reader types; `make` alone lists it.
+#
+# Every target sets up what it needs, once: Python 3.11 to 3.13 (`make PYTHON=python3.12 ...` to choose one) and, the
+# first time, a package index. Nothing is compiled, and after that nothing is fetched.
+
+PYTHON ?= python3
+UV ?= uv
+
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.installed
+
+# Stages say `python`, and it has to be the environment's. The path may hold spaces: it stays out of make's word lists.
+ENTER := PATH="$(CURDIR)/$(BIN):$$PATH"
+
+.DEFAULT_GOAL := help
+.PHONY: help repro test lint bench profile lock clean
+
+help: ## List the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' Makefile
+
+repro: $(READY) ## Rebuild every table and figure of params.yaml; only what changed runs
+	@test -e .git || $(BIN)/python -m dvc config --local core.no_scm true
+	$(ENTER) $(BIN)/dvc repro
+	@profile=$$(sed -n 's/^profile: *\([A-Za-z0-9_-]*\).*/\1/p' params.yaml) && \
+	  printf '\nResults of profile %s:\n' "$$profile" && ls results/"$$profile"/*/notebook.ipynb
+
+test: $(READY) ## Run the tests (ARGS="-k name" to choose)
+	$(ENTER) $(BIN)/python -m pytest $(ARGS)
+
+lint: $(READY) ## Check formatting, style and types
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+
+bench: $(READY) ## Measure the speed promises into benchmarks/results.json (ARGS="--only NAME" or "--quick")
+	$(ENTER) $(BIN)/python -m benchmarks $(ARGS)
+
+profile: $(READY) ## Write params.yaml from a profile: make profile PROFILE=mini
+	@test -n "$(PROFILE)" || { echo "Which? make profile PROFILE=NAME, one of:" $$(cd profiles && ls *.yaml | sed 's/\.yaml//'); exit 2; }
+	@$(BIN)/softmax-temperature profile "$(PROFILE)"
+
+lock: ## Pin what pyproject.toml asks for, keeping pins that still fit (needs uv)
+	$(UV) pip compile --quiet --universal --generate-hashes --no-header --python-version 3.11 --all-extras \
+	  pyproject.toml --output-file requirements.lock
+
+clean: ## Remove the environment and the tools' caches; data and results stay
+	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist
+	find src tests pipeline benchmarks -name __pycache__ -prune -exec rm -rf {} +
+
+# setuptools comes first, and from the lock: one dependency of DVC's is a (pure Python) source distribution, and without
+# build isolation neither it nor the package itself asks an index for anything that is not pinned.
+$(READY): requirements.lock pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' || \
+	  { echo "Needs Python 3.11 to 3.13; this is $$($(PYTHON) --version 2>&1). Try: make PYTHON=python3.12 ..."; exit 2; }
+	@echo "Setting up $(VENV) from requirements.lock: a few minutes, once."
+	$(PYTHON) -m venv $(VENV)
+	@awk '/^[^ ]/ { wanted = /^setuptools==/ } wanted' requirements.lock > $(VENV)/setuptools.lock
+	$(BIN)/python -m pip install --quiet --require-hashes --requirement $(VENV)/setuptools.lock
+	$(BIN)/python -m pip install --quiet --require-hashes --no-build-isolation --requirement requirements.lock
+	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
+	@touch $@

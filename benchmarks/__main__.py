@@ -1,0 +1,189 @@
+"""Measure every speed promise and write benchmarks/results.json: `python -m benchmarks`.
+
+The file has one section for each kind of machine, "cpu" or "gpu", with the machine and the library versions that made
+it. It holds no date: Git knows when it was committed. Results of one section come from one machine with one set of
+versions; when either differs from what the file says, the section starts anew. `--quick` measures small sizes, on which
+no promise is made, and writes nothing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import json
+import multiprocessing
+import os
+import platform
+import subprocess
+import sys
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, Literal
+
+from softmax_temperature.artifacts import canonical_json, write_json
+from softmax_temperature.errors import InputError
+
+RESULTS = Path(__file__).resolve().parent / "results.json"
+LIBRARIES = ("torch", "torchvision", "numpy", "scipy", "scikit-learn", "torchmetrics", "netcal", "dvc")
+BENCHMARKS = ("temperature_grid", "statistics", "calibration", "embedding_memory", "overhead")
+Section = Literal["cpu", "gpu"]
+
+
+@dataclass(frozen=True)
+class Promise:
+    """A bound on one number of a benchmark's result.
+
+    Attributes:
+        number: its key in what `measure` returns.
+        bound: at least this ("ratio", "fraction") or at most this (seconds, bytes).
+        at_least: which of the two.
+        section: the kind of machine that the promise is about.
+    """
+
+    number: str
+    bound: float
+    at_least: bool
+    section: Section = "cpu"
+
+    def judge(self, result: dict[str, Any]) -> dict[str, Any]:
+        """The promise in words, what was measured, and whether it is met."""
+        measured = result[self.number]
+        met = measured >= self.bound if self.at_least else measured <= self.bound
+        sign = ">=" if self.at_least else "<="
+        return {"promise": f"{self.number} {sign} {self.bound:g}", "measured": measured, "met": bool(met)}
+
+
+PROMISES: dict[str, tuple[Promise, ...]] = {
+    "temperature_grid": (
+        Promise("ratio", 2.5, at_least=True),
+        Promise("peak_fraction", 0.75, at_least=True),
+        Promise("ratio", 20.0, at_least=True, section="gpu"),
+        Promise("peak_fraction", 0.50, at_least=True, section="gpu"),
+    ),
+    "statistics": (Promise("ratio", 10.0, at_least=True),),
+    "calibration": (
+        Promise("loop_ratio", 30.0, at_least=True),
+        Promise("library_ratio", 5.0, at_least=True),
+    ),
+    "embedding_memory": (Promise("gibibytes", 2.0, at_least=False),),
+    "overhead": (
+        Promise("help_seconds", 1.5, at_least=False),
+        Promise("repro_seconds", 5.0, at_least=False),
+    ),
+}
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the benchmarks; the exit code is 0 when every promise that was judged is met, 1 otherwise, 2 for bad use."""
+    options = parser().parse_args(arguments)
+    names = options.only or BENCHMARKS
+    try:
+        met = [show(name) if options.quick else record(name) for name in names]
+    except InputError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    return 0 if all(met) else 1
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command line."""
+    reader = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    reader.add_argument("--only", action="append", choices=BENCHMARKS, help="measure this one; may be repeated")
+    reader.add_argument("--quick", action="store_true", help="small sizes, seconds; prints and writes nothing")
+    return reader
+
+
+def show(name: str) -> bool:
+    """Measure small sizes and print the result."""
+    print(canonical_json({name: measured(name, quick=True)}), end="")
+    return True
+
+
+def record(name: str) -> bool:
+    """Measure, judge, write at once, so that a later fault loses nothing; whether every promise is met."""
+    result, section = measured(name, quick=False), section_here()
+    verdicts = [promise.judge(result) for promise in PROMISES[name] if promise.section == section]
+    new = {name: {**result, "promises": verdicts}}
+    write_json(RESULTS, merged(read(RESULTS), section, machine(), versions(), new))
+    for verdict in verdicts:
+        word = "met" if verdict["met"] else "NOT met"
+        print(f"{name}: {verdict['promise']}: {verdict['measured']:.3g}, {word}", flush=True)
+    return all(verdict["met"] for verdict in verdicts)
+
+
+def measured(name: str, *, quick: bool) -> dict[str, Any]:
+    """One benchmark's result, from a process of its own: neither memory nor caches are left from another."""
+    print(f"{name} ...", file=sys.stderr, flush=True)
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(max_workers=1, mp_context=context) as process:
+        measure: Callable[..., dict[str, Any]] = importlib.import_module(f"benchmarks.{name}").measure
+        return process.submit(measure, quick=quick).result()
+
+
+def section_here() -> Section:
+    """The kind of this machine."""
+    import torch
+
+    return "gpu" if torch.cuda.is_available() else "cpu"
+
+
+def merged(
+    old: dict[str, Any], section: Section, here: dict[str, Any], libraries: dict[str, str], new: dict[str, Any]
+) -> dict[str, Any]:
+    """The file's content with new results; older ones of the section stay if machine and versions are the same."""
+    before = old.get(section, {})
+    same = before.get("machine") == here and before.get("versions") == libraries
+    results = {**(before["results"] if same else {}), **new}
+    return {**old, section: {"machine": here, "versions": libraries, "results": results}}
+
+
+def read(path: Path) -> dict[str, Any]:
+    """What the file says now; nothing if there is none."""
+    if not path.is_file():
+        return {}
+    content: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    return content
+
+
+def machine() -> dict[str, Any]:
+    """What the measurements depend on in this machine; not its name."""
+    import psutil
+    import torch
+
+    has_gpu = torch.cuda.is_available()
+    return {
+        "system": f"{platform.system()} {platform.machine()}",
+        "cpu": processor(),
+        "cores": usable_cores(),
+        "memory_gib": round(psutil.virtual_memory().total / 2**30),
+        "gpu": torch.cuda.get_device_name(0) if has_gpu else None,
+        "cuda": torch.version.cuda if has_gpu else None,
+    }
+
+
+def processor() -> str:
+    """The processor's model name, as the system gives it."""
+    information = Path("/proc/cpuinfo")
+    if information.is_file():
+        lines = information.read_text(encoding="utf-8").splitlines()
+        names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
+        return names[0] if names else platform.machine()
+    command = ["/usr/sbin/sysctl", "-n", "machdep.cpu.brand_string"]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+
+
+def usable_cores() -> int:
+    """The cores that this process may use, which may be fewer than the machine has."""
+    return len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
+
+
+def versions() -> dict[str, str]:
+    """Versions of Python and of the libraries that are measured or measured against."""
+    return {"python": platform.python_version(), **{name: version(name) for name in LIBRARIES}}
+
+
+if __name__ == "__main__":
+    sys.exit(main())

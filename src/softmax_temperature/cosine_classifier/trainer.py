@@ -1,0 +1,200 @@
+"""Trains the cosine classifiers of all inverse temperatures and repeats together, epoch by epoch, resumably."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from softmax_temperature.cosine_classifier.classifiers import CosineClassifiers
+from softmax_temperature.cosine_classifier.inputs import check_class_labels, largest_entries, normalise
+from softmax_temperature.cosine_classifier.memory import problem_blocks
+from softmax_temperature.cosine_classifier.settings import Settings, checked_inverse_temperatures
+
+if TYPE_CHECKING:
+    from softmax_temperature.cosine_classifier.products import Operands
+
+_INITIAL_WEIGHTS, _BATCH_ORDER = 0, 1  # the streams of random numbers that a seed spawns
+
+
+class TemperatureGridTrainer:
+    """Cosine classifiers without bias at many inverse temperatures, trained together epoch by epoch.
+
+    classifier_temperature, section 3.1: logits are alpha * cos(w_c, x), the loss is their cross-entropy, divided by
+    alpha if `rescale`. One *problem* is one (repeat, inverse temperature) pair. All problems see the same batches,
+    so that a batch meets the weights of all of them in one matrix product; within a repeat all inverse temperatures
+    start from the same weights. Comparisons between temperatures are therefore paired; repeats differ by their initial
+    weights alone. Problems are trained in blocks, so that the logits of all of them never exist at once; a problem's
+    result does not depend on the blocks but for rounding.
+
+    Training interrupted after any epoch and resumed through `state_dict` equals uninterrupted training, on a CPU with
+    the same number of threads bit for bit.
+
+    Args:
+        train: Embeddings, shape (n, dim), floating point, normalised here; labels, shape (n,), int64, from 0.
+        inverse_temperatures: Positive numbers alpha = 1/T that multiply the cosines, shape (temperatures,).
+        batch_size: Samples per step; the last batch of an epoch may be smaller.
+        lr: Learning rate.
+        momentum: Of SGD; for Adam its first decay rate.
+        rescale: Divide the loss by alpha, so that alpha does not scale the gradient (after Eq. 3).
+        optimizer: "sgd" or "adam".
+        repeats: Number of initialisations of each classifier.
+        seed: Spawns the initial weights of each repeat and the batch order of each epoch, the same on every device.
+        device: Where to train; default: where the embeddings are.
+        precision: "float32"; "bfloat16": matrix products in bfloat16, weights, softmax and update in float32;
+            "float64".
+        problems_per_block: Problems trained at once; default: what fits the CPU's cache or half the free GPU memory.
+
+    Raises:
+        ValueError: If an argument is out of range, an embedding is not finite or all zeros, or there is one class only.
+    """
+
+    def __init__(
+        self,
+        train: tuple[Tensor, Tensor],
+        inverse_temperatures: Sequence[float] | Tensor,
+        *,
+        batch_size: int,
+        lr: float,
+        momentum: float = 0.9,
+        rescale: bool = True,
+        optimizer: str = "sgd",
+        repeats: int = 1,
+        seed: int = 0,
+        device: torch.device | str | None = None,
+        precision: str = "float32",
+        problems_per_block: int | None = None,
+    ) -> None:
+        self.settings = Settings(
+            batch_size, lr, momentum, rescale, optimizer, repeats, seed, precision, problems_per_block
+        )
+        self.inverse_temperatures = checked_inverse_temperatures(inverse_temperatures)
+        embeddings, labels = train
+        embeddings = normalise(embeddings.to(device, self.settings.wide_dtype), name="train embeddings")
+        self.classes = check_class_labels(labels, len(embeddings), "train labels") + 1
+        if self.classes < 2:
+            raise ValueError("train labels must name at least two classes, got class 0 alone")
+        self._labels = labels.to(embeddings.device)
+        initial = _initial_weights(self.settings, self.classes, embeddings.shape[1]).to(embeddings)
+        self._classifiers = CosineClassifiers(initial, self.inverse_temperatures, self.settings)
+        self._embeddings = embeddings.to(self._classifiers.products.dtype)
+        batch = min(batch_size, len(embeddings))
+        self._blocks = list(problem_blocks(self._classifiers.weights, batch, problems_per_block))
+        self.completed_epochs = 0
+
+    def epoch(self) -> None:
+        """Train every problem for one epoch.
+
+        Raises:
+            ValueError: If the weights overflow, naming the learning rate.
+        """
+        batches = list(self._batches())
+        first_step = self.completed_epochs * len(batches) + 1
+        with torch.no_grad():
+            for block in self._blocks:
+                for step, (operands, labels) in enumerate(batches, start=first_step):
+                    self._classifiers.train_step(block, operands, labels, step)
+        self.completed_epochs += 1
+        # Their lengths, not their entries: where a length overflows, cosines become 0 and training stands still.
+        if not bool(torch.isfinite(torch.linalg.vector_norm(self._classifiers.weights, dim=2)).all()):
+            raise ValueError(f"lr={self.settings.lr} made the weights overflow in epoch {self.completed_epochs}")
+
+    def evaluate(self, embeddings: Tensor, labels: Tensor) -> Tensor:
+        """Accuracy of every problem; a sample is correct when no class has a higher cosine than its own.
+
+        Args:
+            embeddings: shape (n, dim); of any length, since that scales the cosines of all classes alike.
+            labels: shape (n,), int64, below the number of training classes.
+
+        Returns:
+            Shape (repeats, temperatures), float64, fractions, on the CPU.
+
+        Raises:
+            ValueError: as `checked_test`.
+        """
+        embeddings, labels = self.checked_test(embeddings, labels)
+        correct = torch.zeros(len(self._classifiers.weights), dtype=torch.int64, device=labels.device)
+        chunks = (tensor.split(self.settings.batch_size) for tensor in (embeddings, labels))
+        with torch.no_grad():
+            for rows, row_labels in zip(*chunks, strict=True):
+                operands = self._classifiers.exact_products.prepare(rows)
+                for block in self._blocks:
+                    correct[block] += self._classifiers.count_correct(block, operands, row_labels)
+        return (correct.double() / len(labels)).view(self.settings.repeats, -1).cpu()
+
+    def checked_test(self, embeddings: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
+        """The same, in the dtype and on the device that `evaluate` works in.
+
+        Raises:
+            ValueError: the shapes disagree, a label is beyond the training classes, or an embedding is not finite or
+                all zeros.
+        """
+        device, dim = self._embeddings.device, self._embeddings.shape[1]
+        embeddings = embeddings.to(device, self.settings.wide_dtype)
+        largest_entries(embeddings, "test embeddings")
+        if embeddings.shape[1] != dim:
+            raise ValueError(
+                f"test embeddings must have dim {dim} like the train embeddings, got {embeddings.shape[1]}"
+            )
+        if (highest := check_class_labels(labels, len(embeddings), "test labels")) >= self.classes:
+            raise ValueError(f"test labels must be below {self.classes}, the training classes, got {highest}")
+        return embeddings, labels.to(device)
+
+    def state_dict(self) -> dict[str, Tensor | int]:
+        """A copy of all that training has changed, and of what it can be resumed with alone."""
+        return {
+            "completed_epochs": self.completed_epochs,
+            "seed": self.settings.seed,
+            "inverse_temperatures": torch.tensor(self.inverse_temperatures, dtype=torch.float64),
+            **{name: tensor.clone() for name, tensor in self._classifiers.tensors.items()},
+        }
+
+    def load_state_dict(self, state: Mapping[str, Tensor | int]) -> None:
+        """Take up the `state_dict` of a trainer with the same data and arguments.
+
+        Raises:
+            ValueError: If names, shapes, seed or inverse temperatures are not those of this trainer.
+        """
+        own = self.state_dict()
+        if set(state) != set(own):
+            raise ValueError(f"state must hold {sorted(own)}, got {sorted(state)}")
+        given = {name: torch.as_tensor(value) for name, value in state.items()}
+        for name, value in own.items():
+            _check_state_entry(name, given[name], torch.as_tensor(value))
+        for name, tensor in self._classifiers.tensors.items():
+            tensor.copy_(given[name])
+        self.completed_epochs = int(given["completed_epochs"])
+
+    def _batches(self) -> Iterator[tuple[Operands, Tensor]]:
+        """The batches of the next epoch, in an order drawn from the seed and the number of that epoch."""
+        generator = _generator(self.settings.seed, _BATCH_ORDER, self.completed_epochs)
+        order = torch.randperm(len(self._labels), generator=generator).to(self._labels.device)
+        for rows in order.split(self.settings.batch_size):
+            embeddings = self._embeddings.index_select(0, rows)
+            yield self._classifiers.products.prepare(embeddings), self._labels.index_select(0, rows)
+
+
+def _initial_weights(settings: Settings, classes: int, dim: int) -> Tensor:
+    """Unit vectors of uniform direction, shape (repeats, classes, dim)."""
+    # Deviation: the paper states no initialisation. Cosines do not depend on the length of a weight, but its gradient
+    # falls with it, so that any length but 1 would be a learning rate in disguise.
+    generators = (_generator(settings.seed, _INITIAL_WEIGHTS, repeat) for repeat in range(settings.repeats))
+    drawn = torch.stack([torch.randn(classes, dim, generator=generator) for generator in generators])
+    return functional.normalize(drawn, dim=2)
+
+
+def _generator(seed: int, stream: int, index: int) -> torch.Generator:
+    """Random numbers of one purpose; on the CPU, so that every device draws the same."""
+    state = np.random.SeedSequence([seed, stream, index]).generate_state(1, np.uint64)
+    return torch.Generator().manual_seed(int(state[0] >> np.uint64(1)))
+
+
+def _check_state_entry(name: str, given: Tensor, own: Tensor) -> None:
+    if given.shape != own.shape:
+        raise ValueError(f"state[{name!r}] must have shape {tuple(own.shape)}, got {tuple(given.shape)}")
+    if name in ("seed", "inverse_temperatures") and not torch.equal(given.cpu(), own.cpu()):
+        raise ValueError(f"state[{name!r}] must be {own.tolist()}, got {given.tolist()}")

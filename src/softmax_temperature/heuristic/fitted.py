@@ -1,0 +1,238 @@
+"""The final regression on all pairs (section 4.3, Figure 4): its predictions with intervals, saved as JSON."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Literal, Self
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, PositiveInt, model_validator
+
+from softmax_temperature.heuristic.leave_one_out import out_of_fold, prepared
+from softmax_temperature.heuristic.pairs import (
+    SEARCHED_RANGE,
+    Floats,
+    Pairs,
+    check_bounds,
+    checked_pairs,
+    floats,
+    identities,
+    matrix,
+)
+from softmax_temperature.heuristic.regression import Method, Regression, check_name, check_names, regress
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A predicted best inverse temperature (multiplies the logits).
+
+    Attributes:
+        inverse_temperature: The prediction, clipped to the searched range.
+        low: Lower end of the prediction interval, within the searched range.
+        high: Upper end of it.
+        linear: The regression's own value, before clipping.
+        outside: Used statistics outside the range they were fitted on; the interval then promises nothing.
+    """
+
+    inverse_temperature: float
+    low: float
+    high: float
+    linear: float
+    outside: tuple[str, ...]
+
+    @property
+    def inside(self) -> bool:
+        """Whether every used statistic lies in the range it was fitted on."""
+        return not self.outside
+
+    @property
+    def clipped(self) -> bool:
+        """Whether the regression's own value lay outside the searched range."""
+        return self.linear != self.inverse_temperature
+
+
+class _Record(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+
+class Term(_Record):
+    """One statistic of a regression: coefficient * (value - mean) / scale, fitted on values in [low, high]."""
+
+    statistic: str
+    coefficient: FiniteFloat
+    mean: FiniteFloat
+    scale: Annotated[FiniteFloat, Field(gt=0)]
+    low: FiniteFloat
+    high: FiniteFloat
+
+
+class Heuristic(_Record):
+    """A fitted regression from statistics to the best inverse temperature; plain numbers, saved as JSON.
+
+    The interval is a hierarchical jackknife: the prediction, plus or minus `margin`, the `level` quantile of the
+    absolute errors on data sets left out of the fit (choice of statistics included). Each data set weighs as much as
+    the next, and as one imagined data set that is missed by any distance. So it speaks of a pair of a new data set,
+    while the textbook formula of least squares takes the pairs of a data set for independent and the statistics for
+    given. With fewer than level / (1 - level) data sets (9 for 0.9) nothing bounds the imagined one: `margin` is None,
+    and the interval the whole searched range.
+
+    After Lee, Barber and Willett 2023 (arXiv 2306.06342). Their jackknife+ centres on the models of the folds, which
+    bounds the misses at twice the promised share whatever the data. Ours gives up that bound to centre on the final
+    model: the interval holds its prediction, needs no other statistics, and covered as promised where we simulated it.
+
+    Attributes:
+        format: Of the saved text.
+        version: Of the saved text; another one is refused.
+        selection: How the statistics were chosen.
+        method: How the coefficients were found.
+        intercept: The prediction at the mean of every statistic.
+        terms: The rest of the regression.
+        bounds: The searched range, to which predictions and intervals are clipped.
+        level: Share of new pairs that the intervals are to hold.
+        margin: Half the width of an interval before clipping, in units of the inverse temperature.
+        n_pairs: How many pairs it was fitted on.
+        datasets: The data sets it was fitted on.
+    """
+
+    format: Literal["softmax-temperature heuristic"]
+    version: Literal[1]
+    selection: str
+    method: Method
+    intercept: FiniteFloat
+    terms: tuple[Term, ...]
+    bounds: tuple[FiniteFloat, FiniteFloat]
+    level: Annotated[float, Field(gt=0, lt=1)]
+    margin: Annotated[FiniteFloat, Field(ge=0)] | None
+    n_pairs: PositiveInt
+    datasets: tuple[str, ...]
+
+    @model_validator(mode="after")
+    def _coherent(self) -> Self:
+        check_names([term.statistic for term in self.terms])
+        check_bounds(self.bounds)
+        return self
+
+    @property
+    def n_datasets(self) -> int:
+        """How many data sets it was fitted on."""
+        return len(self.datasets)
+
+    def predict(self, statistics: Mapping[str, float]) -> Estimate:
+        """The inverse temperature to expect from a data set's statistics.
+
+        Args:
+            statistics: Finite numbers by name, as from `dataset_statistics.describe`; those of `terms` are used.
+
+        Raises:
+            ValueError: If a used statistic is missing or not finite, or a name is unknown.
+        """
+        for name in statistics:
+            check_name(name)
+        used = [(term, _statistic(statistics, term.statistic)) for term in self.terms]
+        linear = self.intercept + math.fsum(term.coefficient * (value - term.mean) / term.scale for term, value in used)
+        lowest, highest = self.bounds
+        margin = highest - lowest if self.margin is None else self.margin
+        centre = min(max(linear, lowest), highest)
+        return Estimate(
+            inverse_temperature=centre,
+            low=max(centre - margin, lowest),
+            high=min(centre + margin, highest),
+            linear=linear,
+            outside=tuple(term.statistic for term, value in used if not term.low <= value <= term.high),
+        )
+
+    def predict_pairs(self, pairs: Pairs) -> pd.DataFrame:
+        """A row per pair, sorted: the pair, its optimum, `predicted`, `linear`, `low`, `high` and `inside`.
+
+        On the pairs of the fit itself this is Figure 4, an in-sample fit as in the paper.
+        """
+        names = [term.statistic for term in self.terms]
+        table = checked_pairs(pairs, names, datasets=1)
+        estimates = [self.predict(dict(zip(names, row, strict=True))) for row in matrix(table, names).tolist()]
+        columns = {name: [getattr(each, name) for each in estimates] for name in ("linear", "low", "high", "inside")}
+        return identities(table).assign(predicted=[each.inverse_temperature for each in estimates], **columns)
+
+    def to_json(self) -> str:
+        """The heuristic as JSON text, from which `from_json` makes an equal one, every number bit for bit."""
+        return self.model_dump_json(indent=1) + "\n"
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """The heuristic that `to_json` wrote.
+
+        Raises:
+            ValueError: If the text is not JSON or of another format or version, or a field is missing, unknown or bad.
+        """
+        return cls.model_validate_json(text)
+
+
+def fit(
+    pairs: Pairs,
+    *,
+    statistics: str | int | Sequence[str] = "four_best",
+    method: Method = "least_squares",
+    level: float = 0.9,
+    bounds: tuple[float, float] = SEARCHED_RANGE,
+) -> Heuristic:
+    """The final regression on all pairs (section 4.3, Figure 4), with prediction intervals (ours).
+
+    Args:
+        pairs: See the package.
+        statistics: As in `leave_one_dataset_out`.
+        method: As in `leave_one_dataset_out`.
+        level: Share of new pairs that the intervals are to hold, a fraction in (0, 1).
+        bounds: The searched range.
+
+    Raises:
+        ValueError: As in `leave_one_dataset_out`, and if `level` is out of range.
+    """
+    if not 0 < level < 1:
+        raise ValueError(f"level must be in (0, 1), got {level}")
+    selection, table = prepared(pairs, statistics, method, bounds)
+    linear, _ = out_of_fold(table, selection, method)
+    errors = np.abs(floats(table, "inverse_temperature") - np.clip(linear, *bounds))
+    regression = regress(table, selection, method)
+    return Heuristic(
+        format="softmax-temperature heuristic",
+        version=1,
+        selection=selection.label,
+        method=method,
+        intercept=regression.intercept,
+        terms=_terms(regression, table),
+        bounds=(float(bounds[0]), float(bounds[1])),
+        level=float(level),
+        margin=_margin(errors, table["dataset"], level),
+        n_pairs=len(table),
+        datasets=tuple(table["dataset"].unique()),
+    )
+
+
+def _terms(regression: Regression, table: pd.DataFrame) -> tuple[Term, ...]:
+    values = matrix(table, regression.names)
+    columns = (regression.coefficients, regression.mean, regression.scale, values.min(axis=0), values.max(axis=0))
+    fields = ("coefficient", "mean", "scale", "low", "high")
+    rows = zip(regression.names, np.stack(columns, axis=1).tolist(), strict=True)
+    return tuple(Term(statistic=name, **dict(zip(fields, row, strict=True))) for name, row in rows)
+
+
+def _margin(errors: Floats, datasets: pd.Series[str], level: float) -> float | None:
+    """The smallest error up to which the errors weigh `level`; see Heuristic."""
+    pairs_of_dataset = datasets.map(datasets.value_counts()).to_numpy(dtype=np.float64)
+    weights = 1 / (pairs_of_dataset * (datasets.nunique() + 1))
+    order = np.argsort(errors, kind="stable")
+    enough = np.cumsum(weights[order]) >= level - 1e-12
+    return float(errors[order][enough.argmax()]) if enough.any() else None
+
+
+def _statistic(statistics: Mapping[str, float], name: str) -> float:
+    if name not in statistics:
+        raise ValueError(f"statistics lacks {name!r}, which this heuristic uses; it has {sorted(statistics)}")
+    value = float(statistics[name])
+    if not math.isfinite(value):
+        raise ValueError(f"statistics[{name!r}] must be finite, got {value}")
+    return value

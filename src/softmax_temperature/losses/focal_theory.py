@@ -1,0 +1,67 @@
+"""The two propositions of the focal paper: how the focal gradient compares with that of the cross-entropy."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import torch
+from scipy.special import lambertw
+from torch import Tensor
+
+from softmax_temperature.checks import check_fractions, check_gamma
+
+
+def gradient_ratio(true_probs: Tensor, gamma: float | Tensor) -> Tensor:
+    """The factor g(p, gamma) between the gradients of focal loss and cross-entropy (focal paper, Proposition 1).
+
+    g = (1 - p)^gamma - gamma p (1 - p)^(gamma - 1) log p, in the equal form (1 - p)^gamma (1 + gamma r(p)) with
+    r = -p log p / (1 - p), which has the limits r(0) = 0 and r(1) = 1, so that no end needs an epsilon. The gradient
+    with respect to any parameter below the softmax is that of the cross-entropy times g.
+
+    Args:
+        true_probs: Probabilities of the true classes, any shape.
+        gamma: A number or a tensor that broadcasts against `true_probs`; at least 0.
+
+    Returns:
+        g, dimensionless, in the dtype and on the device of `true_probs`.
+
+    Raises:
+        ValueError: If a probability is outside [0, 1] or `gamma` is negative or not finite.
+    """
+    check_fractions(true_probs, "true_probs")
+    check_gamma(gamma)
+    if isinstance(gamma, Tensor):
+        gamma = gamma.to(true_probs.dtype)
+    complement = 1 - true_probs
+    certain = complement == 0
+    ratio = -torch.xlogy(true_probs, true_probs) / torch.where(certain, 1, complement)
+    return complement.pow(gamma) * (1 + gamma * torch.where(certain, 1, ratio))
+
+
+def gamma_star(p0: float | Tensor) -> Tensor:
+    """The smallest gamma for which g(p, gamma) <= 1 at every p >= p0 (focal paper, Proposition 2).
+
+    gamma* = a/b + W_-1(-(a^(1 - a/b) / b) log a) / log a, with a = 1 - p0, b = p0 log p0 and W_-1 the lower branch of
+    Lambert's function; g(p0, gamma*) = 1. The principal branch returns the root gamma = 0.
+
+    Args:
+        p0: Probabilities in (0, 0.5), a number or any shape. At 0.5 gamma* reaches 0; above it every gamma will do.
+
+    Returns:
+        gamma*, dimensionless, float64, shape and device of `p0`.
+
+    Raises:
+        ValueError: If a p0 is outside (0, 0.5).
+    """
+    # Deviation: the released code adds 1e-12 inside W and takes the real part; the argument is kept at or above -1/e
+    # instead, which only rounding next to p0 = 0.5 can cross.
+    chance = torch.as_tensor(p0, dtype=torch.float64)
+    if not ((chance > 0) & (chance < 0.5)).all():
+        raise ValueError(f"p0 must be in (0, 0.5), got {p0}")
+    p = chance.cpu().numpy()
+    log_a, b = np.log1p(-p), p * np.log(p)
+    ratio = (1 - p) / b
+    argument = -np.exp((1 - ratio) * log_a) / b * log_a
+    root = lambertw(np.maximum(argument, -1 / math.e), k=-1).real
+    return torch.as_tensor(ratio + root / log_a, dtype=torch.float64, device=chance.device)

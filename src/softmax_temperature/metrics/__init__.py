@@ -1,0 +1,38 @@
+"""Calibration and accuracy of a classifier's predictions (focal paper, section 2), with intervals; all in float64.
+
+Everything that takes `probs` refuses rows that do not sum to one; nothing guesses whether it was given logits. Values
+are fractions or nats. Bins of equal width are closed on the right, (a, b], and the first also holds 0; an empty bin
+contributes nothing; every sample is in exactly one bin.
+"""
+
+from softmax_temperature.metrics.bias import debiased_calibration_error, noise_floor
+from softmax_temperature.metrics.calibration import (
+    ReliabilityBins,
+    adaptive_calibration_error,
+    classwise_calibration_error,
+    expected_calibration_error,
+    maximum_calibration_error,
+    reliability_bins,
+)
+from softmax_temperature.metrics.out_of_distribution import out_of_distribution_auroc
+from softmax_temperature.metrics.report import Difference, calibration_report, paired_difference
+from softmax_temperature.metrics.scores import accuracy, brier_score, negative_log_likelihood, top_accuracy
+
+__all__ = [
+    "Difference",
+    "ReliabilityBins",
+    "accuracy",
+    "adaptive_calibration_error",
+    "brier_score",
+    "calibration_report",
+    "classwise_calibration_error",
+    "debiased_calibration_error",
+    "expected_calibration_error",
+    "maximum_calibration_error",
+    "negative_log_likelihood",
+    "noise_floor",
+    "out_of_distribution_auroc",
+    "paired_difference",
+    "reliability_bins",
+    "top_accuracy",
+]

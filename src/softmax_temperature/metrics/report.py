@@ -1,0 +1,152 @@
+"""All metrics of an arm, or the difference of two, with bootstrap intervals (focal paper, section 5, appendix G)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from softmax_temperature.checks import check_count, check_labels, check_logits
+from softmax_temperature.metrics.bias import debiased_calibration_error, noise_floor
+from softmax_temperature.metrics.binning import CHUNK
+from softmax_temperature.metrics.evidence import Evidence
+
+INTERVAL = (0.05, 0.95)  # 90 %, focal paper, section 5.
+
+
+class Difference(NamedTuple):
+    """A metric of arm a minus that of arm b, and its 90 % interval over resamples that both arms share."""
+
+    value: float
+    low: float
+    high: float
+
+
+def calibration_report(
+    logits: Tensor, labels: Tensor, *, bins: int = 15, bootstrap: int = 0, seed: int = 0, rebin: bool = False
+) -> dict[str, Any]:
+    """Accuracy, proper scores and calibration errors of a classifier, with what is needed to judge them.
+
+    Args:
+        logits: Shape (n, classes), any float dtype; cast to float64 before the softmax.
+        labels: True classes, shape (n,), integers.
+        bins: Number of bins of every binned metric.
+        bootstrap: Resamples for the intervals, 1000 in the paper; 0 for none.
+        seed: Of the resamples and of the noise floor, at least 0.
+        rebin: Whether each resample gets its own bins of equal mass. By default the bins are those of the sample, as
+            bins of equal width are by nature; the interval then leaves out how the edges vary.
+
+    Returns:
+        Plain numbers, ready for JSON: `samples`, `classes`, `bins`, `bootstrap`; `accuracy`, `top5_accuracy`,
+        `negative_log_likelihood` (nats), `brier_score` and the `expected_`, `maximum_`, `adaptive_` and
+        `classwise_calibration_error` as the functions of these names define them; `debiased_calibration_error` and
+        `noise_floor`, to be read beside the expected one; and `intervals`: name to (low, high), the 5th and 95th
+        percentile over the resamples, empty without a bootstrap. A calibration error is biased upwards, that of a
+        resample twice as much: its interval may lie above the value. Reflected at the value, (2 value - high,
+        2 value - low), it is the one of the paper's released code.
+
+    Raises:
+        ValueError: If the shapes disagree, a logit is not finite, a label is out of range, `bins` is below 1, or
+            `bootstrap` or `seed` is negative.
+    """
+    # Deviation: the released error bars are reflected, (2 value - high, 2 value - low); these are plain percentiles,
+    # which cannot leave the range of the metric.
+    _check(logits, labels, bins, bootstrap, seed)
+    exact = logits.detach().double()
+    probs = torch.softmax(exact, dim=1)
+    arm = Evidence.of(exact, labels.long(), bins)
+    return {
+        "samples": len(exact),
+        "classes": exact.shape[1],
+        "bins": bins,
+        "bootstrap": bootstrap,
+        **_estimates(arm),
+        "debiased_calibration_error": debiased_calibration_error(probs, labels, bins=bins).item(),
+        "noise_floor": noise_floor(probs, bins=bins, seed=seed).item(),
+        "intervals": _intervals(_resampled(arm, bootstrap, seed, rebin)) if bootstrap else {},
+    }
+
+
+def paired_difference(
+    logits_a: Tensor,
+    logits_b: Tensor,
+    labels: Tensor,
+    *,
+    bins: int = 15,
+    bootstrap: int = 1000,
+    seed: int = 0,
+    rebin: bool = False,
+) -> dict[str, Difference]:
+    """How every metric differs between two arms on the same samples (source: ours).
+
+    Both arms see the same resamples, so what they share cancels: intervals of the two arms may overlap while that of
+    their difference excludes 0.
+
+    Args:
+        logits_a: Of arm a, shape (n, classes).
+        logits_b: Of arm b, shape (n, classes), the same samples in the same order.
+        labels: True classes, shape (n,), integers.
+        bins: Number of bins of every binned metric.
+        bootstrap: Resamples, at least 1.
+        seed: Of the resamples, at least 0; with the seed of a report, its very resamples.
+        rebin: As for `calibration_report`.
+
+    Returns:
+        Name of each metric of the report that has an interval, to a minus b and its 90 % percentile interval.
+
+    Raises:
+        ValueError: As `calibration_report`, and if the two shapes differ or `bootstrap` is below 1.
+    """
+    check_count(bootstrap, "bootstrap", least=1)
+    if logits_a.shape != logits_b.shape:
+        raise ValueError(f"logits_b must have shape {tuple(logits_a.shape)} like logits_a, got {tuple(logits_b.shape)}")
+    for name, logits in (("logits_a", logits_a), ("logits_b", logits_b)):
+        _check(logits, labels, bins, bootstrap, seed, name=name)
+    arms = [Evidence.of(logits.detach().double(), labels.long(), bins) for logits in (logits_a, logits_b)]
+    estimates_a, estimates_b = map(_estimates, arms)
+    resampled_a, resampled_b = (_resampled(arm, bootstrap, seed, rebin) for arm in arms)
+    bounds = _intervals({name: values - resampled_b[name] for name, values in resampled_a.items()})
+    return {name: Difference(estimates_a[name] - estimates_b[name], *bounds[name]) for name in bounds}
+
+
+def resample_weights(samples: int, resamples: int, seed: int) -> Iterator[Tensor]:
+    """How often each sample is drawn: tensors of shape (rows, samples), `resamples` rows together, float64, on the CPU.
+
+    Depends on nothing but the arguments, so that every arm and every device sees the same resamples.
+    """
+    # A stream of its own: the noise floor draws from the same seed.
+    generator = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(1,)))
+    most = max(1, CHUNK // samples)
+    for start in range(0, resamples, most):
+        rows = min(most, resamples - start)
+        drawn = generator.integers(0, samples, size=(rows, samples)) + samples * np.arange(rows)[:, None]
+        counts = np.bincount(drawn.ravel(), minlength=rows * samples)
+        yield torch.from_numpy(counts.reshape(rows, samples).astype(np.float64))
+
+
+def _check(logits: Tensor, labels: Tensor, bins: int, bootstrap: int, seed: int, *, name: str = "logits") -> None:
+    check_logits(logits, name=name)
+    check_labels(labels, logits)
+    check_count(bins, "bins", least=1)
+    check_count(bootstrap, "bootstrap", least=0)
+    check_count(seed, "seed", least=0)
+
+
+def _estimates(arm: Evidence) -> dict[str, float]:
+    once = arm.metrics(torch.ones_like(arm.gaps)[None])
+    return {name: value.item() for name, value in once.items()}
+
+
+def _resampled(arm: Evidence, resamples: int, seed: int, rebin: bool) -> dict[str, Tensor]:
+    """Every metric of every resample, shape (resamples,)."""
+    weights = resample_weights(len(arm.gaps), resamples, seed)
+    pieces = [arm.metrics(some.to(arm.gaps.device), rebin=rebin) for some in weights]
+    return {name: torch.cat([piece[name] for piece in pieces]) for name in pieces[0]}
+
+
+def _intervals(resampled: dict[str, Tensor]) -> dict[str, tuple[float, float]]:
+    bounds = {name: torch.quantile(values, values.new_tensor(INTERVAL)).tolist() for name, values in resampled.items()}
+    return {name: (low, high) for name, (low, high) in bounds.items()}

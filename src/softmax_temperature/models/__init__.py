@@ -1,0 +1,1 @@
+"""The papers' networks and the backbones that no library offers, one file each."""

@@ -1,0 +1,86 @@
+"""The stage `fetch`: find one data set, check it, split it, and store it in the form that later stages read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from softmax_temperature.cells import Cell, Job
+from softmax_temperature.datasets.division import Rules
+from softmax_temperature.datasets.prepare import prepare
+from softmax_temperature.datasets.sources import check_known, find_archive, find_dataset
+from softmax_temperature.errors import InputError, nearest
+
+if TYPE_CHECKING:
+    from softmax_temperature.params import Params
+
+OUTPUT = Path("data/prepared")
+
+
+def cells(params: Params, dataset: str) -> list[Cell]:
+    """The one cell of a data set.
+
+    The digest of the user's archive is among its parameters: an archive that changed is noticed whenever the stage
+    runs.
+
+    Args:
+        params: all parameters.
+        dataset: the data set's name.
+
+    Raises:
+        InputError: no data set has this name, or its archive is not readable.
+    """
+    root = Path(params.data.root)
+    check_known(dataset, root=root)
+    archive = find_archive(dataset, root=root)
+    if dataset not in params.datasets:
+        raise InputError(f"no entry {dataset!r}", where="datasets", remedy=nearest(dataset, params.datasets))
+    limits = params.datasets[dataset]
+    parameters = {
+        "dataset": dataset,
+        "root": params.data.root,
+        "archive": archive.digest() if archive else None,
+        "download": params.data.download,
+        "train_limit": limits.train_limit,
+        "test_limit": limits.test_limit,
+        "class_limit": limits.class_limit,
+        "validation_fraction": params.fetch.validation_fraction,
+        "image_size_limit": params.fetch.image_size_limit,
+        "seed": params.seed,
+    }
+    return [Cell(".", run, parameters)]
+
+
+def run(
+    job: Job,
+    *,
+    dataset: str,
+    root: str,
+    archive: str | None,
+    download: bool,
+    train_limit: int | None,
+    test_limit: int | None,
+    class_limit: int | None,
+    validation_fraction: float,
+    image_size_limit: int | None,
+    seed: int,
+) -> None:
+    """Prepare one data set; see `datasets.division.Rules` for the limits.
+
+    Args:
+        job: only its output folder is used.
+        dataset: the data set's name.
+        root: the folder of the raw data.
+        archive: the digest of the user's archive, None when there is none.
+        download: whether torchvision may use the network.
+        train_limit: images of the train part.
+        test_limit: images of the test part.
+        class_limit: classes.
+        validation_fraction: of each class of the train part.
+        image_size_limit: pixels of the short side of image files.
+        seed: the project's, not the cell's, so that a data set is the same in every stage that names it.
+    """
+    folder = Path(root)
+    rules = Rules(train_limit, test_limit, class_limit, validation_fraction, image_size_limit, seed)
+    raw = find_dataset(dataset, root=folder, download=download, seed=seed)
+    prepare(raw, rules, root=folder, output=job.output, source_sha256=archive)

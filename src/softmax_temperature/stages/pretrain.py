@@ -1,0 +1,125 @@
+"""Stage pretrain: trains the backbones whose weights are "pretrain", on glyphs that no other data set uses."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from softmax_temperature.artifacts import write_json
+from softmax_temperature.backbone_spec import Backbone
+from softmax_temperature.cells import Cell, Job
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from softmax_temperature.params import Params
+
+OUTPUT = Path("data/backbones")
+WEIGHTS = "weights.safetensors"
+HELD_OUT = 0.1
+"""The share of each class's images that measures the accuracy in the record; nothing is chosen by it."""
+
+
+def cells(params: Params) -> list[Cell]:
+    """One cell per backbone, widest first, because the longest should not start last."""
+    names = [name for name, spec in params.backbones.items() if spec.weights == "pretrain"]
+    widest_first = sorted(names, key=lambda name: -params.backbones[name].embedding)
+    return [_cell(params, name) for name in widest_first]
+
+
+def _cell(params: Params, name: str) -> Cell:
+    # The project's seed draws the images, so that all backbones see the same ones.
+    parameters = {"spec": params.backbones[name].model_dump(), "data_seed": params.seed, **params.pretrain.model_dump()}
+    return Cell(name, run, parameters)
+
+
+def run(
+    job: Job,
+    *,
+    spec: dict[str, Any],
+    data_seed: int,
+    classes: int,
+    images_per_class: int,
+    epochs: int,
+    batch_size: int,
+    lr: float,
+    momentum: float,
+    weight_decay: float,
+) -> None:
+    """Train one backbone; writes `weights.safetensors`, the whole network, and `record.json`.
+
+    Args:
+        job: resumes from its checkpoint.
+        spec: the backbone, as JSON.
+        data_seed: of the images.
+        classes: how many characters.
+        images_per_class: of each, the held-out ones included.
+        epochs: of the schedule.
+        batch_size: images a step.
+        lr: the first learning rate.
+        momentum: of the gradient.
+        weight_decay: of all parameters.
+    """
+    import torch  # Here, because `--help` must not wait for it.
+    from safetensors.torch import save_file
+
+    from softmax_temperature.backbones.networks import build_classifier
+    from softmax_temperature.backbones.preprocessing import described_preprocess
+    from softmax_temperature.backbones.pretraining import Pretraining, accuracy
+
+    backbone = Backbone.model_validate(spec)
+    images, labels, held_out = _images(classes, images_per_class, data_seed)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(job.seed)
+        network = build_classifier(backbone, classes=classes)
+    preprocess = described_preprocess(backbone)
+    training = Pretraining(
+        network,
+        preprocess,
+        images[~held_out],
+        labels[~held_out],
+        epochs=epochs,
+        batch_size=batch_size,
+        lr=lr,
+        momentum=momentum,
+        weight_decay=weight_decay,
+        seed=job.seed,
+        device=job.device,
+    )
+    _train(job, training, epochs)
+    weights = {name: value.cpu().contiguous() for name, value in network.state_dict().items()}
+    save_file(weights, job.output / WEIGHTS)
+    record = {
+        "classes": classes,
+        "images": {"train": int((~held_out).sum()), "held_out": int(held_out.sum())},
+        "epochs": epochs,
+        "final_train_loss": training.loss,
+        "held_out_accuracy": accuracy(network, preprocess, images[held_out], labels[held_out], device=job.device),
+    }
+    write_json(job.output / "record.json", record)
+
+
+def _train(job: Job, training: Any, epochs: int) -> None:
+    checkpointer = job.checkpointer()
+    if (state := checkpointer.load()) is not None:
+        training.load_state_dict(state)
+    while training.epochs_done < epochs:
+        training.epoch()
+        checkpointer.save_if_due(training.state_dict)
+        job.progress(training.epochs_done, epochs)
+
+
+def _images(classes: int, images_per_class: int, seed: int) -> tuple[Tensor, Tensor, Tensor]:
+    """Images (n, 1, 32, 32) uint8, labels (n,), and which of them are held out (n,)."""
+    import numpy as np
+    import torch
+
+    from softmax_temperature.datasets.characters import pretraining_pool
+    from softmax_temperature.datasets.glyphs import choose_characters, draw_glyphs
+    from softmax_temperature.datasets.sampling import generator_for, stratified_holdout
+
+    characters = choose_characters(classes, pretraining_pool, where="pretrain.classes", seed=seed)
+    images, labels = draw_glyphs(characters, images_per_class, seed=seed)
+    held_out = stratified_holdout(labels, HELD_OUT, generator_for(seed, "pretrain"))
+    channels_first = np.ascontiguousarray(images.transpose(0, 3, 1, 2))
+    return torch.from_numpy(channels_first), torch.from_numpy(labels), torch.from_numpy(held_out)

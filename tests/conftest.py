@@ -1,0 +1,57 @@
+"""What every test can rely on: one thread, no network, and a skip that names what is missing."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+import hypothesis
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
+
+
+def pytest_configure() -> None:
+    # Before torch and numpy are imported, and inherited by the programs that tests start. One thread: the last bits of
+    # a sum depend on their number, and tests share the machine.
+    for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
+        os.environ[name] = "1"
+    os.environ["MPLBACKEND"] = "Agg"
+    os.environ["HF_HUB_OFFLINE"] = "1"
+    # The same examples everywhere, and no deadline: nothing here may depend on how busy the machine is.
+    hypothesis.settings.register_profile("project", derandomize=True, deadline=None, database=None)
+    hypothesis.settings.load_profile("project")
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    for marker in item.iter_markers():
+        missing = _missing(marker)
+        if missing:
+            pytest.skip(f"needs {missing}")
+
+
+@pytest.fixture(scope="session")
+def project_root() -> Path:
+    """The checkout, wherever the tests were started."""
+    return ROOT
+
+
+def _missing(marker: pytest.Mark) -> str | None:
+    """What a marked test needs and this machine has not."""
+    if marker.name == "gpu":
+        import torch
+
+        return None if torch.cuda.is_available() else "a CUDA device"
+    if marker.name == "browser":
+        return None if any(map(shutil.which, BROWSERS)) else "Chromium or Chrome on PATH"
+    if marker.name == "real_data":
+        absent = [name for name in marker.args if not _unpacked(name)]
+        return f"{', '.join(absent)} below data/raw" if absent else None
+    return None
+
+
+def _unpacked(name: str) -> bool:
+    raw = ROOT / "data" / "raw"
+    return any((raw / f"{name}{ending}").exists() for ending in ("", ".npz", ".jsonl", ".safetensors"))

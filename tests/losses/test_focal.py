@@ -1,0 +1,227 @@
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+from scipy.optimize import brentq, minimize_scalar
+from torch import Tensor
+
+from softmax_temperature import losses
+
+# Where g(p, gamma) crosses 1, and its peak: worked out from its formula, and the curves of the paper's Figure 3(a).
+CROSSINGS = {1: 0.3679, 2: 0.2976, 3: 0.2526, 5: 0.1968, 7: 0.1629, 8: 0.1504, 9: 0.1398}
+PEAKS = {1: 1.135, 2: 1.225, 3: 1.292, 5: 1.394, 7: 1.469, 8: 1.501, 9: 1.530}
+GAMMA_STARS = {0.1: 14.92, 0.15: 8.03, 0.19: 5.34, 0.2: 4.85, 0.25: 3.07, 0.3: 1.96, 0.35: 1.21, 0.4: 0.68, 0.45: 0.29}
+
+
+def batch(samples: int = 12, classes: int = 4, *, scale: float = 2.0) -> tuple[Tensor, Tensor]:
+    generator = torch.Generator().manual_seed(0)
+    logits = scale * torch.randn(samples, classes, generator=generator, dtype=torch.float64)
+    return logits, torch.randint(classes, (samples,), generator=generator)
+
+
+def ratio(p: float, gamma: float) -> float:
+    """g as printed."""
+    return (1 - p) ** gamma - gamma * p * (1 - p) ** (gamma - 1) * math.log(p)
+
+
+@pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
+def test_gamma_zero_is_the_cross_entropy(reduction: str) -> None:
+    logits, labels = batch()
+    ours = losses.focal_loss(logits, labels, 0, reduction=reduction)
+    assert torch.equal(ours, F.cross_entropy(logits, labels, reduction=reduction))
+
+
+def test_focal_loss_by_hand() -> None:
+    # Probabilities of the true classes 3/4 and 1/2, gamma 2: (1/16) log(4/3) and (1/4) log 2.
+    logits, labels = torch.tensor([[math.log(3), 0.0], [0.0, 0.0]], dtype=torch.float64), torch.tensor([0, 1])
+    expected = torch.tensor([math.log(4 / 3) / 16, math.log(2) / 4], dtype=torch.float64)
+    torch.testing.assert_close(losses.focal_loss(logits, labels, 2, reduction="none"), expected)
+    torch.testing.assert_close(losses.focal_loss(logits, labels, 2), expected.mean())
+    torch.testing.assert_close(losses.focal_loss(logits, labels, 2, reduction="sum"), expected.sum())
+
+
+@pytest.mark.parametrize("gamma", [0.5, 1.0, 3.0])
+def test_focal_loss_is_the_formula_where_the_formula_is_safe(gamma: float) -> None:
+    logits, labels = batch()
+    p = losses.true_class_probs(logits, labels)
+    expected = -((1 - p) ** gamma) * p.log()
+    torch.testing.assert_close(losses.focal_loss(logits, labels, gamma, reduction="none"), expected)
+    each = torch.linspace(0, 5, len(p), dtype=torch.float64)
+    torch.testing.assert_close(losses.focal_loss(logits, labels, each, reduction="none"), -((1 - p) ** each) * p.log())
+
+
+@pytest.mark.parametrize("gamma", [0.0, 0.3, 1.0, 3.0])
+@pytest.mark.parametrize("scale", [0.1, 3.0, 12.0])
+def test_focal_gradients_are_those_of_finite_differences(gamma: float, scale: float) -> None:
+    logits, labels = batch(6, scale=scale)
+    assert torch.autograd.gradcheck(lambda z: losses.focal_loss(z, labels, gamma), logits.requires_grad_())
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("gamma", [0.0, 0.1, 0.5, 1.0, 5.0])
+def test_gradients_are_finite_at_both_ends(gamma: float, dtype: torch.dtype) -> None:
+    # p = 1 exactly, p = 0 exactly, and p next to both: the released (1 - p) ** gamma gives NaN in the first row.
+    logits = torch.tensor([[1e4, 0.0, 0.0], [0.0, 1e4, 0.0], [20.0, 0, 0], [-20.0, 0, 0], [0.0, 0, 0]], dtype=dtype)
+    labels = torch.zeros(5, dtype=torch.int64)
+    value = losses.focal_loss(logits.requires_grad_(), labels, gamma)
+    value.backward()
+    assert value.dtype == dtype
+    assert value.isfinite()
+    assert logits.grad is not None
+    assert logits.grad.isfinite().all()
+    # Proposition 1: at p = 1 and gamma > 0 nothing pulls any more; at p = 0 the pull is that of the cross-entropy.
+    assert logits.grad[0].abs().max() == 0
+    assert logits.grad[1, 0].item() == pytest.approx(-1 / 5, rel=1e-2)
+
+
+def test_second_derivatives_are_finite() -> None:
+    logits, labels = batch(5)
+    assert torch.autograd.gradgradcheck(lambda z: losses.focal_loss(z, labels, 3.0), logits.requires_grad_())
+
+
+@pytest.mark.parametrize("gamma", [0.5, 1.0, 2.0, 3.0, 5.0])
+def test_focal_loss_bounds_the_regularised_divergence(gamma: float) -> None:
+    # L >= KL(q || p) - gamma H(p); for one-hot q the divergence is the cross-entropy. From Bernoulli: gamma >= 1.
+    logits, labels = batch(2000, 3, scale=4.0)
+    log_probs = F.log_softmax(logits, dim=1)
+    entropy = -(log_probs.exp() * log_probs).sum(dim=1)
+    bound = F.cross_entropy(logits, labels, reduction="none") - gamma * entropy
+    slack = losses.focal_loss(logits, labels, gamma, reduction="none") - bound
+    if gamma >= 1:
+        assert slack.min().item() >= -1e-12
+        assert slack.min().item() < 0.01
+
+
+@pytest.mark.parametrize("gamma", [1.0, 3.0, 5.0])
+def test_focal_gradients_are_those_of_the_cross_entropy_times_g(gamma: float) -> None:
+    # Proposition 1, for the weights of a last layer, sample by sample.
+    logits, labels = batch(6)
+    features = torch.randn(6, 5, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+    weights = torch.linalg.lstsq(features, logits).solution.requires_grad_()
+    factors = losses.gradient_ratio(losses.true_class_probs(features @ weights, labels), gamma)
+    for row in range(6):
+        scores = features[row : row + 1] @ weights
+        (focal,) = torch.autograd.grad(
+            losses.focal_loss(scores, labels[row : row + 1], gamma), weights, retain_graph=True
+        )
+        (plain,) = torch.autograd.grad(F.cross_entropy(scores, labels[row : row + 1]), weights)
+        torch.testing.assert_close(focal, factors[row] * plain)
+
+
+@pytest.mark.parametrize("gamma", [0.5, 1.0, 2.0, 7.0])
+def test_gradient_ratio_is_the_printed_formula_and_has_its_limits(gamma: float) -> None:
+    p = torch.linspace(0.001, 0.999, 999, dtype=torch.float64)
+    expected = torch.tensor([ratio(value, gamma) for value in p.tolist()], dtype=torch.float64)
+    torch.testing.assert_close(losses.gradient_ratio(p, gamma), expected)
+    ends = losses.gradient_ratio(torch.tensor([0.0, 1.0], dtype=torch.float64), gamma)
+    assert ends.tolist() == [1, 0]
+    assert losses.gradient_ratio(p, 0.0).eq(1).all()
+    torch.testing.assert_close(losses.gradient_ratio(p, torch.full((999,), gamma)), expected)
+    assert losses.gradient_ratio(p.float(), torch.tensor([gamma], dtype=torch.float64)).dtype == torch.float32
+
+
+@pytest.mark.parametrize("gamma", list(CROSSINGS))
+def test_gradient_ratio_rises_above_one_then_falls_below_it_at_a_threshold(gamma: int) -> None:
+    def g(p: float) -> float:
+        return losses.gradient_ratio(torch.tensor(p, dtype=torch.float64), gamma).item()
+
+    assert brentq(lambda p: g(p) - 1, 0.05, 0.9) == pytest.approx(CROSSINGS[gamma], abs=5e-5)
+    peak = minimize_scalar(lambda p: -g(p), bounds=(0, 0.5), method="bounded")
+    assert g(peak.x) == pytest.approx(PEAKS[gamma], abs=6e-4)
+
+
+def test_threshold_of_gamma_one_is_one_over_e() -> None:
+    assert losses.gradient_ratio(torch.tensor(1 / math.e, dtype=torch.float64), 1).item() == pytest.approx(1, abs=1e-12)
+
+
+def test_schedule_of_the_paper_sits_where_g_is_about_one() -> None:
+    at = losses.gradient_ratio(torch.tensor([0.2, 0.25], dtype=torch.float64), torch.tensor([5.0, 3.0]))
+    assert at.tolist() == pytest.approx([0.987, 1.007], abs=5e-4)
+
+
+@pytest.mark.parametrize("p0", list(GAMMA_STARS))
+def test_gamma_star_is_the_smallest_gamma_that_keeps_g_below_one(p0: float) -> None:
+    star = losses.gamma_star(p0).item()
+    assert star == pytest.approx(GAMMA_STARS[p0], abs=0.006)
+    assert ratio(p0, star) == pytest.approx(1, abs=1e-9)
+    # Proposition 2: g <= 1 for every p >= p0 and gamma >= gamma*, with equality at (p0, gamma*) alone.
+    for p in np.linspace(p0, 0.999, 60):
+        for gamma in star * np.array([1, 1.001, 1.1, 2, 5]):
+            assert ratio(p, gamma) <= 1 + 1e-9
+            assert ratio(p, gamma) < 1 - 1e-9 or (p == p0 and gamma == star)
+    assert ratio(p0, 0.99 * star) > 1
+
+
+def test_gamma_star_falls_to_zero_at_one_half_and_takes_tensors() -> None:
+    p0 = torch.linspace(0.001, 0.499999999, 500, dtype=torch.float64).reshape(2, 250)
+    star = losses.gamma_star(p0)
+    assert star.shape == (2, 250)
+    assert star.dtype == torch.float64
+    assert (star.flatten().diff() < 0).all()
+    assert 0 <= star[-1, -1].item() < 1e-6
+    assert losses.gamma_star(p0.float()[0, :5]).shape == (5,)
+
+
+@pytest.mark.parametrize(("policy", "expected"), [("53", [5, 5, 3, 3, 3, 3]), ("532", [5, 5, 3, 3, 2, 2])])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_sample_dependent_gamma_changes_at_its_thresholds(policy: str, expected: list[int], dtype: torch.dtype) -> None:
+    probs = torch.tensor([0.0, 0.199, 0.2, 0.499, 0.5, 1.0], dtype=dtype, requires_grad=True)
+    gamma = losses.sample_dependent_gamma(probs, policy=policy)
+    assert gamma.tolist() == expected
+    assert gamma.dtype == dtype
+    assert not gamma.requires_grad
+
+
+def test_sample_dependent_focal_loss_equals_a_loop_over_the_samples() -> None:
+    logits, labels = batch(40)
+    slow = []
+    for row, label in zip(logits, labels, strict=True):
+        p = torch.softmax(row, dim=0)[label].item()
+        slow.append(-((1 - p) ** (5 if p < 0.2 else 3)) * math.log(p))
+    gamma = losses.sample_dependent_gamma(losses.true_class_probs(logits, labels))
+    assert losses.focal_loss(logits, labels, gamma).item() == pytest.approx(np.mean(slow))
+    assert losses.focal_loss(logits.float(), labels, gamma).dtype == torch.float32
+
+
+def test_scheduled_gamma_follows_the_epochs_of_the_paper() -> None:
+    assert [losses.scheduled_gamma(epoch) for epoch in (0, 99, 100, 249, 250, 349)] == [5, 5, 3, 3, 1, 1]
+    assert losses.scheduled_gamma(300, gammas=(5, 3, 2)) == 2
+    assert [losses.scheduled_gamma(epoch, milestones=(30, 70)) for epoch in (29, 30, 70)] == [5, 3, 1]
+    assert losses.scheduled_gamma(7, gammas=(3.0,), milestones=()) == 3
+
+
+def test_bad_input_is_refused_by_name() -> None:
+    logits, labels = batch()
+    nan = torch.tensor(math.nan)
+    for call, message in (
+        (lambda: losses.focal_loss(logits, labels, -1), "gamma must be finite and at least 0, got -1"),
+        (lambda: losses.focal_loss(logits, labels, math.nan), "gamma must be finite and at least 0, got nan"),
+        (lambda: losses.focal_loss(logits, labels, torch.full((12,), -0.5)), "gamma must be finite and at least 0"),
+        (lambda: losses.focal_loss(logits, labels, torch.ones(3)), r"have shape \(12,\), got \(3,\)"),
+        (lambda: losses.focal_loss(logits, labels, 1, reduction="max"), "reduction must be"),
+        (lambda: losses.focal_loss(logits * nan, labels, 1), "logits must be finite, got nan"),
+        (lambda: losses.focal_loss(logits[:0], labels[:0], 1), "logits must have shape"),
+        (lambda: losses.focal_loss(logits, labels + 4, 1), r"labels must be in \[0, 4\)"),
+        (lambda: losses.true_class_probs(logits, labels[1:]), "labels must have shape"),
+        (lambda: losses.sample_dependent_gamma(torch.tensor([0.5, 1.1])), r"true_probs must be in \[0, 1\]"),
+        (lambda: losses.sample_dependent_gamma(nan[None]), r"true_probs must be in \[0, 1\], got nan"),
+        (
+            lambda: losses.sample_dependent_gamma(torch.ones(2), policy="52"),
+            "policy must be one of '53', '532', got '52'",
+        ),
+        (lambda: losses.sample_dependent_gamma(torch.ones(2).long()), "true_probs must be floating point"),
+        (lambda: losses.gradient_ratio(torch.tensor(-0.1), 1), r"true_probs must be in \[0, 1\]"),
+        (lambda: losses.gradient_ratio(torch.tensor(0.1), -1), "gamma must be finite and at least 0, got -1"),
+        (lambda: losses.gamma_star(0.5), r"p0 must be in \(0, 0.5\), got 0.5"),
+        (lambda: losses.gamma_star(0.0), r"p0 must be in \(0, 0.5\), got 0.0"),
+        (lambda: losses.gamma_star(math.nan), r"p0 must be in \(0, 0.5\), got nan"),
+        (lambda: losses.scheduled_gamma(-1), "epoch must be an integer of at least 0, got -1"),
+        (lambda: losses.scheduled_gamma(1, gammas=(1.0,)), "gammas must hold one value more than"),
+        (lambda: losses.scheduled_gamma(1, milestones=(5, 5)), "milestones must ascend"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            call()

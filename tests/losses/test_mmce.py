@@ -1,0 +1,178 @@
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from itertools import product
+
+import numpy as np
+import pytest
+import torch
+from netcal.metrics import MMCE
+from torch import Tensor
+
+from softmax_temperature import losses
+
+FORMS: list[Callable[..., Tensor]] = [losses.mmce, losses.weighted_mmce]
+
+
+def batch(samples: int = 25, classes: int = 4, *, seed: int = 0) -> tuple[Tensor, Tensor]:
+    generator = torch.Generator().manual_seed(seed)
+    logits = 2 * torch.randn(samples, classes, generator=generator, dtype=torch.float64)
+    return logits, torch.multinomial(torch.softmax(logits, dim=1), 1, generator=generator).squeeze(1)
+
+
+def confident(*confidences: float) -> Tensor:
+    """Logits of two classes that give class 0 these probabilities, above one half."""
+    return torch.tensor([[math.log(r / (1 - r)), 0.0] for r in confidences], dtype=torch.float64)
+
+
+def residuals(logits: Tensor, labels: Tensor) -> list[tuple[float, bool]]:
+    """(confidence, right) of each sample."""
+    probs = torch.softmax(logits, dim=1).numpy()
+    return [(row.max(), bool(row.argmax() == label)) for row, label in zip(probs, labels.tolist(), strict=True)]
+
+
+def pairs_mean(first: list[float], second: list[float], weight: Callable[[float, float], float], width: float) -> float:
+    """Mean over all pairs of a weight times the kernel."""
+    return float(np.mean([weight(r, s) * math.exp(-abs(r - s) / width) for r, s in product(first, second)]))
+
+
+def slow_mmce(logits: Tensor, labels: Tensor, width: float) -> float:
+    """The square, as a double loop over all pairs of samples."""
+    samples = residuals(logits, labels)
+    terms = [(c - r) * (d - s) * math.exp(-abs(r - s) / width) for (r, c), (s, d) in product(samples, samples)]
+    return sum(terms) / len(samples) ** 2
+
+
+def slow_weighted(logits: Tensor, labels: Tensor, width: float, *, as_released: bool) -> float:
+    """The square, as three double loops: right with right, wrong with wrong, right with wrong."""
+    samples = residuals(logits, labels)
+    right, wrong = ([r for r, c in samples if c == kind] for kind in (True, False))
+    m, n = len(right), len(wrong)
+    both_right = pairs_mean(right, right, lambda r, s: (1 - r) * (1 - s), width)
+    both_wrong = pairs_mean(wrong, wrong, lambda r, s: r * s, width)
+    mixed = pairs_mean(right, wrong, lambda r, s: (1 - r) * s, width)
+    if as_released:
+        return both_right / (m * m + 1e-5) + both_wrong / (n * n + 1e-5) - 2 * mixed / (m * n + 1e-5) + 1e-10
+    return both_right + both_wrong - 2 * mixed
+
+
+@pytest.mark.parametrize("width", [0.4, 0.05])
+@pytest.mark.parametrize("seed", range(3))
+def test_both_forms_equal_a_double_loop(width: float, seed: int) -> None:
+    logits, labels = batch(seed=seed)
+    square = slow_mmce(logits, labels, width)
+    assert losses.mmce(logits, labels, kernel_width=width).item() == pytest.approx(math.sqrt(square), rel=1e-9)
+    assert losses.mmce(logits, labels, kernel_width=width, as_released=True).item() == pytest.approx(square, rel=1e-9)
+    for released in (False, True):
+        value = losses.weighted_mmce(logits, labels, kernel_width=width, as_released=released).item()
+        slow = slow_weighted(logits, labels, width, as_released=released)
+        assert value == pytest.approx(math.sqrt(slow), rel=1e-9)
+
+
+def test_mmce_equals_that_of_netcal() -> None:
+    logits, labels = batch(300)
+    theirs = MMCE().measure(torch.softmax(logits, dim=1).numpy(), labels.numpy())
+    assert losses.mmce(logits, labels).item() == pytest.approx(theirs, rel=1e-9)
+
+
+def test_mmce_by_hand() -> None:
+    # One right at 0.9, one wrong at 0.7: residuals 0.1 and -0.7, kernel e^(-0.2 / 0.4) between them.
+    logits, labels = confident(0.9, 0.7), torch.tensor([0, 1])
+    square = 0.1**2 + 0.7**2 - 2 * 0.1 * 0.7 * math.exp(-0.5)
+    assert losses.mmce(logits, labels).item() == pytest.approx(math.sqrt(square) / 2)
+    # Each kind has one sample, so its mean is that sample.
+    assert losses.weighted_mmce(logits, labels).item() == pytest.approx(math.sqrt(square))
+
+
+def test_the_released_penalty_is_smaller_by_the_second_division() -> None:
+    # With k right and k wrong every released term is divided by k^2 once more, hence the root by k.
+    logits, labels = confident(*[0.9, 0.8, 0.95] * 4, *[0.7, 0.6, 0.75] * 4), torch.tensor([0] * 12 + [1] * 12)
+    written = losses.weighted_mmce(logits, labels).item()
+    assert losses.weighted_mmce(logits, labels, as_released=True).item() == pytest.approx(written / 12, rel=1e-6)
+
+
+def test_weighting_makes_the_number_of_right_ones_irrelevant() -> None:
+    few, many = confident(0.9, 0.7), confident(*[0.9] * 50, 0.7)
+    labels = torch.tensor([0] * 50 + [1])
+    assert losses.weighted_mmce(many, labels).item() == pytest.approx(
+        losses.weighted_mmce(few, torch.tensor([0, 1])).item()
+    )
+    assert losses.mmce(many, labels) < losses.mmce(few, torch.tensor([0, 1]))
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("as_released", [False, True])
+def test_gradients_are_those_of_finite_differences(form: Callable[..., Tensor], as_released: bool) -> None:
+    logits, labels = batch(9)
+    assert torch.autograd.gradcheck(lambda z: form(z, labels, as_released=as_released), logits.requires_grad_())
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("as_released", [False, True])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize(
+    ("confidences", "labels"),
+    [
+        ((0.9, 0.8, 0.7), (0, 0, 0)),
+        ((0.9, 0.8, 0.7), (1, 1, 1)),
+        ((0.9,), (0,)),
+        ((0.9,), (1,)),
+        ((0.5 + 1e-9, 0.5 + 1e-9), (0, 1)),
+        ((1 - 1e-15, 1 - 1e-15), (0, 0)),
+        ((1 - 1e-15, 1 - 1e-15), (0, 1)),
+    ],
+)
+def test_values_and_gradients_are_finite_in_every_batch(
+    form: Callable[..., Tensor],
+    as_released: bool,
+    dtype: torch.dtype,
+    confidences: tuple[float, ...],
+    labels: tuple[int, ...],
+) -> None:
+    logits = confident(*confidences).to(dtype).requires_grad_()
+    value = form(logits, torch.tensor(labels), as_released=as_released)
+    value.backward()
+    assert value.dtype == dtype
+    assert value.isfinite()
+    assert value.item() >= 0
+    assert logits.grad is not None
+    assert logits.grad.isfinite().all()
+
+
+def test_a_batch_of_one_kind_keeps_its_own_term_and_is_zero_as_released() -> None:
+    all_right, labels = confident(0.9, 0.8), torch.tensor([0, 0])
+    # Residuals 0.1 and 0.2, kernel e^(-1/4).
+    square = (0.01 + 0.04 + 2 * 0.02 * math.exp(-0.25)) / 4
+    assert losses.weighted_mmce(all_right, labels).item() == pytest.approx(math.sqrt(square))
+    assert losses.weighted_mmce(all_right, labels, as_released=True).item() == 0
+    all_wrong = losses.weighted_mmce(all_right, 1 - labels).item()
+    assert all_wrong == pytest.approx(math.sqrt(0.81 + 0.64 + 2 * 0.72 * math.exp(-0.25)) / 2)
+
+
+def test_descending_the_penalty_lowers_the_confidence_of_wrong_predictions() -> None:
+    logits = confident(0.9, 0.9, 0.9).requires_grad_()
+    losses.weighted_mmce(logits, torch.tensor([0, 1, 1])).backward()
+    assert logits.grad is not None
+    assert (logits.grad[1:, 0] > 0).all()
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_the_order_of_the_batch_does_not_matter(form: Callable[..., Tensor]) -> None:
+    logits, labels = batch()
+    order = torch.randperm(25, generator=torch.Generator().manual_seed(1))
+    assert form(logits[order], labels[order]).item() == pytest.approx(form(logits, labels).item(), rel=1e-12)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_bad_input_is_refused_by_name(form: Callable[..., Tensor]) -> None:
+    logits, labels = batch()
+    for width in (0.0, -0.4, math.nan):
+        with pytest.raises(ValueError, match=f"kernel_width must be finite and positive, got {width}"):
+            form(logits, labels, kernel_width=width)
+    with pytest.raises(ValueError, match="labels must be in"):
+        form(logits, labels + 4)
+    with pytest.raises(ValueError, match="logits must be finite"):
+        form(logits * math.nan, labels)
+    with pytest.raises(ValueError, match="logits must have shape"):
+        form(logits[:0], labels[:0])

@@ -1,0 +1,257 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from netcal.metrics import ECE, MCE
+from sklearn.calibration import calibration_curve
+from torch import Tensor
+from torchmetrics.functional.classification import binary_calibration_error, multiclass_calibration_error
+
+from softmax_temperature import metrics
+from softmax_temperature.metrics.binning import Ranking, equal_mass_membership, equal_width_bins
+
+BINNED = (
+    metrics.expected_calibration_error,
+    metrics.maximum_calibration_error,
+    metrics.adaptive_calibration_error,
+    metrics.classwise_calibration_error,
+    metrics.debiased_calibration_error,
+)
+CASES = [(400, 3, 15), (1003, 10, 10), (350, 7, 1), (97, 4, 40)]
+
+
+def predictions(samples: int, classes: int, *, seed: int = 0) -> tuple[Tensor, Tensor]:
+    """Overconfident probabilities, float64, and labels drawn at temperature 2."""
+    generator = torch.Generator().manual_seed(seed)
+    logits = 3 * torch.randn(samples, classes, generator=generator, dtype=torch.float64)
+    labels = torch.multinomial(torch.softmax(logits / 2, dim=1), 1, generator=generator).squeeze(1)
+    return torch.softmax(logits, dim=1), labels
+
+
+def top_label(confidences: list[float], correct: list[bool], classes: int = 10) -> tuple[Tensor, Tensor]:
+    """Probabilities with these confidences for class 0, the rest spread evenly, and labels that make them right."""
+    confidence = torch.tensor(confidences, dtype=torch.float64)[:, None]
+    rest = ((1 - confidence) / (classes - 1)).expand(-1, classes - 1)
+    return torch.cat([confidence, rest], dim=1), torch.tensor([0 if right else 1 for right in correct])
+
+
+def slow_gaps(confidences: np.ndarray, correct: np.ndarray, bins: int) -> list[tuple[float, float]]:
+    """(share, gap) of each non-empty bin (a, b], by comparison with the two edges."""
+    found = []
+    for k in range(bins):
+        inside = (confidences <= (k + 1) / bins) & ((confidences > k / bins) | ((k == 0) & (confidences == 0)))
+        if inside.any():
+            found.append((float(inside.mean()), float(abs(correct[inside].mean() - confidences[inside].mean()))))
+    return found
+
+
+@pytest.mark.parametrize(("samples", "classes", "bins"), CASES)
+def test_ece_and_mce_equal_a_slow_loop_and_two_libraries(samples: int, classes: int, bins: int) -> None:
+    probs, labels = predictions(samples, classes)
+    gaps = slow_gaps(probs.max(1).values.numpy(), (probs.argmax(1) == labels).numpy(), bins)
+    ece = metrics.expected_calibration_error(probs, labels, bins=bins).item()
+    mce = metrics.maximum_calibration_error(probs, labels, bins=bins).item()
+    assert ece == pytest.approx(sum(share * gap for share, gap in gaps), abs=1e-12)
+    assert mce == pytest.approx(max(gap for _, gap in gaps), abs=1e-12)
+    # torchmetrics sums in float32.
+    for norm, value in (("l1", ece), ("max", mce)):
+        theirs = multiclass_calibration_error(probs, labels, classes, n_bins=bins, norm=norm)  # type: ignore[arg-type]
+        assert value == pytest.approx(theirs.item(), abs=1e-5)
+    assert ece == pytest.approx(ECE(bins).measure(probs.numpy(), labels.numpy()), abs=1e-9)
+    assert mce == pytest.approx(MCE(bins).measure(probs.numpy(), labels.numpy()), abs=1e-9)
+
+
+def test_reliability_bins_equal_those_of_scikit_learn() -> None:
+    probs, labels = predictions(2000, 5)
+    table = metrics.reliability_bins(probs, labels, bins=15)
+    accuracy, confidence = calibration_curve((probs.argmax(1) == labels).int(), probs.max(1).values, n_bins=15)
+    filled = table.counts > 0
+    np.testing.assert_allclose(table.accuracy[filled], accuracy, atol=1e-12)
+    np.testing.assert_allclose(table.confidence[filled], confidence, atol=1e-12)
+    assert table.accuracy[~filled].isnan().all()
+    assert table.edges.tolist() == [k / 15 for k in range(16)]
+
+
+def test_a_confidence_of_one_is_in_the_last_bin_where_torchmetrics_gives_it_one_of_its_own() -> None:
+    # Both samples are in (14/15, 1]: accuracy 0.5, confidence 0.975.
+    probs, labels = torch.tensor([[1.0, 0.0], [0.95, 0.05]], dtype=torch.float64), torch.tensor([0, 1])
+    assert metrics.expected_calibration_error(probs, labels).item() == pytest.approx(0.475, abs=1e-12)
+    assert metrics.maximum_calibration_error(probs, labels).item() == pytest.approx(0.475, abs=1e-12)
+    theirs = multiclass_calibration_error(probs, labels, 2, n_bins=15, norm="max")
+    assert theirs.item() == pytest.approx(0.95)
+
+
+def test_bins_are_closed_on_the_right_where_torchmetrics_closes_them_on_the_left() -> None:
+    # (0, 1/2] holds 0.5, right: gap 0.5. (1/2, 1] holds 0.75, wrong: gap 0.75. Half of each: 0.625.
+    probs, labels = torch.tensor([[0.5, 0.5], [0.75, 0.25]], dtype=torch.float64), torch.tensor([0, 1])
+    assert metrics.expected_calibration_error(probs, labels, bins=2).item() == 0.625
+    # On the left, both are in one bin: accuracy 0.5, confidence 0.625.
+    assert multiclass_calibration_error(probs, labels, 2, n_bins=2).item() == 0.125
+
+
+def test_netcal_takes_two_classes_for_one_probability_and_ours_for_a_prediction() -> None:
+    # Confidence 0.8 for class 0 in both, one right: gap 0.3. netcal bins the probability of class 1: gap 0.5 - 0.2.
+    probs, labels = torch.tensor([[0.8, 0.2], [0.3, 0.7]], dtype=torch.float64), torch.tensor([0, 0])
+    assert metrics.expected_calibration_error(probs, labels, bins=1).item() == pytest.approx(0.25, abs=1e-12)
+    assert ECE(1).measure(probs.numpy(), labels.numpy()) == pytest.approx(0.45)
+
+
+@pytest.mark.parametrize("bins", [1, 2, 3, 7, 10, 15, 25, 100])
+def test_every_edge_belongs_to_the_bin_below_it(bins: int) -> None:
+    edges = torch.tensor([k / bins for k in range(1, bins + 1)], dtype=torch.float64)
+    assert equal_width_bins(edges, bins).tolist() == list(range(bins))
+    above = torch.nextafter(edges[:-1], torch.ones(1, dtype=torch.float64))
+    assert equal_width_bins(above, bins).tolist() == list(range(1, bins))
+    assert equal_width_bins(torch.zeros(1, dtype=torch.float64), bins).tolist() == [0]
+
+
+def test_ece_is_zero_when_confidence_equals_accuracy() -> None:
+    probs, labels = top_label([0.8] * 5 + [0.5] * 2, [True] * 4 + [False] + [True, False])
+    for error in BINNED[:2]:
+        assert error(probs, labels).item() == pytest.approx(0, abs=1e-12)
+
+
+@given(st.lists(st.tuples(st.integers(2, 20).map(lambda k: k / 20), st.booleans()), min_size=1, max_size=40))
+def test_every_sample_is_counted_and_the_order_does_not_matter(rows: list[tuple[float, bool]]) -> None:
+    probs, labels = top_label(*map(list, zip(*rows, strict=True)), classes=20)  # type: ignore[arg-type]
+    assert metrics.reliability_bins(probs, labels).counts.sum().item() == len(rows)
+    order = torch.randperm(len(rows), generator=torch.Generator().manual_seed(0))
+    for error in BINNED:
+        assert error(probs[order], labels[order]).item() == pytest.approx(error(probs, labels).item(), abs=1e-12)
+
+
+@given(st.lists(st.integers(0, 6), min_size=1, max_size=40), st.integers(1, 12))
+def test_equal_mass_bins_drop_nothing_and_differ_by_at_most_one(ties: list[int], bins: int) -> None:
+    membership = equal_mass_membership(Ranking.of(torch.tensor(ties, dtype=torch.float64)), bins)
+    sizes = membership.sum(dim=0)
+    torch.testing.assert_close(membership.sum(dim=1), torch.ones(len(ties), dtype=torch.float64))
+    torch.testing.assert_close(sizes, sizes.round())
+    assert (sizes.max() - sizes.min()).item() <= 1 + 1e-9
+
+
+@pytest.mark.parametrize(("samples", "bins"), [(1000, 15), (1003, 15), (60, 4), (9, 15)])
+def test_adaptive_error_equals_a_split_of_the_sorted_samples(samples: int, bins: int) -> None:
+    probs, labels = predictions(samples, 10)
+    confidences, correct = probs.max(1).values.numpy(), (probs.argmax(1) == labels).numpy()
+    gaps = (correct - confidences)[confidences.argsort()]
+    slow = sum(abs(part.sum()) for part in np.array_split(gaps, bins)) / samples
+    ours = metrics.adaptive_calibration_error(probs, labels, bins=bins).item()
+    assert ours == pytest.approx(slow, abs=1e-12)
+    if samples > 10 * bins:  # Below, netcal's quantile edges no longer part the samples evenly.
+        assert ours == pytest.approx(ECE(bins, equal_intervals=False).measure(probs.numpy(), labels.numpy()), abs=1e-9)
+
+
+def test_adaptive_error_of_tied_confidences() -> None:
+    # The released code drops all of these and netcal refuses them: accuracy 1, confidence 0.1.
+    probs, labels = top_label([0.1] * 30, [True] * 30)
+    assert metrics.adaptive_calibration_error(probs, labels).item() == pytest.approx(0.9, abs=1e-12)
+    mixed = torch.arange(30) % 10
+    with pytest.raises(ValueError, match="edge difference is numerically 0"):
+        ECE(15, equal_intervals=False).measure(probs.numpy(), mixed.numpy())
+
+
+def test_adaptive_error_splits_a_tie_across_an_edge_in_proportion() -> None:
+    # Sorted: 0.4 | 0.8 0.8 0.8, two bins of two. Of the tie (two of three right) one third is in the lower bin.
+    probs, labels = top_label([0.8, 0.4, 0.8, 0.8], [True, True, False, True])
+    lower, upper = (1 - 0.4) + (2 / 3 - 0.8), 2 * (2 / 3 - 0.8)
+    assert metrics.adaptive_calibration_error(probs, labels, bins=2).item() == pytest.approx(
+        (abs(lower) + abs(upper)) / 4, abs=1e-12
+    )
+
+
+@pytest.mark.parametrize(("samples", "classes", "bins"), CASES)
+def test_classwise_error_equals_one_binary_problem_per_class(samples: int, classes: int, bins: int) -> None:
+    probs, labels = predictions(samples, classes)
+    ours = metrics.classwise_calibration_error(probs, labels, bins=bins).item()
+    each = [slow_gaps(probs[:, k].numpy(), (labels == k).numpy(), bins) for k in range(classes)]
+    assert ours == pytest.approx(np.mean([sum(share * gap for share, gap in gaps) for gaps in each]), abs=1e-12)
+    columns = probs.t().contiguous()
+    theirs = [binary_calibration_error(columns[k], (labels == k).int(), n_bins=bins) for k in range(classes)]
+    assert ours == pytest.approx(torch.stack(theirs).mean().item(), abs=1e-5)
+
+
+def test_classwise_error_averages_over_classes_that_no_label_names() -> None:
+    # Gaps 1 - 0.5, 0.3 and 0.2, over three classes. The released code, blind to classes 1 and 2, has 0.5.
+    probs = torch.tensor([[0.5, 0.3, 0.2]] * 2, dtype=torch.float64)
+    labels = torch.zeros(2, dtype=torch.int64)
+    assert metrics.classwise_calibration_error(probs, labels).item() == pytest.approx(1 / 3, abs=1e-12)
+
+
+def test_classwise_error_does_not_depend_on_how_rows_are_grouped(monkeypatch: pytest.MonkeyPatch) -> None:
+    probs, labels = predictions(500, 6)
+    whole = metrics.classwise_calibration_error(probs, labels).item()
+    monkeypatch.setattr("softmax_temperature.metrics.calibration.CHUNK", 40)
+    assert metrics.classwise_calibration_error(probs, labels).item() == pytest.approx(whole, abs=1e-12)
+
+
+@pytest.mark.parametrize("error", BINNED)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
+def test_low_precision_is_read_exactly_and_summed_in_float64(error: Callable[..., Tensor], dtype: torch.dtype) -> None:
+    probs, labels = predictions(800, 4)
+    low = probs.to(dtype)
+    value = error(low, labels)
+    assert value.dtype == torch.float64
+    renormalised = low.double()  # Rows miss one by the rounding of the dtype; the same numbers are kept.
+    _, correct = renormalised.max(1).values, renormalised.argmax(1) == labels
+    if error is metrics.expected_calibration_error:
+        slow = slow_gaps(renormalised.max(1).values.numpy(), correct.numpy(), 15)
+        assert value.item() == pytest.approx(sum(share * gap for share, gap in slow), abs=1e-12)
+    else:
+        assert value.item() == pytest.approx(error(probs, labels).item(), abs=0.06)
+
+
+@pytest.mark.parametrize("error", BINNED)
+def test_one_sample_is_enough(error: Callable[..., Tensor]) -> None:
+    probs, labels = torch.tensor([[0.25, 0.75]], dtype=torch.float64), torch.tensor([1])
+    assert error(probs, labels).item() == pytest.approx(0.25, abs=1e-12)
+
+
+@pytest.mark.parametrize("error", BINNED)
+def test_memory_layout_changes_nothing(error: Callable[..., Tensor]) -> None:
+    probs, labels = predictions(50, 4)
+    strided = probs.t().contiguous().t()
+    assert error(strided, labels.repeat_interleave(2)[::2]).item() == pytest.approx(
+        error(probs, labels).item(), abs=1e-12
+    )
+
+
+@pytest.mark.parametrize("error", BINNED)
+def test_bad_input_is_refused_by_name(error: Callable[..., Tensor]) -> None:
+    probs, labels = predictions(5, 3)
+    for bad, message in (
+        (probs * 2, "probs must lie in"),
+        (probs * 0.9, "rows that sum to one, got 0.9"),
+        (-probs, "probs must lie in"),
+        (torch.where(probs == probs.max(), torch.nan, probs), "probs must be finite, got nan in row"),
+        (probs[:0], "probs must have shape"),
+        (probs[0], "probs must have shape"),
+        (torch.ones(5, 1), "probs must have shape"),
+        (torch.ones(5, 3, dtype=torch.int64), "probs must be floating point"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            error(bad, labels)
+    for bad, message in (
+        (labels + 3, r"labels must be in \[0, 3\), got"),
+        (labels - 3, "labels must be in"),
+        (labels[:4], r"labels must have shape \(5,\)"),
+        (labels[:, None], "labels must have shape"),
+        (labels.double(), "labels must be integers"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            error(probs, bad)
+    with pytest.raises(ValueError, match="bins must be an integer of at least 1, got 0"):
+        error(probs, labels, bins=0)
+    with pytest.raises(TypeError, match="probs must be a torch tensor, got ndarray"):
+        error(probs.numpy(), labels)  # type: ignore[arg-type]
+
+
+def test_classes_may_be_renamed() -> None:
+    probs, labels = predictions(600, 5)
+    names = torch.tensor([3, 0, 4, 1, 2])
+    for error in BINNED:
+        assert error(probs[:, names.argsort()], names[labels]).item() == pytest.approx(error(probs, labels).item())

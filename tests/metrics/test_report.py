@@ -1,0 +1,206 @@
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from softmax_temperature import metrics
+from softmax_temperature.metrics.report import resample_weights
+
+NAMES = (
+    "accuracy",
+    "top5_accuracy",
+    "negative_log_likelihood",
+    "brier_score",
+    "expected_calibration_error",
+    "maximum_calibration_error",
+    "adaptive_calibration_error",
+    "classwise_calibration_error",
+)
+
+
+def drawn(samples: int = 300, classes: int = 8, *, decimals: int | None = None) -> tuple[Tensor, Tensor]:
+    """Overconfident logits; rounded to few decimals they repeat, and their confidences tie."""
+    generator = torch.Generator().manual_seed(2)
+    logits = 3 * torch.randn(samples, classes, generator=generator, dtype=torch.float64)
+    if decimals is not None:
+        logits = logits[torch.arange(samples) % 40].round(decimals=decimals)
+    return logits, torch.multinomial(torch.softmax(logits / 2, dim=1), 1, generator=generator).squeeze(1)
+
+
+def one_by_one(logits: Tensor, labels: Tensor, bins: int) -> dict[str, float]:
+    """Every metric from its own function."""
+    probs = torch.softmax(logits, dim=1)
+    values = {name: getattr(metrics, name)(probs, labels, bins=bins) for name in NAMES[4:]}
+    values["accuracy"] = metrics.accuracy(logits, labels)
+    values["top5_accuracy"] = metrics.top_accuracy(logits, labels)
+    values["negative_log_likelihood"] = metrics.negative_log_likelihood(logits, labels)
+    values["brier_score"] = metrics.brier_score(probs, labels)
+    return {name: value.item() for name, value in values.items()}
+
+
+def resamples(logits: Tensor, labels: Tensor, number: int, seed: int) -> list[tuple[Tensor, Tensor]]:
+    """The resampled rows themselves."""
+    weights = torch.cat(list(resample_weights(len(labels), number, seed)))
+    chosen = [torch.repeat_interleave(torch.arange(len(labels)), row.long()) for row in weights]
+    return [(logits[rows], labels[rows]) for rows in chosen]
+
+
+@pytest.mark.parametrize(("samples", "classes", "bins"), [(300, 8, 15), (60, 2, 1), (31, 3, 40), (1, 2, 15)])
+def test_report_holds_what_each_metric_gives_alone(samples: int, classes: int, bins: int) -> None:
+    logits, labels = drawn(samples, classes)
+    report = metrics.calibration_report(logits, labels, bins=bins, seed=4)
+    for name, value in one_by_one(logits, labels, bins).items():
+        assert report[name] == pytest.approx(value, abs=1e-12), name
+    probs = torch.softmax(logits, dim=1)
+    assert report["debiased_calibration_error"] == metrics.debiased_calibration_error(probs, labels, bins=bins).item()
+    assert report["noise_floor"] == metrics.noise_floor(probs, bins=bins, seed=4).item()
+    assert (report["samples"], report["classes"], report["intervals"]) == (samples, classes, {})
+
+
+@pytest.mark.parametrize("decimals", [None, 0])
+def test_intervals_are_percentiles_of_metrics_of_the_resampled_rows(decimals: int | None) -> None:
+    logits, labels = drawn(decimals=decimals)
+    report = metrics.calibration_report(logits, labels, bootstrap=25, seed=3, rebin=True)
+    slow = [one_by_one(*rows, bins=15) for rows in resamples(logits, labels, 25, seed=3)]
+    for name in NAMES:
+        low, high = np.quantile([values[name] for values in slow], [0.05, 0.95])
+        assert report["intervals"][name] == pytest.approx((low, high), abs=1e-12), name
+
+
+def test_bins_of_equal_mass_stay_those_of_the_sample_unless_drawn_anew() -> None:
+    logits, labels = drawn()
+    probs = torch.softmax(logits, dim=1)
+    confidences, correct = probs.max(1).values.numpy(), (probs.argmax(1) == labels).numpy()
+    parts = np.array_split(confidences.argsort(), 15)
+    weights = torch.cat(list(resample_weights(300, 25, seed=3))).numpy()
+    gaps = weights * (correct - confidences)
+    slow = sum(np.abs(gaps[:, part].sum(axis=1)) for part in parts) / 300
+    fixed = metrics.calibration_report(logits, labels, bootstrap=25, seed=3)["intervals"]
+    anew = metrics.calibration_report(logits, labels, bootstrap=25, seed=3, rebin=True)["intervals"]
+    assert fixed["adaptive_calibration_error"] == pytest.approx(tuple(np.quantile(slow, [0.05, 0.95])), abs=1e-12)
+    assert {name for name in NAMES if fixed[name] != anew[name]} == {"adaptive_calibration_error"}
+
+
+def test_interval_of_the_accuracy_is_that_of_a_binomial() -> None:
+    logits, labels = drawn(1000)
+    report = metrics.calibration_report(logits, labels, bootstrap=2000)
+    low, high = report["intervals"]["accuracy"]
+    share = report["accuracy"]
+    assert high - low == pytest.approx(2 * 1.645 * (share * (1 - share) / 1000) ** 0.5, rel=0.08)
+    assert low < share < high
+
+
+def test_results_do_not_depend_on_how_resamples_are_grouped(monkeypatch: pytest.MonkeyPatch) -> None:
+    logits, labels = drawn()
+    whole = metrics.calibration_report(logits, labels, bootstrap=30)["intervals"]
+    monkeypatch.setattr("softmax_temperature.metrics.report.CHUNK", 7 * 300)
+    grouped = metrics.calibration_report(logits, labels, bootstrap=30)["intervals"]
+    for name in NAMES:
+        assert grouped[name] == pytest.approx(whole[name], abs=1e-12)
+
+
+def test_resamples_draw_n_of_n_and_more_of_them_begin_with_the_same() -> None:
+    weights = torch.cat(list(resample_weights(50, 200, seed=0)))
+    assert weights.shape == (200, 50)
+    assert (weights.sum(dim=1) == 50).all()
+    # Counts are binomial with n = 50 and p = 1/50: mean 1 and variance 0.98.
+    assert weights.var().item() == pytest.approx(0.98, rel=0.05)
+    assert torch.equal(torch.cat(list(resample_weights(50, 20, seed=0))), weights[:20])
+    assert not torch.equal(torch.cat(list(resample_weights(50, 200, seed=1))), weights)
+
+
+def test_report_is_plain_numbers_and_leaves_its_input_alone() -> None:
+    logits, labels = drawn(40)
+    kept = logits.clone()
+    report = metrics.calibration_report(logits.requires_grad_(), labels, bootstrap=5)
+    assert json.loads(json.dumps(report, allow_nan=False))["samples"] == 40
+    assert torch.equal(logits, kept)
+
+
+def test_report_of_half_precision_is_that_of_the_same_numbers_in_float64() -> None:
+    logits, labels = drawn()
+    low = logits.bfloat16()
+    assert metrics.calibration_report(low, labels) == metrics.calibration_report(low.double(), labels)
+
+
+def test_memory_layout_changes_nothing() -> None:
+    logits, labels = drawn()
+    strided = logits.t().contiguous().t()
+    there, here = (metrics.calibration_report(some, labels, bootstrap=20, rebin=True) for some in (strided, logits))
+    assert there.pop("intervals") == {
+        name: pytest.approx(pair, abs=1e-9) for name, pair in here.pop("intervals").items()
+    }
+    assert there == pytest.approx(here, abs=1e-9)
+
+
+def test_constants_added_to_rows_change_nothing() -> None:
+    logits, labels = drawn()
+    shifted = logits + torch.linspace(-1000, 1000, len(logits), dtype=torch.float64)[:, None]
+    before, after = (metrics.calibration_report(some, labels) for some in (logits, shifted))
+    for name in NAMES:
+        assert after[name] == pytest.approx(before[name], abs=1e-9)
+
+
+def test_equal_arms_do_not_differ_and_swapped_arms_differ_the_other_way() -> None:
+    logits, labels = drawn()
+    for difference in metrics.paired_difference(logits, logits, labels, bootstrap=20).values():
+        assert difference == (0, 0, 0)
+    there = metrics.paired_difference(logits, logits / 2, labels, bootstrap=50)
+    back = metrics.paired_difference(logits / 2, logits, labels, bootstrap=50)
+    assert set(there) == set(NAMES)
+    for name in NAMES:
+        assert there[name] == pytest.approx((-back[name].value, -back[name].high, -back[name].low), abs=1e-12)
+
+
+def test_paired_difference_is_that_of_the_two_reports_on_the_same_rows() -> None:
+    logits, labels = drawn()
+    other = logits / 2
+    found = metrics.paired_difference(logits, other, labels, bootstrap=25, seed=3, rebin=True)
+    pairs = zip(resamples(logits, labels, 25, seed=3), resamples(other, labels, 25, seed=3), strict=True)
+    slow = [(one_by_one(*a, bins=15), one_by_one(*b, bins=15)) for a, b in pairs]
+    reports = [metrics.calibration_report(some, labels) for some in (logits, other)]
+    for name in NAMES:
+        low, high = np.quantile([a[name] - b[name] for a, b in slow], [0.05, 0.95])
+        value = reports[0][name] - reports[1][name]
+        assert found[name] == pytest.approx((value, low, high), abs=1e-12), name
+
+
+def test_pairing_makes_the_interval_narrower_than_that_of_either_arm() -> None:
+    logits, labels = drawn(1000)
+    near = logits / 1.05
+    low, high = metrics.calibration_report(logits, labels, bootstrap=300)["intervals"]["negative_log_likelihood"]
+    difference = metrics.paired_difference(logits, near, labels, bootstrap=300)["negative_log_likelihood"]
+    assert difference.high - difference.low < (high - low) / 5
+
+
+def test_bad_input_is_refused_by_name() -> None:
+    logits, labels = drawn(10)
+    for keywords, message in (
+        ({"bins": 0}, "bins must be an integer of at least 1, got 0"),
+        ({"bootstrap": -1}, "bootstrap must be an integer of at least 0, got -1"),
+        ({"seed": -1}, "seed must be an integer of at least 0, got -1"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            metrics.calibration_report(logits, labels, **keywords)
+    with pytest.raises(ValueError, match="logits must be finite, got nan"):
+        metrics.calibration_report(logits * torch.nan, labels)
+    with pytest.raises(ValueError, match="logits_b must be finite, got nan"):
+        metrics.paired_difference(logits, logits * torch.nan, labels)
+    with pytest.raises(ValueError, match=r"logits_b must have shape \(10, 8\) like logits_a, got \(9, 8\)"):
+        metrics.paired_difference(logits, logits[:9], labels)
+    with pytest.raises(ValueError, match="bootstrap must be an integer of at least 1, got 0"):
+        metrics.paired_difference(logits, logits, labels, bootstrap=0)
+
+
+@pytest.mark.gpu
+def test_a_gpu_gives_the_same_report() -> None:
+    logits, labels = drawn()
+    there, here = (metrics.calibration_report(logits.to(d), labels.to(d), bootstrap=50) for d in ("cuda", "cpu"))
+    assert there.pop("intervals") == {
+        name: pytest.approx(pair, abs=1e-9) for name, pair in here.pop("intervals").items()
+    }
+    assert there == pytest.approx(here, abs=1e-9)

@@ -1,0 +1,80 @@
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from sklearn.metrics import brier_score_loss, log_loss, top_k_accuracy_score
+from torch import Tensor
+
+from softmax_temperature import metrics
+
+
+def drawn(samples: int = 700, classes: int = 8) -> tuple[Tensor, Tensor]:
+    generator = torch.Generator().manual_seed(1)
+    logits = 2 * torch.randn(samples, classes, generator=generator, dtype=torch.float64)
+    return logits, torch.multinomial(torch.softmax(logits, dim=1), 1, generator=generator).squeeze(1)
+
+
+def test_scores_equal_those_of_scikit_learn() -> None:
+    logits, labels = drawn()
+    probs = torch.softmax(logits, dim=1)
+    everything = np.arange(8)
+    assert metrics.negative_log_likelihood(logits, labels).item() == pytest.approx(log_loss(labels, probs))
+    assert metrics.brier_score(probs, labels).item() == pytest.approx(
+        brier_score_loss(labels, probs, labels=everything, scale_by_half=False)
+    )
+    for top in (1, 2, 5):
+        theirs = top_k_accuracy_score(labels, logits, k=top, labels=everything)
+        assert metrics.top_accuracy(logits, labels, top=top).item() == pytest.approx(theirs)
+    assert metrics.accuracy(logits, labels).item() == (logits.argmax(1) == labels).double().mean().item()
+
+
+def test_scores_by_hand() -> None:
+    logits, labels = torch.tensor([[math.log(3), 0.0], [0.0, 0.0]]), torch.tensor([0, 1])
+    # Probabilities of the labels 3/4 and 1/2.
+    assert metrics.negative_log_likelihood(logits, labels).item() == pytest.approx(-math.log(0.375) / 2, abs=1e-7)
+    # Squared distances 2 * (1/4)^2 and 2 * (1/2)^2.
+    probs = torch.tensor([[0.75, 0.25], [0.5, 0.5]])
+    assert metrics.brier_score(probs, labels).item() == (0.125 + 0.5) / 2
+
+
+def test_of_equal_logits_the_first_is_the_prediction() -> None:
+    logits, labels = torch.zeros(4, 4), torch.arange(4)
+    assert metrics.accuracy(logits, labels).item() == 0.25
+    assert [metrics.top_accuracy(logits, labels, top=top).item() for top in (2, 3, 4, 9)] == [0.5, 0.75, 1, 1]
+
+
+def test_rows_far_apart_and_large_logits_stay_finite() -> None:
+    # A softmax that subtracts the largest logit of the whole table instead of the row's would underflow.
+    logits = torch.tensor([[1000.0, 1001.0], [0.0, 1.0], [-1e4, 1e4]])
+    value = metrics.negative_log_likelihood(logits, torch.tensor([1, 1, 0])).item()
+    assert value == pytest.approx((2 * math.log1p(math.exp(-1)) + 2e4) / 3)
+
+
+def test_brier_score_keeps_the_last_digits_of_a_certain_prediction() -> None:
+    probs = torch.tensor([[1 - 1e-12, 1e-12]], dtype=torch.float64)
+    assert metrics.brier_score(probs, torch.tensor([0])).item() == pytest.approx(2e-24, rel=1e-3)
+
+
+def test_half_precision_logits_are_cast_before_the_softmax() -> None:
+    logits, labels = drawn()
+    low = logits.bfloat16()
+    assert metrics.negative_log_likelihood(low, labels) == metrics.negative_log_likelihood(low.double(), labels)
+
+
+def test_bad_input_is_refused_by_name() -> None:
+    logits, labels = drawn(6, 3)
+    infinite = logits.clone()
+    infinite[2, 1] = -math.inf
+    with pytest.raises(ValueError, match="logits must be finite, got -inf in row 2, class 1"):
+        metrics.negative_log_likelihood(infinite, labels)
+    with pytest.raises(ValueError, match="labels must be in"):
+        metrics.accuracy(logits, labels + 3)
+    with pytest.raises(ValueError, match="rows that sum to one"):
+        metrics.brier_score(torch.softmax(logits, 1) * 0.99, labels)
+    with pytest.raises(ValueError, match="top must be an integer of at least 1, got 0"):
+        metrics.top_accuracy(logits, labels, top=0)
+    with pytest.raises(ValueError, match="logits must have shape"):
+        metrics.negative_log_likelihood(logits[:0], labels[:0])

@@ -1,0 +1,98 @@
+"""dvc.yaml lists exactly what each stage reads: program, imported modules, parameters; and stays small."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import nbformat
+import pytest
+
+from softmax_temperature.code_digest import PACKAGE, import_closure, source_path
+from softmax_temperature.params import read_yaml
+from softmax_temperature.profiles import profile_names, render_profile
+from softmax_temperature.results import PAPERS
+
+ROOT = Path(__file__).parents[2]
+GRAPH = read_yaml(ROOT / "dvc.yaml")
+STAGES = GRAPH["stages"]
+
+
+def program(stage: str) -> Path:
+    return ROOT / STAGES[stage]["cmd"].split()[1]
+
+
+def imported(code: str) -> set[str]:
+    """The package's modules that a piece of code names in its imports."""
+    found = set()
+    for node in ast.walk(ast.parse(code)):
+        if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith(PACKAGE):
+            for alias in node.names:
+                module = f"{node.module}.{alias.name}"
+                found.add(module if source_path(module).is_file() else node.module)
+    return found
+
+
+def modules(stage: str) -> set[str]:
+    """What a stage runs: its program's imports, the paper it was asked for, and for notebooks the notebook's imports."""
+    found = imported(program(stage).read_text())
+    _, _, slug = stage.partition("-")
+    if stage.startswith("collect-"):
+        found.add(f"{PACKAGE}.papers.{slug}.collect")
+    if stage.startswith("notebook-"):
+        found |= imported(notebook_code(ROOT / "notebooks" / f"{slug}.ipynb"))
+    return {name for module in found for name in import_closure(module)}
+
+
+def notebook_code(path: Path) -> str:
+    notebook = nbformat.read(path, as_version=4)
+    return "\n".join(cell.source for cell in notebook.cells if cell.cell_type == "code")
+
+
+def expected(stage: str) -> list[str]:
+    return sorted(source_path(name).relative_to(ROOT).as_posix() for name in modules(stage))
+
+
+@pytest.mark.parametrize("stage", sorted(STAGES))
+def test_a_stage_depends_on_its_program_and_the_modules_it_imports(stage: str) -> None:
+    listed = [dep for dep in STAGES[stage]["deps"] if dep.startswith("src/")]
+    want = expected(stage)
+    assert listed == want, "write under deps:\n" + "\n".join(f"      - {name}" for name in want)
+    assert program(stage).relative_to(ROOT).as_posix() in STAGES[stage]["deps"]
+
+
+@pytest.mark.parametrize("stage", sorted(STAGES))
+def test_keys_stand_in_one_order(stage: str) -> None:
+    order = ["matrix", "cmd", "deps", "params", "outs"]
+    keys = list(STAGES[stage])
+    assert keys == [key for key in order if key in keys]
+
+
+def test_programs_are_thin() -> None:
+    for path in sorted((ROOT / "pipeline").glob("*.py")):
+        assert len(path.read_text().splitlines()) < 60, path.name
+
+
+def test_every_program_has_a_stage() -> None:
+    used = {program(stage).name for stage in STAGES}
+    assert used == {path.name for path in (ROOT / "pipeline").glob("*.py")}
+
+
+def test_every_paper_is_collected_and_has_a_notebook() -> None:
+    for paper in PAPERS:
+        assert {f"collect-{paper}", f"notebook-{paper}"} <= set(STAGES)
+
+
+@pytest.mark.parametrize("name", profile_names(ROOT / "profiles"))
+def test_no_profile_makes_eighty_stages(name: str) -> None:
+    """DVC's cost grows with the square of the number of stages."""
+    _, params = render_profile(name, ROOT / "profiles")
+    instances = 0
+    for stage in STAGES.values():
+        axis = str(stage.get("matrix", {}).get("dataset", ""))
+        by_axis = {
+            "${datasets}": params.datasets,
+            "${classifier_temperature.datasets}": params.classifier_temperature.datasets,
+        }
+        instances += len(by_axis[axis]) if axis else 1
+    assert instances < 80

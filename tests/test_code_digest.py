@@ -1,0 +1,53 @@
+"""The closure follows imports, and the digest follows code rather than words about it."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+from softmax_temperature import code_digest
+from softmax_temperature.code_digest import import_closure, source_path
+
+
+def test_closure_holds_imports_and_parents_of_this_package_only() -> None:
+    closure = import_closure("softmax_temperature.stages.describe")
+    assert "softmax_temperature.dataset_statistics" in closure
+    assert "softmax_temperature.stages" in closure
+    assert "softmax_temperature" in closure
+    assert all(name.startswith("softmax_temperature") for name in closure)
+
+
+def test_imports_for_type_checking_are_not_followed() -> None:
+    for stage in ("fetch", "pretrain", "embed", "describe", "search", "rescaling", "heuristic"):
+        closure = import_closure(f"softmax_temperature.stages.{stage}")
+        assert "softmax_temperature.params" not in closure, f"{stage} would be stale with any new parameter"
+        assert not any(".papers" in name for name in closure), stage
+
+
+def test_every_module_has_its_source() -> None:
+    for name in import_closure("softmax_temperature.stages.search"):
+        assert source_path(name).is_file(), name
+
+
+SOURCE = '"""Doc."""\n\n# comment\ndef f(a):\n    """Doc of f."""\n    return a + 1  # why\n'
+
+
+@pytest.mark.parametrize(
+    ("other", "equal"),
+    [
+        (SOURCE.replace("# comment", "# another"), True),
+        (SOURCE.replace("Doc of f.", "Better words."), True),
+        (SOURCE.replace('    """Doc of f."""\n', ""), True),
+        (SOURCE.replace("+ 1", "+ 2"), False),
+        (SOURCE.replace("f(a)", "f(a, b=0)"), False),
+    ],
+)
+def test_digest_counts_code_not_words(tmp_path: Path, other: str, equal: bool) -> None:
+    paths = [tmp_path / "one.py", tmp_path / "two.py"]
+    for path, text in zip(paths, (SOURCE, other), strict=True):
+        path.write_text(text)
+        ast.parse(text)
+    first, second = (code_digest._code_only(path) for path in paths)
+    assert (first == second) is equal

@@ -1,0 +1,437 @@
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from softmax_temperature.cosine_classifier import (
+    TemperatureGrid,
+    TemperatureGridTrainer,
+    normalise,
+    train_temperature_grid,
+)
+from softmax_temperature.cosine_classifier.products import choose_products
+from softmax_temperature.cosine_classifier.residuals import softmax_residual
+
+ALPHAS = (1.0, 10.0, 60.0, 250.0)
+CPU = torch.device("cpu")
+
+
+def mixture(n: int = 203, dim: int = 12, classes: int = 5, seed: int = 0) -> tuple[Tensor, Tensor]:
+    """Softly rectified Gaussian clusters, hard enough that temperatures differ, with every class present."""
+    centres = torch.randn(classes, dim, generator=torch.Generator().manual_seed(1))
+    generator = torch.Generator().manual_seed(seed)
+    labels = torch.cat([torch.arange(classes), torch.randint(0, classes, (n - classes,), generator=generator)])
+    return functional.softplus(centres[labels] + torch.randn(n, dim, generator=generator)), labels
+
+
+def trainer(train: tuple[Tensor, Tensor] | None = None, **settings: object) -> TemperatureGridTrainer:
+    arguments = {"batch_size": 64, "lr": 2.0} | settings
+    return TemperatureGridTrainer(train or mixture(), ALPHAS, **arguments)  # type: ignore[arg-type]
+
+
+class PlainCosineClassifier(torch.nn.Module):
+    """Section 3.1 as one would write it: one inverse temperature, autograd, no care for speed."""
+
+    def __init__(self, weights: Tensor, inverse_temperature: float) -> None:
+        super().__init__()
+        self.weights = torch.nn.Parameter(weights.clone())
+        self.inverse_temperature = inverse_temperature
+
+    def forward(self, embeddings: Tensor) -> Tensor:
+        cosines = functional.linear(functional.normalize(embeddings, dim=1), functional.normalize(self.weights, dim=1))
+        return self.inverse_temperature * cosines
+
+
+def train_plainly(
+    model: PlainCosineClassifier, batches: list[list[tuple[Tensor, Tensor]]], optimizer: str, rescale: bool, lr: float
+) -> None:
+    rule = {
+        "sgd": lambda: torch.optim.SGD(model.parameters(), lr=lr, momentum=0.8),
+        "adam": lambda: torch.optim.Adam(model.parameters(), lr=lr, betas=(0.8, 0.999)),
+    }[optimizer]()
+    for epoch in batches:
+        for embeddings, labels in epoch:
+            loss = functional.cross_entropy(model(embeddings), labels)
+            rule.zero_grad()
+            (loss / model.inverse_temperature if rescale else loss).backward()
+            rule.step()
+
+
+def batches_of(
+    grid: TemperatureGridTrainer, train: tuple[Tensor, Tensor], epochs: int
+) -> list[list[tuple[Tensor, Tensor]]]:
+    """The batches that a trainer is about to draw, found by asking it to shuffle row numbers instead."""
+    rows = torch.arange(len(train[0]), dtype=torch.float64)[:, None]
+    order = TemperatureGridTrainer((rows + 1, train[1]), (1.0,), batch_size=64, lr=1.0, precision="float64")
+    order._embeddings = rows
+    drawn = []
+    for epoch in range(epochs):
+        order.completed_epochs = epoch
+        chosen = [operands.plain.flatten().long() for operands, _ in order._batches()]
+        drawn.append([(train[0][index].double(), train[1][index]) for index in chosen])
+    assert grid.settings.seed == order.settings.seed
+    return drawn
+
+
+@pytest.mark.parametrize(("optimizer", "lr"), [("sgd", 0.3), ("adam", 0.02)])
+@pytest.mark.parametrize("rescale", [True, False])
+def test_each_problem_is_a_plain_autograd_loop_at_one_temperature(optimizer: str, lr: float, rescale: bool) -> None:
+    train, epochs = mixture(), 3
+    grid = trainer(train, optimizer=optimizer, rescale=rescale, lr=lr, momentum=0.8, repeats=2, precision="float64")
+    before = grid.state_dict()["weights"]
+    assert isinstance(before, Tensor)
+    for _ in range(epochs):
+        grid.epoch()
+    after = grid.state_dict()["weights"]
+    batches = batches_of(grid, train, epochs)
+    for problem, alpha in enumerate(ALPHAS * 2):
+        model = PlainCosineClassifier(before[problem], alpha)
+        train_plainly(model, batches, optimizer, rescale, lr)
+        torch.testing.assert_close(after[problem], model.weights.detach(), rtol=1e-7, atol=1e-9)
+
+
+@pytest.mark.parametrize(("precision", "tolerance"), [("float32", 2e-4), ("bfloat16", 0.04)])
+def test_lower_precisions_follow_float64(precision: str, tolerance: float) -> None:
+    def directions(name: str) -> Tensor:
+        grid = trainer(precision=name)
+        for _ in range(4):
+            grid.epoch()
+        return functional.normalize(grid._classifiers.weights.double(), dim=2)
+
+    torch.testing.assert_close(directions(precision), directions("float64"), rtol=0, atol=tolerance)
+
+
+def test_evaluation_counts_the_argmax_of_the_cosines() -> None:
+    grid, (embeddings, labels) = trainer(repeats=2), mixture(n=77, seed=3)
+    grid.epoch()
+    weights = functional.normalize(grid._classifiers.weights, dim=2)
+    predicted = torch.einsum("pcd,nd->pnc", weights, functional.normalize(embeddings, dim=1)).argmax(2)
+    expected = (predicted == labels).double().mean(1).view(2, len(ALPHAS))
+    torch.testing.assert_close(grid.evaluate(embeddings, labels), expected)
+
+
+def test_evaluation_does_not_depend_on_the_length_of_an_embedding() -> None:
+    grid, (embeddings, labels) = trainer(), mixture(n=77, seed=3)
+    grid.epoch()
+    lengths = torch.logspace(-6, 6, 77)[:, None]
+    assert torch.equal(grid.evaluate(embeddings * lengths, labels), grid.evaluate(normalise(embeddings), labels))
+
+
+def test_the_rescaled_step_is_the_plain_step_divided_by_the_inverse_temperature() -> None:
+    # Eq. (3): the second effect of alpha is a factor alpha, which dividing the loss by alpha takes out.
+    steps = {}
+    for rescale in (True, False):
+        grid = trainer(rescale=rescale, batch_size=203, lr=1e-3, precision="float64")
+        start = grid._classifiers.weights.clone()
+        grid.epoch()
+        steps[rescale] = grid._classifiers.weights - start
+    torch.testing.assert_close(steps[False], steps[True] * torch.tensor(ALPHAS, dtype=torch.float64)[:, None, None])
+
+
+def test_adam_makes_rescaling_irrelevant() -> None:
+    # Section 4.3: "this had no impact during training when using a smarter optimizer like Adam".
+    rescaled, plain = (
+        trainer(optimizer="adam", rescale=rescale, lr=0.01, precision="float64") for rescale in (True, False)
+    )
+    for _ in range(3):
+        rescaled.epoch()
+        plain.epoch()
+    torch.testing.assert_close(rescaled._classifiers.weights, plain._classifiers.weights, rtol=0, atol=1e-3)
+
+
+def test_a_step_is_orthogonal_to_the_weight_it_moves() -> None:
+    grid = trainer(batch_size=203, precision="float64")
+    start = grid._classifiers.weights.clone()
+    grid.epoch()
+    along = ((grid._classifiers.weights - start) * start).sum(2)
+    torch.testing.assert_close(along, torch.zeros_like(along), rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("precision", ["float32", "bfloat16", "float64"])
+@pytest.mark.parametrize("optimizer", ["sgd", "adam"])
+def test_resumed_training_equals_uninterrupted_training_bit_for_bit(precision: str, optimizer: str) -> None:
+    uninterrupted, first, second = (trainer(precision=precision, optimizer=optimizer, repeats=2) for _ in range(3))
+    for _ in range(4):
+        uninterrupted.epoch()
+    first.epoch()
+    state = first.state_dict()
+    first.epoch()  # what was saved must not move on with the trainer
+    second.load_state_dict(state)
+    for _ in range(3):
+        second.epoch()
+    expected, resumed = uninterrupted.state_dict(), second.state_dict()
+    assert expected.keys() == resumed.keys()
+    for name, value in expected.items():
+        assert torch.equal(torch.as_tensor(value), torch.as_tensor(resumed[name])), name
+
+
+def test_state_holds_only_tensors_and_integers() -> None:
+    assert {type(value) for value in trainer(optimizer="adam").state_dict().values()} == {Tensor, int}
+
+
+@pytest.mark.parametrize("at_once", [1, 3, 7])
+def test_blocks_of_problems_do_not_change_the_result(at_once: int) -> None:
+    whole, split = trainer(repeats=2, problems_per_block=8), trainer(repeats=2, problems_per_block=at_once)
+    assert len(whole._blocks) == 1
+    assert len(split._blocks) > 1
+    for _ in range(2):
+        whole.epoch()
+        split.epoch()
+    torch.testing.assert_close(split._classifiers.weights, whole._classifiers.weights, rtol=1e-4, atol=1e-5)
+    assert torch.equal(split.evaluate(*mixture(seed=5)), whole.evaluate(*mixture(seed=5)))
+
+
+def test_logits_of_all_problems_never_exist_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("softmax_temperature.cosine_classifier.memory._LOGITS_PER_BLOCK_ON_CPU", 5 * 64 * 2)
+    grid = trainer(repeats=2)
+    grid.epoch()
+    grid.evaluate(*mixture(n=500))
+    assert grid._classifiers._buffers._flat["scores"].numel() <= 5 * 64 * 2
+
+
+def test_a_repeat_does_not_depend_on_how_many_there_are() -> None:
+    one, three = trainer(repeats=1, precision="float64"), trainer(repeats=3, precision="float64")
+    one.epoch()
+    three.epoch()
+    torch.testing.assert_close(three._classifiers.weights[: len(ALPHAS)], one._classifiers.weights)
+    assert not torch.allclose(three._classifiers.weights[: len(ALPHAS)], three._classifiers.weights[len(ALPHAS) : 8])
+
+
+def test_temperatures_of_a_repeat_start_from_the_same_unit_vectors() -> None:
+    weights = trainer(repeats=2)._classifiers.weights.view(2, len(ALPHAS), 5, 12)
+    assert torch.equal(weights, weights[:, :1].expand_as(weights))
+    torch.testing.assert_close(weights.norm(dim=3), torch.ones(2, len(ALPHAS), 5))
+
+
+def test_seeds_and_epochs_draw_different_batch_orders_that_cover_every_row() -> None:
+    def order(seed: int, epoch: int) -> list[int]:
+        rows = torch.arange(1.0, 204.0)[:, None]
+        grid = TemperatureGridTrainer(
+            (rows, mixture()[1]), ALPHAS, batch_size=64, lr=1.0, seed=seed, precision="float64"
+        )
+        grid._embeddings, grid.completed_epochs = rows, epoch
+        return [int(row) for operands, _ in grid._batches() for row in operands.plain]
+
+    orders = [order(0, 0), order(0, 1), order(1, 0)]
+    assert len({tuple(rows) for rows in orders}) == 3
+    assert all(sorted(rows) == list(range(1, 204)) for rows in orders)
+
+
+@pytest.mark.parametrize("logits_are_huge", [False, True])
+def test_residual_is_softmax_minus_one_hot(logits_are_huge: bool) -> None:
+    logits = torch.randn(3, 4, 6, dtype=torch.float64) * (1e4 if logits_are_huge else 1.0)
+    labels = torch.tensor([0, 3, 1, 1, 2, 0])
+    expected = torch.softmax(logits, dim=1) - functional.one_hot(labels, 4).T
+    torch.testing.assert_close(softmax_residual(logits * math.log2(math.e), labels), expected)
+
+
+@pytest.mark.parametrize("precision", ["float32", "bfloat16", "float64"])
+def test_products_multiply(precision: str) -> None:
+    products = choose_products(precision, CPU)
+    left, right = torch.randn(7, 33, dtype=torch.float64), torch.randn(11, 33, dtype=torch.float64)
+    wide = torch.float64 if precision == "float64" else torch.float32
+    operands, tolerance = products.prepare(right.to(products.dtype)), {"bfloat16": 0.2}.get(precision, 1e-4)
+    scores = products.multiply(left.to(wide), operands.transposed, torch.empty(7, 11, dtype=wide))
+    torch.testing.assert_close(scores.double(), left @ right.T, rtol=0, atol=tolerance)
+    back = products.multiply(scores, operands.plain, torch.empty(7, 33, dtype=wide))
+    torch.testing.assert_close(back.double(), scores.double() @ right, rtol=0, atol=5 * tolerance)
+
+
+@pytest.mark.parametrize("batch_size", [1, 50, 203, 2048])
+def test_a_grid_trains_with_batches_that_do_not_divide_the_rows(batch_size: int) -> None:
+    grid = train_temperature_grid(
+        mixture(), mixture(n=90, seed=2), ALPHAS, epochs=2, batch_size=batch_size, lr=0.5, repeats=2
+    )
+    assert grid.curves.shape == (2, len(ALPHAS), 2)
+    assert grid.evaluated == 90
+    assert grid.inverse_temperatures == ALPHAS
+
+
+def test_the_search_is_the_trainer_in_a_loop() -> None:
+    train, test = mixture(), mixture(n=90, seed=2)
+    grid, single = train_temperature_grid(train, test, ALPHAS, epochs=3, batch_size=64, lr=2.0), trainer(train)
+    for epoch in range(3):
+        single.epoch()
+        assert torch.equal(grid.curves[:, :, epoch], single.evaluate(*test))
+
+
+def test_separable_clusters_are_learned_at_every_temperature() -> None:
+    directions = torch.eye(6).repeat_interleave(20, dim=0)
+    rows = directions + 0.05 * torch.randn(120, 6, generator=torch.Generator().manual_seed(0))
+    labels = torch.arange(6).repeat_interleave(20)
+    grid = train_temperature_grid((rows, labels), (rows, labels), [1, 30, 250], epochs=30, batch_size=40, lr=1.0)
+    assert torch.equal(grid.accuracy, torch.ones(1, 3, dtype=torch.float64))
+
+
+def grid_of(accuracies: list[float], evaluated: int, alphas: list[float] | None = None) -> TemperatureGrid:
+    curves = torch.tensor(accuracies, dtype=torch.float64)[None, :, None]
+    return TemperatureGrid(tuple(alphas or [10.0 * (i + 1) for i in range(len(accuracies))]), curves, evaluated)
+
+
+def test_accuracy_is_the_best_over_epochs() -> None:
+    curves = torch.tensor([[[0.1, 0.5, 0.4], [0.2, 0.3, 0.6]]])
+    torch.testing.assert_close(TemperatureGrid((1.0, 5.0), curves, 10).accuracy, torch.tensor([[0.5, 0.6]]))
+
+
+def test_the_optimum_is_the_best_mean_over_repeats() -> None:
+    # Means 0.5 and 0.6, although the single best value belongs to the first.
+    grid = TemperatureGrid((1.0, 5.0), torch.tensor([[[0.9], [0.6]], [[0.1], [0.6]]]), 10)
+    assert grid.best_inverse_temperature == 5.0
+
+
+@pytest.mark.parametrize(
+    ("accuracies", "optimum"),
+    [
+        ([0.5, 0.9, 0.9, 0.9, 0.5], 30.0),
+        ([0.9, 0.9, 0.9, 0.9], 20.0),
+        ([0.9, 0.5, 0.5, 0.5], 10.0),
+        ([0.9, 0.1, 0.9, 0.9], 30.0),
+    ],
+)
+def test_tied_optima_give_their_lower_median(accuracies: list[float], optimum: float) -> None:
+    assert grid_of(accuracies, evaluated=100).best_inverse_temperature == optimum
+
+
+def test_ties_survive_rounding() -> None:
+    # (0.6 + 0.9) / 2 and (0.7 + 0.8) / 2 differ in float32, but both are 15 of 20.
+    curves = torch.tensor([[[0.6], [0.7], [0.1]], [[0.9], [0.8], [0.2]]], dtype=torch.float32)
+    assert TemperatureGrid((1.0, 2.0, 3.0), curves, 10).best_inverse_temperature == 1.0
+
+
+def test_the_plateau_is_the_run_within_one_standard_error() -> None:
+    # a = 0.8 of 100: standard error 0.04. 0.76 is within it, 0.75 is not, and 0.79 beyond it is cut off.
+    assert grid_of([0.79, 0.75, 0.76, 0.8, 0.78, 0.7], evaluated=100).plateau == (30.0, 50.0)
+
+
+def test_the_plateau_shrinks_with_more_test_samples_and_vanishes_without_error() -> None:
+    accuracies = [0.7, 0.79, 0.8, 0.78]
+    assert grid_of(accuracies, evaluated=100).plateau == (20.0, 40.0)
+    assert grid_of(accuracies, evaluated=10_000).plateau == (30.0, 30.0)
+    assert grid_of([0.99, 1.0, 1.0, 0.98], evaluated=100).plateau == (20.0, 30.0)
+
+
+def test_the_order_of_the_temperatures_does_not_matter() -> None:
+    shuffled = grid_of([0.8, 0.7, 0.79, 0.5], evaluated=100, alphas=[20.0, 40.0, 10.0, 30.0])
+    assert shuffled.best_inverse_temperature == 20.0
+    assert shuffled.plateau == (10.0, 20.0)
+
+
+@pytest.mark.parametrize(
+    ("curves", "evaluated", "message"),
+    [
+        (torch.zeros(1, 3, 2), 10, "curves must have shape"),
+        (torch.zeros(1, 2), 10, "curves must have shape"),
+        (torch.zeros(1, 2, 0), 10, "curves must have shape"),
+        (torch.full((1, 2, 1), 1.5), 10, "curves must be in"),
+        (torch.zeros(1, 2, 1), 0, "evaluated must be"),
+    ],
+)
+def test_a_grid_refuses_what_is_no_accuracy(curves: Tensor, evaluated: int, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        TemperatureGrid((1.0, 2.0), curves, evaluated)
+
+
+def changed(value: float) -> Tensor:
+    embeddings = mixture()[0].clone()
+    embeddings[7] = value
+    return embeddings
+
+
+@pytest.mark.parametrize(
+    ("split", "message"),
+    [
+        ((changed(float("nan")), mixture()[1]), "train embeddings must each have a direction, row 7 holds NaN"),
+        ((changed(float("inf")), mixture()[1]), "row 7 holds NaN or infinity"),
+        ((changed(0.0), mixture()[1]), "row 7 is all zeros"),
+        ((mixture()[0], mixture()[1][:-1]), r"train labels must have shape \(203,\)"),
+        ((mixture()[0], mixture()[1] - 1), "train labels must not be negative, got -1"),
+        ((mixture()[0], mixture()[1].float()), "train labels must be int64"),
+        ((mixture()[0], torch.zeros(203, dtype=torch.int64)), "at least two classes"),
+        ((torch.empty(0, 12), torch.empty(0, dtype=torch.int64)), "train embeddings must be non-empty"),
+        ((mixture()[0][0], mixture()[1]), "train embeddings must be non-empty"),
+    ],
+)
+def test_a_malformed_training_split_is_refused(split: tuple[Tensor, Tensor], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        trainer(split)
+
+
+@pytest.mark.parametrize(
+    ("split", "message"),
+    [
+        ((changed(float("nan")), mixture()[1]), "test embeddings must each have a direction, row 7"),
+        ((mixture(dim=11)[0], mixture()[1]), "test embeddings must have dim 12"),
+        ((mixture()[0], mixture()[1] + 1), "test labels must be below 5"),
+        ((mixture()[0], mixture()[1][1:]), "test labels must have shape"),
+        ((mixture()[0][:0], mixture()[1][:0]), "test embeddings must be non-empty"),
+    ],
+)
+def test_a_malformed_test_split_is_refused_before_training(
+    split: tuple[Tensor, Tensor], message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delattr(TemperatureGridTrainer, "epoch")
+    with pytest.raises(ValueError, match=message):
+        train_temperature_grid(mixture(), split, ALPHAS, epochs=1, batch_size=64, lr=1.0)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("batch_size", 0), ("lr", 0.0), ("lr", math.nan), ("momentum", 1.0), ("momentum", -0.1), ("optimizer", "lbfgs"),
+        ("repeats", 0), ("seed", -1), ("precision", "float16"), ("problems_per_block", 0),
+    ],
+)  # fmt: skip
+def test_a_setting_out_of_range_is_refused_by_name(name: str, value: object) -> None:
+    with pytest.raises(ValueError, match=f"{name} must .*{value}"):
+        trainer(**{name: value})
+
+
+@pytest.mark.parametrize("alphas", [[], [1.0, 0.0], [-5.0], [math.nan], [math.inf]])
+def test_inverse_temperatures_must_be_positive(alphas: list[float]) -> None:
+    with pytest.raises(ValueError, match="inverse_temperatures must"):
+        TemperatureGridTrainer(mixture(), alphas, batch_size=64, lr=1.0)
+
+
+def test_epochs_below_one_are_refused() -> None:
+    with pytest.raises(ValueError, match="epochs must be"):
+        train_temperature_grid(mixture(), mixture(), ALPHAS, epochs=0, batch_size=64, lr=1.0)
+
+
+def test_a_learning_rate_that_overflows_is_named() -> None:
+    grid = trainer(lr=1e38)
+    with pytest.raises(ValueError, match=r"lr=1e\+38 made the weights overflow in epoch 1"):
+        grid.epoch()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"seed": 1}, "seed"),
+        ({"inverse_temperatures": torch.tensor([1.0, 2.0, 3.0, 4.0])}, "inverse_temperatures"),
+        ({"weights": torch.zeros(4, 5, 11)}, "weights"),
+        ({"second_moment": torch.zeros(4, 5, 12)}, "state must hold"),
+    ],
+)
+def test_a_state_of_another_training_is_refused(change: dict[str, Tensor | int], message: str) -> None:
+    grid = trainer()
+    with pytest.raises(ValueError, match=message):
+        grid.load_state_dict(grid.state_dict() | change)
+
+
+@pytest.mark.parametrize("scale", [1e-30, 1e30])
+def test_normalise_keeps_directions_of_any_length(scale: float) -> None:
+    embeddings = torch.tensor([[3.0, 4.0], [0.0, -2.0]])
+    torch.testing.assert_close(normalise(embeddings * scale), torch.tensor([[0.6, 0.8], [0.0, -1.0]]))
+
+
+def test_embeddings_of_half_precision_are_welcome() -> None:
+    embeddings, labels = mixture()
+    grid = trainer((embeddings.half(), labels))
+    grid.epoch()
+    torch.testing.assert_close(
+        grid.evaluate(embeddings.half(), labels), grid.evaluate(embeddings, labels), rtol=0, atol=0.02
+    )

@@ -1,0 +1,433 @@
+"""Each statistic against an independent slow computation, hand-worked cases, and what must not change the values."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from itertools import combinations
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+from scipy import stats
+from sklearn.decomposition import PCA
+from sklearn.metrics import calinski_harabasz_score, davies_bouldin_score, silhouette_samples, silhouette_score
+from torch import Tensor
+
+from softmax_temperature.dataset_statistics import NORMALITY_ROWS, SILHOUETTE_ROWS, STATISTICS, describe
+
+Array = NDArray[np.float64]
+
+RAW_ONLY = frozenset({"train_mean", "train_std"})
+OF_DIMENSIONS = ("feats_corr", "feats_cos_sim", "avg_kurtosis", "avg_normality")
+DRAWN = {"avg_normality", "silhouette"}
+PCA_NAMES = [name for name in STATISTICS if name.startswith("pca_")]
+
+
+def clustered(samples: int, dim: int, n_classes: int, *, seed: int = 0) -> tuple[Tensor, Tensor]:
+    """Skewed clusters of unequal size, every class with a member, float32 as extractors give them."""
+    generator = torch.Generator().manual_seed(seed)
+    sizes = torch.rand(n_classes, generator=generator) + 0.2
+    drawn = torch.multinomial(sizes, samples - n_classes, replacement=True, generator=generator)
+    labels = torch.cat([torch.arange(n_classes), drawn])
+    centres = torch.randn(n_classes, dim, generator=generator)
+    noise = torch.randn(samples, dim, generator=generator)
+    return torch.exp(0.5 * (centres[labels] + noise)) - 0.3, labels
+
+
+def shuffled(embeddings: Tensor, labels: Tensor, seed: int) -> tuple[Tensor, Tensor]:
+    order = torch.randperm(len(labels), generator=torch.Generator().manual_seed(seed))
+    return embeddings[order], labels[order]
+
+
+def unit_rows(embeddings: Tensor) -> Array:
+    raw = embeddings.double().numpy()
+    return np.stack([row / np.sqrt(sum(value * value for value in row)) for row in raw])
+
+
+def intra_class_trace(unit: Array, labels: NDArray[np.int64]) -> float:
+    matrices = [np.cov(unit[labels == label].T, bias=True) for label in np.unique(labels)]
+    return float(np.trace(np.mean(matrices, axis=0)))
+
+
+def inter_class_trace(unit: Array, labels: NDArray[np.int64]) -> float:
+    offsets = [unit[labels == label].mean(axis=0) - unit.mean(axis=0) for label in np.unique(labels)]
+    return float(np.trace(np.mean([np.outer(offset, offset) for offset in offsets], axis=0)))
+
+
+def correlation_error(unit: Array) -> float:
+    dim = unit.shape[1]
+    entries = [
+        (stats.pearsonr(unit[:, i], unit[:, j]).statistic - (i == j)) ** 2 for i in range(dim) for j in range(dim)
+    ]
+    return float(np.mean(entries))
+
+
+def mean_pair_cosine(unit: Array) -> float:
+    pairs = combinations(unit.T, 2)
+    return float(np.mean([a @ b / (np.linalg.norm(a) * np.linalg.norm(b)) for a, b in pairs]))
+
+
+def explained_share(unit: Array, percentage: int) -> float:
+    ratios = PCA(svd_solver="full").fit(unit).explained_variance_ratio_
+    total, needed = 0.0, 0
+    while total < percentage / 100:
+        total += ratios[needed]
+        needed += 1
+    return float(needed / unit.shape[1])
+
+
+def expected(embeddings: Tensor, labels: Tensor) -> dict[str, float]:
+    """The 23 statistics, one naive expression each, options of libraries written out."""
+    raw, unit, classes = embeddings.double().numpy(), unit_rows(embeddings), labels.numpy()
+    n_classes = len(set(classes.tolist()))
+    return {
+        "dim": raw.shape[1],
+        "n_classes": n_classes,
+        "mean": np.mean(unit),
+        "var": np.var(unit, ddof=0),
+        "sb_trace": intra_class_trace(unit, classes),
+        "sw_trace": inter_class_trace(unit, classes),
+        "feats_corr": correlation_error(unit),
+        "feats_cos_sim": mean_pair_cosine(unit),
+        "n_samples": len(raw),
+        "avg_samp_class": len(raw) / n_classes,
+        **{name: explained_share(unit, int(name.removeprefix("pca_"))) for name in PCA_NAMES},
+        "train_mean": np.mean(raw),
+        "train_std": np.std(raw, ddof=0),
+        "avg_kurtosis": np.mean([stats.kurtosis(column, fisher=True, bias=True) for column in unit.T]),
+        "avg_normality": np.mean([stats.shapiro(column).statistic for column in unit.T]),
+        "silhouette": silhouette_score(unit, classes, metric="euclidean"),
+        "calinski_harabasz": calinski_harabasz_score(unit, classes),
+        "david_bouldin": davies_bouldin_score(unit, classes),
+    }
+
+
+def assert_equal(ours: dict[str, float], theirs: dict[str, float], *, but: frozenset[str] = frozenset()) -> None:
+    assert tuple(ours) == STATISTICS
+    for name in STATISTICS:
+        if name not in but:
+            assert ours[name] == pytest.approx(theirs[name], rel=1e-9, abs=1e-9), name
+
+
+def test_the_names_are_the_papers_in_its_order() -> None:
+    names = (
+        "dim n_classes mean var sb_trace sw_trace feats_corr feats_cos_sim n_samples avg_samp_class pca_50 pca_75 "
+        "pca_80 pca_90 pca_95 pca_99 train_mean train_std avg_kurtosis avg_normality silhouette calinski_harabasz "
+        "david_bouldin"
+    )
+    assert tuple(names.split()) == STATISTICS
+    described = describe(*clustered(40, 4, 3))
+    assert tuple(described) == STATISTICS
+    assert {type(value) for value in described.values()} == {float}
+
+
+@pytest.mark.parametrize(
+    ("samples", "dim", "n_classes"),
+    # Tall, wide (more dimensions than samples), many small classes, two dimensions.
+    [(400, 12, 5), (25, 40, 4), (90, 6, 40), (30, 2, 2)],
+)
+def test_every_statistic_equals_its_naive_computation(samples: int, dim: int, n_classes: int) -> None:
+    embeddings, labels = clustered(samples, dim, n_classes)
+    assert_equal(describe(embeddings, labels), expected(embeddings, labels))
+
+
+def test_more_numbers_than_one_block_holds() -> None:
+    # 2,100 x 600 numbers are two blocks of the moment pass; 2,100 x 2,000 distances are five.
+    embeddings, labels = clustered(2_100, 600, 6)
+    unit, described = unit_rows(embeddings), describe(embeddings, labels)
+    correlation_error = np.square(np.corrcoef(unit.T) - np.eye(600)).mean()
+    assert described["feats_corr"] == pytest.approx(correlation_error, rel=1e-9)
+    assert described["avg_kurtosis"] == pytest.approx(stats.kurtosis(unit, fisher=True, bias=True).mean(), rel=1e-9)
+    assert described["pca_90"] == explained_share(unit, 90)
+    # 2,000 of 2,100 rows are drawn: at worst the other 100 differ by the whole range of the coefficients.
+    every = silhouette_samples(unit, labels.numpy())
+    leeway = 100 * (every.max() - every.min()) / SILHOUETTE_ROWS
+    assert abs(described["silhouette"] - every.mean()) < leeway
+
+
+def test_two_collapsed_classes_by_hand() -> None:
+    # Normalised rows are e1, e1, e2, e2.
+    embeddings = torch.tensor([[2.0, 0.0], [3.0, 0.0], [0.0, 1.0], [0.0, 5.0]])
+    described = describe(embeddings, torch.tensor([4, 4, 9, 9]))
+    by_hand = {
+        "dim": 2,
+        "n_classes": 2,
+        "n_samples": 4,
+        "avg_samp_class": 2,
+        "mean": 0.5,
+        "var": 0.25,
+        "train_mean": 11 / 8,
+        "train_std": np.sqrt((4 + 9 + 1 + 25) / 8 - (11 / 8) ** 2),
+        "sb_trace": 0,
+        "sw_trace": 0.5,  # each mean is (1/2, -1/2) or its opposite away from the centre
+        "feats_corr": 0.5,  # two of four entries are -1
+        "feats_cos_sim": 0,
+        **dict.fromkeys(PCA_NAMES, 0.5),  # one direction explains everything
+        "avg_kurtosis": -2,  # two equally likely values
+        "avg_normality": stats.shapiro([0.0, 0.0, 1.0, 1.0]).statistic,
+        "silhouette": 1,
+        "calinski_harabasz": 1,  # scikit-learn's convention where classes have no spread
+        "david_bouldin": 0,
+    }
+    assert_equal(described, by_hand)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_components_that_explain_exactly_a_percentage(seed: int) -> None:
+    # Forty points on twenty axes, turned at random: every axis explains a twentieth, but for rounding.
+    axes = torch.linalg.qr(torch.randn(20, 20, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)).Q
+    described = describe(torch.cat([axes, -axes]), torch.arange(40) % 4)
+    assert [described[name] for name in PCA_NAMES] == [0.5, 0.75, 0.8, 0.9, 0.95, 1.0]
+    assert described["feats_corr"] == pytest.approx(0.0, abs=1e-15)
+
+
+def test_traces_add_up_when_classes_are_balanced() -> None:
+    embeddings, _ = clustered(120, 5, 4)
+    described = describe(embeddings, torch.arange(120) % 4)
+    total = np.trace(np.cov(unit_rows(embeddings).T, bias=True))
+    assert described["sb_trace"] + described["sw_trace"] == pytest.approx(total, rel=1e-12)
+
+
+def test_sb_trace_is_the_spread_within_classes() -> None:
+    # The paper's assignment, the reverse of the usual: tight, far classes have a small sb and a large sw.
+    generator = torch.Generator().manual_seed(3)
+    labels = torch.arange(60) % 3
+    tight = torch.eye(3)[labels] + 0.01 * torch.randn(60, 3, generator=generator)
+    described = describe(tight, labels)
+    assert described["sb_trace"] < 0.01
+    assert described["sw_trace"] > 0.5
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(3, 12), st.integers(1, 4), st.integers(0, 2**16))
+def test_order_of_rows_never_matters(samples: int, dim: int, seed: int) -> None:
+    # Small integers make equal rows, signed zeros and columns that do not vary.
+    generator = torch.Generator().manual_seed(seed)
+    embeddings = torch.randint(-1, 2, (samples, dim), generator=generator).double()
+    embeddings[:, 0] = torch.where(embeddings[:, 0] == 0, 2.0, embeddings[:, 0])
+    negative = torch.rand(embeddings.shape, generator=generator) < 0.5
+    embeddings = torch.where((embeddings == 0) & negative, -0.0, embeddings)
+    labels = torch.cat([torch.tensor([0, 0, 1]), torch.randint(0, 3, (samples - 3,), generator=generator)])
+    described = describe(embeddings, labels)
+    assert all(np.isfinite(value) for value in described.values())
+    assert described == describe(*shuffled(embeddings, labels, seed))
+
+
+def test_order_of_rows_does_not_matter_where_rows_are_drawn() -> None:
+    embeddings, labels = clustered(NORMALITY_ROWS + 500, 3, 7)
+    # Equal rows with different labels: their places must not depend on the input's order either.
+    embeddings[1_000:2_000] = embeddings[:1_000]
+    described = describe(embeddings, labels, seed=5)
+    for seed in range(3):
+        assert described == describe(*shuffled(embeddings, labels, seed), seed=5)
+
+
+def test_signed_zeros_are_one_value() -> None:
+    embeddings, labels = clustered(SILHOUETTE_ROWS + 200, 3, 4)
+    embeddings[::2, 0] = 0.0
+    negative = embeddings.clone()
+    negative[::4, 0] = -0.0
+    assert describe(embeddings, labels) == describe(negative, labels)
+
+
+def test_numbers_of_classes_do_not_matter() -> None:
+    embeddings, labels = clustered(SILHOUETTE_ROWS + 200, 4, 5)
+    renumbered = torch.tensor([70, 3, 41, 0, 8])[labels]
+    assert_equal(describe(embeddings, labels), describe(embeddings, renumbered))
+
+
+def test_lengths_of_rows_move_only_the_raw_moments() -> None:
+    embeddings, labels = clustered(150, 8, 4)
+    embeddings = embeddings.double()
+    lengths = torch.rand(150, 1, generator=torch.Generator().manual_seed(1), dtype=torch.float64) * 9 + 0.5
+    described, rescaled = describe(embeddings, labels), describe(embeddings * lengths, labels)
+    assert_equal(described, rescaled, but=RAW_ONLY)
+    assert described["train_std"] != pytest.approx(rescaled["train_std"], rel=0.1)
+
+
+def test_scaling_everything_scales_the_raw_moments() -> None:
+    embeddings, labels = clustered(150, 8, 4)
+    described, scaled = describe(embeddings, labels), describe(embeddings.double() * 1e-30, labels)
+    assert_equal(described, scaled, but=RAW_ONLY)
+    for name in RAW_ONLY:
+        assert scaled[name] == pytest.approx(1e-30 * described[name], rel=1e-12)
+
+
+@pytest.mark.parametrize("size", [0.0, 1e-25, 1e-35])
+def test_a_dead_unit_moves_only_what_counts_dimensions(size: float) -> None:
+    embeddings, labels = clustered(200, 7, 4)
+    described = describe(embeddings, labels)
+    padded = describe(torch.cat([embeddings, size * torch.rand(200, 1)], dim=1), labels)
+    for name in (*OF_DIMENSIONS, "sb_trace", "sw_trace", "silhouette", "calinski_harabasz", "david_bouldin"):
+        assert padded[name] == pytest.approx(described[name], rel=1e-12), name
+    for name in PCA_NAMES:
+        assert padded[name] == pytest.approx(described[name] * 7 / 8, rel=1e-12)
+    assert padded["dim"] == 8.0
+
+
+def test_a_column_that_normalising_makes_constant_counts_as_constant() -> None:
+    # On a circle, times a radius: the third column is 1/sqrt(2) in every normalised row, up to rounding.
+    angles = torch.linspace(0.1, 6.0, 90, dtype=torch.float64)
+    circle = torch.stack([angles.cos(), angles.sin()], dim=1)
+    radii = torch.linspace(0.3, 7.0, 90, dtype=torch.float64)[:, None]
+    labels = torch.arange(90) % 3
+    cone = describe(torch.cat([circle, torch.ones(90, 1, dtype=torch.float64)], dim=1) * radii, labels)
+    flat = describe(circle, labels)
+    for name in OF_DIMENSIONS:
+        assert cone[name] == pytest.approx(flat[name], rel=1e-9), name
+
+
+def test_a_rare_unit_that_is_constant_in_the_drawn_rows() -> None:
+    samples = NORMALITY_ROWS + 2_000
+    embeddings = torch.ones(samples, 1)
+    embeddings[17] = -1.0
+    drawn = [describe(embeddings, torch.arange(samples) % 2, seed=seed)["avg_normality"] for seed in range(6)]
+    # W of a single outlier among 5,000 equal values is near 0; where it is not drawn nothing varies, by convention 1.
+    assert all(value < 0.1 or value == 1.0 for value in drawn)
+    assert 1.0 in drawn
+
+
+@pytest.mark.parametrize("dim", [1, 3])
+def test_nothing_varies(dim: int) -> None:
+    described = describe(torch.full((6, dim), 2.5), torch.tensor([0, 0, 0, 1, 1, 1]))
+    assert [described[name] for name in OF_DIMENSIONS] == [0.0, 0.0, 0.0, 1.0]
+    assert {described[name] for name in PCA_NAMES} == {0.0}
+    assert described["silhouette"] == 0.0
+    assert described["sb_trace"] == pytest.approx(0.0, abs=1e-15)
+    assert all(np.isfinite(value) for value in described.values())
+
+
+def test_one_dimension_has_no_pairs() -> None:
+    embeddings = torch.tensor([[1.0], [2.0], [-3.0], [-1.0], [0.5]])
+    described = describe(embeddings, torch.tensor([0, 0, 1, 1, 0]))
+    assert described["feats_corr"] == pytest.approx(0.0, abs=1e-15)
+    assert described["feats_cos_sim"] == 0.0
+    assert described["silhouette"] == 1.0
+
+
+def test_classes_of_one_sample() -> None:
+    # Ten of eleven classes have a single member: they add no spread to sb_trace and 0 to the silhouette.
+    embeddings, _ = clustered(40, 5, 2)
+    labels = torch.cat([torch.zeros(30, dtype=torch.int64), torch.arange(1, 11)])
+    described = describe(embeddings, labels)
+    with warnings.catch_warnings():
+        # numpy's covariance of one row.
+        warnings.simplefilter("ignore", RuntimeWarning)
+        assert_equal(described, expected(embeddings, labels))
+    of_the_large = np.trace(np.cov(unit_rows(embeddings[:30]).T, bias=True))
+    assert described["sb_trace"] == pytest.approx(of_the_large / 11, rel=1e-9)
+
+
+def test_the_smallest_set() -> None:
+    embeddings, labels = torch.tensor([[1.0, 2.0], [2.0, 1.0], [-1.0, 1.0]]), torch.tensor([0, 0, 1])
+    assert_equal(describe(embeddings, labels), expected(embeddings, labels))
+
+
+def test_the_seed_only_draws_rows() -> None:
+    small = clustered(300, 4, 3)
+    assert describe(*small, seed=0) == describe(*small, seed=1)
+    large = clustered(NORMALITY_ROWS + 1_000, 4, 3)
+    first, again, other = describe(*large, seed=3), describe(*large, seed=3), describe(*large, seed=4)
+    assert first == again
+    assert {name for name in STATISTICS if first[name] != other[name]} == DRAWN
+
+
+def test_drawn_silhouettes_estimate_the_full_score_with_many_classes() -> None:
+    # Five rows a class: a subset scored within itself would be far off, most of its classes having one or two rows.
+    embeddings, labels = clustered(3_000, 6, 600)
+    every = silhouette_samples(unit_rows(embeddings), labels.numpy())
+    drawn = [describe(embeddings, labels, seed=seed)["silhouette"] for seed in range(3)]
+    spread = every.std() * np.sqrt((1 - SILHOUETTE_ROWS / 3_000) / SILHOUETTE_ROWS)
+    assert all(abs(value - every.mean()) < 4 * spread for value in drawn)
+    subset = silhouette_score(unit_rows(embeddings), labels.numpy(), sample_size=SILHOUETTE_ROWS, random_state=0)
+    assert abs(subset - every.mean()) > 10 * spread
+
+
+@pytest.mark.filterwarnings("ignore:scipy.stats.shapiro. For N > 5000")
+def test_normality_above_its_limit_is_that_of_drawn_rows() -> None:
+    embeddings, labels = clustered(NORMALITY_ROWS + 1, 3, 4)
+    every = np.mean([stats.shapiro(column).statistic for column in unit_rows(embeddings).T])
+    # Leaving out one of 5,001 rows moves W, by less than this.
+    drawn = describe(embeddings, labels)["avg_normality"]
+    assert drawn == pytest.approx(every, abs=5e-4)
+    assert drawn != every
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32])
+def test_equal_values_give_equal_statistics_in_every_type(dtype: torch.dtype) -> None:
+    embeddings, labels = clustered(120, 5, 3)
+    narrow = embeddings.to(dtype)
+    assert describe(narrow, labels) == describe(narrow.double(), labels)
+
+
+def test_inputs_are_left_alone_in_any_layout() -> None:
+    embeddings, labels = clustered(120, 5, 3)
+    described = describe(embeddings, labels)
+    kept = embeddings.double().requires_grad_()
+    assert describe(kept, labels) == described
+    assert torch.equal(kept.detach(), embeddings.double())
+    signed = torch.tensor([[-0.0, 1.0], [-0.0, 2.0], [1.0, -0.0]], dtype=torch.float64)
+    describe(signed, torch.tensor([0, 0, 1]))
+    assert signed.signbit().sum() == 3
+    assert describe(embeddings.T.contiguous().T, labels) == described
+
+
+def with_value(value: float) -> Callable[[Tensor], Tensor]:
+    def changed(embeddings: Tensor) -> Tensor:
+        embeddings = embeddings.double()
+        embeddings[1] = value
+        return embeddings
+
+    return changed
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (with_value(float("nan")), "embeddings must be finite"),
+        (with_value(float("inf")), "embeddings must be finite"),
+        (with_value(0.0), r"embeddings must have rows of positive, finite norm, got a norm of 0\.0"),
+        (with_value(1e300), "embeddings must have rows of positive, finite norm, got a norm of inf"),
+        (lambda embeddings: embeddings[0], r"embeddings must be .* \(3,\)"),
+        (lambda embeddings: embeddings[:0], r"embeddings must be .* \(0, 3\)"),
+        (lambda embeddings: embeddings[:, :0], r"embeddings must be .* \(10, 0\)"),
+        (lambda embeddings: embeddings.long(), r"embeddings must be .* torch\.int64"),
+        (lambda embeddings: embeddings[:9], "labels must have one entry for each of 9 embeddings, got 10"),
+    ],
+)
+def test_unusable_embeddings_are_refused(change: Callable[[Tensor], Tensor], message: str) -> None:
+    embeddings, labels = clustered(10, 3, 2)
+    with pytest.raises(ValueError, match=message):
+        describe(change(embeddings), labels)
+
+
+@pytest.mark.parametrize(
+    ("labels", "message"),
+    [
+        (torch.zeros(10, dtype=torch.int64), "labels must hold at least two classes.* got 1 classes in 10 samples"),
+        (torch.arange(10), "labels must hold .* two samples, got 10 classes in 10 samples"),
+        (torch.arange(10) % 2 - 1, "labels must not be negative, got -1"),
+        (torch.arange(10) % 2 + 0.5, r"labels must be an \(n,\) int64 tensor, got torch\.float32"),
+        ((torch.arange(10) % 2)[:, None], r"labels must be an \(n,\) int64 tensor, got torch\.int64 \(10, 1\)"),
+    ],
+)
+def test_unusable_labels_are_refused(labels: Tensor, message: str) -> None:
+    embeddings, _ = clustered(10, 3, 2)
+    with pytest.raises(ValueError, match=message):
+        describe(embeddings, labels)
+
+
+def test_two_samples_are_too_few() -> None:
+    # Two classes leave no class with two samples, one class is not enough: no set of two can be described.
+    for labels in (torch.tensor([0, 1]), torch.tensor([0, 0])):
+        with pytest.raises(ValueError, match="labels must hold at least two classes"):
+            describe(torch.tensor([[1.0, 0.0], [0.0, 1.0]]), labels)
+
+
+def test_a_negative_seed_is_refused() -> None:
+    with pytest.raises(ValueError, match="seed must not be negative, got -1"):
+        describe(*clustered(10, 3, 2), seed=-1)

@@ -1,0 +1,522 @@
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+from sklearn.linear_model import LinearRegression, Ridge
+from sklearn.model_selection import GridSearchCV, LeaveOneGroupOut, cross_val_predict
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from softmax_temperature.dataset_statistics import STATISTICS
+from softmax_temperature.heuristic import (
+    MINIMUM_DATASETS,
+    RIDGE_PENALTIES,
+    Heuristic,
+    Term,
+    correlations,
+    fit,
+    identified,
+    leave_one_dataset_out,
+    pearson,
+)
+
+Law = Callable[[pd.DataFrame, np.random.Generator], Any]
+
+
+def make_pairs(law: Law, *, datasets: int = 6, backbones: int = 5, seed: int = 0) -> pd.DataFrame:
+    """Pairs with statistics that vary between data sets and within; the law turns them into optima."""
+    generator = np.random.default_rng(seed)
+    of_dataset = np.repeat(generator.normal(size=(datasets, len(STATISTICS))), backbones, axis=0)
+    values = of_dataset + generator.normal(size=of_dataset.shape)
+    pairs = pd.DataFrame(values, columns=list(STATISTICS))
+    pairs.insert(0, "dataset", [f"data{index // backbones:02d}" for index in range(len(pairs))])
+    pairs.insert(1, "backbone", [f"net{index % backbones}" for index in range(len(pairs))])
+    return pairs.assign(inverse_temperature=np.asarray(law(pairs, generator), dtype=float))
+
+
+def linear_law(pairs: pd.DataFrame, _: np.random.Generator) -> Any:
+    return 100 + 8 * pairs["feats_corr"] - 5 * pairs["silhouette"]
+
+
+def noise(pairs: pd.DataFrame, generator: np.random.Generator) -> Any:
+    return generator.uniform(1, 250, len(pairs))
+
+
+def noisy_law(pairs: pd.DataFrame, generator: np.random.Generator) -> Any:
+    return (100 + 15 * pairs["feats_corr"] + 5 * generator.normal(size=len(pairs))).clip(1, 250)
+
+
+def law_with_dataset_effects(pairs: pd.DataFrame, generator: np.random.Generator) -> Any:
+    effects = pairs["dataset"].map({name: 12 * generator.normal() for name in pairs["dataset"].unique()})
+    return (120 + 8 * pairs["feats_corr"] + 6 * pairs["dim"] + effects + 6 * generator.normal(size=len(pairs))).clip(
+        1, 250
+    )
+
+
+def three_datasets(optima: tuple[float, ...] = (10.0, 20.0, 60.0)) -> pd.DataFrame:
+    """One pair per data set, every statistic constant: a prediction is the mean of the other optima."""
+    pairs = pd.DataFrame(1.0, index=range(3), columns=list(STATISTICS))
+    return pairs.assign(dataset=["a", "b", "c"], backbone="net", inverse_temperature=optima)
+
+
+# Correlations
+
+
+def test_pearson_by_hand() -> None:
+    # Deviations (-1.5, -0.5, 0.5, 1.5) and (-15, 5, -5, 15): r = 40 / sqrt(5 * 500) = 0.8. For n = 4 the density of r
+    # is flat, so p = 1 - 0.8. Fisher: atanh 0.8 = 1.0986, standard error 1 / sqrt(4 - 3) = 1.
+    found = pearson(np.array([1.0, 2, 3, 4]), np.array([10.0, 30, 20, 40]))
+    assert found is not None
+    expected = (0.8, 0.2, math.tanh(math.atanh(0.8) - 1.959964), math.tanh(math.atanh(0.8) + 1.959964))
+    assert found == pytest.approx(expected, abs=1e-6)
+
+
+def test_three_points_have_an_r_and_no_interval() -> None:
+    found = pearson(np.array([1.0, 2, 3]), np.array([1.0, 2, 4]))
+    assert found is not None
+    assert (found.low, found.high) == (-1, 1)
+
+
+def test_points_on_a_line_have_an_interval_without_width() -> None:
+    assert pearson(np.arange(5.0), -np.arange(5.0)) == pytest.approx((-1, 0, -1, -1))
+
+
+@pytest.mark.parametrize("values", [[1.0, 2.0], [3.0, 3.0, 3.0], [0.1 + 0.2, 0.3, 0.3]])
+def test_pearson_is_undefined_for_two_points_and_for_constants_up_to_round_off(values: list[float]) -> None:
+    assert pearson(np.array(values), np.arange(len(values), dtype=float)) is None
+
+
+def test_correlations_are_those_of_scipy_and_sorted() -> None:
+    pairs = make_pairs(noisy_law)
+    table = correlations(pairs)
+    assert set(table["statistic"]) == set(STATISTICS)
+    assert table["absolute_r"].is_monotonic_decreasing
+    assert table["statistic"].iloc[0] == "feats_corr"
+    for row in table.itertuples():
+        expected = stats.pearsonr(pairs[row.statistic], pairs["inverse_temperature"])
+        assert (row.r, row.p) == pytest.approx((expected.statistic, expected.pvalue))
+        assert row.low < row.r < row.high
+        assert row.absolute_r == abs(row.r)
+
+
+def test_a_constant_statistic_has_r_zero_and_a_flag() -> None:
+    table = correlations(make_pairs(noisy_law).assign(dim=512)).set_index("statistic")
+    assert table.loc["dim", ["r", "absolute_r", "p", "low", "high"]].tolist() == [0, 0, 1, -1, 1]
+    assert table.index[table["constant"]].tolist() == ["dim"]
+    assert table.index[-1] == "dim"
+
+
+def test_constant_optima_leave_no_statistic_correlated() -> None:
+    table = correlations(make_pairs(lambda pairs, _: np.full(len(pairs), 50)))
+    assert table["constant"].all()
+    assert table["statistic"].tolist() == list(STATISTICS)
+
+
+# Leaving one data set out
+
+
+def test_a_linear_law_is_recovered_out_of_fold_and_by_the_fit() -> None:
+    pairs = make_pairs(linear_law)
+    result = leave_one_dataset_out(pairs, statistics=["feats_corr", "silhouette"])
+    assert result.mean_absolute_error == pytest.approx(0, abs=1e-9)
+    assert result.median_r == pytest.approx(1)
+    heuristic = fit(pairs, statistics=["feats_corr", "silhouette"])
+    slopes = {term.statistic: term.coefficient / term.scale for term in heuristic.terms}
+    assert slopes == pytest.approx({"feats_corr": 8, "silhouette": -5})
+
+
+def test_all_statistics_agree_with_scikit_learn_where_least_squares_has_one_answer() -> None:
+    pairs = make_pairs(noisy_law, datasets=12, backbones=4)
+    result = leave_one_dataset_out(pairs, statistics="all")
+    model = make_pipeline(StandardScaler(), LinearRegression())
+    values, groups = pairs[list(STATISTICS)].to_numpy(), pairs["dataset"]
+    expected = cross_val_predict(model, values, pairs["inverse_temperature"], groups=groups, cv=LeaveOneGroupOut())
+    np.testing.assert_allclose(result.predictions["linear"], expected, rtol=1e-9)
+
+
+def test_with_fewer_pairs_than_statistics_the_shortest_answer_is_taken() -> None:
+    pairs = make_pairs(noisy_law, datasets=4, backbones=3)
+    heuristic = fit(pairs, statistics="all")
+    standardised = StandardScaler().fit_transform(pairs[list(STATISTICS)].to_numpy())
+    centred = pairs["inverse_temperature"] - pairs["inverse_temperature"].mean()
+    expected = np.linalg.pinv(standardised) @ centred
+    np.testing.assert_allclose([term.coefficient for term in heuristic.terms], expected, rtol=1e-8)
+
+
+def test_statistics_equal_up_to_round_off_share_a_coefficient() -> None:
+    pairs = make_pairs(noisy_law)
+    twin = pairs["feats_corr"] * (1 + 1e-10 * np.random.default_rng(0).normal(size=len(pairs)))
+    heuristic = fit(pairs.assign(mean=twin), statistics=["feats_corr", "mean"])
+    alone = fit(pairs, statistics=["feats_corr"]).terms[0].coefficient
+    assert [term.coefficient for term in heuristic.terms] == pytest.approx([alone / 2, alone / 2], rel=1e-6)
+
+
+def test_ridge_penalty_is_the_best_for_data_sets_left_out() -> None:
+    pairs = make_pairs(noisy_law)
+    values, optima = StandardScaler().fit_transform(pairs[list(STATISTICS)].to_numpy()), pairs["inverse_temperature"]
+    search = GridSearchCV(Ridge(), {"alpha": RIDGE_PENALTIES}, scoring="neg_mean_squared_error", cv=LeaveOneGroupOut())
+    search.fit(values, optima - optima.mean(), groups=pairs["dataset"])
+    heuristic = fit(pairs, statistics="all", method="ridge")
+    np.testing.assert_allclose([term.coefficient for term in heuristic.terms], search.best_estimator_.coef_, rtol=1e-8)
+
+
+def test_each_fold_has_the_r_and_p_of_scipy_and_the_summary_is_theirs() -> None:
+    pairs = make_pairs(noisy_law)
+    result = leave_one_dataset_out(pairs, statistics="four_best")
+    found = [
+        stats.pearsonr(fold["inverse_temperature"], fold["linear"]) for _, fold in result.predictions.groupby("dataset")
+    ]
+    np.testing.assert_allclose(result.folds["r"], [each.statistic for each in found])
+    np.testing.assert_allclose(result.folds["p"], [each.pvalue for each in found])
+    rs = [each.statistic for each in found]
+    assert (result.median_r, result.mean_r, result.sd_r) == pytest.approx(
+        (np.median(rs), np.mean(rs), np.std(rs, ddof=1))
+    )
+    assert result.mean_p == pytest.approx(np.mean([each.pvalue for each in found]))
+    assert result.folds["statistics"].str.split(", ").str.len().tolist() == [4] * 6
+
+
+def test_pooled_correlation_and_error_are_over_all_pairs() -> None:
+    result = leave_one_dataset_out(make_pairs(noisy_law))
+    pooled = stats.pearsonr(result.predictions["inverse_temperature"], result.predictions["linear"])
+    assert result.pooled is not None
+    assert (result.pooled.r, result.pooled.p) == pytest.approx((pooled.statistic, pooled.pvalue))
+    error = (result.predictions["inverse_temperature"] - result.predictions["predicted"]).abs().mean()
+    assert result.mean_absolute_error == pytest.approx(error)
+
+
+def test_a_slow_loop_gives_the_same_predictions() -> None:
+    pairs = make_pairs(noisy_law)
+    result = leave_one_dataset_out(pairs, statistics=2)
+    for dataset, fold in pairs.groupby("dataset"):
+        training = pairs[pairs["dataset"] != dataset]
+        strength = {
+            name: abs(np.corrcoef(training[name], training["inverse_temperature"])[0, 1]) for name in STATISTICS
+        }
+        names = sorted(strength, key=lambda name: -strength[name])[:2]
+        model = LinearRegression().fit(training[names].to_numpy(), training["inverse_temperature"])
+        ours = result.predictions.loc[result.predictions["dataset"] == dataset, "linear"]
+        np.testing.assert_allclose(ours, model.predict(fold[names].to_numpy()), rtol=1e-10)
+
+
+@pytest.mark.parametrize("method", ["least_squares", "ridge"])
+def test_optima_of_the_held_out_data_set_do_not_touch_its_predictions(method: Any) -> None:
+    pairs = make_pairs(noisy_law)
+    held_out = pairs["dataset"] == "data03"
+    changed = pairs.assign(inverse_temperature=pairs["inverse_temperature"].where(~held_out, 250 - pairs["dim"].abs()))
+    before, after = (leave_one_dataset_out(table, statistics="four_best", method=method) for table in (pairs, changed))
+    kept = held_out.to_numpy()
+    np.testing.assert_array_equal(before.predictions["linear"][kept], after.predictions["linear"][kept])
+    assert not np.array_equal(before.predictions["linear"][~kept], after.predictions["linear"][~kept])
+
+
+def test_on_noise_only_a_selection_on_all_data_looks_like_skill() -> None:
+    honest, leaking = [], []
+    for seed in range(20):
+        pairs = make_pairs(noise, seed=seed)
+        chosen_on_all = correlations(pairs)["statistic"].head(4).tolist()
+        honest.append(leave_one_dataset_out(pairs, statistics="four_best").mean_r)
+        leaking.append(leave_one_dataset_out(pairs, statistics=chosen_on_all).mean_r)
+    standard_error = np.std(honest, ddof=1) / math.sqrt(len(honest))
+    assert abs(np.mean(honest)) < 3 * standard_error
+    assert np.mean(leaking) > 0.2
+
+
+def test_folds_without_an_r_are_counted_and_named() -> None:
+    pairs = make_pairs(noisy_law, datasets=5)
+    pairs.loc[pairs["dataset"] == "data00", "inverse_temperature"] = 30.0
+    pairs.loc[pairs["dataset"] == "data01", "feats_corr"] = 0.5
+    pairs = pairs.drop(index=pairs.index[pairs["dataset"] == "data02"][2:])
+    result = leave_one_dataset_out(pairs, statistics=["feats_corr"])
+    reasons = ["constant optimum", "constant prediction", "fewer than 3 pairs", "", ""]
+    assert result.folds["undefined"].tolist() == reasons
+    assert result.undefined_folds == 3
+    assert result.folds["r"].isna().tolist() == [bool(reason) for reason in reasons]
+    assert result.mean_r == pytest.approx(result.folds["r"].iloc[3:].mean())
+    assert len(result.predictions) == len(pairs)
+
+
+def test_with_no_defined_fold_the_summary_says_none() -> None:
+    summary = leave_one_dataset_out(three_datasets()).summary()
+    assert [summary[name] for name in ("median_r", "mean_r", "sd_r", "mean_p")] == [None] * 4
+    assert (summary["undefined_folds"], summary["folds"], summary["pairs"]) == (3, 3, 3)
+    # Predictions are the means of the other two: (10, 40), (20, 35) and (60, 15) lie on a falling line.
+    assert summary["pooled_r"] == pytest.approx(-1)
+    assert summary["mean_absolute_error"] == pytest.approx((30 + 15 + 45) / 3)
+
+
+def test_share_on_plateau_counts_predictions_between_the_ends() -> None:
+    # Predictions 40, 35, 15; the plateaus hold the first one only.
+    pairs = three_datasets().assign(plateau_low=[5, 20, 20], plateau_high=[40, 30, 100])
+    assert leave_one_dataset_out(pairs).share_on_plateau == pytest.approx(1 / 3)
+    assert leave_one_dataset_out(three_datasets()).share_on_plateau is None
+
+
+def test_no_result_depends_on_the_order_or_form_of_the_pairs() -> None:
+    pairs = make_pairs(noisy_law)
+    shuffled = pairs.sample(frac=1, random_state=1).to_dict("records")
+    assert fit(pairs) == fit(shuffled)
+    pd.testing.assert_frame_equal(correlations(pairs), correlations(shuffled))
+    pd.testing.assert_frame_equal(leave_one_dataset_out(pairs).folds, leave_one_dataset_out(shuffled).folds)
+
+
+def test_the_pairs_given_are_left_as_they_were() -> None:
+    pairs = make_pairs(noisy_law).sample(frac=1, random_state=1)
+    before = pairs.copy()
+    fit(pairs)
+    pd.testing.assert_frame_equal(pairs, before)
+
+
+# Estimates
+
+
+@pytest.mark.parametrize(("level", "margin"), [(0.25, 15.0), (0.5, 30.0), (0.75, 45.0), (0.76, None), (0.9, None)])
+def test_margin_by_hand(level: float, margin: float | None) -> None:
+    # Errors 30, 15, 45 of three data sets, each of weight 1 / (3 + 1).
+    assert fit(three_datasets(), level=level).margin == (margin if margin is None else pytest.approx(margin))
+
+
+def test_errors_are_those_of_clipped_predictions() -> None:
+    # Lines through two of (0, 10), (1, 20), (10, 40), read at the third: 160 / 9, 13, and 110, which is clipped to 60.
+    pairs = three_datasets((10.0, 20.0, 40.0)).assign(dim=[0, 1, 10])
+    result = leave_one_dataset_out(pairs, statistics=["dim"], bounds=(1, 60))
+    assert result.predictions["linear"].tolist() == pytest.approx([160 / 9, 13, 110])
+    assert result.predictions["predicted"].tolist() == pytest.approx([160 / 9, 13, 60])
+    assert result.mean_absolute_error == pytest.approx((70 / 9 + 7 + 20) / 3)
+    assert fit(pairs, statistics=["dim"], bounds=(1, 60), level=0.75).margin == pytest.approx(20)
+
+
+def test_data_sets_weigh_the_same_in_the_margin_however_many_pairs_they_have() -> None:
+    # Errors: a predicts 40 for 10 (30) and c 15 for 60 (45), as before; b has three pairs, all missed by 15.
+    pairs = three_datasets()
+    more = pd.concat([pairs, *(pairs[pairs["dataset"] == "b"].assign(backbone=f"net{copy}") for copy in range(2))])
+    # The means of the others change: a is predicted (3 * 20 + 60) / 4 = 30 (error 20), c (10 + 60) / 4 = 17.5 (42.5).
+    assert fit(more, level=0.25).margin == pytest.approx(15)
+    assert fit(more, level=0.5).margin == pytest.approx(20)
+    assert fit(more, level=0.75).margin == pytest.approx(42.5)
+
+
+def test_with_too_few_data_sets_the_interval_is_the_searched_range() -> None:
+    estimate = fit(three_datasets()).predict(dict.fromkeys(STATISTICS, 1.0))
+    assert (estimate.inverse_temperature, estimate.low, estimate.high) == (30, 1, 250)
+
+
+@pytest.mark.parametrize("statistics", ["best", "four_best"])
+def test_intervals_hold_what_they_promise_for_a_new_data_set(statistics: str) -> None:
+    held, widths = [], []
+    for seed in range(60):
+        pairs = make_pairs(law_with_dataset_effects, datasets=13, backbones=4, seed=seed)
+        new = pairs["dataset"] == "data12"
+        table = fit(pairs[~new], statistics=statistics).predict_pairs(pairs[new])
+        held.append(table["inverse_temperature"].between(table["low"], table["high"]).mean())
+        widths.append((table["high"] - table["low"]).mean())
+    assert np.mean(held) > 0.9 - 2 * np.std(held) / math.sqrt(len(held))
+    # Not by being vacuous: an interval that knew the law would be about 2 * 1.64 * sqrt(12² + 6²) = 44 wide.
+    assert np.mean(widths) < 100
+
+
+def simple_heuristic() -> Heuristic:
+    term = Term(statistic="dim", coefficient=20.0, mean=512.0, scale=256.0, low=256.0, high=1024.0)
+    return Heuristic(
+        format="softmax-temperature heuristic",
+        version=1,
+        selection="best",
+        method="least_squares",
+        intercept=100.0,
+        terms=(term,),
+        bounds=(1.0, 250.0),
+        level=0.9,
+        margin=30.0,
+        n_pairs=108,
+        datasets=("a", "b", "c"),
+    )
+
+
+@pytest.mark.parametrize(
+    ("dim", "expected", "low", "high", "inside", "clipped"),
+    [
+        (512, 100, 70, 130, True, False),
+        (1024, 140, 110, 170, True, False),
+        (1025, 140.078125, 110.078125, 170.078125, False, False),
+        (4096, 250, 220, 250, False, True),
+        (-2048, 1, 1, 31, False, True),
+    ],
+)
+def test_estimate_by_hand(dim: float, expected: float, low: float, high: float, inside: bool, clipped: bool) -> None:
+    estimate = simple_heuristic().predict({"dim": dim, "n_classes": 10})
+    assert (estimate.inverse_temperature, estimate.low, estimate.high) == (expected, low, high)
+    assert (estimate.inside, estimate.clipped) == (inside, clipped)
+    assert estimate.outside == (() if inside else ("dim",))
+
+
+def test_fitted_ranges_hold_the_fitted_pairs() -> None:
+    pairs = make_pairs(noisy_law)
+    table = fit(pairs).predict_pairs(pairs)
+    assert table["inside"].all()
+    assert table["inverse_temperature"].corr(table["linear"]) > 0.8
+    assert table["predicted"].between(table["low"], table["high"]).all()
+
+
+# Saving
+
+
+def test_json_round_trip_is_exact() -> None:
+    heuristic = fit(make_pairs(noisy_law), statistics="all", method="ridge")
+    text = heuristic.to_json()
+    assert Heuristic.from_json(text) == heuristic
+    assert Heuristic.from_json(text).to_json() == text
+    assert (heuristic.n_pairs, heuristic.n_datasets) == (30, 6)
+    statistics = dict.fromkeys(STATISTICS, 0.3)
+    assert Heuristic.from_json(text).predict(statistics) == heuristic.predict(statistics)
+
+
+@given(value=st.floats(allow_nan=False, allow_infinity=False))
+def test_every_finite_number_survives_json(value: float) -> None:
+    heuristic = simple_heuristic().model_copy(update={"intercept": value})
+    assert Heuristic.from_json(heuristic.to_json()).intercept.hex() == value.hex()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"version": 2}, "version"),
+        ({"format": "something else"}, "format"),
+        ({"surprise": 1}, "surprise"),
+        ({"intercept": "100"}, "intercept"),
+        ({"terms": []}, "different names"),
+        ({"bounds": [250, 1]}, "bounds"),
+    ],
+)
+def test_json_that_is_not_a_heuristic_is_refused(change: dict[str, Any], message: str) -> None:
+    fields = json.loads(simple_heuristic().to_json()) | change
+    with pytest.raises(ValueError, match=message):
+        Heuristic.from_json(json.dumps(fields))
+
+
+def test_json_with_an_unknown_statistic_or_a_missing_field_or_nan_is_refused() -> None:
+    text = simple_heuristic().to_json()
+    for broken, message in [
+        (text.replace('"dim"', '"dims"'), "Did you mean 'dim'"),
+        (text.replace('"margin"', '"width"'), "margin"),
+        (text.replace("100.0", "NaN"), "intercept"),
+        (text[: len(text) // 2], "JSON"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            Heuristic.from_json(broken)
+
+
+# Plateaus
+
+
+def test_identified_keeps_plateaus_up_to_the_share() -> None:
+    # Grid 1, 5, 10, 15: the plateaus hold 1, 2, 3 and 4 of the 4 values.
+    pairs = pd.DataFrame(
+        {"inverse_temperature": [5, 5, 5, 5], "plateau_low": [5, 4, 1, 1], "plateau_high": [5, 10, 10, 15]}
+    )
+    grid = [1.0, 5.0, 10.0, 15.0]
+    for max_share, kept in [(0.25, 1), (0.5, 2), (0.75, 3), (1.0, 4)]:
+        table = identified(pairs, max_share=max_share, grid=grid)
+        pd.testing.assert_frame_equal(table, pairs.head(kept))
+
+
+# Refusals
+
+
+def with_value(column: str, value: object) -> pd.DataFrame:
+    pairs = make_pairs(noisy_law)
+    return pairs.assign(**{column: [value, *pairs[column].tolist()[1:]]})
+
+
+@pytest.mark.parametrize("call", [correlations, leave_one_dataset_out, fit])
+@pytest.mark.parametrize(
+    ("pairs", "message"),
+    [
+        (make_pairs(noisy_law).drop(columns="feats_corr"), "lacks the column 'feats_corr'"),
+        (make_pairs(noisy_law).drop(columns="dataset"), "lacks the column 'dataset'"),
+        (make_pairs(noisy_law).rename(columns={"dim": "dims"}), "Did you mean 'dims'"),
+        (with_value("silhouette", math.nan), "'silhouette'.*nan"),
+        (with_value("inverse_temperature", math.inf), "'inverse_temperature'.*inf"),
+        (with_value("var", "wide"), "'var'.*wide"),
+        (with_value("dataset", None), "'dataset'"),
+        (with_value("backbone", "net1"), "data00 with net1 twice"),
+        (make_pairs(noisy_law, datasets=2), "at least 3 data sets, got 2"),
+        ([], "lacks the column 'dataset'"),
+    ],
+)
+def test_bad_pairs_are_refused_by_name(call: Callable[[Any], object], pairs: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        call(pairs)
+
+
+@pytest.mark.parametrize("method", ["least_squares", "ridge"])
+@pytest.mark.parametrize("call", [leave_one_dataset_out, fit])
+def test_the_fewest_data_sets_are_enough_and_one_fewer_is_refused(call: Callable[..., object], method: str) -> None:
+    call(make_pairs(noisy_law, datasets=MINIMUM_DATASETS), method=method)
+    with pytest.raises(ValueError, match=f"at least {MINIMUM_DATASETS} data sets"):
+        call(make_pairs(noisy_law, datasets=MINIMUM_DATASETS - 1), method=method)
+
+
+@pytest.mark.parametrize("call", [leave_one_dataset_out, fit])
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"statistics": "five_best"}, "'five_best' is unknown. Did you mean 'four_best'"),
+        ({"statistics": ["feat_corr"]}, "'feat_corr' is unknown. Did you mean 'feats_corr'"),
+        ({"statistics": []}, "one or more"),
+        ({"statistics": ["dim", "dim"]}, "different names"),
+        ({"statistics": 0}, "1 to 23"),
+        ({"statistics": 24}, "1 to 23"),
+        ({"statistics": True}, "1 to 23"),
+        ({"method": "lasso"}, "'lasso' is unknown"),
+        ({"bounds": (250.0, 1.0)}, "bounds"),
+        ({"bounds": (1.0, 50.0)}, "bounds are .* but pairs hold"),
+    ],
+)
+def test_bad_arguments_are_refused_by_name(
+    call: Callable[..., object], arguments: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(ValueError, match=message):
+        call(make_pairs(noisy_law), **arguments)
+
+
+@pytest.mark.parametrize("level", [0.0, 1.0, 90, math.nan])
+def test_a_level_that_is_no_share_is_refused(level: float) -> None:
+    with pytest.raises(ValueError, match="level"):
+        fit(make_pairs(noisy_law), level=level)
+
+
+@pytest.mark.parametrize(
+    ("statistics", "message"),
+    [
+        ({"n_classes": 10}, "lacks 'dim'"),
+        ({"dim": 512, "n_clases": 10}, "'n_clases' is unknown. Did you mean 'n_classes'"),
+        ({"dim": math.nan}, "'dim'.*nan"),
+    ],
+)
+def test_bad_statistics_are_refused_by_name(statistics: dict[str, float], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        simple_heuristic().predict(statistics)
+
+
+@pytest.mark.parametrize(
+    ("change", "arguments", "message"),
+    [
+        ({}, {}, "lacks the column 'plateau_low'"),
+        ({"plateau_low": 60, "plateau_high": 70}, {}, "must enclose the optimum 10"),
+        ({"plateau_low": 1, "plateau_high": math.nan}, {}, "'plateau_high'.*nan"),
+        ({"plateau_low": 1, "plateau_high": 250}, {"max_share": 0}, "max_share"),
+        ({"plateau_low": 1, "plateau_high": 250}, {"grid": []}, "grid"),
+    ],
+)
+def test_bad_plateaus_are_refused_by_name(change: dict[str, float], arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        identified(three_datasets().assign(**change), **arguments)
