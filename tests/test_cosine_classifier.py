@@ -13,8 +13,9 @@ from softmax_temperature.cosine_classifier import (
     normalise,
     train_temperature_grid,
 )
+from softmax_temperature.cosine_classifier.blocks import Buffers, problem_blocks
 from softmax_temperature.cosine_classifier.products import choose_products
-from softmax_temperature.cosine_classifier.residuals import softmax_residual
+from softmax_temperature.cosine_classifier.residuals import logit_unit, replace_by_residual
 
 ALPHAS = (1.0, 10.0, 60.0, 250.0)
 CPU = torch.device("cpu")
@@ -185,12 +186,36 @@ def test_blocks_of_problems_do_not_change_the_result(at_once: int) -> None:
     assert torch.equal(split.evaluate(*mixture(seed=5)), whole.evaluate(*mixture(seed=5)))
 
 
-def test_logits_of_all_problems_never_exist_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("softmax_temperature.cosine_classifier.memory._LOGITS_PER_BLOCK_ON_CPU", 5 * 64 * 2)
-    grid = trainer(repeats=2)
+@pytest.mark.parametrize("precision", ["bfloat16", "float64"])
+def test_logits_of_all_problems_never_exist_at_once(precision: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("softmax_temperature.cosine_classifier.blocks._LOGITS_PER_BLOCK_ON_CPU", 5 * 64 * 2)
+    grid = trainer(repeats=2, precision=precision)
     grid.epoch()
     grid.evaluate(*mixture(n=500))
-    assert grid._classifiers._buffers._flat["scores"].numel() <= 5 * 64 * 2
+    assert len(grid._blocks) == len(ALPHAS)
+    assert grid._classifiers.products._buffers._flat["scores"].numel() == 5 * 64 * 2
+
+
+@pytest.mark.parametrize(("workers", "lengths"), [(1, [4, 4, 3]), (2, [3, 3, 3, 2]), (64, [1] * 11)])
+def test_blocks_keep_every_worker_busy(workers: int, lengths: list[int]) -> None:
+    blocks = list(problem_blocks(torch.empty(11, 3, 2), 64, at_once=4, workers=workers))
+    assert [block.stop - block.start for block in blocks] == lengths
+    assert [problem for block in blocks for problem in range(block.start, block.stop)] == list(range(11))
+
+
+def test_threads_do_not_change_a_bit() -> None:
+    states = {}
+    threads = torch.get_num_threads()
+    for number in (1, 2):
+        torch.set_num_threads(number)
+        try:
+            grid = trainer(repeats=2, problems_per_block=2)
+            grid.epoch()
+            states[number] = grid._classifiers.weights, grid.evaluate(*mixture(seed=5))
+            assert torch.get_num_threads() == number
+        finally:
+            torch.set_num_threads(threads)
+    assert all(torch.equal(one, two) for one, two in zip(states[1], states[2], strict=True))
 
 
 def test_a_repeat_does_not_depend_on_how_many_there_are() -> None:
@@ -221,24 +246,34 @@ def test_seeds_and_epochs_draw_different_batch_orders_that_cover_every_row() -> 
     assert all(sorted(rows) == list(range(1, 204)) for rows in orders)
 
 
-@pytest.mark.parametrize("logits_are_huge", [False, True])
-def test_residual_is_softmax_minus_one_hot(logits_are_huge: bool) -> None:
-    logits = torch.randn(3, 4, 6, dtype=torch.float64) * (1e4 if logits_are_huge else 1.0)
-    labels = torch.tensor([0, 3, 1, 1, 2, 0])
-    expected = torch.softmax(logits, dim=1) - functional.one_hot(labels, 4).T
-    torch.testing.assert_close(softmax_residual(logits * math.log2(math.e), labels), expected)
+@pytest.mark.parametrize("scale", [1.0, 1e4])
+@pytest.mark.parametrize("logits_per_pass", [1, 2**18])
+def test_residual_is_softmax_minus_one_hot(scale: float, logits_per_pass: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("softmax_temperature.cosine_classifier.residuals._LOGITS_PER_PASS_ON_CPU", logits_per_pass)
+    logits, labels = torch.randn(3, 4, 6, dtype=torch.float64) * scale, torch.tensor([0, 3, 1, 1, 2, 0])
+    residual = logits * logit_unit(CPU)
+    replace_by_residual(residual, labels, Buffers(torch.float64, CPU))
+    torch.testing.assert_close(residual, torch.softmax(logits, dim=1) - functional.one_hot(labels, 4).T)
+
+
+def test_residual_of_narrow_logits_is_computed_wide_and_rounded_once() -> None:
+    logits, labels = torch.randn(3, 4, 6).bfloat16(), torch.tensor([0, 3, 1, 1, 2, 0])
+    expected = logits.float()
+    replace_by_residual(logits, labels, Buffers(torch.float32, CPU))
+    replace_by_residual(expected, labels, Buffers(torch.float32, CPU))
+    assert torch.equal(logits, expected.bfloat16())
 
 
 @pytest.mark.parametrize("precision", ["float32", "bfloat16", "float64"])
-def test_products_multiply(precision: str) -> None:
+def test_products_are_those_of_float64(precision: str) -> None:
+    generator = torch.Generator().manual_seed(0)
+    weights, samples = (torch.randn(rows, 33, generator=generator, dtype=torch.float64) for rows in (7, 11))
     products = choose_products(precision, CPU)
-    left, right = torch.randn(7, 33, dtype=torch.float64), torch.randn(11, 33, dtype=torch.float64)
-    wide = torch.float64 if precision == "float64" else torch.float32
-    operands, tolerance = products.prepare(right.to(products.dtype)), {"bfloat16": 0.2}.get(precision, 1e-4)
-    scores = products.multiply(left.to(wide), operands.transposed, torch.empty(7, 11, dtype=wide))
-    torch.testing.assert_close(scores.double(), left @ right.T, rtol=0, atol=tolerance)
-    back = products.multiply(scores, operands.plain, torch.empty(7, 33, dtype=wide))
-    torch.testing.assert_close(back.double(), scores.double() @ right, rtol=0, atol=5 * tolerance)
+    operands, tolerance = products.prepare(samples.to(products.dtype)), {"bfloat16": 0.02}.get(precision, 1e-5)
+    scores = products.scores(weights.to(torch.float32 if precision == "bfloat16" else products.dtype), operands)
+    torch.testing.assert_close(scores.double(), weights @ samples.T, rtol=tolerance, atol=5 * tolerance)
+    gradient = products.gradient(scores, operands).double()
+    torch.testing.assert_close(gradient, scores.double() @ samples, rtol=tolerance, atol=10 * tolerance)
 
 
 @pytest.mark.parametrize("batch_size", [1, 50, 203, 2048])

@@ -106,7 +106,7 @@ def test_reading_does_not_depend_on_how_data_are_made() -> None:
 
 
 def test_a_missing_data_set_fails_with_instructions_and_publishes_nothing(root: Path) -> None:
-    with pytest.raises(CellsFailed, match=r"data set mnist: not found in räw data.*räw data/mnist.npz.*data.download: true"):
+    with pytest.raises(CellsFailed, match=r"mnist: not found in räw data.*räw data/mnist.npz.*data.download: true"):
         fetched(SomeParams(root), "mnist")
     assert not (OUTPUT / "mnist").exists()
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -198,6 +199,24 @@ def test_bad_input_is_refused_by_name() -> None:
     for temperature in (0.0, -1.0, math.inf, math.nan):
         with pytest.raises(ValueError, match=f"temperature must be finite and positive, got {temperature}"):
             apply_temperature(logits, temperature)
+
+
+@pytest.mark.real_data("cifar10_logits")
+def test_real_networks_are_overconfident_and_scaling_lowers_their_error(project_root: Path) -> None:
+    with np.load(project_root / "data" / "raw" / "cifar10_logits.npz", allow_pickle=False) as data:
+        networks, labels = torch.from_numpy(data["logits"]), torch.from_numpy(data["labels"]).long()
+    half = torch.arange(len(labels)) % 2 == 0
+    for logits in networks:
+        fit = fit_temperature(logits[half], labels[half])
+        test, answers = logits[~half], labels[~half]
+        before, after = (
+            metrics.calibration_report(some, answers) for some in (test, apply_temperature(test, fit.temperature))
+        )
+        assert 1.2 < fit.temperature < 3
+        assert after["accuracy"] == before["accuracy"] > 0.92
+        assert after["negative_log_likelihood"] < before["negative_log_likelihood"]
+        assert after["expected_calibration_error"] < before["expected_calibration_error"]
+        assert before["expected_calibration_error"] > 3 * before["noise_floor"]
 
 
 @pytest.mark.gpu

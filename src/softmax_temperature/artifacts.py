@@ -214,7 +214,7 @@ def open_artifact(folder: Path, *, kind: str | None = None) -> Artifact:
 
 
 def find_artifacts(root: Path) -> list[Path]:
-    """Every artifact folder at or below a folder, sorted; one under construction starts with a dot and is passed over."""
+    """Every artifact folder at or below a folder, sorted; one under construction starts with a dot and is left out."""
     found = (path.parent for path in root.rglob(MANIFEST))
     return sorted(
         folder for folder in found if not any(part.startswith(".") for part in folder.relative_to(root).parts)

@@ -13,16 +13,16 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
-import sys
 import tempfile
 import time
 import traceback
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from filelock import FileLock
+from filelock import FileLock, Timeout
 
 from softmax_temperature.artifacts import (
     Artifact,
@@ -35,7 +35,7 @@ from softmax_temperature.artifacts import (
     write_json,
 )
 from softmax_temperature.code_digest import code_digest
-from softmax_temperature.engines import run_all
+from softmax_temperature.engines import run_all, say
 from softmax_temperature.errors import InputError
 
 if TYPE_CHECKING:
@@ -146,18 +146,39 @@ def run_cells(stage: str, cells: Sequence[Cell], *, output: Path, compute: Compu
     names = [cell.name for cell in cells]
     if len(set(names)) < len(names):
         raise ValueError(f"cells: names are not unique: {sorted(names)}")
-    tasks = [_Task(stage, cell, fingerprint(cell, seed), seed, compute) for cell in cells]
+    with _alone(WORK / stage):
+        tasks = [_Task(stage, cell, fingerprint(cell, seed), seed, compute) for cell in cells]
+        failures = _run_pending(stage, tasks)
+        if failures:
+            raise CellsFailed(stage, failures, len(cells))
+        _publish({task.cell.name: task.result for task in tasks}, output)
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """Hold a folder's lock; a second holder waits. The kernel frees it when its holder dies."""
+    folder.mkdir(parents=True, exist_ok=True)
+    lock = FileLock(folder / "lock")
+    try:
+        lock.acquire(timeout=1)
+    except Timeout:
+        say(f"{folder}: another process is at work here; waiting for it")
+        lock.acquire()
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def _run_pending(stage: str, tasks: Sequence[_Task]) -> dict[str, str]:
+    """Run the tasks whose results do not stand; returns why, for those that failed."""
     pending = [task for task in tasks if not _stands(task.result)]
-    reasons: list[str | None] = []
-    if pending:
-        labels = [(task.cell.name, task.place) for task in pending]
-        reasons = run_all(_attempt, pending, labels, title=stage, compute=compute)
-    else:
-        print(f"{stage}: all {len(cells)} cells are up to date", file=sys.stderr)
-    failures = {task.cell.name: reason for task, reason in zip(pending, reasons, strict=True) if reason}
-    if failures:
-        raise CellsFailed(stage, failures, len(cells))
-    _publish({task.cell.name: task.result for task in tasks}, output)
+    if not pending:
+        say(f"{stage}: all {len(tasks)} cells are up to date")
+        return {}
+    labels = [(task.cell.name, task.place) for task in pending]
+    reasons = run_all(_attempt, pending, labels, title=stage, compute=pending[0].compute)
+    return {task.cell.name: reason for task, reason in zip(pending, reasons, strict=True) if reason}
 
 
 @dataclass(frozen=True)
@@ -187,6 +208,12 @@ def _stands(result: Path) -> bool:
         return False
 
 
+def _remove_unfinished(place: Path) -> None:
+    """Remove what a killed process had begun to build beside a place."""
+    for folder in place.parent.glob(f".{place.name}.*"):
+        shutil.rmtree(folder, ignore_errors=True)
+
+
 def _attempt(task: _Task) -> str | None:
     """Run one cell; a fault becomes a line of the stage's report, and the others go on.
 
@@ -194,9 +221,9 @@ def _attempt(task: _Task) -> str | None:
         Why the cell failed, or None.
     """
     try:
-        task.place.mkdir(parents=True, exist_ok=True)
-        with FileLock(task.place / "lock"):  # The kernel frees it when its holder dies.
-            if not _stands(task.result):  # Another process may have done it meanwhile.
+        with _alone(task.place):
+            if not _stands(task.result):  # A worker that outlived its stage may have done it meanwhile.
+                _remove_unfinished(task.result)
                 _run(task)
     except InputError as error:
         return str(error)
@@ -240,6 +267,7 @@ def prepare_torch(compute: Compute) -> str:
 def _publish(results: Mapping[str, Path], output: Path) -> None:
     """Replace the output folder by links to the results; a copy where links are not possible."""
     output.parent.mkdir(parents=True, exist_ok=True)
+    _remove_unfinished(output)
     new = Path(tempfile.mkdtemp(dir=output.parent, prefix=f".{output.name}."))
     try:
         for name, result in results.items():

@@ -8,15 +8,16 @@ says why the records cannot decide. Every claim of a paper appears in `claims.js
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import Any, Generic, TypeVar, TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import pandas as pd
 from scipy import stats
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
     import numpy as np
     from numpy.typing import NDArray
-    from collections.abc import Callable, Sequence
 
 Records = TypeVar("Records")
 
@@ -113,7 +114,7 @@ def claims_table(rows: Sequence[dict[str, Any]]) -> pd.DataFrame:
                 "claim": row["statement"],
                 "where": row["where"],
                 "printed": "–" if row["published"] is None else f"{row['published']:g}",
-                "ours": _measured(row),
+                "ours": measured(row),
                 "verdict": row["verdict"],
                 "note": row["note"],
             }
@@ -122,7 +123,7 @@ def claims_table(rows: Sequence[dict[str, Any]]) -> pd.DataFrame:
     )
 
 
-def _measured(row: dict[str, Any]) -> str:
+def measured(row: dict[str, Any]) -> str:
     """Value ± sd [interval] unit (n), leaving out what there is not."""
     if row["value"] is None:
         return "–"

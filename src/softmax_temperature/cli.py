@@ -1,4 +1,4 @@
-"""The command `softmax-temperature`: profiles and verification."""
+"""The command `softmax-temperature`: profiles, verification, scorecard."""
 
 from __future__ import annotations
 
@@ -58,6 +58,22 @@ def verify(as_json: Json = False) -> None:
         print("\n".join([*problems, f"{len(folders)} artifacts, {len(problems)} problems"]))
     if problems:
         raise typer.Exit(1)
+
+
+@app.command()
+def scorecard(
+    write: Annotated[Path | None, typer.Option(help="A Markdown file whose scorecard is replaced.")] = None,
+) -> None:
+    """Print the verdict on every claim over all profiles with results, or write it into a file.
+
+    Example: softmax-temperature scorecard --write README.md
+    """
+    from softmax_temperature import scorecard as cards
+
+    if write is None:
+        print(cards.scorecard())
+    else:
+        cards.write_scorecard(write)
 
 
 def main() -> None:

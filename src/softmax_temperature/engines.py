@@ -50,6 +50,11 @@ def run_all(
     return [results[number] for number in range(len(tasks))]
 
 
+def say(line: str) -> None:
+    """Print a line for whoever watches; on standard error, because standard output is for results."""
+    print(line, file=sys.stderr, flush=True)
+
+
 def _numbered(function: Callable[[Any], Any], number: int, task: Any) -> tuple[int, Any]:
     return number, function(task)
 
@@ -88,8 +93,8 @@ def _display(title: str, labels: Sequence[tuple[str, Path]], finished: set[int])
 
 def _print_lines(title: str, labels: Sequence[tuple[str, Path]], finished: set[int], stop: threading.Event) -> None:
     while not stop.wait(SECONDS_BETWEEN_LINES):
-        print(_status(title, labels, finished), file=sys.stderr, flush=True)
-    print(f"{title}: {len(finished)}/{len(labels)} cells", file=sys.stderr, flush=True)
+        say(_status(title, labels, finished))
+    say(f"{title}: {len(finished)}/{len(labels)} cells")
 
 
 def _show_bars(title: str, labels: Sequence[tuple[str, Path]], finished: set[int], stop: threading.Event) -> None:

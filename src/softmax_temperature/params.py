@@ -60,10 +60,13 @@ class Dataset(Section):
 
 
 class Fetch(Section):
-    """Splits: `validation_fraction` of the training part is set aside, class by class, before anything is fitted."""
+    """Splits: `validation_fraction` of the training part is set aside, class by class, before anything is fitted.
+
+    Image files whose short side exceeds `image_size_limit` pixels are shrunk when read; null leaves them as they are.
+    """
 
     validation_fraction: Fraction
-    image_size_limit: PositiveInt
+    image_size_limit: PositiveInt | None
 
 
 class Pretrain(Section):

@@ -4,21 +4,22 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from io import BytesIO
+from typing import TYPE_CHECKING, Any
 
 import matplotlib as mpl
 import seaborn as sns
 
 from softmax_temperature.artifacts import atomic_file
-from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-    from pathlib import Path
     from collections.abc import Iterator
+    from pathlib import Path
+
+    from matplotlib.figure import Figure
 
 WIDTH = 7.0  # inches: the text width of a printed page
 PALETTE = "colorblind"
-_STYLE = {
+_STYLE: Any = {  # the stubs list every key there is; seaborn's styles are plain dictionaries
     "figure.dpi": 110,
     "savefig.dpi": 160,
     "savefig.bbox": "tight",
@@ -36,7 +37,7 @@ _STYLE = {
 @contextmanager
 def style() -> Iterator[None]:
     """Draw in the project's style inside the block; nothing outside it changes."""
-    look = {**sns.axes_style("ticks"), **sns.plotting_context("paper", font_scale=1.0), **_STYLE}
+    look: Any = {**sns.axes_style("ticks"), **sns.plotting_context("paper", font_scale=1.0), **_STYLE}
     with mpl.rc_context(look), sns.color_palette(PALETTE):
         yield
 

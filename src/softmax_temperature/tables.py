@@ -6,16 +6,17 @@ Numbers are fractions and nats; percent appears only where something is shown to
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
 from softmax_temperature.artifacts import write_text
 from softmax_temperature.errors import InputError
-from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from pandas.io.formats.style import Styler
     from collections.abc import Callable, Sequence
+
+    from pandas.io.formats.style import Styler
 
 PUBLISHED = Path("data/published")
 
@@ -71,7 +72,7 @@ def shown(table: pd.DataFrame, name: str, *, percent: Sequence[str] = (), digits
     for column in percent:
         table[f"{column} (%)"] = 100 * table[f"{column} (%)"]
     numbers = table.select_dtypes("number").columns
-    formats = {column: (lambda value: f"{value:.1f}") for column in numbers if column.endswith("(%)")}
+    formats: dict[Any, Any] = {column: (lambda value: f"{value:.1f}") for column in numbers if column.endswith("(%)")}
     formats |= {column: _plain_number(digits) for column in numbers if not column.endswith("(%)")}
     return table.style.format(formats, na_rep="–").hide(axis="index").set_uuid(name)
 

@@ -1,10 +1,13 @@
-"""Write a safetensors file whose tensors arrive in pieces, so that they need not fit in memory."""
+"""Write and read tensors of safetensors files in pieces, so that they need not fit in memory.
+
+The library's own reader maps the file, and every page it has touched counts as the process's memory.
+"""
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
@@ -13,6 +16,7 @@ import torch
 from torch import Tensor
 
 _NAMES = {torch.float32: "F32", torch.int64: "I64", torch.uint8: "U8"}
+_LENGTH_BYTES = 8
 _ALIGNMENT = 8
 
 
@@ -53,6 +57,36 @@ def write_tensors(path: Path, streams: Mapping[str, Stream]) -> None:
             _write(file, name, stream)
 
 
+def read_rows(path: Path, name: str, batches: Iterable[range]) -> Iterator[Tensor]:
+    """Read consecutive rows of a tensor; only one batch is in memory at a time.
+
+    Args:
+        path: a safetensors file, whose bytes have been verified.
+        name: of a float32, int64 or uint8 tensor in it.
+        batches: row numbers, each a range of step 1.
+
+    Yields:
+        (rows, *shape[1:]), one tensor a batch.
+
+    Raises:
+        ValueError: a batch is not a range of rows of the tensor.
+    """
+    with path.open("rb") as file:
+        length = int.from_bytes(file.read(_LENGTH_BYTES), "little")
+        entry = json.loads(file.read(length))[name]
+        dtype = next(dtype for dtype, its_name in _NAMES.items() if its_name == entry["dtype"])
+        rows, *shape = entry["shape"]
+        width = math.prod(shape) * dtype.itemsize
+        start = _LENGTH_BYTES + length + entry["data_offsets"][0]
+        for batch in batches:
+            if batch.step != 1 or not 0 <= batch.start <= batch.stop <= rows:
+                raise ValueError(f"batches: {batch} is not a range of the {rows} rows of {name}")
+            file.seek(start + batch.start * width)
+            values = torch.empty((len(batch), *shape), dtype=dtype)
+            file.readinto(values.numpy().data)
+            yield values
+
+
 def _header(streams: Mapping[str, Stream]) -> bytes:
     entries, start = {}, 0
     for name, stream in streams.items():
@@ -61,7 +95,7 @@ def _header(streams: Mapping[str, Stream]) -> bytes:
         start = end
     text = json.dumps(entries).encode()
     text += b" " * (-len(text) % _ALIGNMENT)
-    return len(text).to_bytes(8, "little") + text
+    return len(text).to_bytes(_LENGTH_BYTES, "little") + text
 
 
 def _write(file: BinaryIO, name: str, stream: Stream) -> None:

@@ -238,6 +238,7 @@ def test_bad_input_is_refused_by_name(error: Callable[..., Tensor]) -> None:
     for bad, message in (
         (labels + 3, r"labels must be in \[0, 3\), got"),
         (labels - 3, "labels must be in"),
+        (torch.full((5,), 3), r"labels must be in \[0, 3\), got 3"),
         (labels[:4], r"labels must have shape \(5,\)"),
         (labels[:, None], "labels must have shape"),
         (labels.double(), "labels must be integers"),

@@ -50,6 +50,7 @@ def test_out_of_distribution_is_the_positive_class(score: str) -> None:
     sure, flat = 8 * torch.eye(4), 0.1 * torch.eye(4)
     assert metrics.out_of_distribution_auroc(sure, flat, score=score).item() == 1
     assert metrics.out_of_distribution_auroc(flat, sure, score=score).item() == 0
+    assert metrics.out_of_distribution_auroc(sure, flat[:1], score=score).item() == 1
     assert metrics.out_of_distribution_auroc(flat, flat, score=score).item() == 0.5
 
 

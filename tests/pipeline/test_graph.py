@@ -34,7 +34,7 @@ def imported(code: str) -> set[str]:
 
 
 def modules(stage: str) -> set[str]:
-    """What a stage runs: its program's imports, the paper it was asked for, and for notebooks the notebook's imports."""
+    """What a stage runs: its program's imports, the paper it was asked for, and the imports of a notebook."""
     found = imported(program(stage).read_text())
     _, _, slug = stage.partition("-")
     if stage.startswith("collect-"):

@@ -27,8 +27,8 @@ class Preprocess:
     """From uint8 images of any size to what a network expects; equal to the weights' own transform.
 
     The shorter side is brought to `resize` pixels, smaller images are enlarged; the central square is cut out; grey is
-    repeated three times. Resizing works on uint8 with antialiasing, as Pillow does, so results lie within one grey
-    level of the library's own transform of the same file.
+    repeated three times. Resizing works on uint8 with antialiasing, as Pillow does, and differs from the library's own
+    transform of the same image by at most one grey level (bicubic: two), where rounding fell the other way.
 
     Attributes:
         size: side of the square that the network sees, pixels.

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 import torch
 import torch.nn.functional as F
 
+from softmax_temperature.cells import seed_of
+
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
@@ -58,7 +60,7 @@ class Pretraining:
         self.epochs_done, self.loss = 0, math.nan
         self.steps_per_epoch = len(labels) // self.batch_size
         self.steps = epochs * self.steps_per_epoch
-        self.optimizer = torch.optim.SGD(network.parameters(), lr, momentum, weight_decay=weight_decay, nesterov=True)
+        self.optimizer = torch.optim.SGD(network.parameters(), lr, momentum, weight_decay=weight_decay)
 
     def epoch(self) -> None:
         """Train for one epoch; its mean loss, in nats, is then in `loss`.
@@ -66,7 +68,7 @@ class Pretraining:
         Raises:
             FloatingPointError: the loss is not finite.
         """
-        generator = torch.Generator().manual_seed(self.seed + self.epochs_done)
+        generator = torch.Generator().manual_seed(seed_of(self.seed, "epoch", str(self.epochs_done)))
         order = torch.randperm(len(self.labels), generator=generator).to(self.device)
         first = self.epochs_done * self.steps_per_epoch
         self.network.train()
@@ -78,6 +80,16 @@ class Pretraining:
         if not math.isfinite(self.loss):
             raise FloatingPointError(f"the loss is {self.loss} in epoch {self.epochs_done + 1}; lower lr ({self.lr})")
         self.epochs_done += 1
+
+    @torch.inference_mode()
+    def accuracy(self, images: Tensor, labels: Tensor) -> float:
+        """The fraction of images (n, channels, height, width) whose largest logit is that of their label (n,)."""
+        self.network.eval()
+        correct = 0
+        for part, truth in zip(images.split(EVALUATION_BATCH), labels.split(EVALUATION_BATCH), strict=True):
+            logits = self.network(self.preprocess(part, device=self.device))
+            correct += int((logits.argmax(1).cpu() == truth).sum())
+        return correct / len(labels)
 
     def state_dict(self) -> dict[str, Any]:
         """All that the next epoch depends on."""
@@ -103,14 +115,3 @@ class Pretraining:
         loss.backward()
         self.optimizer.step()
         return loss.detach()
-
-
-@torch.inference_mode()
-def accuracy(network: nn.Module, preprocess: Preprocess, images: Tensor, labels: Tensor, *, device: str) -> float:
-    """The fraction of images (n, channels, height, width) whose largest logit is their label's."""
-    network.eval()
-    correct = 0
-    for part, truth in zip(images.split(EVALUATION_BATCH), labels.split(EVALUATION_BATCH), strict=True):
-        predicted = network(preprocess(part, device=device)).argmax(1).cpu()
-        correct += int((predicted == truth).sum())
-    return correct / len(labels)

@@ -9,9 +9,9 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from softmax_temperature.cosine_classifier.memory import Buffers
+from softmax_temperature.cosine_classifier.blocks import Buffers
 from softmax_temperature.cosine_classifier.products import Operands, Products, choose_products
-from softmax_temperature.cosine_classifier.residuals import logit_unit, softmax_residual
+from softmax_temperature.cosine_classifier.residuals import logit_unit, replace_by_residual
 from softmax_temperature.cosine_classifier.updates import UPDATES
 
 if TYPE_CHECKING:
@@ -51,20 +51,27 @@ class CosineClassifiers:
         """Everything that training changes, by name; each of shape (problems, classes, dim)."""
         return {"weights": self.weights, **self.update.state}
 
+    @torch.no_grad()
     def train_step(self, block: slice, operands: Operands, labels: Tensor, step: int) -> None:
         """One step of the optimiser on one batch for the problems of a block; `step` counts from 1."""
         weights = self.weights[block]
         inverse_norm = torch.linalg.vector_norm(weights, dim=2, keepdim=True).reciprocal_()
         scratch = self._buffers.take("gradient", *weights.shape)
         scaled = torch.mul(weights, inverse_norm * self._logit_scale[block], out=scratch)
-        residual = softmax_residual(self._scores(self.products, scaled, operands, len(labels)), labels)
-        gradient = self.products.multiply(residual.flatten(0, 1), operands.plain, scratch.flatten(0, 1))
-        gradient = gradient.view_as(weights)
+        residual = self._scores(self.products, scaled, operands, len(labels))
+        replace_by_residual(residual, labels, self._buffers)
+        gradient = self.products.gradient(residual.flatten(0, 1), operands).view_as(weights)
+        if gradient.dtype != scratch.dtype:
+            gradient = scratch.copy_(gradient)
         # From the gradient of the direction to that of the weight: its part along the weight changes no cosine.
-        along = torch.linalg.vecdot(weights, gradient, dim=2).unsqueeze(2).mul_(inverse_norm.square())
-        gradient.addcmul_(weights, along, value=-1).mul_(inverse_norm * self._gradient_scale[block] / len(labels))
+        products = torch.mul(weights, gradient, out=self._buffers.take("products", *weights.shape))
+        along = products.sum(dim=2, keepdim=True).mul_(inverse_norm).mul_(inverse_norm)
+        gradient.addcmul_(weights, along, value=-1).mul_(
+            inverse_norm.mul_(self._gradient_scale[block]).div_(len(labels))
+        )
         self.update.apply(block, weights, gradient, step)
 
+    @torch.no_grad()
     def count_correct(self, block: slice, operands: Operands, labels: Tensor) -> Tensor:
         """Samples whose own class has no lower cosine than any other, shape (problems of the block,)."""
         directions = functional.normalize(self.weights[block], dim=2)
@@ -72,8 +79,11 @@ class CosineClassifiers:
         own = cosines.gather(1, labels.expand(len(cosines), 1, -1))
         return (own >= cosines.amax(dim=1, keepdim=True)).sum(dim=(1, 2))
 
-    def _scores(self, products: Products, weights: Tensor, operands: Operands, batch: int) -> Tensor:
+    def is_finite(self, block: slice) -> bool:
+        """Whether the weights' lengths are: where one overflows, its cosines become 0 and training stands still."""
+        return bool(torch.isfinite(torch.linalg.vector_norm(self.weights[block], dim=2)).all())
+
+    @staticmethod
+    def _scores(products: Products, weights: Tensor, operands: Operands, batch: int) -> Tensor:
         """Products of weights and samples, shape (problems, classes, batch)."""
-        shape = (*weights.shape[:2], batch)
-        out = self._buffers.take("scores", *shape)
-        return products.multiply(weights.flatten(0, 1), operands.transposed, out.flatten(0, 1)).view(shape)
+        return products.scores(weights.flatten(0, 1), operands).view(*weights.shape[:2], batch)

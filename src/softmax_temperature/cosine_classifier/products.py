@@ -8,41 +8,56 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from softmax_temperature.cosine_classifier.memory import Buffers
+from softmax_temperature.cosine_classifier.blocks import Buffers
 
 
 class Operands(NamedTuple):
     """One batch X, shape (batch, dim), prepared once for many products with it."""
 
-    transposed: Tensor  # for weights (rows, dim) times X', giving (rows, batch)
-    plain: Tensor  # for residuals (rows, batch) times X, giving (rows, dim)
+    transposed: Tensor  # for weights (rows, dim) times X', giving scores (rows, batch)
+    plain: Tensor  # for residuals (rows, batch) times X, giving gradients (rows, dim)
 
 
 class Products(Protocol):
-    """Products of wide (float32 or float64) matrices with prepared ones, giving wide matrices."""
+    """The two products of a training step."""
 
     dtype: torch.dtype
 
     def prepare(self, embeddings: Tensor) -> Operands:
-        """Both operands of a batch, shape (batch, dim), of this `dtype`."""
+        """Both operands of a batch, shape (batch, dim), of this dtype."""
 
-    def multiply(self, left: Tensor, right: Tensor, out: Tensor) -> Tensor:
-        """`left @ right`, written to `out`, which may be `left`'s memory where shapes allow."""
+    def scores(self, weights: Tensor, operands: Operands) -> Tensor:
+        """Weights, shape (rows, dim), of any dtype, times samples: shape (rows, batch), of this dtype."""
+
+    def gradient(self, residual: Tensor, operands: Operands) -> Tensor:
+        """A residual, shape (rows, batch), of this dtype, times samples: shape (rows, dim), of this dtype."""
 
 
 class DirectProducts:
-    """torch.mm in the embeddings' own precision."""
+    """torch.mm in one dtype; results are overwritten by the next call of the same thread.
 
-    def __init__(self, dtype: torch.dtype) -> None:
+    In bfloat16 the sums run in float32 and are rounded once, at the end.
+    """
+
+    def __init__(self, dtype: torch.dtype, device: torch.device) -> None:
         self.dtype = dtype
+        self._buffers = Buffers(dtype, device)
 
     def prepare(self, embeddings: Tensor) -> Operands:
         """Two views."""
         return Operands(embeddings.T, embeddings)
 
-    def multiply(self, left: Tensor, right: Tensor, out: Tensor) -> Tensor:
-        """One call."""
-        return torch.mm(left, right, out=out)
+    def scores(self, weights: Tensor, operands: Operands) -> Tensor:
+        """One product, after a copy of weights that are wider."""
+        if weights.dtype != self.dtype:
+            weights = self._buffers.take("weights", *weights.shape).copy_(weights)
+        out = self._buffers.take("scores", len(weights), operands.transposed.shape[1])
+        return torch.mm(weights, operands.transposed, out=out)
+
+    def gradient(self, residual: Tensor, operands: Operands) -> Tensor:
+        """One product."""
+        out = self._buffers.take("gradient", len(residual), operands.plain.shape[1])
+        return torch.mm(residual, operands.plain, out=out)
 
 
 class OneDnnProducts:
@@ -58,35 +73,18 @@ class OneDnnProducts:
         """Two copies; functional.linear multiplies by the transpose of its second argument, hence the exchange."""
         return Operands(embeddings.to_mkldnn(), embeddings.T.contiguous().to_mkldnn())
 
-    def multiply(self, left: Tensor, right: Tensor, out: Tensor) -> Tensor:
-        """The backend brings its own memory for the product."""
-        return out.copy_(functional.linear(left.to_mkldnn(), right).to_dense())
+    def scores(self, weights: Tensor, operands: Operands) -> Tensor:
+        """One product."""
+        return functional.linear(weights.to_mkldnn(), operands.transposed).to_dense()
 
-
-class BrainFloatProducts:
-    """bfloat16 operands, accumulated in float32 inside the product."""
-
-    dtype = torch.bfloat16
-
-    def __init__(self, device: torch.device) -> None:
-        self._narrow = Buffers(torch.bfloat16, device)
-
-    def prepare(self, embeddings: Tensor) -> Operands:
-        """Two views."""
-        return Operands(embeddings.T, embeddings)
-
-    def multiply(self, left: Tensor, right: Tensor, out: Tensor) -> Tensor:
-        """On a CPU the product comes out in bfloat16, the only output it has there; on a GPU in float32."""
-        narrow = self._narrow.take("left", *left.shape).copy_(left)
-        if out.is_cuda:
-            return torch.mm(narrow, right, out_dtype=torch.float32, out=out)
-        return out.copy_(torch.mm(narrow, right, out=self._narrow.take("out", *out.shape)))
+    def gradient(self, residual: Tensor, operands: Operands) -> Tensor:
+        """One product."""
+        return functional.linear(residual.to_mkldnn(), operands.plain).to_dense()
 
 
 def choose_products(precision: str, device: torch.device) -> Products:
     """The products of a precision: "float32", "bfloat16" or "float64"."""
-    if precision == "bfloat16":
-        return BrainFloatProducts(device)
     if precision == "float32" and device.type == "cpu" and torch.backends.mkldnn.is_available():
         return OneDnnProducts()
-    return DirectProducts(torch.float64 if precision == "float64" else torch.float32)
+    dtypes = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float64": torch.float64}
+    return DirectProducts(dtypes[precision], device)

@@ -10,9 +10,9 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from softmax_temperature.cosine_classifier.blocks import BlockWorkers, problem_blocks
 from softmax_temperature.cosine_classifier.classifiers import CosineClassifiers
 from softmax_temperature.cosine_classifier.inputs import check_class_labels, largest_entries, normalise
-from softmax_temperature.cosine_classifier.memory import problem_blocks
 from softmax_temperature.cosine_classifier.settings import Settings, checked_inverse_temperatures
 
 if TYPE_CHECKING:
@@ -83,7 +83,9 @@ class TemperatureGridTrainer:
         self._classifiers = CosineClassifiers(initial, self.inverse_temperatures, self.settings)
         self._embeddings = embeddings.to(self._classifiers.products.dtype)
         batch = min(batch_size, len(embeddings))
-        self._blocks = list(problem_blocks(self._classifiers.weights, batch, problems_per_block))
+        self._workers = BlockWorkers(embeddings.device)
+        blocks = problem_blocks(self._classifiers.weights, batch, problems_per_block, self._workers.count)
+        self._blocks = list(blocks)
         self.completed_epochs = 0
 
     def epoch(self) -> None:
@@ -92,15 +94,18 @@ class TemperatureGridTrainer:
         Raises:
             ValueError: If the weights overflow, naming the learning rate.
         """
-        batches = list(self._batches())
-        first_step = self.completed_epochs * len(batches) + 1
-        with torch.no_grad():
-            for block in self._blocks:
+        with self._workers.busy():
+            batches = list(self._batches())
+            first_step = self.completed_epochs * len(batches) + 1
+
+            def train(block: slice) -> bool:
                 for step, (operands, labels) in enumerate(batches, start=first_step):
                     self._classifiers.train_step(block, operands, labels, step)
+                return self._classifiers.is_finite(block)
+
+            finite = self._workers.map(train, self._blocks)
         self.completed_epochs += 1
-        # Their lengths, not their entries: where a length overflows, cosines become 0 and training stands still.
-        if not bool(torch.isfinite(torch.linalg.vector_norm(self._classifiers.weights, dim=2)).all()):
+        if not all(finite):
             raise ValueError(f"lr={self.settings.lr} made the weights overflow in epoch {self.completed_epochs}")
 
     def evaluate(self, embeddings: Tensor, labels: Tensor) -> Tensor:
@@ -116,14 +121,16 @@ class TemperatureGridTrainer:
         Raises:
             ValueError: as `checked_test`.
         """
-        embeddings, labels = self.checked_test(embeddings, labels)
-        correct = torch.zeros(len(self._classifiers.weights), dtype=torch.int64, device=labels.device)
-        chunks = (tensor.split(self.settings.batch_size) for tensor in (embeddings, labels))
-        with torch.no_grad():
-            for rows, row_labels in zip(*chunks, strict=True):
-                operands = self._classifiers.exact_products.prepare(rows)
-                for block in self._blocks:
-                    correct[block] += self._classifiers.count_correct(block, operands, row_labels)
+        with self._workers.busy():
+            embeddings, labels = self.checked_test(embeddings, labels)
+            rows_at_once = self.settings.batch_size
+            chunks = zip(embeddings.split(rows_at_once), labels.split(rows_at_once), strict=True)
+            batches = [(self._classifiers.exact_products.prepare(rows), row_labels) for rows, row_labels in chunks]
+
+            def count(block: slice) -> Tensor:
+                return torch.stack([self._classifiers.count_correct(block, *batch) for batch in batches]).sum(dim=0)
+
+            correct = torch.cat(self._workers.map(count, self._blocks))
         return (correct.double() / len(labels)).view(self.settings.repeats, -1).cpu()
 
     def checked_test(self, embeddings: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:

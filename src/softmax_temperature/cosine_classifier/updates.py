@@ -31,7 +31,8 @@ class MomentumUpdate:
 
     def apply(self, block: slice, weights: Tensor, gradient: Tensor, step: int) -> None:  # noqa: ARG002 - as in Update
         """One step; its number does not matter."""
-        velocity = self.state["velocity"][block].mul_(self.momentum).add_(gradient)
+        velocity = self.state["velocity"][block]
+        torch.add(gradient, velocity, alpha=self.momentum, out=velocity)
         weights.sub_(velocity, alpha=self.lr)
 
 

@@ -147,10 +147,12 @@ class PreparedImages:
     def _from_array(self, split: SplitName, batches: Sequence[range]) -> Iterator[Tensor]:
         from safetensors import safe_open
 
-        with safe_open(self.artifact.path(images_file(split)), framework="pt") as file:
-            images = file.get_slice("images")
-            for rows in batches:
-                yield images[rows.start : rows.stop]
+        path = self.artifact.path(images_file(split))
+        for rows in batches:
+            # Mapped anew for each batch: pages of one long mapping would stay resident.
+            with safe_open(path, framework="pt") as file:
+                images = file.get_slice("images")[rows.start : rows.stop]
+            yield images
 
     def _from_files(self, split: SplitName, batches: Sequence[range]) -> Iterator[list[Tensor] | Tensor]:
         import torch

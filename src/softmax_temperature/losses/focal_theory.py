@@ -16,8 +16,8 @@ def gradient_ratio(true_probs: Tensor, gamma: float | Tensor) -> Tensor:
     """The factor g(p, gamma) between the gradients of focal loss and cross-entropy (focal paper, Proposition 1).
 
     g = (1 - p)^gamma - gamma p (1 - p)^(gamma - 1) log p, in the equal form (1 - p)^gamma (1 + gamma r(p)) with
-    r = -p log p / (1 - p), which has the limits r(0) = 0 and r(1) = 1, so that no end needs an epsilon. The gradient
-    with respect to any parameter below the softmax is that of the cross-entropy times g.
+    r = -p log p / (1 - p), which stays in [0, 1), so that neither end needs an epsilon. The gradient with respect to
+    any parameter below the softmax is that of the cross-entropy times g.
 
     Args:
         true_probs: Probabilities of the true classes, any shape.
@@ -34,9 +34,9 @@ def gradient_ratio(true_probs: Tensor, gamma: float | Tensor) -> Tensor:
     if isinstance(gamma, Tensor):
         gamma = gamma.to(true_probs.dtype)
     complement = 1 - true_probs
-    certain = complement == 0
-    ratio = -torch.xlogy(true_probs, true_probs) / torch.where(certain, 1, complement)
-    return complement.pow(gamma) * (1 + gamma * torch.where(certain, 1, ratio))
+    # At p = 1 the limit of r is 1, but anything finite will do: gamma = 0 or a power of zero makes it vanish.
+    ratio = -torch.xlogy(true_probs, true_probs) / torch.where(complement == 0, 1, complement)
+    return complement.pow(gamma) * (1 + gamma * ratio)
 
 
 def gamma_star(p0: float | Tensor) -> Tensor:

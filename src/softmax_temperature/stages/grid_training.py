@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
 
-
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from softmax_temperature.cells import Job
     from softmax_temperature.cosine_classifier import TemperatureGridTrainer
-    from collections.abc import Mapping
 
 
 def train_with_curves(

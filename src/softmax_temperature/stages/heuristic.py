@@ -18,8 +18,10 @@ from softmax_temperature.stages import describe, search
 from softmax_temperature.tables import write_csv
 
 if TYPE_CHECKING:
-    from torch import Tensor
     from collections.abc import Mapping, Sequence
+
+    from torch import Tensor
+
     from softmax_temperature.params import Params
 
 OUTPUT = Path("data/heuristic")

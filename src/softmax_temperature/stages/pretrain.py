@@ -12,6 +12,7 @@ from softmax_temperature.cells import Cell, Job
 if TYPE_CHECKING:
     from torch import Tensor
 
+    from softmax_temperature.backbones.pretraining import Pretraining
     from softmax_temperature.params import Params
 
 OUTPUT = Path("data/backbones")
@@ -28,8 +29,14 @@ def cells(params: Params) -> list[Cell]:
 
 
 def _cell(params: Params, name: str) -> Cell:
-    # The project's seed draws the images, so that all backbones see the same ones.
-    parameters = {"spec": params.backbones[name].model_dump(), "data_seed": params.seed, **params.pretrain.model_dump()}
+    pool = {"classes", "images_per_class"}
+    parameters = {
+        "spec": params.backbones[name].model_dump(),
+        "recipe": params.pretrain.model_dump(exclude=pool),
+        **params.pretrain.model_dump(include=pool),
+        # The project's, not the cell's: all backbones see the same images.
+        "data_seed": params.seed,
+    }
     return Cell(name, run, parameters)
 
 
@@ -37,69 +44,54 @@ def run(
     job: Job,
     *,
     spec: dict[str, Any],
-    data_seed: int,
+    recipe: dict[str, Any],
     classes: int,
     images_per_class: int,
-    epochs: int,
-    batch_size: int,
-    lr: float,
-    momentum: float,
-    weight_decay: float,
+    data_seed: int,
 ) -> None:
     """Train one backbone; writes `weights.safetensors`, the whole network, and `record.json`.
 
     Args:
         job: resumes from its checkpoint.
         spec: the backbone, as JSON.
-        data_seed: of the images.
+        recipe: epochs, batch_size, lr, momentum and weight_decay of `backbones.pretraining.Pretraining`.
         classes: how many characters.
         images_per_class: of each, the held-out ones included.
-        epochs: of the schedule.
-        batch_size: images a step.
-        lr: the first learning rate.
-        momentum: of the gradient.
-        weight_decay: of all parameters.
+        data_seed: of the images.
     """
-    import torch  # Here, because `--help` must not wait for it.
-    from safetensors.torch import save_file
+    from safetensors.torch import save_file  # Here, because it imports torch, which `--help` must not.
 
-    from softmax_temperature.backbones.networks import build_classifier
-    from softmax_temperature.backbones.preprocessing import described_preprocess
-    from softmax_temperature.backbones.pretraining import Pretraining, accuracy
-
-    backbone = Backbone.model_validate(spec)
     images, labels, held_out = _images(classes, images_per_class, data_seed)
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(job.seed)
-        network = build_classifier(backbone, classes=classes)
-    preprocess = described_preprocess(backbone)
-    training = Pretraining(
-        network,
-        preprocess,
-        images[~held_out],
-        labels[~held_out],
-        epochs=epochs,
-        batch_size=batch_size,
-        lr=lr,
-        momentum=momentum,
-        weight_decay=weight_decay,
-        seed=job.seed,
-        device=job.device,
-    )
-    _train(job, training, epochs)
-    weights = {name: value.cpu().contiguous() for name, value in network.state_dict().items()}
+    training = _new_training(job, Backbone.model_validate(spec), images[~held_out], labels[~held_out], classes, recipe)
+    _train(job, training, recipe["epochs"])
+    weights = {name: value.cpu().contiguous() for name, value in training.network.state_dict().items()}
     save_file(weights, job.output / WEIGHTS)
     record = {
         "classes": classes,
         "images": {"train": int((~held_out).sum()), "held_out": int(held_out.sum())},
-        "epochs": epochs,
         "final_train_loss": training.loss,
-        "held_out_accuracy": accuracy(network, preprocess, images[held_out], labels[held_out], device=job.device),
+        "held_out_accuracy": training.accuracy(images[held_out], labels[held_out]),
     }
     write_json(job.output / "record.json", record)
 
 
-def _train(job: Job, training: Any, epochs: int) -> None:
+def _new_training(
+    job: Job, spec: Backbone, images: Tensor, labels: Tensor, classes: int, recipe: dict[str, Any]
+) -> Pretraining:
+    import torch
+
+    from softmax_temperature.backbones.networks import build_classifier
+    from softmax_temperature.backbones.preprocessing import described_preprocess
+    from softmax_temperature.backbones.pretraining import Pretraining
+
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(job.seed)
+        network = build_classifier(spec, classes=classes)
+    preprocess = described_preprocess(spec)
+    return Pretraining(network, preprocess, images, labels, **recipe, seed=job.seed, device=job.device)
+
+
+def _train(job: Job, training: Pretraining, epochs: int) -> None:
     checkpointer = job.checkpointer()
     if (state := checkpointer.load()) is not None:
         training.load_state_dict(state)

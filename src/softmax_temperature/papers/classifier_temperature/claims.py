@@ -5,15 +5,17 @@ Section 3.1 and Figure 2 speak of rescaling, section 4.3 with Figures 3, 4 and T
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from softmax_temperature.claims import Claim, Evidence, Mean, NotTested, mean_with_interval
-from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from softmax_temperature.papers.classifier_temperature.records import Records
-    from numpy.typing import NDArray
     import pandas as pd
+    from numpy.typing import NDArray
+
+    from softmax_temperature.papers.classifier_temperature.records import Records
 
 HIGH = 100  # Inverse temperatures from here on are "high": where the printed curves of Figure 2 part.
 NEGLIGIBLE = 0.01  # A difference of accuracy below one point is none, for a claim that says "no impact".

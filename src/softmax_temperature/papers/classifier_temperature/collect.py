@@ -16,6 +16,7 @@ from softmax_temperature.tables import write_csv
 
 if TYPE_CHECKING:
     from pathlib import Path
+
     from softmax_temperature.params import Params
 
 STAGES = ("prepared", "backbones", "embeddings", "statistics", "search", "rescaling", "heuristic")

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 import seaborn as sns
 from matplotlib.figure import Figure
 
 from softmax_temperature.heuristic import pearson
 from softmax_temperature.plots import WIDTH, style
-from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from softmax_temperature.papers.classifier_temperature.records import Records
-    from matplotlib.axes import Axes
     import pandas as pd
+    from matplotlib.axes import Axes
+
+    from softmax_temperature.papers.classifier_temperature.records import Records
 
 INVERSE_TEMPERATURE = "inverse temperature α"
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from softmax_temperature.papers.classifier_temperature import tables
 from typing import TYPE_CHECKING
+
+from softmax_temperature.papers.classifier_temperature import tables
 
 if TYPE_CHECKING:
     from softmax_temperature.papers.classifier_temperature.records import Records

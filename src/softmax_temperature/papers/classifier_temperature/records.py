@@ -17,14 +17,14 @@ They lie in `results/<profile>/classifier_temperature/`, `runs.csv` at the top a
 from __future__ import annotations
 
 from dataclasses import dataclass
-
-
-from softmax_temperature.tables import read_csv
 from typing import TYPE_CHECKING
 
+from softmax_temperature.tables import read_csv
+
 if TYPE_CHECKING:
-    import pandas as pd
     from pathlib import Path
+
+    import pandas as pd
 
 SLUG = "classifier_temperature"
 TABLES = ("pairs", "correlations", "predictions", "leave_one_out", "folds", "rules", "rescaling")

@@ -1,0 +1,97 @@
+"""Blocks of problems: how many at a time, each worked on by one thread, in scratch memory of its own."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from math import ceil, prod
+from typing import TypeVar
+
+import torch
+from torch import Tensor
+
+# Long enough for matrix products at full speed, short enough for the last-level cache: 4 MiB of bfloat16.
+_LOGITS_PER_BLOCK_ON_CPU = 2**21
+_SHARE_OF_FREE_CUDA_MEMORY = 0.5
+
+Result = TypeVar("Result")
+
+
+class Buffers(threading.local):
+    """Named scratch tensors of one device and dtype, other ones in each thread.
+
+    Fresh memory for every product would cost page faults.
+    """
+
+    def __init__(self, dtype: torch.dtype, device: torch.device) -> None:
+        self.dtype = dtype
+        self._empty = torch.empty(0, dtype=dtype, device=device)
+        self._flat: dict[str, Tensor] = {}
+
+    def take(self, name: str, *shape: int) -> Tensor:
+        """An uninitialised contiguous tensor in the memory of this name, which grows where it is too small."""
+        size = prod(shape)
+        flat = self._flat.get(name, self._empty)
+        if flat.numel() < size:
+            flat = self._flat[name] = self._empty.new_empty(size)
+        return flat[:size].view(shape)
+
+
+def problem_blocks(weights: Tensor, batch: int, at_once: int | None, workers: int) -> Iterator[slice]:
+    """Slices of nearly equal length of the problems, at least one for each worker.
+
+    Args:
+        weights: of all problems, shape (problems, classes, dim).
+        batch: the most samples of a step.
+        at_once: the most problems of a slice; default: what suits the CPU's cache or half the free GPU memory.
+        workers: how many blocks are worked on at a time.
+    """
+    problems = len(weights)
+    blocks = ceil(problems / (at_once or _problems_that_fit(weights, batch)))
+    # A multiple of the number of workers, so that none waits for the others at the end.
+    length = ceil(problems / (workers * ceil(blocks / workers)))
+    for start in range(0, problems, length):
+        yield slice(start, min(start + length, problems))
+
+
+def _problems_that_fit(weights: Tensor, batch: int) -> int:
+    _, classes, dim = weights.shape
+    if not weights.is_cuda:
+        return max(1, _LOGITS_PER_BLOCK_ON_CPU // (classes * batch))
+    free, _ = torch.cuda.mem_get_info(weights.device)
+    # Logits, probabilities and residuals, and three scratch copies of the weights.
+    bytes_per_problem = weights.element_size() * 3 * classes * (batch + dim)
+    return max(1, int(free * _SHARE_OF_FREE_CUDA_MEMORY) // bytes_per_problem)
+
+
+class BlockWorkers:
+    """Calls a function for each block: on a CPU on one thread each, as many at a time as torch may use.
+
+    Threads inside each operation, torch's way, would meet some twenty times a step: that costs microseconds on an idle
+    machine, but on a busy one, where the slowest thread holds up the others, training took ten times as long.
+    """
+
+    def __init__(self, device: torch.device) -> None:
+        self.count = torch.get_num_threads() if device.type == "cpu" else 1
+        # The same threads for every epoch, so that their scratch memory is allocated once.
+        initialise = {"initializer": torch.set_num_threads, "initargs": (1,)}
+        self._pool = ThreadPoolExecutor(self.count, **initialise) if self.count > 1 else None
+
+    def map(self, work: Callable[[slice], Result], blocks: Sequence[slice]) -> list[Result]:
+        """The results in the order of the blocks."""
+        return list(map(work, blocks) if self._pool is None else self._pool.map(work, blocks))
+
+    @contextmanager
+    def busy(self) -> Iterator[None]:
+        """While torch keeps to one thread for each caller, its own threads resting.
+
+        Its threads, once woken, spin for a while after their work is done and take the workers' cores.
+        """
+        threads = torch.get_num_threads()
+        torch.set_num_threads(1 if self._pool else threads)
+        try:
+            yield
+        finally:
+            torch.set_num_threads(threads)

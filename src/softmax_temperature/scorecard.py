@@ -1,0 +1,61 @@
+"""The scorecard: every claim of every paper over all profiles that have results; the README's first table."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from softmax_temperature.artifacts import write_text
+from softmax_temperature.claims import measured
+from softmax_temperature.errors import InputError
+from softmax_temperature.results import PAPERS, RESULTS
+
+START, END = "<!-- scorecard -->", "<!-- /scorecard -->"
+
+
+def profiles_with_results(results: Path = RESULTS) -> list[str]:
+    """The profiles that have claims of at least one paper, sorted."""
+    return sorted({path.parts[-3] for path in results.glob("*/*/claims.json")})
+
+
+def scorecard(results: Path = RESULTS) -> str:
+    """A Markdown table: one row a claim, one column a profile; "not run" where a profile has no results of a paper."""
+    profiles = profiles_with_results(results)
+    lines = [f"| claim | where | printed | {' | '.join(profiles)} |", "|---|---|---|" + "---|" * len(profiles)]
+    for paper in PAPERS:
+        rows = {profile: _claims(results, profile, paper) for profile in profiles}
+        known = next((found for found in rows.values() if found), {})
+        lines += [
+            _line(paper, claim, [rows[profile].get(name) for profile in profiles]) for name, claim in known.items()
+        ]
+    return "\n".join(lines)
+
+
+def write_scorecard(readme: Path, results: Path = RESULTS) -> None:
+    """Replace what stands between the markers in a Markdown file.
+
+    Raises:
+        InputError: the file has no such markers.
+    """
+    text = readme.read_text(encoding="utf-8")
+    before, start, rest = text.partition(START)
+    _, end, after = rest.partition(END)
+    if not (start and end):
+        raise InputError(
+            "no scorecard markers", where=str(readme), remedy=f"Put {START} and {END} where it shall stand."
+        )
+    write_text(readme, f"{before}{START}\n{scorecard(results)}\n{END}{after}")
+
+
+def _claims(results: Path, profile: str, paper: str) -> dict[str, dict[str, Any]]:
+    path = results / profile / paper / "claims.json"
+    if not path.is_file():
+        return {}
+    return {row["id"]: row for row in json.loads(path.read_text(encoding="utf-8"))}
+
+
+def _line(paper: str, claim: dict[str, Any], found: list[dict[str, Any] | None]) -> str:
+    printed = "–" if claim["published"] is None else f"{claim['published']:g}"
+    cells = [f"**{row['verdict']}** {measured(row)}".strip(" –") if row else "not run" for row in found]
+    return f"| {claim['statement']} | `{paper}`, {claim['where']} | {printed} | {' | '.join(cells)} |"

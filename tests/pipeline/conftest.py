@@ -1,0 +1,45 @@
+"""A project folder with the smallest parameters, in which stages run in this process."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from softmax_temperature.params import Params, validate
+from softmax_temperature.profiles import render_profile
+
+ROOT = Path(__file__).parents[2]
+
+
+def tiny_params() -> Params:
+    """Profile smoke, cut down further: two random backbones, one engine, a handful of epochs."""
+    _, smoke = render_profile("smoke", ROOT / "profiles")
+    content = smoke.model_dump()
+    backbones = ["untrained-16", "untrained-64"]
+    content["backbones"] = {name: content["backbones"][name] for name in backbones}
+    content["datasets"] = {name: {"train_limit": 120, "test_limit": 60} for name in content["datasets"]}
+    content["compute"] |= {"engine": "serial", "workers": 1, "checkpoint_seconds": 0}
+    paper = content["classifier_temperature"]
+    paper["backbones"] = backbones
+    paper["search"] |= {"epochs": 4, "inverse_temperatures": [1.0, 10.0, 40.0, 120.0]}
+    paper["rescaling"] |= {"epochs": 3, "repeats": 2, "backbone": "untrained-64"}
+    return validate(content, where="tiny")
+
+
+Make = Callable[[str], Path]
+
+
+@pytest.fixture(scope="session")
+def make_project(tmp_path_factory: pytest.TempPathFactory) -> Make:
+    """Makes a project folder by name: printed numbers, notebooks, and nothing else."""
+
+    def make(name: str) -> Path:
+        folder = tmp_path_factory.mktemp(name)
+        shutil.copytree(ROOT / "data" / "published", folder / "data" / "published")
+        shutil.copytree(ROOT / "notebooks", folder / "notebooks")
+        return folder
+
+    return make

@@ -1,0 +1,220 @@
+"""All stages of the first paper, from nothing to its results, on the smallest parameters."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from softmax_temperature.artifacts import digest_of_file, find_artifacts, open_artifact
+from softmax_temperature.cells import CellsFailed, run_cells
+from softmax_temperature.errors import InputError
+from softmax_temperature.notebooks import execute
+from softmax_temperature.papers.classifier_temperature.claims import CLAIMS
+from softmax_temperature.papers.classifier_temperature.collect import collect
+from softmax_temperature.papers.classifier_temperature.records import read_records
+from softmax_temperature.params import Params, validate
+from softmax_temperature.splits import SPLITS
+from softmax_temperature.stages import describe, embed, fetch, heuristic, rescaling, search
+from tests.pipeline.conftest import Make, tiny_params
+
+RESULTS = Path("results/tiny/classifier_temperature")
+
+
+def run_all(params: Params) -> None:
+    """The stages in the order of dvc.yaml, in this process and the current folder."""
+
+    def run(name: str, cells: list, output: Path) -> None:  # type: ignore[type-arg]
+        run_cells(name, cells, output=output, compute=params.compute, seed=params.seed)
+
+    for dataset in params.datasets:
+        for stage in (fetch, embed, describe, search):
+            run(f"{stage.OUTPUT.name}/{dataset}", stage.cells(params, dataset), stage.OUTPUT / dataset)
+    for stage in (rescaling, heuristic):
+        run(stage.OUTPUT.name, stage.cells(params), stage.OUTPUT)
+    collect(params, RESULTS)
+
+
+@pytest.fixture(scope="module")
+def project(make_project: Make) -> Path:
+    folder = make_project("first")
+    before = Path.cwd()
+    os.chdir(folder)
+    try:
+        run_all(tiny_params())
+    finally:
+        os.chdir(before)
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def _in_project(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(project)
+
+
+def digests(folder: Path) -> dict[str, str]:
+    return {
+        path.relative_to(folder).as_posix(): digest_of_file(path)
+        for part in ("data/prepared", "data/embeddings", "data/statistics", "data/search", "data/rescaling", "results")
+        for path in sorted((folder / part).rglob("*"))
+        if path.is_file()
+    }
+
+
+def test_every_artifact_verifies() -> None:
+    folders = find_artifacts(Path("data"))
+    assert len(folders) > 20
+    assert [line for folder in folders for line in open_artifact(folder).problems()] == []
+
+
+def test_two_cold_runs_give_equal_bytes(project: Path, make_project: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    second = make_project("second")
+    monkeypatch.chdir(second)
+    run_all(tiny_params())
+    first = digests(project)
+    assert len(first) > 30
+    assert digests(second) == first
+
+
+def test_splits_never_overlap() -> None:
+    from softmax_temperature.embeddings import open_embeddings
+
+    parts = open_embeddings(open_artifact(Path("data/embeddings/digits/untrained-64")))
+    assert tuple(parts) == SPLITS
+    train, validation = (set(parts[split].index.tolist()) for split in ("train", "validation"))
+    assert not train & validation
+
+
+def test_records_hold_every_declared_pair_and_temperature() -> None:
+    params, records = tiny_params(), read_records(RESULTS)
+    paper = params.classifier_temperature
+    pairs = len(paper.datasets) * len(paper.backbones)
+    assert len(records.pairs) == pairs
+    assert len(records.runs) == pairs * len(paper.search.inverse_temperatures)
+    assert len(records.rescaling) == 4 * paper.rescaling.repeats * len(paper.search.inverse_temperatures)
+    assert records.runs["test_accuracy"].between(0, 1).all()
+    assert not records.pairs.isna().any().any()
+
+
+def test_the_optimum_is_where_the_accuracy_is_best_and_inside_its_plateau() -> None:
+    records = read_records(RESULTS)
+    for pair in records.pairs.to_dict("records"):
+        runs = records.runs[
+            (records.runs["dataset"] == pair["dataset"]) & (records.runs["backbone"] == pair["backbone"])
+        ]
+        at_best = runs[runs["inverse_temperature"] == pair["inverse_temperature"]]["test_accuracy"].iloc[0]
+        assert at_best == pytest.approx(runs["test_accuracy"].max(), abs=1e-6)
+        assert pair["plateau_low"] <= pair["inverse_temperature"] <= pair["plateau_high"]
+
+
+def test_no_rule_beats_the_best_of_the_grid() -> None:
+    rules = read_records(RESULTS).rules
+    assert (rules["accuracy_lost"] >= -1e-9).all()
+    assert set(rules.groupby("rule").size()) == {len(read_records(RESULTS).pairs)}, (
+        "every rule is applied to every pair"
+    )
+
+
+def test_every_claim_has_a_verdict() -> None:
+    rows = json.loads((RESULTS / "claims.json").read_text())
+    assert [row["id"] for row in rows] == [claim.id for claim in CLAIMS]
+    assert {row["verdict"] for row in rows} <= {"holds", "does not hold", "not tested"}
+    assert {row["profile"] for row in rows} == {"smoke"}
+
+
+def test_table_1_stands_beside_the_printed_values() -> None:
+    table = pd.read_csv(RESULTS / "tables" / "table_1.csv")
+    assert len(table) == 9
+    assert table["published"].tolist()[0] == 0.9262
+    assert table["ours"].notna().any()
+
+
+def test_a_missing_cell_stops_the_aggregation_and_a_left_over_is_not_read() -> None:
+    params = tiny_params()
+    content = params.model_dump()
+    content["classifier_temperature"]["backbones"] = ["untrained-16"]
+    content["classifier_temperature"]["rescaling"]["backbone"] = "untrained-16"
+    fewer = validate(content, where="fewer")
+    run_cells("fewer", heuristic.cells(fewer), output=Path("data/fewer"), compute=fewer.compute, seed=0)
+    pairs = pd.read_csv("data/fewer/pairs.csv")
+    assert set(pairs["backbone"]) == {"untrained-16"}
+    (Path("data/search/digits/untrained-16")).rename("data/aside")
+    try:
+        with pytest.raises(InputError, match="data/search/digits/untrained-16"):
+            run_cells("fewer", heuristic.cells(fewer), output=Path("data/fewer"), compute=fewer.compute, seed=0)
+    finally:
+        Path("data/aside").rename("data/search/digits/untrained-16")
+
+
+def test_adding_a_backbone_runs_only_its_cells(monkeypatch: pytest.MonkeyPatch) -> None:
+    params = tiny_params()
+    content = params.model_dump()
+    content["backbones"]["another"] = content["backbones"]["untrained-16"]
+    content["classifier_temperature"]["backbones"].append("another")
+    more = validate(content, where="more")
+    ran: list[str] = []
+    from softmax_temperature import cells as module
+
+    original = module._attempt
+    monkeypatch.setattr(module, "_attempt", lambda task: (ran.append(task.cell.name), original(task))[1])
+    for stage in (embed, search):
+        run_cells(
+            f"{stage.OUTPUT.name}/digits",
+            stage.cells(more, "digits"),
+            output=stage.OUTPUT / "digits",
+            compute=more.compute,
+            seed=more.seed,
+        )
+    assert ran == ["another", "another"]
+
+
+def test_a_flipped_byte_in_embeddings_is_named_and_healed() -> None:
+    params = tiny_params()
+    path = Path("data/embeddings/glyphs-12/untrained-16/embeddings.safetensors")
+    content = bytearray(path.read_bytes())
+    content[-5] ^= 1
+    path.write_bytes(bytes(content))
+    cells = describe.cells(params, "glyphs-12")
+    stale = Path("data/work/statistics/glyphs-12")
+    for result in stale.rglob("statistics.json"):
+        result.write_text("{}")  # Force the cells to read their input again.
+    with pytest.raises(CellsFailed, match=r"embeddings\.safetensors: missing or damaged"):
+        run_cells("statistics/glyphs-12", cells, output=describe.OUTPUT / "glyphs-12", compute=params.compute, seed=0)
+    run_cells(
+        "embeddings/glyphs-12",
+        embed.cells(params, "glyphs-12"),
+        output=embed.OUTPUT / "glyphs-12",
+        compute=params.compute,
+        seed=0,
+    )
+    run_cells("statistics/glyphs-12", cells, output=describe.OUTPUT / "glyphs-12", compute=params.compute, seed=0)
+    assert open_artifact(path.parent).problems() == []
+
+
+def test_the_notebook_runs_twice_to_equal_bytes_and_draws_every_figure() -> None:
+    source = Path("notebooks/classifier_temperature.ipynb")
+    written = []
+    for _ in range(2):
+        execute(source, RESULTS / "notebook.ipynb", {"results": RESULTS.as_posix()})
+        written.append(digest_of_file(RESULTS / "notebook.ipynb"))
+    assert written[0] == written[1]
+    figures = sorted(path.name for path in (RESULTS / "figures").glob("*.svg"))
+    assert len(figures) == 6
+    assert all(path.stat().st_size > 5000 for path in (RESULTS / "figures").glob("*.png"))
+
+
+def test_a_notebook_parameter_that_does_not_exist_is_refused() -> None:
+    with pytest.raises(InputError, match=r"no parameter 'result'.*'results'"):
+        execute(Path("notebooks/classifier_temperature.ipynb"), Path("never.ipynb"), {"result": "x"})
+    assert not Path("never.ipynb").exists()
+
+
+def test_a_failing_notebook_leaves_nothing(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="a cell failed"):
+        execute(
+            Path("notebooks/classifier_temperature.ipynb"), tmp_path / "out.ipynb", {"results": str(tmp_path / "none")}
+        )
+    assert list(tmp_path.iterdir()) == []

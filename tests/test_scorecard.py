@@ -1,0 +1,64 @@
+"""The scorecard shows every profile with results, and the README's is the present one."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from softmax_temperature.errors import InputError
+from softmax_temperature.scorecard import END, START, scorecard, write_scorecard
+
+ROW = {
+    "id": "a",
+    "statement": "A beats B.",
+    "where": "Table 1",
+    "published": 0.5,
+    "value": 0.25,
+    "sd": 0.1,
+    "low": 0.1,
+    "high": 0.4,
+    "n": 5,
+    "unit": "accuracy",
+    "verdict": "holds",
+}
+
+
+@pytest.fixture
+def results(tmp_path: Path) -> Path:
+    for profile in ("mini", "collection"):
+        folder = tmp_path / "results" / profile / "classifier_temperature"
+        folder.mkdir(parents=True)
+        row = ROW if profile == "mini" else ROW | {"verdict": "not tested", "value": None}
+        (folder / "claims.json").write_text(json.dumps([row]))
+    return tmp_path / "results"
+
+
+def test_one_row_a_claim_one_column_a_profile(results: Path) -> None:
+    head, _, row = scorecard(results).splitlines()
+    assert head == "| claim | where | printed | collection | mini |"
+    assert "| **not tested** |" in row
+    assert "| **holds** 0.250 ± 0.100 [0.100, 0.400] accuracy (n = 5) |" in row
+
+
+def test_only_what_is_between_the_markers_is_replaced(results: Path, tmp_path: Path) -> None:
+    readme = tmp_path / "README.md"
+    readme.write_text(f"above\n{START}\nold\n{END}\nbelow\n")
+    write_scorecard(readme, results)
+    text = readme.read_text()
+    assert text.startswith("above\n")
+    assert text.endswith("below\n")
+    assert "old" not in text
+    assert "A beats B." in text
+
+
+def test_a_file_without_markers_is_refused(results: Path, tmp_path: Path) -> None:
+    (tmp_path / "README.md").write_text("nothing")
+    with pytest.raises(InputError, match="no scorecard markers"):
+        write_scorecard(tmp_path / "README.md", results)
+
+
+def test_the_readme_shows_the_committed_results(project_root: Path) -> None:
+    shown = (project_root / "README.md").read_text().partition(START)[2].partition(END)[0].strip()
+    assert shown == scorecard(project_root / "results")
