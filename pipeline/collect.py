@@ -18,7 +18,7 @@ def main() -> int:
         params = read_params(options.params)
         paper = import_module(f"softmax_temperature.papers.{options.paper}.collect")
         paper.collect(params, paper_folder(params.profile, options.paper))
-        record_run(params.profile, options.paper, options.params, paper.STAGES)
+        record_run(params.profile, options.paper, options.params, [stage.OUTPUT for stage in paper.STAGES])
 
     return exit_code(work)
 

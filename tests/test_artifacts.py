@@ -88,7 +88,7 @@ def test_problems_lists_every_fault(tmp_path: Path) -> None:
 
 
 def test_wrong_kind_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ArtifactError, match="holds 'numbers', not 'words'"):
+    with pytest.raises(ArtifactError, match="is of kind 'numbers', not 'words'"):
         open_artifact(make(tmp_path / "a"), kind="words")
 
 

@@ -259,6 +259,7 @@ def test_weights_that_the_pipeline_makes_have_no_source(tmp_path: Path) -> None:
     ("changes", "message"),
     [
         ({"embedding": 9}, r"shape \(1, 8\), but `embedding` says 9"),
+        ({"architecture": "vit_tiny_patch16_224", "arguments": {}}, "does not take images of 32 pixels"),
         ({"architecture": "resnet10"}, "no such network. Did you mean 'resnet1"),
         ({"library": "torchvision", "architecture": "resnet19"}, "no such network. Did you mean 'resnet18'"),
         ({"library": "project", "architecture": "cifar_resnets"}, "Did you mean 'cifar_resnet'"),

@@ -9,8 +9,9 @@ import pytest
 
 from softmax_temperature import cells as cells_module
 from softmax_temperature.artifacts import ArtifactError, new_artifact, open_artifact, write_json
-from softmax_temperature.cells import Cell, CellsFailed, Job, fingerprint, run_cells, seed_of
+from softmax_temperature.cells import CellsFailed, fingerprint, run_cells
 from softmax_temperature.errors import InputError
+from softmax_temperature.jobs import CHECKPOINT, Cell, Job, seed_of
 from softmax_temperature.params import Compute
 
 OUTPUT = Path("data/squares")
@@ -77,7 +78,7 @@ def log() -> list[int]:
 
 def run(numbers: list[int], function: object = square, **options: object) -> None:
     cells = [Cell(f"n-{number}", function, {"number": number}) for number in numbers]  # type: ignore[arg-type]
-    run_cells("squares", cells, output=OUTPUT, compute=compute(**options), seed=0)  # type: ignore[arg-type]
+    run_cells(cells, output=OUTPUT, compute=compute(**options), seed=0)  # type: ignore[arg-type]
 
 
 def test_finished_cells_do_not_run_again() -> None:
@@ -130,7 +131,7 @@ def test_interrupted_work_goes_on_at_its_checkpoint() -> None:
         run([5], count_up)
     run([5], count_up)
     assert open_artifact(OUTPUT / "n-5").json("count.json") == {"count": 5}
-    assert not list(cells_module.WORK.rglob(cells_module.CHECKPOINT))
+    assert not list(cells_module.WORK.rglob(CHECKPOINT))
 
 
 def test_engines_give_equal_bytes() -> None:
@@ -143,8 +144,8 @@ def test_engines_give_equal_bytes() -> None:
 
 
 def test_the_only_cell_of_a_stage_fills_the_output_folder() -> None:
-    run_cells("one", [Cell(".", square, {"number": 7})], output=Path("data/one"), compute=compute(), seed=0)
-    assert open_artifact(Path("data/one"), kind="one").json("square.json")["square"] == 49
+    run_cells([Cell(".", square, {"number": 7})], output=Path("data/one"), compute=compute(), seed=0)
+    assert open_artifact(Path("data/one"), kind="test_cells").json("square.json")["square"] == 49
 
 
 def test_a_stage_without_cells_makes_an_empty_folder() -> None:
@@ -166,7 +167,7 @@ def source(value: int) -> Path:
 def test_a_changed_input_makes_the_cell_stale() -> None:
     for value in (1, 2):
         cell = Cell("copy", copy_input, {}, {"source": source(value)})
-        run_cells("copies", [cell], output=Path("data/copies"), compute=compute(), seed=0)
+        run_cells([cell], output=Path("data/copies"), compute=compute(), seed=0)
         assert open_artifact(Path("data/copies/copy")).json("copy.json") == {"value": value}
 
 
@@ -174,7 +175,7 @@ def test_a_damaged_input_fails_the_cell_and_is_named() -> None:
     cell = Cell("copy", copy_input, {}, {"source": source(1)})
     Path("data/source/source.json").write_text("{}")
     with pytest.raises(CellsFailed, match=r"data/source/source\.json: missing or damaged"):
-        run_cells("copies", [cell], output=Path("data/copies"), compute=compute(), seed=0)
+        run_cells([cell], output=Path("data/copies"), compute=compute(), seed=0)
 
 
 def test_fingerprint_depends_on_parameters_inputs_seed_and_function() -> None:

@@ -24,6 +24,9 @@ def test_imports_for_type_checking_are_not_followed() -> None:
         closure = import_closure(f"softmax_temperature.stages.{stage}")
         assert "softmax_temperature.params" not in closure, f"{stage} would be stale with any new parameter"
         assert not any(".papers" in name for name in closure), stage
+        runner = {f"softmax_temperature.{name}" for name in ("cells", "engines", "programs", "machine")}
+        assert not runner & set(closure), f"{stage} would be stale with any change of how cells are run"
+    assert "softmax_temperature.dataset_statistics" not in import_closure("softmax_temperature.stages.search")
 
 
 def test_every_module_has_its_source() -> None:

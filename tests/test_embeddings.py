@@ -15,10 +15,11 @@ from softmax_temperature.artifacts import new_artifact, open_artifact
 from softmax_temperature.backbone_spec import Backbone
 from softmax_temperature.backbones.networks import build_classifier
 from softmax_temperature.backbones.preprocessing import Preprocess
-from softmax_temperature.cells import Cell, CellsFailed, fingerprint, run_cells
+from softmax_temperature.cells import CellsFailed, fingerprint, run_cells
 from softmax_temperature.code_digest import import_closure
 from softmax_temperature.embeddings import EMBEDDINGS, extract, open_embeddings, write_embeddings
 from softmax_temperature.errors import InputError
+from softmax_temperature.jobs import Cell
 from softmax_temperature.params import Compute, Data, Dataset, Embed, Fetch
 from softmax_temperature.splits import LeakError
 from softmax_temperature.stages import embed, fetch
@@ -113,7 +114,7 @@ def test_embeddings_are_read_back_with_their_split(tmp_path: Path) -> None:
     sizes = {"train": 7, "validation": 2, "test": 3}
     stored = {split: torch.randn(size, DIM) for split, size in sizes.items()}
     rows = {split: (torch.arange(size) % 2, torch.arange(size) * 10) for split, size in sizes.items()}
-    with new_artifact(tmp_path / "birds", kind="embeddings", about={}) as folder:
+    with new_artifact(tmp_path / "birds", kind="embed", about={}) as folder:
         about = {"dataset": "birds", "embedding": DIM}
         write_embeddings(folder, rows, lambda split: stored[split].split(2), about)  # type: ignore[arg-type]
     parts = open_embeddings(open_artifact(tmp_path / "birds"))
@@ -130,6 +131,9 @@ def test_embeddings_are_read_back_with_their_split(tmp_path: Path) -> None:
 # ---- the stage
 
 
+DATASETS = ("digits", "glyphs-4")
+
+
 class SomeParams:
     """The sections that the stages read."""
 
@@ -140,8 +144,9 @@ class SomeParams:
         self.fetch = Fetch.model_validate({"validation_fraction": 0.2, "image_size_limit": 512})
         self.embed = Embed.model_validate({"batch_size": 32, "precision": "float32"})
         self.backbones = backbones
-        self.classifier_temperature = self
-        # Of the section classifier_temperature, `backbones` is the list of names; a mapping lists its keys.
+
+    def embedded_pairs(self) -> list[tuple[str, str]]:
+        return [(dataset, backbone) for dataset in DATASETS for backbone in self.backbones]
 
 
 def backbone(**changes: Any) -> Backbone:
@@ -151,32 +156,33 @@ def backbone(**changes: Any) -> Backbone:
 
 
 def planned(params: SomeParams, dataset: str = "digits") -> list[Cell]:
-    return embed.cells(params, dataset)  # type: ignore[arg-type]
+    cells = embed.cells(params)  # type: ignore[arg-type]
+    return [cell for cell in cells if cell.name.startswith(f"{dataset}/")]
 
 
-def run_stage(stage: str, cells: list[Cell], output: Path) -> None:
+def run_stage(cells: list[Cell], output: Path) -> None:
     options = {"engine": "serial", "workers": 1, "threads_per_cell": 1, "device": "cpu"}
     compute = Compute.model_validate({**options, "checkpoint_seconds": 0, "ray_address": None, "gpus_per_cell": 0})
-    run_cells(stage, cells, output=output, compute=compute, seed=0)
+    run_cells(cells, output=output, compute=compute, seed=0)
 
 
 @pytest.fixture
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A project's folder with two prepared data sets."""
     monkeypatch.chdir(tmp_path)
-    for name in ("digits", "glyphs-4"):
-        run_stage(f"prepared/{name}", fetch.cells(SomeParams(), name), embed.PREPARED / name)  # type: ignore[arg-type]
+    for name in DATASETS:
+        run_stage(fetch.cells(SomeParams(), name), embed.PREPARED / name)  # type: ignore[arg-type]
     return tmp_path
 
 
 def embed_all(params: SomeParams, dataset: str = "digits") -> Path:
-    run_stage(f"embeddings/{dataset}", planned(params, dataset), embed.OUTPUT / dataset)
+    run_stage(embed.cells(params), embed.OUTPUT)  # type: ignore[arg-type]
     return embed.OUTPUT / dataset
 
 
 @pytest.mark.usefixtures("project")
 def test_images_go_through_an_untrained_backbone() -> None:
-    artifact = open_artifact(embed_all(SomeParams(floor=backbone())) / "floor", kind="embeddings")
+    artifact = open_artifact(embed_all(SomeParams(floor=backbone())) / "floor", kind="embed")
     parts = open_embeddings(artifact)
     assert {split: tuple(part.data.shape) for split, part in parts.items()} == {
         "train": (50, 64),
@@ -242,7 +248,7 @@ def test_changed_weights_change_the_cell() -> None:
     torch.manual_seed(2)
     save_file(build_classifier(spec, classes=3).state_dict(), "raw/small.safetensors")
     with pytest.raises(CellsFailed, match="the weights changed during the run"):
-        run_stage("embeddings/digits", [cell], embed.OUTPUT / "digits")
+        run_stage([cell], embed.OUTPUT / "digits")
 
 
 def test_a_cell_does_not_depend_on_the_parameters_of_others() -> None:

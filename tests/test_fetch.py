@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 
 from softmax_temperature.artifacts import open_artifact
-from softmax_temperature.cells import Cell, CellsFailed, fingerprint, run_cells
+from softmax_temperature.cells import CellsFailed, fingerprint, run_cells
 from softmax_temperature.code_digest import import_closure
 from softmax_temperature.datasets.prepared import PreparedImages, open_prepared
 from softmax_temperature.errors import InputError
+from softmax_temperature.jobs import Cell
 from softmax_temperature.params import Compute, Data, Dataset, Fetch
 from softmax_temperature.stages import fetch
 
@@ -38,7 +39,7 @@ def only_cell(params: SomeParams, name: str) -> Cell:
 def fetched(params: SomeParams, name: str) -> PreparedImages:
     options = {"engine": "serial", "workers": 1, "threads_per_cell": 1, "device": "cpu"}
     compute = Compute.model_validate({**options, "checkpoint_seconds": 0, "ray_address": None, "gpus_per_cell": 0})
-    run_cells(f"fetch/{name}", [only_cell(params, name)], output=OUTPUT / name, compute=compute, seed=params.seed)
+    run_cells([only_cell(params, name)], output=OUTPUT / name, compute=compute, seed=params.seed)
     return open_prepared(open_artifact(OUTPUT / name, kind="fetch"), root=Path(params.data.root))
 
 
@@ -119,7 +120,7 @@ def test_a_name_without_parameters_is_refused(root: Path, name: str, remedy: str
 
 
 def test_an_unknown_name_is_refused_before_anything_runs(root: Path) -> None:
-    with pytest.raises(InputError, match=r"unknown data set 'mnits'\. Did you mean 'mnist'"):
+    with pytest.raises(InputError, match=r"no entry 'mnits'\. Did you mean 'mnist'"):
         fetch.cells(SomeParams(root), "mnits")  # type: ignore[arg-type]
 
 

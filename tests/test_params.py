@@ -34,12 +34,24 @@ def test_every_profile_is_valid_and_survives_writing(name: str, tmp_path: Path) 
     assert read_params(tmp_path / "params.yaml") == params
 
 
+def logical_lines(text: str) -> list[str]:
+    """The lines of a YAML text, with lists that run over several lines joined to one."""
+    lines: list[str] = []
+    for line in text.splitlines():
+        last = lines[-1].partition("#")[0].rstrip() if lines else ""
+        if last.count("[") > last.count("]") or (last.endswith(":") and line.strip().startswith("[")):
+            lines[-1] += line
+        else:
+            lines.append(line)
+    return lines
+
+
 @pytest.mark.parametrize("name", profile_names(PROFILES))
 def test_every_number_has_its_source_beside_it(name: str) -> None:
     """A value, or the list or data set or backbone that it belongs to, ends with a section of the paper or `ours`."""
     text, _ = render_profile(name, PROFILES)
     section, covered, bare = "", False, []
-    for line in text.splitlines():
+    for line in logical_lines(text):
         code, _, comment = line.partition("#")
         if not code.strip():
             continue

@@ -17,10 +17,10 @@ from softmax_temperature.backbones.loading import load_backbone
 from softmax_temperature.backbones.networks import build_classifier
 from softmax_temperature.backbones.preprocessing import Preprocess
 from softmax_temperature.backbones.pretraining import Pretraining
-from softmax_temperature.cells import Cell, Job
 from softmax_temperature.checkpoints import load_checkpoint, save_checkpoint
 from softmax_temperature.code_digest import import_closure
 from softmax_temperature.errors import InputError
+from softmax_temperature.jobs import Cell, Job
 from softmax_temperature.params import Pretrain
 from softmax_temperature.stages import pretrain
 

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from softmax_temperature.errors import InputError
-from softmax_temperature.tables import only, published, read_csv, shown, write_csv
+from softmax_temperature.tables import published, read_csv, write_csv
 
 
 def test_floats_survive_exactly(tmp_path: Path) -> None:
@@ -29,17 +29,3 @@ def test_published_numbers_are_the_papers() -> None:
     assert row["value"].tolist() == [0.9563]
     with pytest.raises(ValueError, match="Table 9"):
         published("classifier_temperature", "Table 9")
-
-
-def test_only_refuses_a_second_value() -> None:
-    assert only(pd.DataFrame({"a": [1, 1]}), "a") == 1
-    with pytest.raises(ValueError, match="a: one value expected"):
-        only(pd.DataFrame({"a": [1, 2]}), "a")
-
-
-def test_shown_tables_are_equal_from_run_to_run_and_say_percent() -> None:
-    table = pd.DataFrame({"rule": ["x"], "accuracy": [0.123456], "r": [0.5], "n": [3.0], "none": [np.nan]})
-    first, second = (shown(table, "t", percent=["accuracy"]).to_html() for _ in range(2))
-    assert first == second
-    for text in ("accuracy (%)", ">12.3<", ">0.500<", ">3<", ">–<"):
-        assert text in first

@@ -95,7 +95,7 @@ def new_artifact(folder: Path, *, kind: str, about: dict[str, Any]) -> Iterator[
 
     Args:
         folder: where it shall stand.
-        kind: what it holds, for instance "embeddings"; checked by `open_artifact`.
+        kind: what made it, in the pipeline the verb of the stage, for instance "embed"; checked by `open_artifact`.
         about: JSON values that say what it was made from.
 
     Yields:
@@ -132,7 +132,7 @@ class Artifact:
 
     Attributes:
         folder: where it stands.
-        kind: what it holds.
+        kind: what made it.
         about: what it was made from.
         files: file name to sha256.
     """
@@ -192,10 +192,10 @@ def open_artifact(folder: Path, *, kind: str | None = None) -> Artifact:
 
     Args:
         folder: where it stands.
-        kind: what it must hold; None accepts any.
+        kind: what must have made it; None accepts any.
 
     Raises:
-        ArtifactError: there is none, its manifest does not parse, or it holds something else.
+        ArtifactError: there is none, its manifest does not parse, or it is of another kind.
     """
     path = folder / MANIFEST
     if not path.is_file():
@@ -209,7 +209,7 @@ def open_artifact(folder: Path, *, kind: str | None = None) -> Artifact:
     if digest_of_text(canonical_json(body)) != seal:
         raise ArtifactError("the manifest is damaged (its own sha256 differs)", where=str(path), remedy=_REBUILD)
     if kind is not None and artifact.kind != kind:
-        raise ArtifactError(f"holds {artifact.kind!r}, not {kind!r}", where=str(folder), remedy=_REBUILD)
+        raise ArtifactError(f"is of kind {artifact.kind!r}, not {kind!r}", where=str(folder), remedy=_REBUILD)
     return artifact
 
 
@@ -241,7 +241,9 @@ def _write_faults(place: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        if error.errno not in {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM}:
+        not_permitted = error.errno in {errno.EACCES, errno.EPERM}
+        elsewhere = error.filename is not None and Path(error.filename).parent not in {place, place.parent}
+        if error.errno not in {errno.ENOSPC, errno.EDQUOT, errno.EROFS} and (elsewhere or not not_permitted):
             raise
         what = f"cannot write ({error.strerror})"
         raise InputError(what, where=str(place), remedy="Free space or choose a folder that can be written.") from error

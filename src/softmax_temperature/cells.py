@@ -1,31 +1,30 @@
-"""Cells: the small, named, resumable pieces of work that a stage consists of.
+"""Running cells: the small, named, resumable pieces of work that a stage consists of.
 
-A cell is a function with its parameters and the artifacts it reads. Its fingerprint is the digest of all three and of
-the code that the function runs. Its result is an artifact in `data/work/<stage>/<cell>/<fingerprint>/result`; while
-that verifies, the cell is not run again. When every cell of a stage is done, the stage's output folder is made of
-links to exactly those results, so a left-over can never be read.
+A cell's fingerprint is the digest of its parameters, of the artifacts it reads, of the project's seed and of the code
+that its function runs. Its result is an artifact in `data/work/<stage>/<cell>/<fingerprint>/result`; while that
+verifies, the cell is not run again. When every cell of a stage is done, the stage's output folder is made of links to
+exactly those results, so a left-over can never be read.
 
-    run_cells("search", cells, output=Path("data/search/mnist"), params=params)
+    run_cells(cells, output=Path("data/embeddings"), compute=params.compute, seed=params.seed)
 """
 
 from __future__ import annotations
 
-import hashlib
 import os
 import shutil
 import tempfile
 import time
 import traceback
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from filelock import FileLock, Timeout
+from threadpoolctl import threadpool_limits
 
 from softmax_temperature.artifacts import (
-    Artifact,
     ArtifactError,
     canonical_json,
     digest_of_text,
@@ -34,65 +33,18 @@ from softmax_temperature.artifacts import (
     replace_folder,
     write_json,
 )
-from softmax_temperature.code_digest import code_digest
+from softmax_temperature.code_digest import code_digest, fresh_code_digest
 from softmax_temperature.engines import run_all, say
 from softmax_temperature.errors import InputError
+from softmax_temperature.jobs import CHECKPOINT, Cell, Job, seed_of
+from softmax_temperature.machine import machine, versions
 
 if TYPE_CHECKING:
-    from softmax_temperature.checkpoints import Checkpointer
     from softmax_temperature.params import Compute
 
-WORK = Path("data/work")
-CHECKPOINT = "checkpoint.pt"
-
-
-@dataclass(frozen=True)
-class Cell:
-    """One piece of work.
-
-    Attributes:
-        name: unique within its stage's output folder, for instance "resnet18" or "sgd-rescaled/seed-3"; the only cell
-            of a stage is called "." and fills the output folder itself.
-        run: a module-level function, called as `run(job, **parameters)`; writes its files into `job.output`.
-        parameters: JSON values, all that the result depends on besides inputs and code.
-        inputs: artifacts that it reads, by the name it knows them by.
-    """
-
-    name: str
-    run: Callable[..., None]
-    parameters: Mapping[str, Any]
-    inputs: Mapping[str, Path] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class Job:
-    """What a running cell is given.
-
-    Attributes:
-        seed: its own, derived from the project's seed, the stage and its name: adding a cell changes no other.
-        inputs: the artifacts it reads, opened.
-        output: the folder to write its files into.
-        work: a folder that survives a crash, for its checkpoint.
-        device: "cpu" or "cuda".
-        checkpoint_seconds: the least time between two checkpoints.
-    """
-
-    seed: int
-    inputs: Mapping[str, Artifact]
-    output: Path
-    work: Path
-    device: str
-    checkpoint_seconds: float
-
-    def checkpointer(self) -> Checkpointer:
-        """Where the cell keeps its unfinished state; removed when the cell is done."""
-        from softmax_temperature.checkpoints import Checkpointer  # Imports torch, which `--help` must not.
-
-        return Checkpointer(self.work / CHECKPOINT, self.checkpoint_seconds)
-
-    def progress(self, done: int, total: int) -> None:
-        """Say how far the cell is; the stage shows it. Not durable, so no fsync."""
-        (self.work / "progress").write_text(f"{done}/{total}")
+DATA = Path("data")
+WORK = DATA / "work"
+TIMING = "timing.json"
 
 
 class CellsFailed(Exception):
@@ -102,12 +54,6 @@ class CellsFailed(Exception):
         lines = [f"{stage}: {len(failures)} of {total} cells failed; the others are kept and will not run again."]
         super().__init__("\n".join(lines + [f"  {name}: {reason}" for name, reason in failures.items()]))
         self.failures = dict(failures)
-
-
-def seed_of(seed: int, *names: str) -> int:
-    """A 63-bit seed for a named purpose, independent of every other name's."""
-    digest = hashlib.sha256("/".join([str(seed), *names]).encode()).digest()
-    return int.from_bytes(digest[:8], "big") >> 1
 
 
 def fingerprint(cell: Cell, seed: int) -> str:
@@ -122,20 +68,20 @@ def fingerprint(cell: Cell, seed: int) -> str:
                 "seed": seed,
                 "parameters": dict(cell.parameters),
                 "inputs": {name: open_artifact(path).digest for name, path in cell.inputs.items()},
-                "code": code_digest(cell.run.__module__),
+                "code": [code_digest(module) for module in _modules(cell)],
                 "function": cell.run.__qualname__,
             }
         )
     )
 
 
-def run_cells(stage: str, cells: Sequence[Cell], *, output: Path, compute: Compute, seed: int) -> None:
+def run_cells(cells: Sequence[Cell], *, output: Path, compute: Compute, seed: int) -> None:
     """Run the cells that are not done yet, then publish all results in the stage's output folder.
 
     Args:
-        stage: the stage with its matrix item, for instance "search/mnist"; names the work folder.
         cells: all cells of the stage.
-        output: the folder that the stage declares; holds one artifact per cell afterwards, and nothing else.
+        output: the folder that the stage declares, below data/; its place there names the stage, for seeds, for the
+            work folder and for whoever watches. It holds one artifact per cell afterwards, and nothing else.
         compute: engine, workers, threads, device.
         seed: the project's seed.
 
@@ -146,12 +92,18 @@ def run_cells(stage: str, cells: Sequence[Cell], *, output: Path, compute: Compu
     names = [cell.name for cell in cells]
     if len(set(names)) < len(names):
         raise ValueError(f"cells: names are not unique: {sorted(names)}")
+    stage = output.relative_to(DATA).as_posix()
     with _alone(WORK / stage):
         tasks = [_Task(stage, cell, fingerprint(cell, seed), seed, compute) for cell in cells]
         failures = _run_pending(stage, tasks)
         if failures:
             raise CellsFailed(stage, failures, len(cells))
         _publish({task.cell.name: task.result for task in tasks}, output)
+
+
+def timing_file(stage: str, cell: str, fingerprint: str) -> Path:
+    """Where the run of a cell left its seconds, machine and versions."""
+    return WORK / stage / cell / fingerprint[:16] / TIMING
 
 
 @contextmanager
@@ -176,8 +128,9 @@ def _run_pending(stage: str, tasks: Sequence[_Task]) -> dict[str, str]:
     if not pending:
         say(f"{stage}: all {len(tasks)} cells are up to date")
         return {}
-    labels = [(task.cell.name, task.place) for task in pending]
-    reasons = run_all(_attempt, pending, labels, title=stage, compute=pending[0].compute)
+    labels = [(task.cell.name, task.result.parent) for task in pending]
+    lost = "not finished: a worker process was killed (out of memory?)"
+    reasons = run_all(_attempt, pending, labels, title=stage, compute=pending[0].compute, lost=lost)
     return {task.cell.name: reason for task, reason in zip(pending, reasons, strict=True) if reason}
 
 
@@ -192,13 +145,16 @@ class _Task:
     compute: Compute
 
     @property
-    def place(self) -> Path:
-        """The folder of this cell with exactly these parameters, inputs and code."""
-        return WORK / self.stage / self.cell.name / self.fingerprint[:16]
+    def timing(self) -> Path:
+        return timing_file(self.stage, self.cell.name, self.fingerprint)
 
     @property
     def result(self) -> Path:
-        return self.place / "result"
+        return self.timing.parent / "result"
+
+
+def _modules(cell: Cell) -> tuple[str, ...]:
+    return (cell.run.__module__, *cell.code)
 
 
 def _stands(result: Path) -> bool:
@@ -220,23 +176,23 @@ def _attempt(task: _Task) -> str | None:
     Returns:
         Why the cell failed, or None.
     """
+    work = task.result.parent
     try:
-        with _alone(task.place):
+        with _alone(work):
             if not _stands(task.result):  # A worker that outlived its stage may have done it meanwhile.
                 _remove_unfinished(task.result)
-                _run(task)
+                _run(task, work)
     except InputError as error:
         return str(error)
     except Exception as error:  # noqa: BLE001  # A cell must not end its neighbours; the stage still exits non-zero.
-        (task.place / "error.txt").write_text(traceback.format_exc())
-        return f"{type(error).__name__}: {error} (trace: {task.place / 'error.txt'})"
+        (work / "error.txt").write_text(traceback.format_exc())
+        return f"{type(error).__name__}: {error} (trace: {work / 'error.txt'})"
     return None
 
 
-def _run(task: _Task) -> None:
+def _run(task: _Task, work: Path) -> None:
     cell, started = task.cell, time.monotonic()
     inputs = {name: open_artifact(path) for name, path in cell.inputs.items()}
-    device = prepare_torch(task.compute)
     about = {
         "stage": task.stage,
         "cell": cell.name,
@@ -245,16 +201,20 @@ def _run(task: _Task) -> None:
         "fingerprint": task.fingerprint,
         "seed": task.seed,
     }
-    with new_artifact(task.result, kind=task.stage.split("/")[0], about=about) as output:
+    kind = cell.run.__module__.rpartition(".")[2]
+    device = _prepare_torch(task.compute)
+    with new_artifact(task.result, kind=kind, about=about) as output, _threads(task.compute):
         seed = seed_of(task.seed, task.stage, cell.name)
-        cell.run(Job(seed, inputs, output, task.place, device, task.compute.checkpoint_seconds), **cell.parameters)
-    (task.place / CHECKPOINT).unlink(missing_ok=True)
-    # Beside the artifact, not in it: times differ from run to run.
-    write_json(task.place / "timing.json", {"seconds": round(time.monotonic() - started, 3), "device": device})
+        cell.run(Job(seed, inputs, output, work, device, task.compute.checkpoint_seconds), **cell.parameters)
+        _refuse_changed_code(cell)
+    (work / CHECKPOINT).unlink(missing_ok=True)
+    seconds = round(time.monotonic() - started, 3)
+    # Beside the artifact, not in it: these differ between runs that give equal results.
+    write_json(task.timing, {"seconds": seconds, "device": device, "machine": machine(), "versions": versions()})
 
 
-def prepare_torch(compute: Compute) -> str:
-    """Fix the number of threads, on which the last bits of a result depend, and choose the device."""
+def _prepare_torch(compute: Compute) -> str:
+    """Make torch deterministic and choose the device."""
     import torch
 
     torch.set_num_threads(compute.threads_per_cell)
@@ -262,6 +222,18 @@ def prepare_torch(compute: Compute) -> str:
     if compute.device != "auto":
         return compute.device
     return "cuda" if torch.cuda.is_available() else "cpu"
+
+
+def _threads(compute: Compute) -> threadpool_limits:
+    """Fix the threads of every linear-algebra library, on which the last bits of a sum depend."""
+    return threadpool_limits(limits=compute.threads_per_cell)
+
+
+def _refuse_changed_code(cell: Cell) -> None:
+    """A worker imports late: what was edited meanwhile must not be stored under the fingerprint of what was planned."""
+    for module in _modules(cell):
+        if fresh_code_digest(module) != code_digest(module):
+            raise InputError("the code changed while a cell ran it", where=module, remedy="Run it again.")
 
 
 def _publish(results: Mapping[str, Path], output: Path) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import sys
+from collections.abc import Mapping
 from functools import cache
 from importlib.metadata import packages_distributions, version
 from pathlib import Path
@@ -35,7 +36,15 @@ def import_closure(module: str) -> tuple[str, ...]:
 
 @cache
 def code_digest(module: str) -> str:
-    """One sha256 over the closure's code and the versions of the libraries that it imports directly."""
+    """One sha256 over the closure's code and the versions of the libraries that it imports directly.
+
+    Within one process this is the code as it was when first asked for.
+    """
+    return fresh_code_digest(module)
+
+
+def fresh_code_digest(module: str) -> str:
+    """The same, as the files are now."""
     closure = import_closure(module)
     inside = [name for name in closure if _in_package(name)]
     used = {name for own in inside for name in _graph().find_modules_directly_imported_by(own) if not _in_package(name)}
@@ -74,8 +83,13 @@ def _with_parents(module: str) -> list[str]:
 
 
 def _version(module: str) -> str:
-    names = packages_distributions().get(module, [])
+    names = _distributions().get(module, [])
     return ",".join(f"{name} {version(name)}" for name in sorted(set(names))) or "unknown"
+
+
+@cache
+def _distributions() -> Mapping[str, list[str]]:
+    return packages_distributions()
 
 
 def _code_only(path: Path) -> str:

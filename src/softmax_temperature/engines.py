@@ -5,8 +5,9 @@ from __future__ import annotations
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterator, Sequence
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -15,21 +16,22 @@ import joblib
 if TYPE_CHECKING:
     from softmax_temperature.params import Compute
 
+Labels = Sequence[tuple[str, Path]]
 Task = TypeVar("Task")
-Result = TypeVar("Result")
 
 SECONDS_BETWEEN_LINES = 5.0
 
 
 def run_all(
-    function: Callable[[Task], Result],
+    function: Callable[[Task], str | None],
     tasks: Sequence[Task],
-    labels: Sequence[tuple[str, Path]],
+    labels: Labels,
     *,
     title: str,
     compute: Compute,
-) -> list[Result]:
-    """Call a function on every task and return the results in the order of the tasks.
+    lost: str,
+) -> list[str | None]:
+    """Call a function on every task; returns what it said of each, in the order of the tasks.
 
     Args:
         function: module-level, so that it can travel to another process.
@@ -37,17 +39,16 @@ def run_all(
         labels: for the display, the name of each task and the folder in which it leaves `progress` ("done/total").
         title: the stage, for the display.
         compute: engine, workers, and for Ray the cluster.
+        lost: what to say of a task that did not end because a worker process was killed.
     """
     workers = min(compute.workers, len(tasks))
-    finished: set[int] = set()
-    with _engine(compute, workers), _display(title, labels, finished):
-        # One cell or one worker stays in this process: starting another costs seconds.
-        calls = (joblib.delayed(_numbered)(function, number, task) for number, task in enumerate(tasks))
-        results: dict[int, Result] = {}
-        for number, result in joblib.Parallel(n_jobs=max(workers, 1), return_as="generator_unordered")(calls):
-            results[number] = result
-            finished.add(number)
-    return [results[number] for number in range(len(tasks))]
+    results: dict[int, str | None] = {}
+    # One cell or one worker stays in this process: starting another costs seconds.
+    calls = (joblib.delayed(_numbered)(function, number, task) for number, task in enumerate(tasks))
+    with _engine(compute, workers), _display(title, labels, results), suppress(BrokenProcessPool):
+        for number, result in joblib.Parallel(n_jobs=workers, return_as="generator_unordered")(calls):
+            results[number] = result  # noqa: PERF403  # What came before a break is kept.
+    return [results.get(number, lost) for number in range(len(tasks))]
 
 
 def say(line: str) -> None:
@@ -78,7 +79,7 @@ def _engine(compute: Compute, workers: int) -> Iterator[None]:
 
 
 @contextmanager
-def _display(title: str, labels: Sequence[tuple[str, Path]], finished: set[int]) -> Iterator[None]:
+def _display(title: str, labels: Labels, finished: Collection[int]) -> Iterator[None]:
     """Show progress until the block ends: a live bar on a terminal, one line every few seconds elsewhere."""
     stop = threading.Event()
     show = _show_bars if sys.stderr.isatty() else _print_lines
@@ -91,13 +92,13 @@ def _display(title: str, labels: Sequence[tuple[str, Path]], finished: set[int])
         thread.join()
 
 
-def _print_lines(title: str, labels: Sequence[tuple[str, Path]], finished: set[int], stop: threading.Event) -> None:
+def _print_lines(title: str, labels: Labels, finished: Collection[int], stop: threading.Event) -> None:
     while not stop.wait(SECONDS_BETWEEN_LINES):
         say(_status(title, labels, finished))
     say(f"{title}: {len(finished)}/{len(labels)} cells")
 
 
-def _show_bars(title: str, labels: Sequence[tuple[str, Path]], finished: set[int], stop: threading.Event) -> None:
+def _show_bars(title: str, labels: Labels, finished: Collection[int], stop: threading.Event) -> None:
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
@@ -108,7 +109,7 @@ def _show_bars(title: str, labels: Sequence[tuple[str, Path]], finished: set[int
         progress.update(bar, completed=len(finished), description=title)
 
 
-def _status(title: str, labels: Sequence[tuple[str, Path]], finished: set[int]) -> str:
+def _status(title: str, labels: Labels, finished: Collection[int]) -> str:
     running = [
         f"{name} {text}"
         for number, (name, place) in enumerate(labels)

@@ -36,9 +36,10 @@ class Data(Section):
 
 
 class Compute(Section):
-    """How cells run; none of it changes a result on one machine.
+    """How cells run: no part of a cell's fingerprint.
 
     `workers` cells run at a time, each with `threads_per_cell` threads, on `device` ("auto": a GPU when there is one).
+    Engine and workers change no result; threads and device change its last bits.
     `ray_address` is a running cluster's address, or null for this machine; `gpus_per_cell` may be a fraction.
     """
 
@@ -52,8 +53,14 @@ class Compute(Section):
 
 
 class Dataset(Section):
-    """How much of a data set is used; null means all of it. Limits keep classes balanced."""
+    """How much of a data set is used; null means all of it. Limits keep classes balanced.
 
+    The key of the section names it in this project; `source` is its name where it is found, when that differs: one data
+    set may be prepared in several ways. `validation_fraction` is its own, or that of `fetch`.
+    """
+
+    source: Name | None = None
+    validation_fraction: Fraction | None = None
     train_limit: PositiveInt | None = None
     test_limit: PositiveInt | None = None
     class_limit: PositiveInt | None = None
@@ -145,6 +152,11 @@ class Params(Section):
     pretrain: Pretrain
     embed: Embed
     classifier_temperature: ClassifierTemperature
+
+    def embedded_pairs(self) -> list[tuple[str, str]]:
+        """The data sets and backbones whose embeddings some paper needs; a paper that needs more adds its own here."""
+        paper = self.classifier_temperature
+        return [(dataset, backbone) for dataset in paper.datasets for backbone in paper.backbones]
 
     @model_validator(mode="after")
     def _names_exist(self) -> Params:

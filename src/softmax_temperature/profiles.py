@@ -7,6 +7,7 @@ the value), so that a comment never speaks of a value that is gone.
 from __future__ import annotations
 
 import copy
+import re
 from io import StringIO
 from pathlib import Path
 
@@ -46,7 +47,7 @@ def render_profile(name: str, folder: Path = PROFILES) -> tuple[str, Params]:
     if name not in names:
         raise InputError(f"unknown profile {name!r}", where=str(folder), remedy=nearest(name, names))
     merged = read_yaml(folder / f"{DEFAULTS}.yaml")
-    _overlay(merged, read_yaml(folder / f"{name}.yaml"))
+    _overlay(merged, read_yaml(folder / f"{name}.yaml") or CommentedMap())
     merged["profile"] = name
     merged.yaml_set_start_comment(HEADING.format(name=name))
     return _text(merged), validate(merged, where=f"{folder / name}.yaml over {DEFAULTS}.yaml")
@@ -102,4 +103,5 @@ def _text(content: CommentedMap) -> str:
     yaml.Representer = _Representer
     stream = StringIO()
     yaml.dump(content, stream)
-    return stream.getvalue()
+    # An empty line before each section, also where an overlay filled one in.
+    return re.sub(r"(?<!\n)\n(?=\w+:[^\n]*\n )", "\n\n", stream.getvalue())

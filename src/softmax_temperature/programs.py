@@ -11,12 +11,14 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from softmax_temperature.cells import Cell, CellsFailed, run_cells
+from softmax_temperature.cells import CellsFailed, run_cells
 from softmax_temperature.errors import InputError, nearest
 from softmax_temperature.params import Params, read_params
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+    from softmax_temperature.jobs import Cell
 
 
 class Stage(Protocol):
@@ -50,7 +52,7 @@ def stage_program(stage: Stage, description: str | None, arguments: Sequence[str
 
     def work() -> None:
         params = read_params(options.params)
-        run_cells(stage.OUTPUT.name, stage.cells(params), output=stage.OUTPUT, compute=params.compute, seed=params.seed)
+        run_cells(stage.cells(params), output=stage.OUTPUT, compute=params.compute, seed=params.seed)
 
     return exit_code(work)
 
@@ -64,13 +66,8 @@ def dataset_program(stage: DatasetStage, description: str | None, arguments: Seq
     def work() -> None:
         params = read_params(options.params)
         require_known(options.dataset, params.datasets, where="--dataset")
-        run_cells(
-            f"{stage.OUTPUT.name}/{options.dataset}",
-            stage.cells(params, options.dataset),
-            output=stage.OUTPUT / options.dataset,
-            compute=params.compute,
-            seed=params.seed,
-        )
+        cells, output = stage.cells(params, options.dataset), stage.OUTPUT / options.dataset
+        run_cells(cells, output=output, compute=params.compute, seed=params.seed)
 
     return exit_code(work)
 

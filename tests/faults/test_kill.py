@@ -17,7 +17,8 @@ from softmax_temperature.artifacts import find_artifacts, open_artifact
 PROGRAM = """
 import sys
 from pathlib import Path
-from softmax_temperature.cells import Cell, run_cells
+from softmax_temperature.cells import run_cells
+from softmax_temperature.jobs import Cell
 from softmax_temperature.params import Compute
 from softmax_temperature.stages import search
 
@@ -26,7 +27,7 @@ compute = Compute(engine="serial", workers=1, threads_per_cell=1, device="cpu", 
 parameters = dict(inverse_temperatures=[1.0, 20.0, 100.0], epochs=150, batch_size=64, lr=1.0, momentum=0.9, repeats=2,
                   precision="float32")
 cell = Cell("net", search.run, parameters, {"embeddings": Path("data/embeddings")})
-run_cells("search", [cell], output=Path("data/search"), compute=compute, seed=0)
+run_cells([cell], output=Path("data/search"), compute=compute, seed=0)
 """
 
 

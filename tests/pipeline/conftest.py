@@ -15,11 +15,17 @@ ROOT = Path(__file__).parents[2]
 
 
 def tiny_params() -> Params:
-    """Profile smoke, cut down further: two random backbones, one engine, a handful of epochs."""
+    """Profile smoke, cut down further: three random backbones, one engine, a handful of epochs."""
     _, smoke = render_profile("smoke", ROOT / "profiles")
     content = smoke.model_dump()
-    backbones = ["untrained-16", "untrained-64"]
-    content["backbones"] = {name: content["backbones"][name] for name in backbones}
+    backbones = ["untrained-16", "untrained-32", "untrained-64"]
+    small = content["backbones"]["untrained-16"]
+    wider = {"embedding": 32, "arguments": {"channels": [8, 16, 16, 32], "stem_width": 8}}
+    content["backbones"] = {
+        "untrained-16": small,
+        "untrained-32": small | wider,
+        "untrained-64": content["backbones"]["untrained-64"],
+    }
     content["datasets"] = {name: {"train_limit": 120, "test_limit": 60} for name in content["datasets"]}
     content["compute"] |= {"engine": "serial", "workers": 1, "checkpoint_seconds": 0}
     paper = content["classifier_temperature"]

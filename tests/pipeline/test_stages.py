@@ -12,13 +12,14 @@ import pytest
 from softmax_temperature.artifacts import digest_of_file, find_artifacts, open_artifact
 from softmax_temperature.cells import CellsFailed, run_cells
 from softmax_temperature.errors import InputError
+from softmax_temperature.jobs import Cell
 from softmax_temperature.notebooks import execute
 from softmax_temperature.papers.classifier_temperature.claims import CLAIMS
-from softmax_temperature.papers.classifier_temperature.collect import collect
+from softmax_temperature.papers.classifier_temperature.collect import STAGES, collect
 from softmax_temperature.papers.classifier_temperature.records import read_records
 from softmax_temperature.params import Params, validate
 from softmax_temperature.splits import SPLITS
-from softmax_temperature.stages import describe, embed, fetch, heuristic, rescaling, search
+from softmax_temperature.stages import describe, embed, fetch, heuristic, search
 from tests.pipeline.conftest import Make, tiny_params
 
 RESULTS = Path("results/tiny/classifier_temperature")
@@ -27,15 +28,15 @@ RESULTS = Path("results/tiny/classifier_temperature")
 def run_all(params: Params) -> None:
     """The stages in the order of dvc.yaml, in this process and the current folder."""
 
-    def run(name: str, cells: list, output: Path) -> None:  # type: ignore[type-arg]
-        run_cells(name, cells, output=output, compute=params.compute, seed=params.seed)
-
     for dataset in params.datasets:
-        for stage in (fetch, embed, describe, search):
-            run(f"{stage.OUTPUT.name}/{dataset}", stage.cells(params, dataset), stage.OUTPUT / dataset)
-    for stage in (rescaling, heuristic):
-        run(stage.OUTPUT.name, stage.cells(params), stage.OUTPUT)
+        run(params, fetch.cells(params, dataset), fetch.OUTPUT / dataset)
+    for stage in STAGES[1:]:
+        run(params, stage.cells(params), stage.OUTPUT)
     collect(params, RESULTS)
+
+
+def run(params: Params, cells: list[Cell], output: Path) -> None:
+    run_cells(cells, output=output, compute=params.compute, seed=params.seed)
 
 
 @pytest.fixture(scope="module")
@@ -58,9 +59,9 @@ def _in_project(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def digests(folder: Path) -> dict[str, str]:
     return {
         path.relative_to(folder).as_posix(): digest_of_file(path)
-        for part in ("data/prepared", "data/embeddings", "data/statistics", "data/search", "data/rescaling", "results")
+        for part in ("data", "results")
         for path in sorted((folder / part).rglob("*"))
-        if path.is_file()
+        if path.is_file() and not path.is_relative_to(folder / "data/work")
     }
 
 
@@ -138,15 +139,15 @@ def test_a_missing_cell_stops_the_aggregation_and_a_left_over_is_not_read() -> N
     content["classifier_temperature"]["backbones"] = ["untrained-16"]
     content["classifier_temperature"]["rescaling"]["backbone"] = "untrained-16"
     fewer = validate(content, where="fewer")
-    run_cells("fewer", heuristic.cells(fewer), output=Path("data/fewer"), compute=fewer.compute, seed=0)
-    pairs = pd.read_csv("data/fewer/pairs.csv")
-    assert set(pairs["backbone"]) == {"untrained-16"}
-    (Path("data/search/digits/untrained-16")).rename("data/aside")
+    run(fewer, heuristic.cells(fewer), Path("data/fewer"))
+    assert set(pd.read_csv("data/fewer/pairs.csv")["backbone"]) == {"untrained-16"}
+    missing = search.OUTPUT / "digits" / "untrained-16"
+    missing.rename("data/aside")
     try:
-        with pytest.raises(InputError, match="data/search/digits/untrained-16"):
-            run_cells("fewer", heuristic.cells(fewer), output=Path("data/fewer"), compute=fewer.compute, seed=0)
+        with pytest.raises(InputError, match=str(missing)):
+            run(fewer, heuristic.cells(fewer), Path("data/fewer"))
     finally:
-        Path("data/aside").rename("data/search/digits/untrained-16")
+        Path("data/aside").rename(missing)
 
 
 def test_adding_a_backbone_runs_only_its_cells(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -161,14 +162,8 @@ def test_adding_a_backbone_runs_only_its_cells(monkeypatch: pytest.MonkeyPatch) 
     original = module._attempt
     monkeypatch.setattr(module, "_attempt", lambda task: (ran.append(task.cell.name), original(task))[1])
     for stage in (embed, search):
-        run_cells(
-            f"{stage.OUTPUT.name}/digits",
-            stage.cells(more, "digits"),
-            output=stage.OUTPUT / "digits",
-            compute=more.compute,
-            seed=more.seed,
-        )
-    assert ran == ["another", "another"]
+        run(more, stage.cells(more), stage.OUTPUT)
+    assert ran == 2 * [f"{dataset}/another" for dataset in params.datasets]
 
 
 def test_a_flipped_byte_in_embeddings_is_named_and_healed() -> None:
@@ -177,20 +172,12 @@ def test_a_flipped_byte_in_embeddings_is_named_and_healed() -> None:
     content = bytearray(path.read_bytes())
     content[-5] ^= 1
     path.write_bytes(bytes(content))
-    cells = describe.cells(params, "glyphs-12")
-    stale = Path("data/work/statistics/glyphs-12")
-    for result in stale.rglob("statistics.json"):
+    for result in (Path("data/work") / describe.OUTPUT.relative_to("data")).rglob("statistics.json"):
         result.write_text("{}")  # Force the cells to read their input again.
     with pytest.raises(CellsFailed, match=r"embeddings\.safetensors: missing or damaged"):
-        run_cells("statistics/glyphs-12", cells, output=describe.OUTPUT / "glyphs-12", compute=params.compute, seed=0)
-    run_cells(
-        "embeddings/glyphs-12",
-        embed.cells(params, "glyphs-12"),
-        output=embed.OUTPUT / "glyphs-12",
-        compute=params.compute,
-        seed=0,
-    )
-    run_cells("statistics/glyphs-12", cells, output=describe.OUTPUT / "glyphs-12", compute=params.compute, seed=0)
+        run(params, describe.cells(params), describe.OUTPUT)
+    for stage in (embed, describe):
+        run(params, stage.cells(params), stage.OUTPUT)
     assert open_artifact(path.parent).problems() == []
 
 

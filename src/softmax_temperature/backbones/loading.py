@@ -90,11 +90,16 @@ def _with_torchvision_weights(spec: Backbone, built: EmbeddingNetwork, path: Pat
 
 @torch.inference_mode()
 def _check_embedding(spec: Backbone, network: nn.Module, preprocess: Preprocess) -> None:
-    shape = tuple(network(torch.zeros(1, 3, preprocess.size, preprocess.size)).shape)
+    where = f"backbone {spec.architecture}"
+    try:
+        shape = tuple(network(torch.zeros(1, 3, preprocess.size, preprocess.size)).shape)
+    except (RuntimeError, AssertionError) as error:
+        what = f"does not take images of {preprocess.size} pixels ({error})"
+        raise InputError(what, where=where, remedy="Correct `input_size`.") from error
     if shape != (1, spec.embedding):
         what = f"{spec.tensor} of one image has the shape {shape}, but `embedding` says {spec.embedding}"
         remedy = "Correct `embedding`, or choose another `tensor`."
-        raise InputError(what, where=f"backbone {spec.architecture}", remedy=remedy)
+        raise InputError(what, where=where, remedy=remedy)
 
 
 def _provenance(spec: Backbone, network: nn.Module, preprocess: Preprocess, path: Path | None) -> dict[str, Any]:

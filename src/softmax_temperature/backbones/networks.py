@@ -49,6 +49,9 @@ def build_embedding_network(spec: Backbone, *, timm_file: Path | None = None) ->
         return _facenet(spec)
     pretrained = {"pretrained": True, "pretrained_cfg_overlay": {"file": str(timm_file)}} if timm_file else {}
     whole = _whole_network(spec, **pretrained)
+    # Deviation: the paper gives lengths of embeddings, not tensors. AlexNet's 256 can only be its pooled convolutional
+    # features, CLIP-RN50's 1,024 the projected output of its attention pooling, CLIP ViT-B/32's 768 what enters its
+    # projection, FaceNet's 1,792 the pooled map before its last linear layer.
     if spec.tensor == "output":
         return EmbeddingNetwork(whole, ())
     if spec.tensor == "mean_features":

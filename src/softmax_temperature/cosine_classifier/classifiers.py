@@ -3,19 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 from torch import Tensor
 from torch.nn import functional
 
 from softmax_temperature.cosine_classifier.blocks import Buffers
-from softmax_temperature.cosine_classifier.products import Operands, Products, choose_products
+from softmax_temperature.cosine_classifier.products import choose_products
 from softmax_temperature.cosine_classifier.residuals import logit_unit, replace_by_residual
 from softmax_temperature.cosine_classifier.updates import UPDATES
 
 if TYPE_CHECKING:
     from softmax_temperature.cosine_classifier.settings import Settings
+
+
+class Batch(NamedTuple):
+    """A batch of embeddings X, prepared once for the products of all blocks."""
+
+    transposed: Tensor  # X', for weights (rows, dim) times X', giving scores (rows, batch)
+    plain: Tensor  # X, for residuals (rows, batch) times X, giving gradients (rows, dim)
+    labels: Tensor  # (batch,)
 
 
 class CosineClassifiers:
@@ -51,39 +59,45 @@ class CosineClassifiers:
         """Everything that training changes, by name; each of shape (problems, classes, dim)."""
         return {"weights": self.weights, **self.update.state}
 
+    def prepare_batch(self, embeddings: Tensor, labels: Tensor) -> Batch:
+        """A batch for `train_step`; embeddings in the dtype of `products`."""
+        return Batch(self.products.prepare(embeddings.T), self.products.prepare(embeddings), labels)
+
+    def prepare_test(self, embeddings: Tensor) -> Tensor:
+        """Embeddings, shape (n, dim), for `count_correct`."""
+        return self.exact_products.prepare(embeddings.T)
+
     @torch.no_grad()
-    def train_step(self, block: slice, operands: Operands, labels: Tensor, step: int) -> None:
+    def train_step(self, block: slice, batch: Batch, step: int) -> None:
         """One step of the optimiser on one batch for the problems of a block; `step` counts from 1."""
-        weights = self.weights[block]
+        weights, samples = self.weights[block], len(batch.labels)
         inverse_norm = torch.linalg.vector_norm(weights, dim=2, keepdim=True).reciprocal_()
         scratch = self._buffers.take("gradient", *weights.shape)
         scaled = torch.mul(weights, inverse_norm * self._logit_scale[block], out=scratch)
-        residual = self._scores(self.products, scaled, operands, len(labels))
-        replace_by_residual(residual, labels, self._buffers)
-        gradient = self.products.gradient(residual.flatten(0, 1), operands).view_as(weights)
-        if gradient.dtype != scratch.dtype:
-            gradient = scratch.copy_(gradient)
+        residual = self.products.multiply(scaled.flatten(0, 1), batch.transposed, "scores")
+        replace_by_residual(residual.view(*weights.shape[:2], samples), batch.labels, self._buffers)
+        gradient = scratch.copy_(self.products.multiply(residual, batch.plain, "gradient").view_as(weights))
         # From the gradient of the direction to that of the weight: its part along the weight changes no cosine.
         products = torch.mul(weights, gradient, out=self._buffers.take("products", *weights.shape))
         along = products.sum(dim=2, keepdim=True).mul_(inverse_norm).mul_(inverse_norm)
-        gradient.addcmul_(weights, along, value=-1).mul_(
-            inverse_norm.mul_(self._gradient_scale[block]).div_(len(labels))
-        )
+        gradient.addcmul_(weights, along, value=-1).mul_(inverse_norm.mul_(self._gradient_scale[block]).div_(samples))
         self.update.apply(block, weights, gradient, step)
 
     @torch.no_grad()
-    def count_correct(self, block: slice, operands: Operands, labels: Tensor) -> Tensor:
-        """Samples whose own class has no lower cosine than any other, shape (problems of the block,)."""
+    def count_correct(self, block: slice, transposed: Tensor, labels: Tensor) -> Tensor:
+        """Samples whose own class has no lower cosine than any other, shape (problems of the block,).
+
+        Args:
+            block: the problems.
+            transposed: from `prepare_test`.
+            labels: shape (n,).
+        """
         directions = functional.normalize(self.weights[block], dim=2)
-        cosines = self._scores(self.exact_products, directions, operands, len(labels))
+        cosines = self.exact_products.multiply(directions.flatten(0, 1), transposed, "cosines")
+        cosines = cosines.view(*directions.shape[:2], len(labels))
         own = cosines.gather(1, labels.expand(len(cosines), 1, -1))
         return (own >= cosines.amax(dim=1, keepdim=True)).sum(dim=(1, 2))
 
     def is_finite(self, block: slice) -> bool:
         """Whether the weights' lengths are: where one overflows, its cosines become 0 and training stands still."""
         return bool(torch.isfinite(torch.linalg.vector_norm(self.weights[block], dim=2)).all())
-
-    @staticmethod
-    def _scores(products: Products, weights: Tensor, operands: Operands, batch: int) -> Tensor:
-        """Products of weights and samples, shape (problems, classes, batch)."""
-        return products.scores(weights.flatten(0, 1), operands).view(*weights.shape[:2], batch)

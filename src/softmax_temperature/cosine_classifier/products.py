@@ -1,8 +1,8 @@
-"""Matrix products with one batch of embeddings, by the fastest route that a precision has on a device."""
+"""Products of many matrices with one matrix on the right, by the fastest route that a precision has on a device."""
 
 from __future__ import annotations
 
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 import torch
 from torch import Tensor
@@ -10,81 +10,62 @@ from torch.nn import functional
 
 from softmax_temperature.cosine_classifier.blocks import Buffers
 
-
-class Operands(NamedTuple):
-    """One batch X, shape (batch, dim), prepared once for many products with it."""
-
-    transposed: Tensor  # for weights (rows, dim) times X', giving scores (rows, batch)
-    plain: Tensor  # for residuals (rows, batch) times X, giving gradients (rows, dim)
+_DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float64": torch.float64}
 
 
 class Products(Protocol):
-    """The two products of a training step."""
+    """Prepares a right-hand matrix once and multiplies it often."""
 
     dtype: torch.dtype
 
-    def prepare(self, embeddings: Tensor) -> Operands:
-        """Both operands of a batch, shape (batch, dim), of this dtype."""
+    def prepare(self, right: Tensor) -> Tensor:
+        """A matrix of this dtype, shape (inner, columns), in whatever form `multiply` takes."""
 
-    def scores(self, weights: Tensor, operands: Operands) -> Tensor:
-        """Weights, shape (rows, dim), of any dtype, times samples: shape (rows, batch), of this dtype."""
+    def multiply(self, left: Tensor, right: Tensor, name: str) -> Tensor:
+        """`left`, shape (rows, inner), of any dtype, times a prepared matrix: shape (rows, columns), of this dtype.
 
-    def gradient(self, residual: Tensor, operands: Operands) -> Tensor:
-        """A residual, shape (rows, batch), of this dtype, times samples: shape (rows, dim), of this dtype."""
+        The result is overwritten when the same thread next asks for a product of the same name.
+        """
 
 
 class DirectProducts:
-    """torch.mm in one dtype; results are overwritten by the next call of the same thread.
-
-    In bfloat16 the sums run in float32 and are rounded once, at the end.
-    """
+    """torch.mm; sums of bfloat16 products run in float32 and are rounded once, at the end."""
 
     def __init__(self, dtype: torch.dtype, device: torch.device) -> None:
         self.dtype = dtype
         self._buffers = Buffers(dtype, device)
 
-    def prepare(self, embeddings: Tensor) -> Operands:
-        """Two views."""
-        return Operands(embeddings.T, embeddings)
+    def prepare(self, right: Tensor) -> Tensor:
+        """The matrix as it is."""
+        return right
 
-    def scores(self, weights: Tensor, operands: Operands) -> Tensor:
-        """One product, after a copy of weights that are wider."""
-        if weights.dtype != self.dtype:
-            weights = self._buffers.take("weights", *weights.shape).copy_(weights)
-        out = self._buffers.take("scores", len(weights), operands.transposed.shape[1])
-        return torch.mm(weights, operands.transposed, out=out)
-
-    def gradient(self, residual: Tensor, operands: Operands) -> Tensor:
-        """One product."""
-        out = self._buffers.take("gradient", len(residual), operands.plain.shape[1])
-        return torch.mm(residual, operands.plain, out=out)
+    def multiply(self, left: Tensor, right: Tensor, name: str) -> Tensor:
+        """One product, after a copy of a left-hand matrix that is wider."""
+        if left.dtype != self.dtype:
+            left = self._buffers.take(f"left of {name}", *left.shape).copy_(left)
+        return torch.mm(left, right, out=self._buffers.take(name, len(left), right.shape[1]))
 
 
 class OneDnnProducts:
     """float32 on a CPU, through oneDNN.
 
-    torch.mm calls MKL, which keeps to AVX2 on AMD processors: 220 GFLOP/s on two Zen 5 cores, where oneDNN reaches 440
+    torch.mm calls MKL, which keeps to AVX2 on AMD processors: 110 GFLOP/s on a Zen 5 core, where oneDNN reaches 210
     with AVX-512, the copies into and out of its tensors included.
     """
 
     dtype = torch.float32
 
-    def prepare(self, embeddings: Tensor) -> Operands:
-        """Two copies; functional.linear multiplies by the transpose of its second argument, hence the exchange."""
-        return Operands(embeddings.to_mkldnn(), embeddings.T.contiguous().to_mkldnn())
+    def prepare(self, right: Tensor) -> Tensor:
+        """A copy; functional.linear multiplies by the transpose of its second argument."""
+        return right.T.contiguous().to_mkldnn()
 
-    def scores(self, weights: Tensor, operands: Operands) -> Tensor:
+    def multiply(self, left: Tensor, right: Tensor, name: str) -> Tensor:  # noqa: ARG002 - the memory is oneDNN's own
         """One product."""
-        return functional.linear(weights.to_mkldnn(), operands.transposed).to_dense()
-
-    def gradient(self, residual: Tensor, operands: Operands) -> Tensor:
-        """One product."""
-        return functional.linear(residual.to_mkldnn(), operands.plain).to_dense()
+        return functional.linear(left.to_mkldnn(), right).to_dense()
 
 
 def choose_products(precision: str, device: torch.device) -> Products:
     """The products of a precision: "float32", "bfloat16" or "float64"."""
     if precision == "float32" and device.type == "cpu" and torch.backends.mkldnn.is_available():
         return OneDnnProducts()
-    dtypes = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float64": torch.float64}
-    return DirectProducts(dtypes[precision], device)
+    return DirectProducts(_DTYPES[precision], device)

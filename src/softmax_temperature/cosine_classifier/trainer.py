@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -10,13 +10,13 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from softmax_temperature.cosine_classifier.blocks import BlockWorkers, problem_blocks
+from softmax_temperature.cosine_classifier.blocks import Workers, problem_blocks
 from softmax_temperature.cosine_classifier.classifiers import CosineClassifiers
 from softmax_temperature.cosine_classifier.inputs import check_class_labels, largest_entries, normalise
 from softmax_temperature.cosine_classifier.settings import Settings, checked_inverse_temperatures
 
 if TYPE_CHECKING:
-    from softmax_temperature.cosine_classifier.products import Operands
+    from softmax_temperature.cosine_classifier.classifiers import Batch
 
 _INITIAL_WEIGHTS, _BATCH_ORDER = 0, 1  # the streams of random numbers that a seed spawns
 
@@ -83,7 +83,7 @@ class TemperatureGridTrainer:
         self._classifiers = CosineClassifiers(initial, self.inverse_temperatures, self.settings)
         self._embeddings = embeddings.to(self._classifiers.products.dtype)
         batch = min(batch_size, len(embeddings))
-        self._workers = BlockWorkers(embeddings.device)
+        self._workers = Workers(embeddings.device)
         blocks = problem_blocks(self._classifiers.weights, batch, problems_per_block, self._workers.count)
         self._blocks = list(blocks)
         self.completed_epochs = 0
@@ -95,12 +95,12 @@ class TemperatureGridTrainer:
             ValueError: If the weights overflow, naming the learning rate.
         """
         with self._workers.busy():
-            batches = list(self._batches())
+            batches = self._workers.map(self._prepare_batch, self._rows_of_batches())
             first_step = self.completed_epochs * len(batches) + 1
 
             def train(block: slice) -> bool:
-                for step, (operands, labels) in enumerate(batches, start=first_step):
-                    self._classifiers.train_step(block, operands, labels, step)
+                for step, batch in enumerate(batches, start=first_step):
+                    self._classifiers.train_step(block, batch, step)
                 return self._classifiers.is_finite(block)
 
             finite = self._workers.map(train, self._blocks)
@@ -123,9 +123,8 @@ class TemperatureGridTrainer:
         """
         with self._workers.busy():
             embeddings, labels = self.checked_test(embeddings, labels)
-            rows_at_once = self.settings.batch_size
-            chunks = zip(embeddings.split(rows_at_once), labels.split(rows_at_once), strict=True)
-            batches = [(self._classifiers.exact_products.prepare(rows), row_labels) for rows, row_labels in chunks]
+            prepared = self._workers.map(self._classifiers.prepare_test, embeddings.split(self.settings.batch_size))
+            batches = list(zip(prepared, labels.split(self.settings.batch_size), strict=True))
 
             def count(block: slice) -> Tensor:
                 return torch.stack([self._classifiers.count_correct(block, *batch) for batch in batches]).sum(dim=0)
@@ -176,13 +175,16 @@ class TemperatureGridTrainer:
             tensor.copy_(given[name])
         self.completed_epochs = int(given["completed_epochs"])
 
-    def _batches(self) -> Iterator[tuple[Operands, Tensor]]:
-        """The batches of the next epoch, in an order drawn from the seed and the number of that epoch."""
+    def _rows_of_batches(self) -> tuple[Tensor, ...]:
+        """Row numbers of the batches of the next epoch, drawn from the seed and the number of that epoch."""
         generator = _generator(self.settings.seed, _BATCH_ORDER, self.completed_epochs)
         order = torch.randperm(len(self._labels), generator=generator).to(self._labels.device)
-        for rows in order.split(self.settings.batch_size):
-            embeddings = self._embeddings.index_select(0, rows)
-            yield self._classifiers.products.prepare(embeddings), self._labels.index_select(0, rows)
+        batches: tuple[Tensor, ...] = order.split(self.settings.batch_size)
+        return batches
+
+    def _prepare_batch(self, rows: Tensor) -> Batch:
+        embeddings, labels = (tensor.index_select(0, rows) for tensor in (self._embeddings, self._labels))
+        return self._classifiers.prepare_batch(embeddings, labels)
 
 
 def _initial_weights(settings: Settings, classes: int, dim: int) -> Tensor:

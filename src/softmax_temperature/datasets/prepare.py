@@ -25,7 +25,15 @@ if TYPE_CHECKING:
 _DECODERS = 8  # Threads; Pillow decodes outside the interpreter's lock.
 
 
-def prepare(raw: RawDataset, rules: Rules, *, root: Path, output: Path, source_sha256: str | None = None) -> None:
+def prepare(
+    raw: RawDataset,
+    rules: Rules,
+    *,
+    root: Path,
+    output: Path,
+    name: str | None = None,
+    source_sha256: str | None = None,
+) -> None:
     """Write the files of a prepared data set into a folder.
 
     Args:
@@ -33,6 +41,7 @@ def prepare(raw: RawDataset, rules: Rules, *, root: Path, output: Path, source_s
         rules: limits and splits.
         root: what the paths of image files are relative to.
         output: the folder.
+        name: what it is called from here on; None keeps its name.
         source_sha256: the digest of the archive, for the card; None when there is no archive.
 
     Raises:
@@ -47,7 +56,7 @@ def prepare(raw: RawDataset, rules: Rules, *, root: Path, output: Path, source_s
     labels = {f"{split}.labels": rows.labels for split, rows in splits.items()}
     index = {f"{split}.index": rows.index for split, rows in splits.items()}
     _save(labels | index, output / ROWS)
-    write_json(output / CARD, _card(raw, rules, division, output, source_sha256) | form)
+    write_json(output / CARD, _card(raw, rules, division, output, source_sha256) | form | {"name": name or raw.name})
 
 
 def _store_arrays(splits: Mapping[SplitName, Rows], output: Path) -> dict[str, Any]:
@@ -102,7 +111,6 @@ def _card(raw: RawDataset, rules: Rules, division: Division, output: Path, sourc
     entry = CATALOGUE.get(raw.name)
     classes = len(division.class_names)
     return {
-        "name": raw.name,
         "title": entry.title if entry else raw.name,
         "licence": entry.licence if entry else NOT_STATED,
         "source": {**raw.source, "sha256": source_sha256},

@@ -15,8 +15,12 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
+LEVEL = 0.90  # of the intervals, as everywhere in this package
+COLUMNS = ["statistic", "r", "absolute_r", "p", "low", "high", "absolute_low", "absolute_high", "constant"]
+
+
 class Correlation(NamedTuple):
-    """Pearson's r, its two-sided p-value, and its 95 % interval by Fisher's z; both take points for independent."""
+    """Pearson's r, its two-sided p-value, and its 90 % interval by Fisher's z; both take points for independent."""
 
     r: float
     p: float
@@ -33,7 +37,7 @@ def pearson(first: Floats, second: Floats) -> Correlation | None:
         return None
     result = stats.pearsonr(first, second)
     # Fisher's z has no standard error at three points, where SciPy warns or gives NaN.
-    low, high = result.confidence_interval(0.95) if len(first) > 3 else (-1.0, 1.0)
+    low, high = result.confidence_interval(LEVEL) if len(first) > 3 else (-1.0, 1.0)
     return Correlation(float(result.statistic), float(result.pvalue), float(low), float(high))
 
 
@@ -43,16 +47,20 @@ def correlations(pairs: Pairs) -> pd.DataFrame:
     Pairs of one data set are not independent, so the p-values and intervals are optimistic.
 
     Returns:
-        Columns `statistic`, `r`, `absolute_r`, `p`, `low`, `high` (95 % interval by Fisher's z) and `constant`: whether
-        the statistic (or the optimum) never varies. Its r is then defined as 0, with p 1 and interval [-1, 1].
+        Columns `statistic`, `r`, `absolute_r`, `p`, `low`, `high` (90 % interval by Fisher's z), `absolute_low`,
+        `absolute_high` (what it leaves of |r|) and `constant`: whether the statistic (or the optimum) never varies. Its
+        r is then defined as 0, with p 1 and interval [-1, 1].
     """
     table = checked_pairs(pairs, STATISTICS)
     optima, rows = floats(table, "inverse_temperature"), []
     for name in STATISTICS:
         found = pearson(floats(table, name), optima)
         shown = found or Correlation(r=0.0, p=1.0, low=-1.0, high=1.0)
-        rows.append({"statistic": name, **shown._asdict(), "absolute_r": abs(shown.r), "constant": found is None})
-    frame = pd.DataFrame(rows)[["statistic", "r", "absolute_r", "p", "low", "high", "constant"]]
+        ends = sorted((abs(shown.low), abs(shown.high)))
+        absolute = {"absolute_r": abs(shown.r), "absolute_high": ends[1]}
+        absolute["absolute_low"] = 0.0 if shown.low < 0 < shown.high else ends[0]
+        rows.append({"statistic": name, **shown._asdict(), **absolute, "constant": found is None})
+    frame = pd.DataFrame(rows)[COLUMNS]
     return frame.iloc[strongest_first(frame["absolute_r"].to_numpy())].reset_index(drop=True)
 
 

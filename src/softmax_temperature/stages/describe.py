@@ -6,22 +6,23 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from softmax_temperature.artifacts import write_json
-from softmax_temperature.cells import Cell, Job
 from softmax_temperature.dataset_statistics import describe
-from softmax_temperature.embeddings import open_embeddings
+from softmax_temperature.embeddings import FOLDER, open_embeddings
+from softmax_temperature.jobs import Cell, Job
 
 if TYPE_CHECKING:
     from softmax_temperature.params import Params
 
-EMBEDDINGS = Path("data/embeddings")
-OUTPUT = Path("data/statistics")
+OUTPUT = Path("data/classifier_temperature/statistics")
 
 
-def cells(params: Params, dataset: str) -> list[Cell]:
-    """One cell per backbone."""
+def cells(params: Params) -> list[Cell]:
+    """One cell per data set and backbone."""
+    paper = params.classifier_temperature
     return [
-        Cell(name, run, {}, {"embeddings": EMBEDDINGS / dataset / name})
-        for name in params.classifier_temperature.backbones
+        Cell(f"{dataset}/{backbone}", run, {}, {"embeddings": FOLDER / dataset / backbone})
+        for dataset in paper.datasets
+        for backbone in paper.backbones
     ]
 
 

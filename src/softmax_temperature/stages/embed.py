@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 from softmax_temperature.artifacts import digest_of_file
 from softmax_temperature.backbone_spec import Backbone
 from softmax_temperature.backbones.sources import locate_weights
-from softmax_temperature.cells import Cell, Job, seed_of
 from softmax_temperature.datasets import open_prepared
 from softmax_temperature.errors import InputError
+from softmax_temperature.jobs import Cell, Job, seed_of
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -23,27 +23,34 @@ if TYPE_CHECKING:
 
 PREPARED = Path("data/prepared")
 BACKBONES = Path("data/backbones")
-OUTPUT = Path("data/embeddings")
+OUTPUT = Path("data/embeddings")  # as in `embeddings`, which would bring torch
 WEIGHTS = "weights.safetensors"
 
 
-def cells(params: Params, dataset: str) -> list[Cell]:
-    """One cell per backbone; weights that are not there are fetched, or refused, now.
+def cells(params: Params) -> list[Cell]:
+    """One cell per data set and backbone; weights that are not there are fetched, or refused, now.
 
     Raises:
         InputError: weights are missing, cannot be fetched, or are not whole.
     """
-    return [_cell(params, dataset, name) for name in params.classifier_temperature.backbones]
+    pairs = params.embedded_pairs()
+    weights = {name: _weights(params, name) for name in dict.fromkeys(name for _, name in pairs)}
+    return [_cell(params, dataset, name, weights[name]) for dataset, name in pairs]
 
 
-def _cell(params: Params, dataset: str, name: str) -> Cell:
+def _weights(params: Params, name: str) -> str | None:
+    """The sha256 of a backbone's weights file, if it has one."""
+    path = locate_weights(params.backbones[name], root=Path(params.data.root), download=params.data.download)
+    return digest_of_file(path) if path else None
+
+
+def _cell(params: Params, dataset: str, name: str, weights_sha256: str | None) -> Cell:
     spec = params.backbones[name]
-    weights = locate_weights(spec, root=Path(params.data.root), download=params.data.download)
     parameters = {
         "backbone": name,
         "spec": spec.model_dump(),
         "root": params.data.root,
-        "weights_sha256": digest_of_file(weights) if weights else None,
+        "weights_sha256": weights_sha256,
         # One for all data sets: an untrained backbone is the same network on each.
         "seed": seed_of(params.seed, "backbones", name),
         "batch_size": params.embed.batch_size,
@@ -52,7 +59,7 @@ def _cell(params: Params, dataset: str, name: str) -> Cell:
     inputs = {"images": PREPARED / dataset}
     if spec.weights == "pretrain":
         inputs["weights"] = BACKBONES / name
-    return Cell(name, run, parameters, inputs)
+    return Cell(f"{dataset}/{name}", run, parameters, inputs)
 
 
 def run(

@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from softmax_temperature.cells import Cell, Job
 from softmax_temperature.datasets.division import Rules
 from softmax_temperature.datasets.prepare import prepare
 from softmax_temperature.datasets.sources import check_known, find_archive, find_dataset
 from softmax_temperature.errors import InputError, nearest
+from softmax_temperature.jobs import Cell, Job
 
 if TYPE_CHECKING:
     from softmax_temperature.params import Params
@@ -31,20 +31,22 @@ def cells(params: Params, dataset: str) -> list[Cell]:
         InputError: no data set has this name, or its archive is not readable.
     """
     root = Path(params.data.root)
-    check_known(dataset, root=root)
-    archive = find_archive(dataset, root=root)
     if dataset not in params.datasets:
         raise InputError(f"no entry {dataset!r}", where="datasets", remedy=nearest(dataset, params.datasets))
     limits = params.datasets[dataset]
+    source = limits.source or dataset
+    check_known(source, root=root)
+    archive = find_archive(source, root=root)
     parameters = {
         "dataset": dataset,
+        "source": source,
         "root": params.data.root,
         "archive": archive.digest() if archive else None,
         "download": params.data.download,
         "train_limit": limits.train_limit,
         "test_limit": limits.test_limit,
         "class_limit": limits.class_limit,
-        "validation_fraction": params.fetch.validation_fraction,
+        "validation_fraction": limits.validation_fraction or params.fetch.validation_fraction,
         "image_size_limit": params.fetch.image_size_limit,
         "seed": params.seed,
     }
@@ -55,6 +57,7 @@ def run(
     job: Job,
     *,
     dataset: str,
+    source: str,
     root: str,
     archive: str | None,
     download: bool,
@@ -69,7 +72,8 @@ def run(
 
     Args:
         job: only its output folder is used.
-        dataset: the data set's name.
+        dataset: the name under which it is prepared.
+        source: the name under which it is found.
         root: the folder of the raw data.
         archive: the digest of the user's archive, None when there is none.
         download: whether torchvision may use the network.
@@ -82,5 +86,5 @@ def run(
     """
     folder = Path(root)
     rules = Rules(train_limit, test_limit, class_limit, validation_fraction, image_size_limit, seed)
-    raw = find_dataset(dataset, root=folder, download=download, seed=seed)
-    prepare(raw, rules, root=folder, output=job.output, source_sha256=archive)
+    raw = find_dataset(source, root=folder, download=download, seed=seed)
+    prepare(raw, rules, name=dataset, root=folder, output=job.output, source_sha256=archive)

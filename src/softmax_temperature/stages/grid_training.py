@@ -10,8 +10,8 @@ from torch import Tensor
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from softmax_temperature.cells import Job
     from softmax_temperature.cosine_classifier import TemperatureGridTrainer
+    from softmax_temperature.jobs import Job
 
 
 def train_with_curves(

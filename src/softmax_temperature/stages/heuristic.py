@@ -12,8 +12,8 @@ import pandas as pd
 
 from softmax_temperature import heuristic
 from softmax_temperature.artifacts import Artifact, write_text
-from softmax_temperature.cells import Cell, Job
 from softmax_temperature.cosine_classifier import TemperatureGrid
+from softmax_temperature.jobs import Cell, Job
 from softmax_temperature.stages import describe, search
 from softmax_temperature.tables import write_csv
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from softmax_temperature.params import Params
 
-OUTPUT = Path("data/heuristic")
+OUTPUT = Path("data/classifier_temperature/heuristic")
 Pair = tuple[str, str]  # data set and backbone
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from softmax_temperature.artifacts import write_json
 from softmax_temperature.backbone_spec import Backbone
-from softmax_temperature.cells import Cell, Job
+from softmax_temperature.jobs import Cell, Job
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -8,16 +8,15 @@ from typing import TYPE_CHECKING
 from safetensors.torch import save_file
 
 from softmax_temperature.artifacts import write_json
-from softmax_temperature.cells import Cell, Job
 from softmax_temperature.cosine_classifier import TemperatureGridTrainer
-from softmax_temperature.embeddings import open_embeddings
-from softmax_temperature.stages.describe import EMBEDDINGS
+from softmax_temperature.embeddings import FOLDER, open_embeddings
+from softmax_temperature.jobs import Cell, Job
 from softmax_temperature.stages.grid_training import train_with_curves
 
 if TYPE_CHECKING:
     from softmax_temperature.params import Params
 
-OUTPUT = Path("data/rescaling")
+OUTPUT = Path("data/classifier_temperature/rescaling")
 OPTIMIZERS = ("sgd", "adam")
 LOSSES = ("plain", "rescaled")
 
@@ -32,7 +31,7 @@ def cells(params: Params) -> list[Cell]:
         "seed": params.seed,
         **figure.model_dump(include={"epochs", "batch_size", "momentum", "repeats", "precision"}),
     }
-    inputs = {"embeddings": EMBEDDINGS / figure.dataset / figure.backbone}
+    inputs = {"embeddings": FOLDER / figure.dataset / figure.backbone}
     return [
         Cell(
             f"{optimizer}-{loss}", run, {"optimizer": optimizer, "loss": loss, "lr": rates[optimizer], **shared}, inputs

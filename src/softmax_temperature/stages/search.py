@@ -8,26 +8,26 @@ from typing import TYPE_CHECKING, Any
 from safetensors.torch import save_file
 
 from softmax_temperature.artifacts import write_json
-from softmax_temperature.cells import Cell, Job
 from softmax_temperature.cosine_classifier import TemperatureGridTrainer
-from softmax_temperature.embeddings import open_embeddings
-from softmax_temperature.stages.describe import EMBEDDINGS
+from softmax_temperature.embeddings import FOLDER, open_embeddings
+from softmax_temperature.jobs import Cell, Job
 from softmax_temperature.stages.grid_training import train_with_curves
 
 if TYPE_CHECKING:
     from softmax_temperature.params import Params
 
-OUTPUT = Path("data/search")
+OUTPUT = Path("data/classifier_temperature/search")
 
 
-def cells(params: Params, dataset: str) -> list[Cell]:
-    """One cell per backbone."""
-    search = params.classifier_temperature.search
+def cells(params: Params) -> list[Cell]:
+    """One cell per data set and backbone."""
+    paper = params.classifier_temperature
     # `select_on` decides what is read from the curves later, not how they are made.
-    parameters = search.model_dump(exclude={"select_on"})
+    parameters = paper.search.model_dump(exclude={"select_on"})
     return [
-        Cell(name, run, parameters, {"embeddings": EMBEDDINGS / dataset / name})
-        for name in params.classifier_temperature.backbones
+        Cell(f"{dataset}/{backbone}", run, parameters, {"embeddings": FOLDER / dataset / backbone})
+        for dataset in paper.datasets
+        for backbone in paper.backbones
     ]
 
 

@@ -60,23 +60,16 @@ def _feats_corr_is_strongest(records: Records) -> Evidence:
     ours, first = _correlation(records, "feats_corr"), records.correlations.iloc[0]
     rank = int(records.correlations["statistic"].tolist().index("feats_corr")) + 1
     note = f"rank {rank} of {len(records.correlations)}; first is {first['statistic']} with {first['absolute_r']:.2f}"
-    low, high = _absolute_interval(ours)
+    low, high = float(ours["absolute_low"]), float(ours["absolute_high"])
     return Evidence(rank == 1, float(ours["absolute_r"]), len(records.pairs), "|r|", low=low, high=high, note=note)
 
 
 def _dimension_is_weak(records: Records) -> Evidence:
     ours = _correlation(records, "dim")
-    low, high = _absolute_interval(ours)
+    low, high = float(ours["absolute_low"]), float(ours["absolute_high"])
     return Evidence(
         float(ours["absolute_r"]) < WEAK, float(ours["absolute_r"]), len(records.pairs), "|r|", low=low, high=high
     )
-
-
-def _absolute_interval(row: pd.Series[float]) -> tuple[float, float]:
-    """The interval of |r| from that of r."""
-    low, high = float(row["low"]), float(row["high"])
-    ends = sorted((abs(low), abs(high)))
-    return (0.0 if low < 0 < high else ends[0]), ends[1]
 
 
 def _several_beat_one(records: Records) -> Evidence | NotTested:
@@ -120,7 +113,7 @@ CLAIMS: tuple[Claim[Records], ...] = (
         "section 4.3, Figure 3",
         "The correlation between the embeddings' features (feats_corr) is the statistic most correlated with the best "
         "inverse temperature.",
-        "|Pearson r| over all pairs: holds if feats_corr ranks first of the 23. Interval by Fisher's z, 95 %, as if "
+        "|Pearson r| over all pairs: holds if feats_corr ranks first of the 23. Interval by Fisher's z, as if "
         "pairs were independent.",
         _feats_corr_is_strongest,
     ),

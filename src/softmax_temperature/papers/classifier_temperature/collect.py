@@ -8,10 +8,11 @@ import pandas as pd
 
 from softmax_temperature.artifacts import Artifact, open_artifact, write_json, write_text
 from softmax_temperature.claims import judge_all
+from softmax_temperature.deviations import deviations
 from softmax_temperature.papers.classifier_temperature import tables
 from softmax_temperature.papers.classifier_temperature.claims import CLAIMS
 from softmax_temperature.papers.classifier_temperature.records import SLUG, TABLES, read_records
-from softmax_temperature.stages import heuristic, rescaling
+from softmax_temperature.stages import describe, embed, fetch, heuristic, pretrain, rescaling, search
 from softmax_temperature.tables import write_csv
 
 if TYPE_CHECKING:
@@ -19,7 +20,8 @@ if TYPE_CHECKING:
 
     from softmax_temperature.params import Params
 
-STAGES = ("prepared", "backbones", "embeddings", "statistics", "search", "rescaling", "heuristic")
+STAGES = (fetch, pretrain, embed, describe, search, rescaling, heuristic)
+"""What the results rest on."""
 
 
 def collect(params: Params, folder: Path) -> None:
@@ -40,6 +42,7 @@ def collect(params: Params, folder: Path) -> None:
     write_csv(folder / "tables" / "table_1.csv", tables.table_1(records))
     write_csv(folder / "tables" / "cost_of_rules.csv", tables.cost_of_rules(records))
     write_csv(folder / "tables" / "plateaus.csv", tables.plateaus(records))
+    write_csv(folder / "tables" / "deviations.csv", deviations(stage.run.__module__ for stage in STAGES))
     rows = judge_all(SLUG, CLAIMS, records, profile=params.profile)
     write_json(folder / "claims.json", rows)
     write_json(folder / "metrics.json", {row["id"]: {"value": row["value"], "verdict": row["verdict"]} for row in rows})

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import numpy as np
 import seaborn as sns
 from matplotlib.figure import Figure
 
@@ -33,11 +32,9 @@ def figure_1(records: Records) -> Figure:
         points = axes.scatter(
             x, y, s=20 + 180 * pairs["best_accuracy"], c=pairs["best_accuracy"], cmap="viridis", vmin=0, vmax=1
         )
-        axes.set_xticks(range(len(columns)), [f"{n}\n{d:.0f}" for n, d in columns.to_numpy()], rotation=35, ha="right")
+        axes.set_xticks(range(len(columns)), [f"{n} ({d:.0f})" for n, d in columns.to_numpy()], rotation=35, ha="right")
         axes.set_yticks(range(len(rows)), [f"{n} ({c:.0f})" for n, c in rows.to_numpy()])
-        axes.set(
-            xlabel="backbone and its embedding dimension", ylabel="data set (classes)", ylim=(-0.7, len(rows) - 0.3)
-        )
+        axes.set(xlabel="backbone (embedding dimension)", ylabel="data set (classes)", ylim=(-0.7, len(rows) - 0.3))
         figure.colorbar(points, ax=axes, label="best test accuracy", shrink=0.8)
     return figure
 
@@ -59,9 +56,8 @@ def figure_2(records: Records) -> Figure:
 
 
 def figure_3(records: Records) -> Figure:
-    """Absolute correlation of each statistic with the best inverse temperature, with 95 % intervals."""
+    """Absolute correlation of each statistic with the best inverse temperature, with 90 % intervals."""
     table = records.correlations
-    low, high = np.array([_ends(row) for row in table.itertuples()]).T
     with style():
         figure = Figure(figsize=(WIDTH, 4.6), layout="constrained")
         axes = figure.subplots()
@@ -74,7 +70,7 @@ def figure_3(records: Records) -> Figure:
             chosen = table[positive == sign]
             axes.barh(chosen.index, chosen["absolute_r"], color=colour, hatch=hatch, edgecolor="white", label=label)
         axes.set_yticks(range(len(table)), table["statistic"])
-        errors = [np.maximum(table["absolute_r"] - low, 0), np.maximum(high - table["absolute_r"], 0)]
+        errors = [table["absolute_r"] - table["absolute_low"], table["absolute_high"] - table["absolute_r"]]
         axes.errorbar(table["absolute_r"], table.index, xerr=errors, fmt="none", ecolor="0.3", elinewidth=0.8)
         axes.invert_yaxis()
         axes.set(xlabel="|Pearson r| with the best inverse temperature", ylabel="", xlim=(0, 1))
@@ -109,7 +105,8 @@ def accuracy_curves(records: Records) -> Figure:
             axes.set_title(dataset)
         for axes in panels[len(datasets) :]:
             axes.set_visible(False)
-        figure.supxlabel(INVERSE_TEMPERATURE, fontsize=9)
+        for axes in panels[: len(datasets)][-columns:]:
+            axes.set_xlabel(INVERSE_TEMPERATURE)
         figure.supylabel("best test accuracy (%)", fontsize=9)
         handles, labels = panels[0].get_legend_handles_labels()
         figure.legend(handles, labels, loc="outside lower center", ncols=4, fontsize=7)
@@ -130,13 +127,6 @@ def cost_of_rules(records: Records) -> Figure:
         axes.set_xlim(left=0)
         axes.set_xticks([0, 0.5, 1, 2, 5, 10, 20, 50], ["0", "0.5", "1", "2", "5", "10", "20", "50"])
     return figure
-
-
-def _ends(row: object) -> tuple[float, float]:
-    """The interval of |r|, from that of r."""
-    low, high = float(row.low), float(row.high)  # type: ignore[attr-defined]
-    smaller, larger = sorted((abs(low), abs(high)))
-    return (0.0 if low < 0 < high else smaller), larger
 
 
 def _against(axes: Axes, table: pd.DataFrame, column: str, title: str) -> None:

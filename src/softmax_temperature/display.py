@@ -1,0 +1,35 @@
+"""Tables as a notebook shows them: numbers rounded, percent where asked for, the same HTML from run to run."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from IPython.display import HTML
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    import pandas as pd
+
+
+def shown(table: pd.DataFrame, name: str, *, percent: Sequence[str] = (), digits: int = 3) -> HTML:
+    """A table for a reader: fractions in percent where named, missing values as a dash, text escaped.
+
+    Args:
+        table: what to show.
+        name: unique in the notebook; pandas would otherwise draw a random one, and no two runs would be equal.
+        percent: columns that hold fractions and are shown in percent.
+        digits: after the point, for the other numbers; whole numbers have none.
+    """
+    table = table.rename(columns={column: f"{column} (%)" for column in percent})
+    for column in percent:
+        table[f"{column} (%)"] = 100 * table[f"{column} (%)"]
+    numbers = table.select_dtypes("number").columns
+    formats: Any = {column: _number(1 if str(column).endswith("(%)") else digits) for column in numbers}
+    styler = table.style.format(formats, na_rep="–", escape="html").hide(axis="index").set_uuid(name)
+    styler.set_table_styles([{"selector": "th, td", "props": "text-align: left"}])
+    return HTML(styler.to_html())  # type: ignore[no-untyped-call]
+
+
+def _number(digits: int) -> Callable[[float], str]:
+    return lambda value: f"{value:.0f}" if float(value).is_integer() else f"{value:.{digits}f}"
