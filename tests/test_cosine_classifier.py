@@ -62,20 +62,8 @@ def train_plainly(
             rule.step()
 
 
-def batches_of(
-    grid: TemperatureGridTrainer, train: tuple[Tensor, Tensor], epochs: int
-) -> list[list[tuple[Tensor, Tensor]]]:
-    """The batches that a trainer is about to draw, found by asking it to shuffle row numbers instead."""
-    rows = torch.arange(len(train[0]), dtype=torch.float64)[:, None]
-    order = TemperatureGridTrainer((rows + 1, train[1]), (1.0,), batch_size=64, lr=1.0, precision="float64")
-    order._embeddings = rows
-    drawn = []
-    for epoch in range(epochs):
-        order.completed_epochs = epoch
-        chosen = [operands.plain.flatten().long() for operands, _ in order._batches()]
-        drawn.append([(train[0][index].double(), train[1][index]) for index in chosen])
-    assert grid.settings.seed == order.settings.seed
-    return drawn
+def batches_of(grid: TemperatureGridTrainer, train: tuple[Tensor, Tensor]) -> list[tuple[Tensor, Tensor]]:
+    return [(train[0][rows].double(), train[1][rows]) for rows in grid._rows_of_batches()]
 
 
 @pytest.mark.parametrize(("optimizer", "lr"), [("sgd", 0.3), ("adam", 0.02)])
@@ -83,12 +71,12 @@ def batches_of(
 def test_each_problem_is_a_plain_autograd_loop_at_one_temperature(optimizer: str, lr: float, rescale: bool) -> None:
     train, epochs = mixture(), 3
     grid = trainer(train, optimizer=optimizer, rescale=rescale, lr=lr, momentum=0.8, repeats=2, precision="float64")
-    before = grid.state_dict()["weights"]
-    assert isinstance(before, Tensor)
+    before = grid._classifiers.weights.clone()
+    batches = []
     for _ in range(epochs):
+        batches.append(batches_of(grid, train))
         grid.epoch()
-    after = grid.state_dict()["weights"]
-    batches = batches_of(grid, train, epochs)
+    after = grid._classifiers.weights
     for problem, alpha in enumerate(ALPHAS * 2):
         model = PlainCosineClassifier(before[problem], alpha)
         train_plainly(model, batches, optimizer, rescale, lr)
@@ -186,19 +174,22 @@ def test_blocks_of_problems_do_not_change_the_result(at_once: int) -> None:
     assert torch.equal(split.evaluate(*mixture(seed=5)), whole.evaluate(*mixture(seed=5)))
 
 
-@pytest.mark.parametrize("precision", ["bfloat16", "float64"])
-def test_logits_of_all_problems_never_exist_at_once(precision: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("softmax_temperature.cosine_classifier.blocks._LOGITS_PER_BLOCK_ON_CPU", 5 * 64 * 2)
+@pytest.mark.parametrize(("precision", "width"), [("bfloat16", 2), ("float64", 8)])
+def test_logits_of_all_problems_never_exist_at_once(
+    precision: str, width: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    budget = 5 * 64 * width * 3  # three of the eight problems
+    monkeypatch.setattr("softmax_temperature.cosine_classifier.blocks._SCORE_BYTES_ON_CPU", budget)
     grid = trainer(repeats=2, precision=precision)
     grid.epoch()
     grid.evaluate(*mixture(n=500))
-    assert len(grid._blocks) == len(ALPHAS)
-    assert grid._classifiers.products._buffers._flat["scores"].numel() == 5 * 64 * 2
+    scores = grid._classifiers.products._buffers.take("scores", 1)
+    assert scores.untyped_storage().nbytes() == budget
 
 
-@pytest.mark.parametrize(("workers", "lengths"), [(1, [4, 4, 3]), (2, [3, 3, 3, 2]), (64, [1] * 11)])
+@pytest.mark.parametrize(("workers", "lengths"), [(1, [3, 4, 4]), (2, [2, 3, 3, 3]), (64, [1] * 11)])
 def test_blocks_keep_every_worker_busy(workers: int, lengths: list[int]) -> None:
-    blocks = list(problem_blocks(torch.empty(11, 3, 2), 64, at_once=4, workers=workers))
+    blocks = list(problem_blocks(torch.empty(11, 3, 2), 64, torch.float32, at_once=4, workers=workers))
     assert [block.stop - block.start for block in blocks] == lengths
     assert [problem for block in blocks for problem in range(block.start, block.stop)] == list(range(11))
 
@@ -234,16 +225,14 @@ def test_temperatures_of_a_repeat_start_from_the_same_unit_vectors() -> None:
 
 def test_seeds_and_epochs_draw_different_batch_orders_that_cover_every_row() -> None:
     def order(seed: int, epoch: int) -> list[int]:
-        rows = torch.arange(1.0, 204.0)[:, None]
-        grid = TemperatureGridTrainer(
-            (rows, mixture()[1]), ALPHAS, batch_size=64, lr=1.0, seed=seed, precision="float64"
-        )
-        grid._embeddings, grid.completed_epochs = rows, epoch
-        return [int(row) for operands, _ in grid._batches() for row in operands.plain]
+        grid = trainer(seed=seed)
+        for _ in range(epoch):
+            grid.epoch()
+        return torch.cat(grid._rows_of_batches()).tolist()
 
     orders = [order(0, 0), order(0, 1), order(1, 0)]
     assert len({tuple(rows) for rows in orders}) == 3
-    assert all(sorted(rows) == list(range(1, 204)) for rows in orders)
+    assert all(sorted(rows) == list(range(203)) for rows in orders)
 
 
 @pytest.mark.parametrize("scale", [1.0, 1e4])
@@ -267,13 +256,13 @@ def test_residual_of_narrow_logits_is_computed_wide_and_rounded_once() -> None:
 @pytest.mark.parametrize("precision", ["float32", "bfloat16", "float64"])
 def test_products_are_those_of_float64(precision: str) -> None:
     generator = torch.Generator().manual_seed(0)
-    weights, samples = (torch.randn(rows, 33, generator=generator, dtype=torch.float64) for rows in (7, 11))
-    products = choose_products(precision, CPU)
-    operands, tolerance = products.prepare(samples.to(products.dtype)), {"bfloat16": 0.02}.get(precision, 1e-5)
-    scores = products.scores(weights.to(torch.float32 if precision == "bfloat16" else products.dtype), operands)
-    torch.testing.assert_close(scores.double(), weights @ samples.T, rtol=tolerance, atol=5 * tolerance)
-    gradient = products.gradient(scores, operands).double()
-    torch.testing.assert_close(gradient, scores.double() @ samples, rtol=tolerance, atol=10 * tolerance)
+    left, right = (torch.randn(*shape, generator=generator, dtype=torch.float64) for shape in ((7, 33), (33, 11)))
+    products, tolerance = choose_products(precision, CPU), {"bfloat16": 0.02}.get(precision, 1e-5)
+    result = products.multiply(
+        left.float() if precision != "float64" else left, products.prepare(right.to(products.dtype)), "it"
+    )
+    assert result.dtype == products.dtype
+    torch.testing.assert_close(result.double(), left @ right, rtol=tolerance, atol=5 * tolerance)
 
 
 @pytest.mark.parametrize("batch_size", [1, 50, 203, 2048])

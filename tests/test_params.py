@@ -108,7 +108,7 @@ def test_a_wrong_parameter_is_named(content: Any, edit: Callable[[Any], None], s
 
 def test_a_missing_parameter_is_named(content: Any) -> None:
     del content["classifier_temperature"]["search"]["lr"]
-    with pytest.raises(InputError, match=r"classifier_temperature\.search\.lr: Field required"):
+    with pytest.raises(InputError, match=r"classifier_temperature\.search\.lr: missing"):
         validate(content, where="params.yaml")
 
 

@@ -198,7 +198,8 @@ def validate(content: Any, *, where: str) -> Params:
     try:
         return Params.model_validate(_plain(content))
     except ValidationError as error:
-        first = error.errors()[0]
+        # A misspelled key also leaves its right name missing: the misspelling is what to mend.
+        first = min(error.errors(), key=lambda one: one["type"] != "extra_forbidden")
         key = ".".join(str(part) for part in first["loc"])
         raise InputError(_reason(first), where=f"{where}: {key}" if key else where, remedy=_remedy(first)) from error
 
@@ -224,6 +225,8 @@ def _plain(content: Any) -> Any:
 def _reason(error: Any) -> str:
     if error["type"] == "extra_forbidden":
         return "unknown parameter"
+    if error["type"] == "missing":
+        return "missing"
     return f"{error['msg'].removeprefix('Value error, ').rstrip('.')} (given: {error['input']!r})"[:300]
 
 

@@ -14,7 +14,8 @@ from softmax_temperature.profiles import render_profile
 ROOT = Path(__file__).parents[2]
 
 
-def tiny_params() -> Params:
+@pytest.fixture(scope="session")
+def tiny() -> Params:
     """Profile smoke, cut down further: three random backbones, one engine, a handful of epochs."""
     _, smoke = render_profile("smoke", ROOT / "profiles")
     content = smoke.model_dump()
@@ -35,11 +36,8 @@ def tiny_params() -> Params:
     return validate(content, where="tiny")
 
 
-Make = Callable[[str], Path]
-
-
 @pytest.fixture(scope="session")
-def make_project(tmp_path_factory: pytest.TempPathFactory) -> Make:
+def make_project(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
     """Makes a project folder by name: printed numbers, notebooks, and nothing else."""
 
     def make(name: str) -> Path:

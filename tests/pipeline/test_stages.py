@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pandas as pd
@@ -20,7 +21,6 @@ from softmax_temperature.papers.classifier_temperature.records import read_recor
 from softmax_temperature.params import Params, validate
 from softmax_temperature.splits import SPLITS
 from softmax_temperature.stages import describe, embed, fetch, heuristic, search
-from tests.pipeline.conftest import Make, tiny_params
 
 RESULTS = Path("results/tiny/classifier_temperature")
 
@@ -40,12 +40,12 @@ def run(params: Params, cells: list[Cell], output: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def project(make_project: Make) -> Path:
+def project(make_project: Callable[[str], Path], tiny: Params) -> Path:
     folder = make_project("first")
     before = Path.cwd()
     os.chdir(folder)
     try:
-        run_all(tiny_params())
+        run_all(tiny)
     finally:
         os.chdir(before)
     return folder
@@ -71,10 +71,12 @@ def test_every_artifact_verifies() -> None:
     assert [line for folder in folders for line in open_artifact(folder).problems()] == []
 
 
-def test_two_cold_runs_give_equal_bytes(project: Path, make_project: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_two_cold_runs_give_equal_bytes(
+    project: Path, make_project: Callable[[str], Path], tiny: Params, monkeypatch: pytest.MonkeyPatch
+) -> None:
     second = make_project("second")
     monkeypatch.chdir(second)
-    run_all(tiny_params())
+    run_all(tiny)
     first = digests(project)
     assert len(first) > 30
     assert digests(second) == first
@@ -89,9 +91,8 @@ def test_splits_never_overlap() -> None:
     assert not train & validation
 
 
-def test_records_hold_every_declared_pair_and_temperature() -> None:
-    params, records = tiny_params(), read_records(RESULTS)
-    paper = params.classifier_temperature
+def test_records_hold_every_declared_pair_and_temperature(tiny: Params) -> None:
+    records, paper = read_records(RESULTS), tiny.classifier_temperature
     pairs = len(paper.datasets) * len(paper.backbones)
     assert len(records.pairs) == pairs
     assert len(records.runs) == pairs * len(paper.search.inverse_temperatures)
@@ -133,9 +134,8 @@ def test_table_1_stands_beside_the_printed_values() -> None:
     assert table["ours"].notna().any()
 
 
-def test_a_missing_cell_stops_the_aggregation_and_a_left_over_is_not_read() -> None:
-    params = tiny_params()
-    content = params.model_dump()
+def test_a_missing_cell_stops_the_aggregation_and_a_left_over_is_not_read(tiny: Params) -> None:
+    content = tiny.model_dump()
     content["classifier_temperature"]["backbones"] = ["untrained-16"]
     content["classifier_temperature"]["rescaling"]["backbone"] = "untrained-16"
     fewer = validate(content, where="fewer")
@@ -150,9 +150,8 @@ def test_a_missing_cell_stops_the_aggregation_and_a_left_over_is_not_read() -> N
         Path("data/aside").rename(missing)
 
 
-def test_adding_a_backbone_runs_only_its_cells(monkeypatch: pytest.MonkeyPatch) -> None:
-    params = tiny_params()
-    content = params.model_dump()
+def test_adding_a_backbone_runs_only_its_cells(tiny: Params, monkeypatch: pytest.MonkeyPatch) -> None:
+    content = tiny.model_dump()
     content["backbones"]["another"] = content["backbones"]["untrained-16"]
     content["classifier_temperature"]["backbones"].append("another")
     more = validate(content, where="more")
@@ -163,11 +162,10 @@ def test_adding_a_backbone_runs_only_its_cells(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(module, "_attempt", lambda task: (ran.append(task.cell.name), original(task))[1])
     for stage in (embed, search):
         run(more, stage.cells(more), stage.OUTPUT)
-    assert ran == 2 * [f"{dataset}/another" for dataset in params.datasets]
+    assert ran == 2 * [f"{dataset}/another" for dataset in tiny.datasets]
 
 
-def test_a_flipped_byte_in_embeddings_is_named_and_healed() -> None:
-    params = tiny_params()
+def test_a_flipped_byte_in_embeddings_is_named_and_healed(tiny: Params) -> None:
     path = Path("data/embeddings/glyphs-12/untrained-16/embeddings.safetensors")
     content = bytearray(path.read_bytes())
     content[-5] ^= 1
@@ -175,9 +173,9 @@ def test_a_flipped_byte_in_embeddings_is_named_and_healed() -> None:
     for result in (Path("data/work") / describe.OUTPUT.relative_to("data")).rglob("statistics.json"):
         result.write_text("{}")  # Force the cells to read their input again.
     with pytest.raises(CellsFailed, match=r"embeddings\.safetensors: missing or damaged"):
-        run(params, describe.cells(params), describe.OUTPUT)
+        run(tiny, describe.cells(tiny), describe.OUTPUT)
     for stage in (embed, describe):
-        run(params, stage.cells(params), stage.OUTPUT)
+        run(tiny, stage.cells(tiny), stage.OUTPUT)
     assert open_artifact(path.parent).problems() == []
 
 

@@ -12,9 +12,9 @@ from typing import TypeVar
 import torch
 from torch import Tensor
 
-# 8 MiB of bfloat16: many rows for the matrix products and few calls for Python, whose threads take turns. With a quarter
-# of it training was 3 % slower, with an eighth 6 %; twice as much gained nothing.
-_LOGITS_PER_BLOCK_ON_CPU = 2**22
+# Scores of one block: enough rows for matrix products at full speed, few enough calls for Python, whose threads take
+# turns. In bfloat16 a quarter of it was 3 % slower and an eighth 6 %; twice as much gained nothing.
+_SCORE_BYTES_ON_CPU = 2**23
 _SHARE_OF_FREE_CUDA_MEMORY = 0.5
 
 Item = TypeVar("Item")
@@ -41,30 +41,33 @@ class Buffers(threading.local):
         return flat[:size].view(shape)
 
 
-def problem_blocks(weights: Tensor, batch: int, at_once: int | None, workers: int) -> Iterator[slice]:
+def problem_blocks(
+    weights: Tensor, batch: int, score_dtype: torch.dtype, *, at_once: int | None, workers: int
+) -> Iterator[slice]:
     """Slices of the problems, one for each worker or more; their lengths differ by one at most.
 
     Args:
         weights: of all problems, shape (problems, classes, dim).
         batch: the most samples of a step.
+        score_dtype: of the products of weights and samples.
         at_once: the most problems of a slice; default: what suits the CPU's cache or half the free GPU memory.
         workers: how many blocks are worked on at a time.
     """
     problems = len(weights)
-    blocks = ceil(problems / (at_once or _problems_that_fit(weights, batch)))
+    blocks = ceil(problems / (at_once or _problems_that_fit(weights, batch, score_dtype)))
     # A multiple of the number of workers, so that none waits for the others at the end.
     blocks = min(problems, workers * ceil(blocks / workers))
     for block in range(blocks):
         yield slice(problems * block // blocks, problems * (block + 1) // blocks)
 
 
-def _problems_that_fit(weights: Tensor, batch: int) -> int:
+def _problems_that_fit(weights: Tensor, batch: int, score_dtype: torch.dtype) -> int:
     _, classes, dim = weights.shape
     if not weights.is_cuda:
-        return max(1, _LOGITS_PER_BLOCK_ON_CPU // (classes * batch))
+        return max(1, _SCORE_BYTES_ON_CPU // (classes * batch * score_dtype.itemsize))
     free, _ = torch.cuda.mem_get_info(weights.device)
-    # Logits, probabilities and residuals, and three scratch copies of the weights.
-    bytes_per_problem = weights.element_size() * 3 * classes * (batch + dim)
+    # Scores, probabilities and what a copy of them takes, and three scratch copies of the weights.
+    bytes_per_problem = 3 * classes * (batch + dim) * weights.itemsize
     return max(1, int(free * _SHARE_OF_FREE_CUDA_MEMORY) // bytes_per_problem)
 
 

@@ -35,11 +35,11 @@ def replace_by_residual(logits: Tensor, labels: Tensor, wide: Buffers) -> None:
     """
     _, classes, batch = logits.shape
     at_once = len(logits) if logits.is_cuda else max(1, _LOGITS_PER_PASS_ON_CPU // (classes * batch))
-    index = labels.expand(min(at_once, len(logits)), 1, batch)
-    minus_one = torch.full((), -1.0, dtype=wide.dtype, device=logits.device).expand(index.shape)
+    own_class = labels.expand(min(at_once, len(logits)), 1, batch)
+    minus_one = torch.full((), -1.0, dtype=wide.dtype, device=logits.device).expand(own_class.shape)
     for part in logits.split(at_once):
         probs = torch.softmax(part, dim=1, dtype=wide.dtype) if part.is_cuda else _softmax_of_bits(part, wide)
-        probs.scatter_add_(1, index[: len(part)], minus_one[: len(part)])
+        probs.scatter_add_(1, own_class[: len(part)], minus_one[: len(part)])
         if probs is not part:
             part.copy_(probs)
 

@@ -82,9 +82,14 @@ class TemperatureGridTrainer:
         initial = _initial_weights(self.settings, self.classes, embeddings.shape[1]).to(embeddings)
         self._classifiers = CosineClassifiers(initial, self.inverse_temperatures, self.settings)
         self._embeddings = embeddings.to(self._classifiers.products.dtype)
-        batch = min(batch_size, len(embeddings))
         self._workers = Workers(embeddings.device)
-        blocks = problem_blocks(self._classifiers.weights, batch, problems_per_block, self._workers.count)
+        blocks = problem_blocks(
+            self._classifiers.weights,
+            min(batch_size, len(embeddings)),
+            self._classifiers.products.dtype,
+            at_once=problems_per_block,
+            workers=self._workers.count,
+        )
         self._blocks = list(blocks)
         self.completed_epochs = 0
 
