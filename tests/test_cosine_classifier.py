@@ -94,11 +94,12 @@ def test_lower_precisions_follow_float64(precision: str, tolerance: float) -> No
     torch.testing.assert_close(directions(precision), directions("float64"), rtol=0, atol=tolerance)
 
 
-def test_evaluation_counts_the_argmax_of_the_cosines() -> None:
-    grid, (embeddings, labels) = trainer(repeats=2), mixture(n=77, seed=3)
+@pytest.mark.parametrize("precision", ["float32", "bfloat16", "float64"])
+def test_evaluation_counts_the_argmax_of_unrounded_cosines(precision: str) -> None:
+    grid, (embeddings, labels) = trainer(repeats=2, precision=precision), mixture(n=2000, seed=3)
     grid.epoch()
-    weights = functional.normalize(grid._classifiers.weights, dim=2)
-    predicted = torch.einsum("pcd,nd->pnc", weights, functional.normalize(embeddings, dim=1)).argmax(2)
+    weights = functional.normalize(grid._classifiers.weights.double(), dim=2)
+    predicted = torch.einsum("pcd,nd->pnc", weights, functional.normalize(embeddings.double(), dim=1)).argmax(2)
     expected = (predicted == labels).double().mean(1).view(2, len(ALPHAS))
     torch.testing.assert_close(grid.evaluate(embeddings, labels), expected)
 
@@ -459,3 +460,17 @@ def test_embeddings_of_half_precision_are_welcome() -> None:
     torch.testing.assert_close(
         grid.evaluate(embeddings.half(), labels), grid.evaluate(embeddings, labels), rtol=0, atol=0.02
     )
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize(("precision", "tolerance"), [("float32", 2e-4), ("bfloat16", 0.04), ("float64", 1e-7)])
+def test_a_gpu_trains_what_a_cpu_trains(precision: str, tolerance: float) -> None:
+    on_gpu, on_cpu = trainer(precision=precision, device="cuda"), trainer(precision="float64")
+    for _ in range(3):
+        on_gpu.epoch()
+        on_cpu.epoch()
+    directions = functional.normalize(on_gpu._classifiers.weights.double().cpu(), dim=2)
+    torch.testing.assert_close(
+        directions, functional.normalize(on_cpu._classifiers.weights, dim=2), rtol=0, atol=tolerance
+    )
+    torch.testing.assert_close(on_gpu.evaluate(*mixture()), on_cpu.evaluate(*mixture()), rtol=0, atol=0.02)

@@ -30,17 +30,17 @@ class CosineClassifiers:
     """One classifier per problem, a problem being one (repeat, inverse temperature) pair, in this order.
 
     Args:
-        initial: Weights of each repeat, shape (repeats, classes, dim), in the wide dtype of the settings.
+        initial: weights of each repeat, shape (repeats, classes, dim), in the wide dtype of the settings.
         inverse_temperatures: one or more.
-        settings: Optimiser, loss and precision.
+        settings: optimiser, loss and precision.
     """
 
     def __init__(self, initial: Tensor, inverse_temperatures: Sequence[float], settings: Settings) -> None:
-        repeats, self.classes, self.dim = initial.shape
+        repeats, classes, _ = initial.shape
         self.weights = initial.repeat_interleave(len(inverse_temperatures), dim=0)
         self.update = UPDATES[settings.optimizer](self.weights, settings.lr, settings.momentum)
         self.products = choose_products(settings.precision, initial.device)
-        # Accuracy is counted on float32 cosines after training in bfloat16, too. Measured on five mixtures of 50 classes
+        # Accuracy is counted on float32 cosines after training in bfloat16 too. Measured on five mixtures of 50 classes
         # (dim 256, alpha 1 to 250, 100 epochs, 4,000 test samples): products in bfloat16 moved the best accuracy of the
         # training by 0.00004 on average and 0.0018 at most, a quarter of its standard error; rounded cosines in the
         # evaluation, where ties count as correct, would raise it by up to 0.0035 more, and single epochs by up to 0.03.
@@ -48,7 +48,7 @@ class CosineClassifiers:
             "float64" if initial.dtype == torch.float64 else "float32", initial.device
         )
         alpha = initial.new_tensor(inverse_temperatures).repeat(repeats)[:, None, None]
-        alpha = alpha.expand(-1, self.classes, 1).contiguous()
+        alpha = alpha.expand(-1, classes, 1).contiguous()
         self._logit_scale = alpha * logit_unit(initial.device)
         # Eq. (3) divided by alpha, or as it stands.
         self._gradient_scale = torch.ones_like(alpha) if settings.rescale else alpha

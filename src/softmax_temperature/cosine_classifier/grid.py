@@ -45,9 +45,10 @@ class TemperatureGrid:
     def best_inverse_temperature(self) -> float:
         """The inverse temperature with the highest best accuracy, averaged over the repeats.
 
-        Where several share the highest mean, it is their median, the lower of the two middle ones: the middle of a
-        saturated stretch says more than the end that a search happens to meet first.
+        Where several share the highest mean, it is their median, the lower of the two middle ones.
         """
+        # Deviation: the paper does not say which of several equally good temperatures it takes. The middle of a
+        # saturated stretch says more than the end that a search happens to meet first.
         temperatures, mean = self._ascending()
         return temperatures[self._best(mean)]
 

@@ -16,12 +16,12 @@ _LOGITS_PER_PASS_ON_CPU = 2**18
 
 
 def logit_unit(device: torch.device) -> float:
-    """What logits are multiplied by before `replace_by_residual`: it reads them in bits on a CPU, in nats on a GPU.
+    """What logits are multiplied by before `replace_by_residual`: it reads them in nats on a GPU, in bits elsewhere.
 
     On a CPU exp2 is three times as fast as exp (0.09 against 0.30 ns an element on two Zen 5 cores, where exp goes
     through MKL), and the factor costs nothing inside the scale of the weights. A GPU has a fused softmax instead.
     """
-    return math.log2(math.e) if device.type == "cpu" else 1.0
+    return 1.0 if device.type == "cuda" else math.log2(math.e)
 
 
 def replace_by_residual(logits: Tensor, labels: Tensor, wide: Buffers) -> None:

@@ -33,22 +33,22 @@ def train_temperature_grid(
     {1, 5, 10, ..., 250}, with SGD on the rescaled loss, and takes the best accuracy over the epochs on the test set.
 
     Args:
-        train: Embeddings, shape (n, dim), floating point; labels, shape (n,), int64, from 0. Normalised here.
-        test: The same for the samples to count accuracy on.
-        inverse_temperatures: Positive numbers alpha = 1/T that multiply the cosines, shape (temperatures,).
-        epochs: Passes over the training samples.
-        batch_size: Samples per step; the last batch of an epoch may be smaller.
-        lr: Learning rate.
-        momentum: Of SGD; for Adam its first decay rate.
-        rescale: Divide the loss by alpha, so that alpha does not scale the gradient (after Eq. 3).
+        train: embeddings, shape (n, dim), floating point; labels, shape (n,), int64, from 0. Only directions count.
+        test: the same for the samples to count accuracy on.
+        inverse_temperatures: positive numbers alpha = 1/T that multiply the cosines, shape (temperatures,).
+        epochs: passes over the training samples.
+        batch_size: samples per step; the last batch of an epoch may be smaller.
+        lr: learning rate.
+        momentum: of SGD; for Adam its first decay rate.
+        rescale: divide the loss by alpha, so that alpha does not scale the gradient (after Eq. 3).
         optimizer: "sgd" or "adam".
-        repeats: Number of initialisations of each classifier; batches are the same in all.
-        seed: Spawns initial weights and batch orders.
-        device: Where to train; default: where the train embeddings are.
-        precision: "float32", "bfloat16" (matrix products of the training alone) or "float64".
+        repeats: initialisations of each classifier; batches are the same in all.
+        seed: spawns initial weights and batch orders.
+        device: where to train; default: where the train embeddings are.
+        precision: "float32"; "bfloat16", matrix products of the training in bfloat16, the rest in float32; "float64".
 
     Raises:
-        ValueError: If an argument is out of range or a split is malformed; the message names it.
+        ValueError: an argument is out of range or a split is malformed; the message names it.
     """
     # Deviation: the paper states no learning rate, momentum or weight decay. The first two are arguments, there is no
     # weight decay: it would change lengths alone, to which cosines are blind, and with them the learning rate.

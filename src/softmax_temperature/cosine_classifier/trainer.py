@@ -25,32 +25,36 @@ class TemperatureGridTrainer:
     """Cosine classifiers without bias at many inverse temperatures, trained together epoch by epoch.
 
     classifier_temperature, section 3.1: logits are alpha * cos(w_c, x), the loss is their cross-entropy, divided by
-    alpha if `rescale`. One *problem* is one (repeat, inverse temperature) pair. All problems see the same batches,
-    so that a batch meets the weights of all of them in one matrix product; within a repeat all inverse temperatures
-    start from the same weights. Comparisons between temperatures are therefore paired; repeats differ by their initial
-    weights alone. Problems are trained in blocks, so that the logits of all of them never exist at once; a problem's
-    result does not depend on the blocks but for rounding.
+    alpha if `rescale`. One *problem* is one (repeat, inverse temperature) pair. All problems see the same batches, so
+    that a batch meets the weights of many of them in one matrix product, and within a repeat all inverse temperatures
+    start from the same weights: comparisons between temperatures are paired, and repeats differ by their initial
+    weights alone. Problems are trained in blocks, so that the logits of all of them never exist at once; but for
+    rounding, a problem's result does not depend on the blocks.
 
-    Training interrupted after any epoch and resumed through `state_dict` equals uninterrupted training, on a CPU with
-    the same number of threads bit for bit.
+    Training that is interrupted after any epoch and resumed through `state_dict` equals uninterrupted training, on a
+    CPU with the same number of threads bit for bit.
 
     Args:
-        train: Embeddings, shape (n, dim), floating point, normalised here; labels, shape (n,), int64, from 0.
-        inverse_temperatures: Positive numbers alpha = 1/T that multiply the cosines, shape (temperatures,).
-        batch_size: Samples per step; the last batch of an epoch may be smaller.
-        lr: Learning rate.
-        momentum: Of SGD; for Adam its first decay rate.
-        rescale: Divide the loss by alpha, so that alpha does not scale the gradient (after Eq. 3).
+        train: embeddings, shape (n, dim), floating point, normalised here; labels, shape (n,), int64, from 0.
+        inverse_temperatures: positive numbers alpha = 1/T that multiply the cosines, shape (temperatures,).
+        batch_size: samples per step; the last batch of an epoch may be smaller.
+        lr: learning rate.
+        momentum: of SGD; for Adam its first decay rate.
+        rescale: divide the loss by alpha, so that alpha does not scale the gradient (after Eq. 3).
         optimizer: "sgd" or "adam".
-        repeats: Number of initialisations of each classifier.
-        seed: Spawns the initial weights of each repeat and the batch order of each epoch, the same on every device.
-        device: Where to train; default: where the embeddings are.
-        precision: "float32"; "bfloat16": matrix products in bfloat16, weights, softmax and update in float32;
-            "float64".
-        problems_per_block: Problems trained at once; default: what fits the CPU's cache or half the free GPU memory.
+        repeats: initialisations of each classifier.
+        seed: spawns the initial weights of each repeat and the batch order of each epoch, the same on every device.
+        device: where to train; default: where the embeddings are.
+        precision: "float32"; "bfloat16", matrix products of the training in bfloat16, the rest in float32; "float64".
+        problems_per_block: the most problems in a block; default: what suits the CPU, or half the free GPU memory.
+
+    Attributes:
+        inverse_temperatures: as given.
+        classes: highest training label plus one.
+        completed_epochs: how often all training samples have been seen.
 
     Raises:
-        ValueError: If an argument is out of range, an embedding is not finite or all zeros, or there is one class only.
+        ValueError: an argument is out of range, an embedding is not finite or all zeros, or there is one class only.
     """
 
     def __init__(
@@ -97,7 +101,7 @@ class TemperatureGridTrainer:
         """Train every problem for one epoch.
 
         Raises:
-            ValueError: If the weights overflow, naming the learning rate.
+            ValueError: the weights overflow; the message names the learning rate.
         """
         with self._workers.busy():
             batches = self._workers.map(self._prepare_batch, self._rows_of_batches())
@@ -168,7 +172,7 @@ class TemperatureGridTrainer:
         """Take up the `state_dict` of a trainer with the same data and arguments.
 
         Raises:
-            ValueError: If names, shapes, seed or inverse temperatures are not those of this trainer.
+            ValueError: names, shapes, seed or inverse temperatures are not those of this trainer.
         """
         own = self.state_dict()
         if set(state) != set(own):
