@@ -12,19 +12,16 @@ import argparse
 import importlib
 import json
 import multiprocessing
-import os
-import platform
-import subprocess
 import sys
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Literal
 
 from softmax_temperature.artifacts import canonical_json, write_json
 from softmax_temperature.errors import InputError
+from softmax_temperature.machine import machine, versions
 
 RESULTS = Path(__file__).resolve().parent / "results.json"
 LIBRARIES = ("torch", "torchvision", "numpy", "scipy", "scikit-learn", "torchmetrics", "netcal", "dvc")
@@ -107,7 +104,7 @@ def record(name: str) -> bool:
     result, section = measured(name, quick=False), section_here()
     verdicts = [promise.judge(result) for promise in PROMISES[name] if promise.section == section]
     new = {name: {**result, "promises": verdicts}}
-    write_json(RESULTS, merged(read(RESULTS), section, machine(), versions(), new))
+    write_json(RESULTS, merged(read(RESULTS), section, machine(), versions(LIBRARIES), new))
     for verdict in verdicts:
         word = "met" if verdict["met"] else "NOT met"
         print(f"{name}: {verdict['promise']}: {verdict['measured']:.3g}, {word}", flush=True)
@@ -146,43 +143,6 @@ def read(path: Path) -> dict[str, Any]:
         return {}
     content: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     return content
-
-
-def machine() -> dict[str, Any]:
-    """What the measurements depend on in this machine; not its name."""
-    import psutil
-    import torch
-
-    has_gpu = torch.cuda.is_available()
-    return {
-        "system": f"{platform.system()} {platform.machine()}",
-        "cpu": processor(),
-        "cores": usable_cores(),
-        "memory_gib": round(psutil.virtual_memory().total / 2**30),
-        "gpu": torch.cuda.get_device_name(0) if has_gpu else None,
-        "cuda": torch.version.cuda if has_gpu else None,
-    }
-
-
-def processor() -> str:
-    """The processor's model name, as the system gives it."""
-    information = Path("/proc/cpuinfo")
-    if information.is_file():
-        lines = information.read_text(encoding="utf-8").splitlines()
-        names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
-        return names[0] if names else platform.machine()
-    command = ["/usr/sbin/sysctl", "-n", "machdep.cpu.brand_string"]
-    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
-
-
-def usable_cores() -> int:
-    """The cores that this process may use, which may be fewer than the machine has."""
-    return len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
-
-
-def versions() -> dict[str, str]:
-    """Versions of Python and of the libraries that are measured or measured against."""
-    return {"python": platform.python_version(), **{name: version(name) for name in LIBRARIES}}
 
 
 if __name__ == "__main__":
