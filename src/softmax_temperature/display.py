@@ -1,15 +1,21 @@
-"""Tables as a notebook shows them: numbers rounded, percent where asked for, the same HTML from run to run."""
+"""Tables and figures as a notebook shows them, the same bytes from run to run."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from IPython.display import HTML
+from IPython.display import HTML, Image
+
+from softmax_temperature.plots import save
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from pathlib import Path
 
     import pandas as pd
+    from matplotlib.figure import Figure
+
+SCREEN_WIDTH = 760  # CSS pixels
 
 
 def shown(table: pd.DataFrame, name: str, *, percent: Sequence[str] = (), digits: int = 3) -> HTML:
@@ -29,6 +35,18 @@ def shown(table: pd.DataFrame, name: str, *, percent: Sequence[str] = (), digits
     styler = table.style.format(formats, na_rep="–", escape="html").hide(axis="index").set_uuid(name)
     styler.set_table_styles([{"selector": "th, td", "props": "text-align: left"}])
     return HTML(styler.to_html())  # type: ignore[no-untyped-call]
+
+
+def drawn(figure: Figure, results: Path, name: str) -> Image:
+    """Write a figure into the folder `figures` of a paper's results, and show it.
+
+    Args:
+        figure: what to draw.
+        results: the paper's folder.
+        name: of the files, without ending.
+    """
+    path = save(figure, results / "figures", name)
+    return Image(data=path.read_bytes(), format="png", width=SCREEN_WIDTH)  # type: ignore[no-untyped-call]
 
 
 def _number(digits: int) -> Callable[[float], str]:

@@ -42,13 +42,16 @@ def style() -> Iterator[None]:
         yield
 
 
-def save(figure: Figure, folder: Path, name: str) -> Figure:
-    """Write a figure as SVG and PNG and return it, so that a notebook shows it.
+def save(figure: Figure, folder: Path, name: str) -> Path:
+    """Write a figure as SVG and PNG.
 
     Args:
         figure: what to write.
         folder: where to; made when absent.
         name: without ending.
+
+    Returns:
+        The path of the PNG.
     """
     for ending, metadata in (("svg", {"Date": None}), ("png", {"Software": None})):
         buffer = BytesIO()
@@ -56,4 +59,4 @@ def save(figure: Figure, folder: Path, name: str) -> Figure:
             figure.savefig(buffer, format=ending, metadata=metadata)
         with atomic_file(folder / f"{name}.{ending}") as file:
             file.write(buffer.getvalue())
-    return figure
+    return folder / f"{name}.png"

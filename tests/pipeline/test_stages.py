@@ -188,6 +188,9 @@ def test_the_notebook_runs_twice_to_equal_bytes_and_draws_every_figure() -> None
     assert written[0] == written[1]
     figures = sorted(path.name for path in (RESULTS / "figures").glob("*.svg"))
     assert len(figures) == 6
+    cells = json.loads((RESULTS / "notebook.ipynb").read_text())["cells"]
+    shown = [output for cell in cells for output in cell.get("outputs", []) if "image/png" in output.get("data", {})]
+    assert len(shown) == 6, "every figure is seen in the notebook, not only written beside it"
     assert all(path.stat().st_size > 5000 for path in (RESULTS / "figures").glob("*.png"))
 
 
