@@ -44,12 +44,12 @@ def test_one_row_a_claim_one_column_a_profile(results: Path) -> None:
 
 def test_only_what_is_between_the_markers_is_replaced(results: Path, tmp_path: Path) -> None:
     readme = tmp_path / "README.md"
-    readme.write_text(f"above\n{START}\nold\n{END}\nbelow\n")
+    readme.write_text(f"above\n{START}\nstale\n{END}\nbelow\n")
     write_scorecard(readme, results)
     text = readme.read_text()
     assert text.startswith("above\n")
     assert text.endswith("below\n")
-    assert "old" not in text
+    assert "stale" not in text
     assert "A beats B." in text
 
 
