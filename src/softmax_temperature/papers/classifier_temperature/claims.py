@@ -61,14 +61,21 @@ def _feats_corr_is_strongest(records: Records) -> Evidence:
     rank = int(records.correlations["statistic"].tolist().index("feats_corr")) + 1
     note = f"rank {rank} of {len(records.correlations)}; first is {first['statistic']} with {first['absolute_r']:.2f}"
     low, high = float(ours["absolute_low"]), float(ours["absolute_high"])
-    return Evidence(rank == 1, float(ours["absolute_r"]), len(records.pairs), "|r|", low=low, high=high, note=note)
+    return Evidence(
+        rank == 1, float(ours["absolute_r"]), len(records.pairs), "absolute r", low=low, high=high, note=note
+    )
 
 
 def _dimension_is_weak(records: Records) -> Evidence:
     ours = _correlation(records, "dim")
     low, high = float(ours["absolute_low"]), float(ours["absolute_high"])
     return Evidence(
-        float(ours["absolute_r"]) < WEAK, float(ours["absolute_r"]), len(records.pairs), "|r|", low=low, high=high
+        float(ours["absolute_r"]) < WEAK,
+        float(ours["absolute_r"]),
+        len(records.pairs),
+        "absolute r",
+        low=low,
+        high=high,
     )
 
 
