@@ -31,19 +31,21 @@ def train_with_curves(
         By name, a float32 tensor (repeats, temperatures, epochs) of accuracies.
     """
     checkpointer = job.checkpointer()
-    curves: dict[str, list[Tensor]] = {name: [] for name in evaluations}
+    shape = (trainer.settings.repeats, len(trainer.inverse_temperatures), epochs)
+    # One block for all epochs: a thousand small tensors that stay, between large ones that come and go, would leave
+    # the heap in pieces that grow by megabytes an epoch.
+    curves = {name: torch.zeros(shape) for name in evaluations}
     if (state := checkpointer.load()) is not None:
         trainer.load_state_dict(state["trainer"])
-        curves = {name: list(state["curves"][name]) for name in evaluations}
-    done = len(next(iter(curves.values())))
+        curves = state["curves"]
 
     def snapshot() -> dict[str, Any]:
         return {"trainer": trainer.state_dict(), "curves": curves}
 
-    for epoch in range(done, epochs):
+    for epoch in range(trainer.completed_epochs, epochs):
         trainer.epoch()
         for name, (embeddings, labels) in evaluations.items():
-            curves[name].append(trainer.evaluate(embeddings, labels).float().cpu())
+            curves[name][..., epoch] = trainer.evaluate(embeddings, labels)
         checkpointer.save_if_due(snapshot)
         job.progress(epoch + 1, epochs)
-    return {name: torch.stack(values, dim=-1).contiguous() for name, values in curves.items()}
+    return curves
