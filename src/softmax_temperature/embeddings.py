@@ -26,7 +26,6 @@ from softmax_temperature.tensor_stream import Stream, write_tensors
 if TYPE_CHECKING:
     from softmax_temperature.backbones.preprocessing import Preprocess
 
-FOLDER = Path("data/embeddings")
 EMBEDDINGS = "embeddings.safetensors"
 PROVENANCE = "provenance.json"
 

@@ -6,8 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from softmax_temperature.artifacts import write_json
-from softmax_temperature.dataset_statistics import describe
-from softmax_temperature.embeddings import FOLDER, open_embeddings
+from softmax_temperature.folders import EMBEDDINGS
 from softmax_temperature.jobs import Cell, Job
 
 if TYPE_CHECKING:
@@ -20,7 +19,7 @@ def cells(params: Params) -> list[Cell]:
     """One cell per data set and backbone."""
     paper = params.classifier_temperature
     return [
-        Cell(f"{dataset}/{backbone}", run, {}, {"embeddings": FOLDER / dataset / backbone})
+        Cell(f"{dataset}/{backbone}", run, {}, {"embeddings": EMBEDDINGS / dataset / backbone})
         for dataset in paper.datasets
         for backbone in paper.backbones
     ]
@@ -28,5 +27,8 @@ def cells(params: Params) -> list[Cell]:
 
 def run(job: Job) -> None:
     """Describe one embedded data set; writes `statistics.json`, the 23 names with their values."""
+    from softmax_temperature.dataset_statistics import describe  # torch, which `--help` must not wait for
+    from softmax_temperature.embeddings import open_embeddings
+
     embeddings, labels = open_embeddings(job.inputs["embeddings"])["train"].for_fitting()
     write_json(job.output / "statistics.json", describe(embeddings, labels, seed=job.seed))

@@ -11,6 +11,7 @@ from softmax_temperature.backbone_spec import Backbone
 from softmax_temperature.backbones.sources import locate_weights
 from softmax_temperature.datasets import open_prepared
 from softmax_temperature.errors import InputError
+from softmax_temperature.folders import BACKBONES, EMBEDDINGS, PREPARED
 from softmax_temperature.jobs import Cell, Job, seed_of
 
 if TYPE_CHECKING:
@@ -21,9 +22,7 @@ if TYPE_CHECKING:
     from softmax_temperature.params import Params
     from softmax_temperature.splits import SplitName
 
-PREPARED = Path("data/prepared")
-BACKBONES = Path("data/backbones")
-OUTPUT = Path("data/embeddings")  # as in `embeddings`, which would bring torch
+OUTPUT = EMBEDDINGS
 WEIGHTS = "weights.safetensors"
 
 

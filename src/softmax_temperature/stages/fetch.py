@@ -9,12 +9,13 @@ from softmax_temperature.datasets.division import Rules
 from softmax_temperature.datasets.prepare import prepare
 from softmax_temperature.datasets.sources import check_known, find_archive, find_dataset
 from softmax_temperature.errors import InputError, nearest
+from softmax_temperature.folders import PREPARED
 from softmax_temperature.jobs import Cell, Job
 
 if TYPE_CHECKING:
     from softmax_temperature.params import Params
 
-OUTPUT = Path("data/prepared")
+OUTPUT = PREPARED
 
 
 def cells(params: Params, dataset: str) -> list[Cell]:

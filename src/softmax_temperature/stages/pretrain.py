@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from softmax_temperature.artifacts import write_json
 from softmax_temperature.backbone_spec import Backbone
+from softmax_temperature.folders import BACKBONES
 from softmax_temperature.jobs import Cell, Job
 
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from softmax_temperature.backbones.pretraining import Pretraining
     from softmax_temperature.params import Params
 
-OUTPUT = Path("data/backbones")
+OUTPUT = BACKBONES
 WEIGHTS = "weights.safetensors"
 HELD_OUT = 0.1
 """The share of each class's images that measures the accuracy in the record; nothing is chosen by it."""

@@ -5,13 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from safetensors.torch import save_file
-
 from softmax_temperature.artifacts import write_json
-from softmax_temperature.cosine_classifier import TemperatureGridTrainer
-from softmax_temperature.embeddings import FOLDER, open_embeddings
+from softmax_temperature.folders import EMBEDDINGS
 from softmax_temperature.jobs import Cell, Job
-from softmax_temperature.stages.grid_training import train_with_curves
 
 if TYPE_CHECKING:
     from softmax_temperature.params import Params
@@ -31,7 +27,7 @@ def cells(params: Params) -> list[Cell]:
         "seed": params.seed,
         **figure.model_dump(include={"epochs", "batch_size", "momentum", "repeats", "precision"}),
     }
-    inputs = {"embeddings": FOLDER / figure.dataset / figure.backbone}
+    inputs = {"embeddings": EMBEDDINGS / figure.dataset / figure.backbone}
     return [
         Cell(
             f"{optimizer}-{loss}", run, {"optimizer": optimizer, "loss": loss, "lr": rates[optimizer], **shared}, inputs
@@ -56,6 +52,12 @@ def run(
     precision: str,
 ) -> None:
     """Train one arm; writes `curves.safetensors`, test accuracy (repeats, temperatures, epochs), and `record.json`."""
+    from safetensors.torch import save_file  # torch, which `--help` must not wait for
+
+    from softmax_temperature.cosine_classifier import TemperatureGridTrainer
+    from softmax_temperature.embeddings import open_embeddings
+    from softmax_temperature.stages.grid_training import train_with_curves
+
     parts = open_embeddings(job.inputs["embeddings"])
     test = parts["test"].for_evaluation()
     trainer = TemperatureGridTrainer(

@@ -5,13 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from safetensors.torch import save_file
-
 from softmax_temperature.artifacts import write_json
-from softmax_temperature.cosine_classifier import TemperatureGridTrainer
-from softmax_temperature.embeddings import FOLDER, open_embeddings
+from softmax_temperature.folders import EMBEDDINGS
 from softmax_temperature.jobs import Cell, Job
-from softmax_temperature.stages.grid_training import train_with_curves
 
 if TYPE_CHECKING:
     from softmax_temperature.params import Params
@@ -25,7 +21,7 @@ def cells(params: Params) -> list[Cell]:
     # `select_on` decides what is read from the curves later, not how they are made.
     parameters = paper.search.model_dump(exclude={"select_on"})
     return [
-        Cell(f"{dataset}/{backbone}", run, parameters, {"embeddings": FOLDER / dataset / backbone})
+        Cell(f"{dataset}/{backbone}", run, parameters, {"embeddings": EMBEDDINGS / dataset / backbone})
         for dataset in paper.datasets
         for backbone in paper.backbones
     ]
@@ -47,6 +43,12 @@ def run(
     Writes `curves.safetensors`, accuracy (repeats, temperatures, epochs) on the splits "test" and "validation", and
     `record.json`, what was trained on how many rows.
     """
+    from safetensors.torch import save_file  # torch, which `--help` must not wait for
+
+    from softmax_temperature.cosine_classifier import TemperatureGridTrainer
+    from softmax_temperature.embeddings import open_embeddings
+    from softmax_temperature.stages.grid_training import train_with_curves
+
     parts = open_embeddings(job.inputs["embeddings"])
     train = parts["train"].for_fitting()
     evaluations = {name: parts[name].for_evaluation() for name in ("test", "validation")}
