@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from softmax_temperature.heuristic import correlations
 from softmax_temperature.papers.classifier_temperature import tables
 
 if TYPE_CHECKING:
@@ -12,7 +13,8 @@ if TYPE_CHECKING:
 
 def findings(records: Records) -> str:
     """Markdown: does the heuristic hold here, what does following it cost, and how wide are the plateaus."""
-    return "\n".join(f"- {line}" for line in (_coverage(records), _heuristic(records), _cost(records), _width(records)))
+    parts = (_coverage, _heuristic, _fragility, _cost, _width)
+    return "\n".join(f"- {part(records)}" for part in parts)
 
 
 def _coverage(records: Records) -> str:
@@ -37,6 +39,22 @@ def _heuristic(records: Records) -> str:
     return (
         f"**The heuristic with a data set left out.** {'; '.join(parts)}. The strongest single statistic is "
         f"`{first['statistic']}` (r = {first['r']:.2f})."
+    )
+
+
+def _fragility(records: Records) -> str:
+    """How much of the strongest correlation hangs on one backbone."""
+    first = records.correlations.iloc[0]
+    without = {
+        name: correlations(records.pairs[records.pairs["backbone"] != name]).set_index("statistic")["r"]
+        for name in records.pairs["backbone"].unique()
+    }
+    backbone = min(without, key=lambda name: abs(without[name][first["statistic"]]))
+    now = str(without[backbone].abs().idxmax())
+    return (
+        f"**One backbone can carry a correlation.** Without `{backbone}` the r of `{first['statistic']}` goes from "
+        f"{first['r']:.2f} to {without[backbone][first['statistic']]:.2f}, and the strongest statistic is `{now}` "
+        f"(r = {without[backbone][now]:.2f}). The other backbones matter less."
     )
 
 
