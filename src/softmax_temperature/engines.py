@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
 import time
@@ -44,9 +45,12 @@ def run_all(
     workers = min(compute.workers, len(tasks))
     results: dict[int, str | None] = {}
     # One cell or one worker stays in this process: starting another costs seconds.
-    calls = (joblib.delayed(_numbered)(function, number, task) for number, task in enumerate(tasks))
+    here = str(Path.cwd())
+    calls = (joblib.delayed(_numbered)(here, function, number, task) for number, task in enumerate(tasks))
+    # Ray's backend gives its results all at once.
+    order = "list" if compute.engine == "ray" else "generator_unordered"
     with _engine(compute, workers), _display(title, labels, results), suppress(BrokenProcessPool):
-        for number, result in joblib.Parallel(n_jobs=workers, return_as="generator_unordered")(calls):
+        for number, result in joblib.Parallel(n_jobs=workers, return_as=order)(calls):
             results[number] = result  # noqa: PERF403  # What came before a break is kept.
     return [results.get(number, lost) for number in range(len(tasks))]
 
@@ -56,7 +60,8 @@ def say(line: str) -> None:
     print(line, file=sys.stderr, flush=True)
 
 
-def _numbered(function: Callable[[Any], Any], number: int, task: Any) -> tuple[int, Any]:
+def _numbered(folder: str, function: Callable[[Any], Any], number: int, task: Any) -> tuple[int, Any]:
+    os.chdir(folder)  # Workers of a cluster start elsewhere; the project lies at the same path on every machine.
     return number, function(task)
 
 
