@@ -26,7 +26,7 @@ INVERSE_TEMPERATURES = (1.0, *(5.0 * step for step in range(1, 51)))  # section 
 BATCH_SIZE = 2_048  # section 4.3
 LEARNING_RATE, MOMENTUM = 3.0, 0.9
 FULL_SIZE = (8_192, 1_024, 100)
-# The paper's nine extractors have 1,223 dimensions on average. At 512 the share of peak was 0.73 to 0.78: the promise is
+# The nine extractors have 1,223 dimensions on average. At 512 the share of peak was 0.73 to 0.78: the promise is
 # met there in some runs only.
 QUICK_SIZE = (4_096, 64, 10)
 ROUNDS, EPOCHS, PRODUCTS = 5, 3, 4
