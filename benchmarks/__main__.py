@@ -25,7 +25,7 @@ from softmax_temperature.machine import machine, versions
 
 RESULTS = Path(__file__).resolve().parent / "results.json"
 LIBRARIES = ("torch", "torchvision", "numpy", "scipy", "scikit-learn", "torchmetrics", "netcal", "dvc")
-BENCHMARKS = ("temperature_grid", "statistics", "calibration", "embedding_memory", "overhead")
+BENCHMARKS = ("temperature_grid", "statistics", "calibration", "training", "embedding_memory", "overhead")
 Section = Literal["cpu", "gpu"]
 
 
@@ -64,6 +64,12 @@ PROMISES: dict[str, tuple[Promise, ...]] = {
     "calibration": (
         Promise("loop_ratio", 30.0, at_least=True),
         Promise("library_ratio", 5.0, at_least=True),
+    ),
+    "training": (
+        Promise("vgg_ratio", 1.5, at_least=True),
+        Promise("resnet50_ratio", 1.5, at_least=True),
+        Promise("vgg_ratio", 10.0, at_least=True, section="gpu"),
+        Promise("resnet50_ratio", 3.0, at_least=True, section="gpu"),
     ),
     "embedding_memory": (Promise("gibibytes", 2.0, at_least=False),),
     "overhead": (

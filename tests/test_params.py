@@ -48,25 +48,27 @@ def logical_lines(text: str) -> list[str]:
 
 @pytest.mark.parametrize("name", profile_names(PROFILES))
 def test_every_number_has_its_source_beside_it(name: str) -> None:
-    """A value, or the list or data set or backbone that it belongs to, ends with a section of the paper or `ours`."""
+    """A value, or a block that it belongs to, ends with a section of the paper or `ours`."""
     text, _ = render_profile(name, PROFILES)
-    section, covered, bare = "", False, []
+    section, covering, bare = "", [], []
     for line in logical_lines(text):
         code, _, comment = line.partition("#")
         if not code.strip():
             continue
-        if not line.startswith(" "):
-            section, covered = code.split(":")[0], bool(comment)
-        if section in ("datasets", "backbones", "profile") or covered:
+        indent = len(line) - len(line.lstrip())
+        if indent == 0:
+            section = code.split(":")[0]
+        covering = [heading for heading in covering if heading < indent] + [indent] * bool(comment)
+        if section in ("datasets", "backbones", "profile") or covering:
             continue
-        if ":" in code and code.split(":", 1)[1].strip() and not comment:
+        if ":" in code and code.split(":", 1)[1].strip():
             bare.append(line)
     assert not bare
 
 
 def test_comments_follow_the_value_they_speak_of() -> None:
     text, _ = render_profile("smoke", PROFILES)
-    (line,) = [line for line in text.splitlines() if line.strip().startswith("epochs: 20 ")]
+    (line,) = [line for line in text.splitlines() if line.startswith("    epochs: 20 ")][:1]
     assert "section 4.3" not in line
     assert "ours" in line
 

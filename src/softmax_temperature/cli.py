@@ -1,4 +1,4 @@
-"""The command `softmax-temperature`: profiles, verification, scorecard."""
+"""The command `softmax-temperature`: profiles, verification, scorecard, calibration of saved logits."""
 
 from __future__ import annotations
 
@@ -74,6 +74,49 @@ def scorecard(
         print(cards.scorecard())
     else:
         cards.write_scorecard(write)
+
+
+@app.command()
+def calibrate(
+    logits: Annotated[
+        Path, typer.Argument(metavar="LOGITS.npz", help="Arrays logits (n, classes) and labels (n,), by numpy.savez.")
+    ],
+    name: Annotated[
+        str | None, typer.Option(help="The network, if logits is (networks, n, classes) and there are names.")
+    ] = None,
+    fit_on: Annotated[
+        str | None,
+        typer.Option(
+            metavar="validation|half|all",
+            help="Rows the temperature is fitted on: the arrays validation_logits and validation_labels; a random half "
+            "of every class, reporting on the other half; or all, reporting on the same rows, which flatters. "
+            "By default validation if the file has it, else half.",
+        ),
+    ] = None,
+    bins: Annotated[int, typer.Option(help="Bins of the calibration errors and of the diagram.")] = 15,
+    bootstrap: Annotated[int, typer.Option(help="Resamples for the 90 % intervals; 0 for none.")] = 1000,
+    seed: Annotated[int, typer.Option(help="Of the half, the resamples and the noise floor.")] = 0,
+    output: Annotated[
+        Path | None,
+        typer.Option(help="Folder to write, by default LOGITS-calibration or LOGITS-NAME-calibration beside the file."),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Report how well saved logits are calibrated, before and after temperature scaling, and draw the diagram.
+
+    Writes report.json, reliability.png and reliability.svg.
+
+    Example: softmax-temperature calibrate logits.npz
+    """
+    from softmax_temperature import calibrate as calibration
+
+    report, folder = calibration.calibrate(
+        logits, name=name, fit_on=fit_on, bins=bins, bootstrap=bootstrap, seed=seed, output=output
+    )
+    if as_json:
+        print(json.dumps(report | {"folder": str(folder)}, indent=1))
+    else:
+        print(f"{calibration.summary(report)}\n\nWritten to {folder}: report.json, reliability.png, reliability.svg")
 
 
 def main() -> None:

@@ -69,7 +69,7 @@ _Representer.add_representer(type(None), lambda writer, _: writer.represent_scal
 
 def _overlay(base: CommentedMap, top: CommentedMap) -> None:
     for key, value in top.items():
-        if isinstance(value, CommentedMap) and isinstance(base.get(key), CommentedMap):
+        if isinstance(value, CommentedMap) and value and isinstance(base.get(key), CommentedMap):  # {} empties it
             _overlay(base[key], value)
             continue
         below = _lines_below(base, key)

@@ -33,6 +33,10 @@ def tiny() -> Params:
     paper["backbones"] = backbones
     paper["search"] |= {"epochs": 4, "inverse_temperatures": [1.0, 10.0, 40.0, 120.0]}
     paper["rescaling"] |= {"epochs": 3, "repeats": 2, "backbone": "untrained-64"}
+    paper = content["focal"]
+    paper["tasks"]["digits"]["arms"] = ["CE", "FL-3", "FLSD-53"]
+    paper["evaluation"] |= {"bootstrap": 20}
+    paper["linear"] |= {"epochs": 5}
     return validate(content, where="tiny")
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch.nn.functional as F
 from torch import Tensor, nn
 
@@ -14,24 +16,35 @@ class CifarResNet(nn.Module):
     Args:
         blocks: residual blocks in each of the three stages.
         num_classes: outputs of the linear layer.
+        widths: channels in each of the three stages; even differences.
     """
 
-    def __init__(self, blocks: int = 3, num_classes: int = 10) -> None:
+    def __init__(self, blocks: int = 3, num_classes: int = 10, widths: Sequence[int] = WIDTHS) -> None:
         super().__init__()
         if blocks < 1:
             raise ValueError(f"blocks: {blocks}, must be at least 1")
-        self.conv1 = nn.Conv2d(3, WIDTHS[0], 3, padding=1, bias=False)
-        self.bn1 = nn.BatchNorm2d(WIDTHS[0])
-        self.layer1 = _stage(WIDTHS[0], WIDTHS[0], blocks, stride=1)
-        self.layer2 = _stage(WIDTHS[0], WIDTHS[1], blocks, stride=2)
-        self.layer3 = _stage(WIDTHS[1], WIDTHS[2], blocks, stride=2)
-        self.linear = nn.Linear(WIDTHS[2], num_classes)
+        first, second, third = widths
+        self.conv1 = nn.Conv2d(3, first, 3, padding=1, bias=False)
+        self.bn1 = nn.BatchNorm2d(first)
+        self.layer1 = _stage(first, first, blocks, stride=1)
+        self.layer2 = _stage(first, second, blocks, stride=2)
+        self.layer3 = _stage(second, third, blocks, stride=2)
+        self.linear = nn.Linear(third, num_classes)
+
+    @property
+    def classifier(self) -> nn.Linear:
+        """The last layer; its parameters are called `linear`, as in the weights files of others."""
+        return self.linear
+
+    def features(self, images: Tensor) -> Tensor:
+        """What the last layer receives (n, last width), of images (n, 3, height, width)."""
+        maps = F.relu(self.bn1(self.conv1(images)))
+        pooled: Tensor = self.layer3(self.layer2(self.layer1(maps))).mean((2, 3))
+        return pooled
 
     def forward(self, images: Tensor) -> Tensor:
         """Logits (n, num_classes) of images (n, 3, height, width)."""
-        maps = F.relu(self.bn1(self.conv1(images)))
-        maps = self.layer3(self.layer2(self.layer1(maps)))
-        logits: Tensor = self.linear(maps.mean((2, 3)))
+        logits: Tensor = self.linear(self.features(images))
         return logits
 
 

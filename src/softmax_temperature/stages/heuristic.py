@@ -31,6 +31,8 @@ Pair = tuple[str, str]  # data set and backbone
 def cells(params: Params) -> list[Cell]:
     """One cell, which reads exactly the pairs that the parameters declare."""
     paper = params.classifier_temperature
+    if not paper.rebuild:
+        return []
     pairs = [(dataset, backbone) for dataset in paper.datasets for backbone in paper.backbones]
     inputs = {f"statistics {d} {b}": describe.OUTPUT / d / b for d, b in pairs}
     inputs |= {f"search {d} {b}": search.OUTPUT / d / b for d, b in pairs}

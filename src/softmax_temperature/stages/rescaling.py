@@ -20,6 +20,8 @@ LOSSES = ("plain", "rescaled")
 def cells(params: Params) -> list[Cell]:
     """One cell per optimizer and loss; the repeats of a cell train side by side."""
     paper, figure = params.classifier_temperature, params.classifier_temperature.rescaling
+    if not paper.rebuild:
+        return []
     rates = {"sgd": figure.sgd_lr, "adam": figure.adam_lr}
     shared = {
         "inverse_temperatures": paper.search.inverse_temperatures,

@@ -1,0 +1,9 @@
+"""Train every task of the focal paper with every loss."""
+
+import sys
+
+from softmax_temperature.programs import stage_program
+from softmax_temperature.stages import train_focal
+
+if __name__ == "__main__":
+    sys.exit(stage_program(train_focal, __doc__))

@@ -1,0 +1,55 @@
+"""The last-layer temperature: a buffer of the network that divides its logits (cooling paper, Definition 3.1)."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+BUFFER = "cooling_temperature"
+
+# Deviation: Definition 3.1 multiplies the logits by a constant below 1, Algorithm 3.1 and Figure 2 let its inverse grow
+# past 100. Here it is a temperature throughout: it divides.
+
+
+def hold(model: nn.Module) -> None:
+    """Make the network divide its logits by a buffer of its own, which starts at 1; in place.
+
+    The buffer is called `cooling_temperature` and is part of the state; it has the dtype of the parameters, but at
+    least float32. A network that is held already, such as a copy of a held one, keeps its temperature.
+
+    Args:
+        model: Returns one tensor of logits.
+    """
+    if not is_held(model):
+        parameter = next((each for each in model.parameters() if each.is_floating_point()), torch.empty(0))
+        dtype = torch.promote_types(parameter.dtype, torch.float32)
+        model.register_buffer(BUFFER, torch.ones((), dtype=dtype, device=parameter.device))
+        # A function of the module, not of an object beside it: copies of the network divide by their own buffers.
+        model.register_forward_hook(_divide)
+
+
+def is_held(model: nn.Module) -> bool:
+    """Whether the network has a last-layer temperature."""
+    return BUFFER in dict(model.named_buffers(recurse=False))
+
+
+def last_layer_temperature(model: nn.Module) -> float:
+    """What divides the logits of a held network now."""
+    return model.get_buffer(BUFFER).item()
+
+
+def as_stored(model: nn.Module, temperature: float) -> float:
+    """The temperature as the buffer's dtype rounds it."""
+    return torch.tensor(temperature, dtype=model.get_buffer(BUFFER).dtype).item()
+
+
+@torch.no_grad()
+def set_last_layer_temperature(model: nn.Module, temperature: float) -> None:
+    """Change what divides the logits; in place, so that compiled and captured networks see it."""
+    model.get_buffer(BUFFER).fill_(temperature)
+
+
+def _divide(module: nn.Module, _images: object, logits: object) -> Tensor:
+    if not isinstance(logits, Tensor):
+        raise TypeError(f"model must return one tensor of logits to be cooled, got {type(logits).__name__}")
+    return logits / module.get_buffer(BUFFER)

@@ -1,0 +1,175 @@
+"""Cooling: the temperature of a network corrected while it trains (cooling paper, Algorithm 3.1)."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor, nn, optim
+
+from softmax_temperature.checks import check_positive
+from softmax_temperature.cooling.last_layer import (
+    as_stored,
+    hold,
+    last_layer_temperature,
+    set_last_layer_temperature,
+)
+from softmax_temperature.cooling.optimizer_state import check_policy, rescale_optimizer_state
+from softmax_temperature.cooling.redistribution import (
+    Redistribution,
+    parameter_scales,
+    plan_redistribution,
+    rescale_parameters,
+)
+from softmax_temperature.scaling import TemperatureFit, fit_temperature
+
+# Maximal and reset temperature of the special cases of Algorithm 3.1 ("Summary", section 3.2).
+LIMITS = {"last_layer": (math.inf, math.inf), "distributed": (0.0, 1.0)}
+MODES = (*LIMITS, "periodic")
+REFITS = ("whole", "increment")
+
+
+class Cooling:
+    """Corrects the temperature of a network once per Cooling period (Algorithm 3.1).
+
+    Takes hold of the network in place: from then on `model(images)` returns its logits divided by a scalar buffer,
+    `cooling_temperature`, which starts at 1 and is part of `state_dict()`. All state lives in the network: to resume,
+    build it, take hold of it, and load the state. Take hold before `torch.compile`, and before loading a held state.
+
+    - "last_layer" changes that buffer alone (Definition 3.1).
+    - "distributed" spreads each correction over the layers and leaves the buffer at 1 (Definition 3.2;
+      `plan_redistribution` says what is scaled in which network).
+    - "periodic" changes the buffer while it stays up to `max_temperature`; above, it is set to `reset_temperature`, and
+      the excess, its ratio to that, is spread over the layers (Definition 3.4).
+
+    In each period the temperature T of the network *in front of the buffer* is fitted anew, and T^factor is what the
+    network is divided by from then on, in the buffer or in the layers. In "distributed" mode the buffer stays 1, so the
+    factor acts on each correction.
+
+    Args:
+        model: Returns one tensor of logits, shape (n, classes) or (n, classes, ...). "distributed" and "periodic" walk
+            its graph, see `plan_redistribution`.
+        mode: "last_layer", "distributed" or "periodic".
+        factor: Cooling factor κ; 1 corrects fully, 0 never.
+        max_temperature: Above which "periodic" redistributes; at least 0, and infinity for never.
+        reset_temperature: What "periodic" then keeps in the last layer.
+        refit: "whole" raises the whole temperature of the last layer to the factor, "increment" only what a fit to the
+            present logits adds to it.
+
+    Attributes:
+        last_fit: What the last call of `cool` found for the logits that it was given, or None. If its `at_bound` is
+            true, that call changed nothing.
+        redistribution: What "distributed" and "periodic" do to the parameters; None for "last_layer".
+
+    Raises:
+        ValueError: If an argument is out of range, or the network cannot be redistributed exactly (the message names
+            the module); nothing has changed then.
+    """
+
+    # Deviation: "Temperature minimising cross entropy" and "update using new" (Algorithm 3.1, lines 1 and 12) leave
+    # open whether the factor acts on the whole temperature or on what is added to it. "whole" is the default, as in the
+    # algorithm's wording; "increment" is the other reading. They agree at factor 1, and in "distributed" mode.
+
+    def __init__(
+        self,
+        model: nn.Module,
+        *,
+        mode: str = "last_layer",
+        factor: float = 1.0,
+        max_temperature: float = 100.0,
+        reset_temperature: float = 100.0,
+        refit: str = "whole",
+    ) -> None:
+        _check_choice(mode, "mode", MODES)
+        _check_choice(refit, "refit", REFITS)
+        if not (math.isfinite(factor) and factor >= 0):
+            raise ValueError(f"factor must be finite and at least 0, got {factor}")
+        if not max_temperature >= 0:
+            raise ValueError(f"max_temperature must be at least 0, got {max_temperature}")
+        if not (reset_temperature == max_temperature == math.inf):
+            check_positive(reset_temperature, "reset_temperature")
+        self.model, self.mode, self.factor, self.refit = model, mode, float(factor), refit
+        self.max_temperature, self.reset_temperature = LIMITS.get(mode, (max_temperature, reset_temperature))
+        self.redistribution: Redistribution | None = None if mode == "last_layer" else plan_redistribution(model)
+        self.last_fit: TemperatureFit | None = None
+        hold(model)
+
+    @property
+    def temperature(self) -> float:
+        """What divides the logits in the last layer now."""
+        return last_layer_temperature(self.model)
+
+    def cool(
+        self, logits: Tensor, labels: Tensor, *, optimizer: optim.Optimizer | None = None, policy: str = "keep"
+    ) -> float:
+        """Correct the temperature from held-out logits; call it once per Cooling period.
+
+        Held-out logits that separate the labels, or say nothing about them, have no best temperature: the fit ends at
+        a bound, the network stays as it is, and 1 is returned; `last_fit.at_bound` tells.
+
+        Args:
+            logits: Of held-out images, as the network gives them now in evaluation mode, shape (n, classes) or
+                (n, classes, ...).
+            labels: True classes, integers, shape (n,) or (n, ...). Pixels without a label are to be left out, for
+                instance by handing over a table of the others.
+            optimizer: Whose state to carry over the rescaling of its parameters.
+            policy: What to do with that state, see `rescale_optimizer_state`.
+
+        Returns:
+            The temperature that was applied: in every mode, the new logits are the old ones divided by it.
+
+        Raises:
+            ValueError: If a shape disagrees, a logit is not finite, a label is out of range, `policy` is unknown or
+                does not know the optimizer, or the new temperature is beyond what a float can hold, as happens when
+                training diverges; nothing has changed then.
+        """
+        if optimizer is not None:
+            check_policy(optimizer, policy)
+        present = self.temperature
+        check_positive(present, "cooling_temperature")
+        fit = fit_temperature(*_as_table(logits, labels), criterion="nll")
+        if fit.at_bound:
+            # Deviation: the paper does not say what happens when the likelihood has no optimum, as with a small
+            # held-out set that is classified without an error. A search bound is no temperature, so nothing happens.
+            self.last_fit = fit
+            return 1.0
+        kept, excess = self._divided(self._whole(present, fit.temperature))
+        if self.redistribution is not None and excess != 1:
+            scales = parameter_scales(self.model, self.redistribution, excess)
+            if optimizer is not None:
+                rescale_optimizer_state(optimizer, scales, policy)
+            rescale_parameters(scales)
+        set_last_layer_temperature(self.model, kept)
+        self.last_fit = fit
+        return kept / present * excess
+
+    def _whole(self, present: float, correction: float) -> float:
+        """The new temperature of the network in front of the buffer."""
+        # The fit is to the logits at hand, not to those in front of the buffer: fit(c z) = c fit(z), and however hot
+        # the network runs, the search stays far from its bounds.
+        logarithms = torch.tensor([present, correction], dtype=torch.float64).log()
+        powers = torch.tensor([self.factor if self.refit == "whole" else 1.0, self.factor], dtype=torch.float64)
+        return (powers @ logarithms).exp().item()
+
+    def _divided(self, whole: float) -> tuple[float, float]:
+        """What the last layer keeps of the temperature, and what is left for the layers."""
+        check_positive(as_stored(self.model, whole), "temperature")
+        if whole <= self.max_temperature:
+            return as_stored(self.model, whole), 1.0
+        kept = as_stored(self.model, self.reset_temperature)
+        return kept, whole / kept
+
+
+def _as_table(logits: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
+    """Logits (n, classes, ...) and labels (n, ...) with one row for each pixel; tables as they are."""
+    if not (isinstance(logits, Tensor) and isinstance(labels, Tensor) and logits.ndim > 2):
+        return logits, labels
+    expected = (logits.shape[0], *logits.shape[2:])
+    if labels.shape != expected:
+        raise ValueError(f"labels must have shape {expected}, one for each pixel, got {tuple(labels.shape)}")
+    return logits.movedim(1, -1).flatten(0, -2), labels.flatten()
+
+
+def _check_choice(value: str, name: str, choices: tuple[str, ...]) -> None:
+    if value not in choices:
+        raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}, got {value!r}")

@@ -1,0 +1,63 @@
+"""What an optimizer remembers of gradients, when the parameters they belong to are rescaled."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import torch
+from torch import nn, optim
+
+POLICIES = ("keep", "rescale")
+
+# The power of the gradient that each entry of the state is in.
+_ADAM = {"exp_avg": 1, "exp_avg_sq": 2, "max_exp_avg_sq": 2}
+GRADIENT_POWERS: dict[type[optim.Optimizer], dict[str, int]] = {
+    optim.SGD: {"momentum_buffer": 1},
+    optim.Adam: _ADAM,
+    optim.AdamW: _ADAM,
+}
+
+
+def rescale_optimizer_state(
+    optimizer: optim.Optimizer, scales: Mapping[nn.Parameter, float], policy: str = "keep"
+) -> None:
+    """Carry an optimizer over a rescaling of its parameters, in place.
+
+    When w' = a w in scale-equivalent networks, dC/dw' = (1/a) dC/dw (Theorem 3.7). Momentum buffers and Adam's first
+    moments are sums of gradients, second moments of their squares: "rescale" divides the former by a and the latter by
+    a². The next step is then that of an optimizer that has seen the same networks in the new parameters all along; with
+    L2 weight decay, which adds w itself to the gradient, that holds for the gradients only. "keep" leaves the state as
+    it is: remembered gradients then weigh a times, and their squares a² times, what they would beside new ones.
+
+    Cooling also changes the function, by the temperature, and with it every gradient (Proposition 3.5); that part has
+    no single factor, and both policies leave it.
+
+    Args:
+        optimizer: SGD, Adam or AdamW for "rescale"; any for "keep".
+        scales: What each parameter was, or will be, multiplied by; parameters that the optimizer does not have, or has
+            not stepped yet, are passed over.
+        policy: "keep" or "rescale".
+
+    Raises:
+        ValueError: If `policy` is unknown, or "rescale" does not know the optimizer; nothing has changed then.
+    """
+    # Deviation: the paper says nothing about momentum buffers and moments when weights are redistributed. "keep" is the
+    # default, as what happens when nothing is done about it; "rescale" is there to be compared with it.
+    check_policy(optimizer, policy)
+    if policy == "keep":
+        return
+    powers = GRADIENT_POWERS[type(optimizer)]
+    with torch.no_grad():
+        for parameter, scale in scales.items():
+            state = optimizer.state.get(parameter, {})
+            for name in powers.keys() & state.keys():
+                state[name].mul_(scale ** -powers[name])
+
+
+def check_policy(optimizer: optim.Optimizer, policy: str) -> None:
+    """Refuse an unknown policy, and "rescale" for an optimizer whose state it does not know."""
+    if policy not in POLICIES:
+        raise ValueError(f"policy must be 'keep' or 'rescale', got {policy!r}")
+    if policy == "rescale" and type(optimizer) not in GRADIENT_POWERS:
+        known = ", ".join(each.__name__ for each in GRADIENT_POWERS)
+        raise ValueError(f"optimizer must be one of {known} for policy 'rescale', got {type(optimizer).__name__}")

@@ -1,0 +1,135 @@
+"""A temperature spread over the layers of a network (cooling paper, section 3.2)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
+from torch import nn
+
+from softmax_temperature.checks import check_positive
+from softmax_temperature.cooling.scale_graph import ScaleGraph, scale_graph
+
+
+@dataclass(frozen=True)
+class Redistribution:
+    """The powers of a temperature by which a network's parameters and outputs are divided.
+
+    Attributes:
+        layers: L, the number of convolutions and dense layers on the longest path that counts.
+        parameters: Power for each parameter that changes, by name; negative where the parameter is multiplied.
+        outputs: Power for the output of each module that is called, by path; 1 for the last.
+    """
+
+    layers: int
+    parameters: Mapping[str, float]
+    outputs: Mapping[str, float]
+
+
+def plan_redistribution(model: nn.Module) -> Redistribution:
+    """Choose the powers by which a network's parameters are divided, so that its logits are divided by the temperature.
+
+    The paper divides the weights of each of L layers in a chain by T^(1/L) and the bias of layer i by T^(i/L), so that
+    what layer i returns is divided by T^(i/L); ReLU and its piecewise-linear kin need no change (Definition 3.2). Here
+    the same is done on the graph. Tensors that can only be scaled together (before and after ReLU or pooling, the terms
+    of a sum, the pieces of a concatenation) form a group, and each group has a power: the number of convolutions and
+    dense layers on the longest path to it, over L, which is that of the logits. A layer's bias is divided by T to the
+    power of the group that it returns, its weights by T to the difference to the group that it reads. Whatever the
+    powers are, the function is then the old one over T, exactly, as long as the input has power 0 and the logits have
+    power 1 (equation 3.2).
+
+    - Layers between two tensors of one group (a residual branch beside an identity, or all that lies between the ends
+      of a U-Net's skip) count nothing: both ends need one power, so everything between has it too, and only biases are
+      scaled there.
+    - The input of a batch normalisation has power 0. Training mode would normalise any scale away, up to epsilon, but
+      running statistics and epsilon belong to the scale that they were gathered at. So its own weight and bias carry
+      the power of what it returns, the layer in front of it takes the power of its own input back (its weights are
+      *multiplied*), and running statistics and epsilon stay. The result is exact in training and in evaluation mode;
+      its price is that the relative gradients of the multiplied weights are divided by T to twice that power
+      (Theorem 3.7).
+    - Slopes of PReLU, and every parameter that is not named here, stay.
+
+    Args:
+        model: Traceable by `torch.fx`; nothing of it changes.
+
+    Raises:
+        ValueError: If the network cannot be redistributed exactly; the message names the module.
+    """
+    # Deviation: Algorithm 3.1 leaves out batch normalisation and skip connections as "straightforward to address". A
+    # skip forces one scale on both its ends, so the layers between share nothing of the temperature; a batch
+    # normalisation keeps its input, and its affine parameters carry the scale.
+    graph = scale_graph(model)
+    powers = _powers(graph)
+    parameters: dict[str, float] = {}
+    for layer in graph.layers:
+        parameters[layer.weight] = powers[layer.target] - powers[layer.source]
+        if layer.bias is not None:
+            parameters[layer.bias] = powers[layer.target]
+    return Redistribution(
+        layers=_depths(graph)[graph.logits],
+        parameters={name: power for name, power in parameters.items() if power != 0},
+        outputs={path: powers[group] for path, group in graph.outputs.items()},
+    )
+
+
+def parameter_scales(model: nn.Module, plan: Redistribution, temperature: float) -> dict[nn.Parameter, float]:
+    """What each parameter is multiplied by when a temperature is spread over the layers.
+
+    Args:
+        model: The network of the plan, or a copy.
+        plan: From `plan_redistribution`.
+        temperature: Finite and positive.
+
+    Raises:
+        ValueError: If `temperature` is not finite and positive.
+    """
+    check_positive(temperature, "temperature")
+    return {model.get_parameter(name): temperature**-power for name, power in plan.parameters.items()}
+
+
+@torch.no_grad()
+def rescale_parameters(scales: Mapping[nn.Parameter, float]) -> None:
+    """Multiply parameters, in place."""
+    for parameter, scale in scales.items():
+        parameter.mul_(scale)
+
+
+def _powers(graph: ScaleGraph) -> list[float]:
+    """Of the temperature, for each group."""
+    if graph.logits in graph.fixed:
+        raise ValueError(
+            f"model cannot be cooled layer by layer: no layer between {graph.fixed[graph.logits]} and the logits"
+        )
+    depths = _depths(graph)
+    total = max(1, depths[graph.logits])
+    powers = [0.0 if group in graph.fixed else depths[group] / total for group in range(graph.groups)]
+    # Already so, unless only batch normalisations count, or the logits lead back to a tensor added to the input.
+    powers[graph.logits] = 1.0
+    return powers
+
+
+def _depths(graph: ScaleGraph) -> list[int]:
+    """Layers on the longest path to each group; groups that lead back to each other have one depth."""
+    loops, depths = _loops(graph), [0] * graph.groups
+    changed = True
+    while changed:  # Ends: between different loops there is no way back, so no depth exceeds the number of layers.
+        changed = False
+        for layer in graph.layers:
+            above, below = loops[layer.source], loops[layer.target]
+            reached = depths[above] + layer.counts
+            if above != below and depths[below] < reached:
+                depths[below], changed = reached, True
+    return [depths[loops[group]] for group in range(graph.groups)]
+
+
+def _loops(graph: ScaleGraph) -> list[int]:
+    """For each group, a number that it shares with those it leads to and is reached from."""
+    sources, targets = ([getattr(layer, end) for layer in graph.layers] for end in ("source", "target"))
+    links = coo_array((np.ones(len(sources)), (sources, targets)), shape=(graph.groups, graph.groups))
+    _, loops = connected_components(links, directed=True, connection="strong")
+    found: list[int] = loops.tolist()
+    return found

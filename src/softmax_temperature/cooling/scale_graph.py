@@ -1,0 +1,246 @@
+"""Which tensors of a network share one scale, and which layers lie between: read off its graph."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from torch import fx, nn
+
+from softmax_temperature.cooling import operations
+from softmax_temperature.cooling.operations import operation_name
+
+
+@dataclass(frozen=True)
+class Layer:
+    """A layer whose parameters can change the scale of what passes.
+
+    Attributes:
+        name: Path of the module.
+        source: Group of the tensor that it reads.
+        target: Group of the tensor that it returns.
+        weight: Name of the parameter that multiplies.
+        bias: Name of the parameter that is added, if there is one.
+        counts: Whether it is one of the L layers of the paper; a batch normalisation belongs to a layer beside it.
+    """
+
+    name: str
+    source: int
+    target: int
+    weight: str
+    bias: str | None
+    counts: bool
+
+
+@dataclass(frozen=True)
+class ScaleGraph:
+    """The tensors of a network in groups that can only be multiplied together, and the layers between the groups.
+
+    Attributes:
+        layers: In the order of computation.
+        groups: How many groups there are.
+        fixed: Groups that must keep their scale, each with what demands it.
+        logits: Group of the output.
+        outputs: Group of the output of each module that was called, by path.
+    """
+
+    layers: tuple[Layer, ...]
+    groups: int
+    fixed: dict[int, str]
+    logits: int
+    outputs: dict[str, int]
+
+
+def scale_graph(model: nn.Module) -> ScaleGraph:
+    """Walk the graph of a network and group its tensors by scale.
+
+    Every operation is one of four kinds. A homogeneous one (ReLU, pooling, reshaping, padding with zeros, multiplying
+    by a number) passes the scale of its input on. A sum or a concatenation wants one scale for all its inputs. A
+    convolution or dense layer may change the scale, by its weights. A batch normalisation wants its input at the scale
+    that its running statistics and its epsilon belong to, and may change the scale of its output by its own weights.
+
+    Args:
+        model: Its forward function must be traceable by `torch.fx`, in its present mode; nothing of it changes. A trace
+            takes `a += b` for `a = a + b`, so another name for the old `a` must not be read afterwards.
+
+    Raises:
+        ValueError: If the network cannot be traced, or holds an operation of no such kind; the message names the
+            module.
+    """
+    walk = _Walk(model)
+    for node in _live(_trace(model)):
+        walk.visit(node)
+    return walk.result()
+
+
+class _Walk:
+    """Groups as a forest: each node points towards the representative of its group."""
+
+    def __init__(self, model: nn.Module) -> None:
+        self.model = model
+        self.parents: dict[fx.Node, fx.Node] = {}
+        self.numbers: set[fx.Node] = set()  # Sizes and what is computed from them: nothing that could be scaled.
+        self.fixed: list[tuple[fx.Node, str]] = []
+        self.layers: list[tuple[str, fx.Node, fx.Node, bool]] = []
+        self.logits: fx.Node | None = None
+        self.owners: dict[int, str] = {}
+
+    def visit(self, node: fx.Node) -> None:
+        if node.op == "placeholder":
+            self._start(node)
+            self.fixed.append((node, f"the input {node.target!r}"))
+        elif node.op == "output":
+            self._output(node)
+        elif node.op == "call_module":
+            self._module(node)
+        elif node.op in {"call_function", "call_method"}:
+            self._function(node)
+        else:
+            raise _refusal(f"{node.target!r}", "is a tensor used outside of the layers that can be scaled")
+
+    def result(self) -> ScaleGraph:
+        assert self.logits is not None, "a traced network has an output"
+        index: dict[fx.Node, int] = {}
+        group = {node: index.setdefault(self._find(node), len(index)) for node in self.parents}
+        layers = tuple(
+            Layer(name, group[source], group[target], *self._parameter_names(name), counts=counts)
+            for name, source, target, counts in self.layers
+        )
+        outputs = {str(node.target): group[node] for node in self.parents if node.op == "call_module"}
+        return ScaleGraph(
+            layers, len(index), {group[node]: why for node, why in self.fixed}, group[self.logits], outputs
+        )
+
+    def _output(self, node: fx.Node) -> None:
+        logits = node.args[0]
+        if not isinstance(logits, fx.Node) or logits not in self.parents:
+            raise ValueError(f"model must return one tensor of logits to be cooled, got {logits}")
+        self.logits = logits
+
+    def _module(self, node: fx.Node) -> None:
+        path = str(node.target)
+        module = self.model.get_submodule(path)
+        what = f"module {path!r} ({type(module).__name__})"
+        source = self._only_input(node, what)
+        self._start(node)
+        if type(module) in operations.HOMOGENEOUS_MODULES:
+            self._join(node, source)
+        elif type(module) in operations.LINEAR_LAYERS:
+            self._layer(path, what, source, node, counts=True)
+        elif type(module) in operations.BATCH_NORMS:
+            self._batch_norm(path, what, source, node)
+        else:
+            raise _refusal(what, "does not pass the scale of its input on to its output")
+
+    def _batch_norm(self, path: str, what: str, source: fx.Node, node: fx.Node) -> None:
+        self.fixed.append((source, what))
+        if dict(self.model.get_submodule(path).named_parameters(recurse=False)):
+            self._layer(path, what, source, node, counts=False)
+        else:
+            self.fixed.append((node, what))
+
+    def _layer(self, path: str, what: str, source: fx.Node, node: fx.Node, *, counts: bool) -> None:
+        parameters = dict(self.model.get_submodule(path).named_parameters(recurse=False))
+        if "weight" not in parameters:
+            raise _refusal(what, "computes its weight from other parameters")
+        for parameter in parameters.values():
+            if id(parameter) in self.owners:
+                raise _refusal(what, f"shares a parameter with {self.owners[id(parameter)]}, or is called twice")
+            self.owners[id(parameter)] = what
+        self.layers.append((path, source, node, counts))
+
+    def _function(self, node: fx.Node) -> None:
+        name, what = operation_name(node.target), _called(node)
+        scaled = [each for each in node.all_input_nodes if each not in self.numbers]
+        if not scaled or name in operations.SIZES or _reads_size(name, node):
+            self.numbers.add(node)
+            return
+        self._start(node)
+        if _passes(name, node, scaled[0]):
+            self._join(node, self._only_input(node, what))
+        elif _unites(name, node) and len(scaled) == len(node.all_input_nodes):
+            for each in scaled:
+                self._join(node, each)
+        else:
+            raise _refusal(what, "does not pass the scale of its input on to its output")
+
+    def _only_input(self, node: fx.Node, what: str) -> fx.Node:
+        scaled = [each for each in node.all_input_nodes if each not in self.numbers]
+        if len(scaled) != 1:
+            raise _refusal(what, f"reads {len(scaled)} tensors where one is expected")
+        return scaled[0]
+
+    def _parameter_names(self, path: str) -> tuple[str, str | None]:
+        has_bias = getattr(self.model.get_submodule(path), "bias", None) is not None
+        return f"{path}.weight", f"{path}.bias" if has_bias else None
+
+    def _start(self, node: fx.Node) -> None:
+        self.parents[node] = node
+
+    def _find(self, node: fx.Node) -> fx.Node:
+        while self.parents[node] is not node:
+            node = self.parents[node]
+        return node
+
+    def _join(self, one: fx.Node, other: fx.Node) -> None:
+        self.parents[self._find(one)] = self._find(other)
+
+
+def _trace(model: nn.Module) -> fx.Graph:
+    try:
+        # The tracer stores constants that it meets on the module that it traces: a shallow copy keeps them.
+        return fx.Tracer().trace(copy.copy(model))
+    # Whatever a forward function raises when it is handed stand-ins for tensors.
+    except (TypeError, ValueError, RuntimeError, AttributeError, NotImplementedError) as error:
+        raise ValueError(f"model ({type(model).__name__}) has no fixed graph that could be walked: {error}") from error
+
+
+def _live(graph: fx.Graph) -> Iterator[fx.Node]:
+    """The nodes that the output depends on, in order; what works in place may be read through its first argument."""
+    live: set[fx.Node] = set()
+    for node in reversed(graph.nodes):
+        in_place = node.op == "call_method" and str(node.target).endswith("_")
+        if node.op == "output" or in_place or any(user in live for user in node.users):
+            live.add(node)
+    return (node for node in graph.nodes if node in live)
+
+
+def _called(node: fx.Node) -> str:
+    """What is called, and in which module."""
+    name = node.target if isinstance(node.target, str) else getattr(node.target, "__name__", str(node.target))
+    stack = list((node.meta.get("nn_module_stack") or {}).values())
+    place = f"module {stack[-1][0]!r} ({stack[-1][1].__name__})" if stack else "the network's own forward"
+    return f"{name!r} in {place}"
+
+
+def _reads_size(name: str | None, node: fx.Node) -> bool:
+    return name == "getattr" and node.args[1] in operations.SIZE_ATTRIBUTES
+
+
+def _passes(name: str | None, node: fx.Node, tensor: fx.Node) -> bool:
+    """Whether the output is c times what it was when the one tensor that is read is c times what it was."""
+    if [*node.args, *node.kwargs.values()].count(tensor) != 1:
+        return False  # Such as its square.
+    if name in operations.QUOTIENTS:
+        # Not a number over the tensor; a keyword would be a way of rounding.
+        return node.args[0] is tensor and not node.kwargs
+    return name in operations.HOMOGENEOUS or name in operations.PRODUCTS or (name == "pad" and _pads_zeros(node))
+
+
+def _unites(name: str | None, node: fx.Node) -> bool:
+    """Whether the output is c times what it was when all tensors that are read are c times what they were."""
+    if name in operations.SUMS:
+        # A number other than zero has a scale of its own; a keyword may be the second term.
+        return all(isinstance(term, fx.Node) or term == 0 for term in node.args[:2]) and node.kwargs.keys() <= {"alpha"}
+    return name in operations.JOINS
+
+
+def _pads_zeros(node: fx.Node) -> bool:
+    """Whether F.pad(input, pad, mode, value) adds only zeros, or values of the input."""
+    given = dict(zip(("input", "pad", "mode", "value"), node.args, strict=False)) | node.kwargs
+    return bool(given.get("mode", "constant") != "constant" or given.get("value") in {None, 0})
+
+
+def _refusal(what: str, why: str) -> ValueError:
+    return ValueError(f"model cannot be cooled layer by layer: {what} {why}")

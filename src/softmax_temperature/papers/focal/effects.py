@@ -1,0 +1,126 @@
+"""Effects over runs: what the claims of the paper are judged by."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from softmax_temperature.claims import Evidence, NotTested, mean_with_interval
+from softmax_temperature.papers.focal.selection import REFERENCE, finished, main_tasks
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import pandas as pd
+
+    from softmax_temperature.papers.focal.records import Records
+
+
+@dataclass(frozen=True)
+class Effect:
+    """A mean over runs, or the value of the only one.
+
+    Attributes:
+        value, n: the effect, and the number of runs, or of pairs of runs, behind it.
+        sd: over them; None for one.
+        low, high: the 90 % interval: Student's over runs, the bootstrap's over test samples for a single one; None
+            where there is neither.
+    """
+
+    value: float
+    n: int
+    sd: float | None = None
+    low: float | None = None
+    high: float | None = None
+
+    @classmethod
+    def of(cls, values: pd.Series[float]) -> Effect:
+        """The mean of the values of at least one run."""
+        if len(values) == 1:
+            return cls(float(values.iloc[0]), 1)
+        mean = mean_with_interval(np.asarray(values, np.float64))
+        return cls(mean.value, mean.n, mean.sd, mean.low, mean.high)
+
+    def above(self, bound: float) -> bool:
+        """Whether the interval, or the value where there is none, lies above a bound."""
+        return (self.value if self.low is None else self.low) > bound
+
+    def below(self, bound: float) -> bool:
+        """Whether the interval, or the value where there is none, lies below a bound."""
+        return (self.value if self.high is None else self.high) < bound
+
+    def evidence(self, *, holds: bool, unit: str, note: str = "") -> Evidence:
+        """The effect as evidence; the note says what a single run is worth."""
+        interval = "no interval" if self.low is None else "interval over test samples"
+        notes = "; ".join(text for text in (note, f"one seed, {interval}" if self.n == 1 else "") if text)
+        return Evidence(holds, self.value, self.n, unit, sd=self.sd, low=self.low, high=self.high, note=notes)
+
+    def __str__(self) -> str:
+        interval = "" if self.low is None else f" [{self.low:.3f}, {self.high:.3f}]"
+        return f"{self.value:+.3f}{interval}"
+
+
+def runs_of(records: Records, name: str, *arms: str) -> pd.DataFrame:
+    """The rows of a table that belong to finished runs of some arms with the main recipe."""
+    rows = finished(records, name)
+    return rows[rows["task"].isin(main_tasks(records)["task"]) & rows["arm"].isin(arms)]
+
+
+def side_by_side(
+    rows: pd.DataFrame, column: str, index: Sequence[str], value: str, reference: str = REFERENCE, *, by: str = "arm"
+) -> pd.DataFrame:
+    """A number of two arms (or scalings) in two columns, for every key that has both.
+
+    Args:
+        rows: with the columns of `index` and `by`.
+        column: the number.
+        index: what names a row of the result.
+        value: the one.
+        reference: the other.
+        by: the column that tells them apart.
+    """
+    table = rows.pivot(index=list(index), columns=by, values=column)
+    return table.reindex(columns=[value, reference]).dropna()
+
+
+def paired_difference(records: Records, metric: str, arm: str, scaling: str) -> Effect | NotTested:
+    """A metric of an arm minus that of cross-entropy, paired by task and seed.
+
+    Args:
+        records: the paper's.
+        metric: a column of `runs`.
+        arm: to compare.
+        scaling: of both.
+    """
+    rows = runs_of(records, "runs", arm, REFERENCE)
+    pairs = side_by_side(rows[rows["scaling"] == scaling], metric, ["task", "seed"], arm)
+    if pairs.empty:
+        return why_untested(records, arm, REFERENCE)
+    effect = Effect.of(pairs[arm] - pairs[REFERENCE])
+    return effect if effect.n > 1 else _with_bootstrap(records, effect, metric, arm, scaling, *pairs.index[0])
+
+
+def why_untested(records: Records, *arms: str) -> NotTested:
+    """Why there is no run, or no pair of runs, of some arms with the main recipe."""
+    trainings = records.trainings[records.trainings["task"].isin(main_tasks(records)["task"])]
+    for arm in arms:
+        runs = trainings[trainings["arm"] == arm]
+        if runs.empty:
+            return NotTested(f"no task of this profile trains {arm}")
+        if runs["diverged"].all():
+            return NotTested(f"every run of {arm} diverged")
+    return NotTested(f"no seed has a finished run of {' and '.join(arms)} that was measured")
+
+
+def _with_bootstrap(
+    records: Records, effect: Effect, metric: str, arm: str, scaling: str, task: str, seed: int
+) -> Effect:
+    """The effect with the interval of its one pair, where the records have one."""
+    table = records.differences
+    keys = {"task": task, "seed": seed, "arm": arm, "reference": REFERENCE, "scaling": scaling, "metric": metric}
+    rows = table[np.logical_and.reduce([table[column] == value for column, value in keys.items()])]
+    if rows.empty:
+        return effect
+    return Effect(effect.value, effect.n, low=float(rows["low"].iloc[0]), high=float(rows["high"].iloc[0]))

@@ -1,0 +1,60 @@
+"""Which arms, tasks and runs the tables, figures and claims rest on."""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from softmax_temperature.papers.focal.records import Records
+
+REFERENCE = "CE"
+MAIN_ARMS = (REFERENCE, "Brier", "MMCE", "LS-0.05", "FL-3", "FLSD-53")
+"""The methods of Table 1, in its order."""
+FIXED_FOCAL_ARMS = ("FL-1", "FL-2", "FL-3")
+FOCAL_ARMS = (*FIXED_FOCAL_ARMS, "FLSc-531", "FLSc-532", "FLSD-532", "FLSD-53")
+"""The methods of Tables F.3 to F.6, in their order."""
+ARMS = (REFERENCE, "Brier", "MMCE", "LS-0.05", *FOCAL_ARMS)
+"""Every method of the paper."""
+RELEASED_ARMS = MappingProxyType({"MMCE-released": "MMCE"})
+"""Methods as the authors' code has them, where the main ones follow the text: they stand in the ablation alone."""
+SCALED = "ece"
+"""The criterion of the temperature behind every number "after scaling": section 5 reports this one."""
+
+RUN = ["task", "arm", "seed"]
+"""What names a training."""
+
+_TEXTS = ["printed_dataset", "printed_network", "variant", "variant_of"]
+
+
+def tasks(records: Records) -> pd.DataFrame:
+    """The tasks, in their order; texts that a CSV file could not hold, because they are empty, are empty again."""
+    table = records.tasks.copy()
+    for column in _TEXTS:
+        table[column] = table[column].astype(object).where(table[column].notna(), "")
+    return table
+
+
+def main_tasks(records: Records) -> pd.DataFrame:
+    """The tasks with the main recipe."""
+    table = tasks(records)
+    return table[table["variant"] == ""].reset_index(drop=True)
+
+
+def finished(records: Records, name: str) -> pd.DataFrame:
+    """The rows of a table whose training did not diverge.
+
+    Args:
+        records: the paper's.
+        name: of a table with the columns task, arm and seed.
+    """
+    table: pd.DataFrame = getattr(records, name)
+    trainings = records.trainings
+    return table.merge(trainings.loc[~trainings["diverged"].astype(bool), RUN], on=RUN)
+
+
+def of_task(table: pd.DataFrame, task: str, arms: tuple[str, ...]) -> pd.DataFrame:
+    """The rows of some arms on one task."""
+    return table[(table["task"] == task) & table["arm"].isin(arms)]

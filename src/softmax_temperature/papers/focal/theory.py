@@ -1,0 +1,137 @@
+"""The paper's theory in numbers: thresholds of g, minimisers of focal loss, and its propositions against autograd."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pandas as pd
+import torch
+import torch.nn.functional as F
+from scipy.optimize import brentq
+from torch import Tensor
+
+from softmax_temperature.losses import focal_loss, gamma_star, gradient_ratio, true_class_probs
+
+SAMPLES, FEATURES, CLASSES = 1000, 8, 10
+SCALE = 4.0  # Standard deviation of the random logits: true classes get probabilities from 1e-9 to almost 1.
+GAMMAS = (1.0, 2.0, 3.0)  # The bound is proved for gamma >= 1.
+P0 = tuple(step / 100 for step in range(5, 50, 5))
+
+
+def threshold(gamma: float) -> float:
+    """The probability p0 where g(p, gamma) falls through 1 (section 4, Figure 3(a)).
+
+    Below it the gradients of focal loss are larger than those of the cross-entropy, above it smaller.
+
+    Args:
+        gamma: In [1e-6, 1e6]; with 0, g is 1 everywhere.
+
+    Returns:
+        A probability below 0.5, its limit for small gamma.
+
+    Raises:
+        ValueError: If `gamma` is outside [1e-6, 1e6].
+    """
+    if not 1e-6 <= gamma <= 1e6:
+        raise ValueError(f"gamma must be in [1e-6, 1e6], got {gamma}")
+    # Above 1 at p = 0.25 for gamma up to 1 and at p = 0.25 / gamma beyond; (1 + gamma log 2) / 2^gamma < 1 at p = 0.5.
+    return float(brentq(lambda p: _g(p, gamma) - 1, 0.25 / max(gamma, 1), 0.5, xtol=1e-14))
+
+
+def optimal_probability(q: float, gamma: float) -> float:
+    """The predicted probability that minimises focal loss when the class has probability q (appendix B, Figure B.1).
+
+    Two classes, soft targets: L(p) = -(1 - p)^gamma q log p - p^gamma (1 - q) log(1 - p). Its slope vanishes where
+    (1 - q) p g(1 - p, gamma) = q (1 - p) g(p, gamma), which one p solves; gamma 0 gives p = q.
+
+    Args:
+        q: In [0, 1].
+        gamma: Finite, at least 0.
+
+    Returns:
+        A probability.
+
+    Raises:
+        ValueError: If `q` is outside [0, 1] or `gamma` is negative or not finite.
+    """
+    if not 0 <= q <= 1:
+        raise ValueError(f"q must be in [0, 1], got {q}")
+
+    def slope(p: float) -> float:
+        """The slope of L, times p (1 - p)."""
+        return (1 - q) * p * _g(1 - p, gamma) - q * (1 - p) * _g(p, gamma)
+
+    return float(brentq(slope, 0, 1, xtol=1e-14))
+
+
+def theory_checks(*, seed: int = 0) -> pd.DataFrame:
+    """The propositions and the entropy bound on random logits, in float64.
+
+    Returns:
+        Columns what, predicted, measured, largest_difference. The difference is the largest over all samples, of an
+        equality its error (relative to the cross-entropy's gradient, for Proposition 1), of an inequality the amount by
+        which it is violated, 0 where it nowhere is.
+    """
+    generator = torch.Generator().manual_seed(seed)
+    features = torch.randn(SAMPLES, FEATURES, generator=generator, dtype=torch.float64)
+    weights = torch.randn(FEATURES, CLASSES, generator=generator, dtype=torch.float64) * SCALE / math.sqrt(FEATURES)
+    labels = torch.randint(CLASSES, (SAMPLES,), generator=generator)
+    soft = torch.softmax(SCALE * torch.randn(SAMPLES, CLASSES, generator=generator, dtype=torch.float64), dim=1)
+    logits = features @ weights
+    rows = [_proposition_1(features, weights, labels, gamma) for gamma in GAMMAS]
+    rows += [_proposition_2_equality(), _proposition_2_inequality()]
+    rows += [_entropy_bound(logits, F.one_hot(labels, CLASSES).double(), gamma, "one-hot targets") for gamma in GAMMAS]
+    rows += [_entropy_bound(logits, soft, GAMMAS[-1], "soft targets")]
+    return pd.DataFrame(rows, columns=["what", "predicted", "measured", "largest_difference"])
+
+
+def _g(p: float, gamma: float) -> float:
+    return gradient_ratio(torch.tensor(p, dtype=torch.float64), gamma).item()
+
+
+def _proposition_1(features: Tensor, weights: Tensor, labels: Tensor, gamma: float) -> tuple[Any, ...]:
+    focal, plain = (_last_layer_gradients(features, weights, labels, one) for one in (gamma, 0.0))
+    norms = plain.norm(dim=1)
+    expected = gradient_ratio(true_class_probs(features @ weights, labels), gamma)
+    ratios = focal.norm(dim=1) / norms
+    errors = (focal - expected[:, None] * plain).norm(dim=1) / norms
+    what = f"Proposition 1, γ = {gamma:g}: gradient norm of focal loss over that of cross-entropy, mean"
+    return what, expected.mean().item(), ratios.mean().item(), errors.max().item()
+
+
+def _last_layer_gradients(features: Tensor, weights: Tensor, labels: Tensor, gamma: float) -> Tensor:
+    """Gradients of each sample's loss in the last layer's weights, by autograd, flattened: (n, features * classes)."""
+    of_each = weights.expand(len(features), -1, -1).clone().requires_grad_()
+    loss = focal_loss(torch.einsum("nf,nfc->nc", features, of_each), labels, gamma, reduction="sum")
+    (gradients,) = torch.autograd.grad(loss, of_each)
+    return gradients.flatten(1)
+
+
+def _proposition_2_equality() -> tuple[Any, ...]:
+    chances = torch.tensor(P0, dtype=torch.float64)
+    values = gradient_ratio(chances, gamma_star(chances))
+    what = f"Proposition 2: g(p0, γ*) for p0 = {P0[0]:g} to {P0[-1]:g}, mean"
+    return what, 1.0, values.mean().item(), (values - 1).abs().max().item()
+
+
+def _proposition_2_inequality() -> tuple[Any, ...]:
+    largest = max(_largest_beyond(p0) for p0 in P0)
+    return "Proposition 2: g(p, γ) where p > p0 or γ > γ*, at most", 1.0, largest, max(0.0, largest - 1)
+
+
+def _largest_beyond(p0: float) -> float:
+    """The largest g over a grid of p >= p0 and gamma >= gamma*, without the corner, where it is 1."""
+    probs = torch.linspace(p0, 1, 501, dtype=torch.float64)[:, None]
+    gammas = gamma_star(p0) * torch.linspace(1, 6, 501, dtype=torch.float64)
+    return gradient_ratio(probs, gammas).flatten()[1:].max().item()
+
+
+def _entropy_bound(logits: Tensor, targets: Tensor, gamma: float, kind: str) -> tuple[Any, ...]:
+    """Appendix B: L >= KL(q || p) + H(q) - gamma H(p); KL + H(q) is the cross-entropy."""
+    log_probs = F.log_softmax(logits, dim=1)
+    probs = log_probs.exp()
+    loss = -((1 - probs) ** gamma * targets * log_probs).sum(dim=1)
+    cross_entropy, entropy = -(targets * log_probs).sum(dim=1), -(probs * log_probs).sum(dim=1)
+    least = (loss - cross_entropy + gamma * entropy).min().item()
+    return f"Bound, {kind}, γ = {gamma:g}: L - KL - H(q) + γ H(p), at least", 0.0, least, max(0.0, -least)

@@ -1,0 +1,135 @@
+"""Typed parameters: what `params.yaml` may say, and what it means.
+
+One class for each section, one module for each paper's. Unknown keys and wrong types are errors, names that refer to
+each other are checked, and an unknown name is answered with the nearest valid one. The reasons and sources of the
+values stand beside them in `params.yaml`; the meanings stand here.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import BaseModel, Field, ValidationError, model_validator
+from ruamel.yaml import YAML
+from ruamel.yaml.error import YAMLError
+
+from softmax_temperature.backbone_spec import Backbone  # pydantic looks it up at run time
+from softmax_temperature.errors import InputError, nearest
+from softmax_temperature.network_spec import Network
+from softmax_temperature.params.classifier_temperature import ClassifierTemperature
+from softmax_temperature.params.focal import Focal
+from softmax_temperature.params.section import Name, Section, all_known
+from softmax_temperature.params.shared import Compute, Data, Dataset, Embed, Fetch, Pretrain
+
+__all__ = ["Compute", "Params", "read_params", "read_yaml", "validate"]
+
+
+class Params(Section):
+    """All of `params.yaml`."""
+
+    profile: Name
+    seed: Annotated[int, Field(ge=0)]
+    data: Data
+    compute: Compute
+    datasets: dict[Name, Dataset]
+    backbones: dict[Name, Backbone]
+    fetch: Fetch
+    pretrain: Pretrain
+    embed: Embed
+    networks: dict[Name, Network]
+    classifier_temperature: ClassifierTemperature
+    focal: Focal
+
+    def embedded_pairs(self) -> list[tuple[str, str]]:
+        """The data sets and backbones whose embeddings some paper needs; a paper that needs more adds its own here."""
+        paper = self.classifier_temperature
+        return [(dataset, backbone) for dataset in paper.datasets for backbone in paper.backbones]
+
+    @model_validator(mode="after")
+    def _names_exist(self) -> Params:
+        paper = self.classifier_temperature
+        all_known("classifier_temperature.datasets", paper.datasets, self.datasets)
+        all_known("classifier_temperature.backbones", paper.backbones, self.backbones)
+        if paper.rebuild:
+            all_known("classifier_temperature.rescaling.dataset", [paper.rescaling.dataset], paper.datasets)
+            all_known("classifier_temperature.rescaling.backbone", [paper.rescaling.backbone], paper.backbones)
+        for name, task in self.focal.tasks.items():
+            key = f"focal.tasks.{name}"
+            all_known(f"{key}.dataset", [task.dataset, *task.out_of_distribution], self.datasets)
+            all_known(f"{key}.network", [task.network], self.networks)
+        return self
+
+
+def read_params(path: Path) -> Params:
+    """Read and validate a parameter file.
+
+    Raises:
+        InputError: the file is missing, is not YAML, or says something that `Params` does not allow.
+    """
+    return validate(read_yaml(path), where=str(path))
+
+
+def read_yaml(path: Path) -> Any:
+    """Read a YAML 1.2 file, keeping comments and order for writing it back; no tag constructs an object."""
+    if not path.is_file():
+        raise InputError("no such file", where=str(path), remedy="Run this in the project's root folder.")
+    try:
+        return YAML(typ="rt").load(path.read_text(encoding="utf-8"))
+    except (YAMLError, UnicodeDecodeError) as error:
+        reason = " ".join(str(error).split())
+        raise InputError(f"not readable as YAML ({reason})", where=str(path), remedy="Mend that line.") from error
+
+
+def validate(content: Any, *, where: str) -> Params:
+    """Check the content of a parameter file.
+
+    Args:
+        content: what `read_yaml` returned.
+        where: the file's name, for the error.
+    """
+    try:
+        return Params.model_validate(_plain(content))
+    except ValidationError as error:
+        # A misspelled key also leaves its right name missing: the misspelling is what to mend.
+        first = min(error.errors(), key=lambda one: one["type"] != "extra_forbidden")
+        key = ".".join(str(part) for part in first["loc"])
+        raise InputError(_reason(first), where=f"{where}: {key}" if key else where, remedy=_remedy(first)) from error
+
+
+def _plain(content: Any) -> Any:
+    """Strip ruamel's round-trip types, which strict validation would refuse."""
+    if isinstance(content, dict):
+        return {str(key): _plain(value) for key, value in content.items()}
+    if isinstance(content, list):
+        return [_plain(value) for value in content]
+    for plain in (bool, int, float, str):
+        if isinstance(content, plain):
+            return plain(content)
+    return content
+
+
+def _reason(error: Any) -> str:
+    if error["type"] == "extra_forbidden":
+        return "unknown parameter"
+    if error["type"] == "missing":
+        return "missing"
+    return f"{error['msg'].removeprefix('Value error, ').rstrip('.')} (given: {error['input']!r})"[:300]
+
+
+def _remedy(error: Any) -> str:
+    if error["type"] != "extra_forbidden":
+        return "Correct it in params.yaml, or apply a profile again."
+    section: Any = Params
+    for part in error["loc"][:-1]:
+        section = _section_below(section, part)
+    fields = section.model_fields if isinstance(section, type) and issubclass(section, BaseModel) else {}
+    return nearest(str(error["loc"][-1]), fields)
+
+
+def _section_below(section: Any, key: Any) -> Any:
+    """The class that describes one key's value; the classes of `datasets` and `backbones` are their values'."""
+    if not (isinstance(section, type) and issubclass(section, BaseModel)):
+        return section.__args__[1] if hasattr(section, "__args__") else None
+    field = section.model_fields.get(str(key))
+    return None if field is None else field.annotation

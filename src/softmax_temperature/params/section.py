@@ -1,0 +1,30 @@
+"""What every section of `params.yaml` is made of."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from softmax_temperature.errors import nearest
+
+Fraction = Annotated[float, Field(gt=0, lt=1)]
+Precision = Literal["float32", "bfloat16"]
+Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
+
+
+class Section(BaseModel):
+    """A section of `params.yaml`: no unknown keys, no silent conversion, no change after reading."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+
+def all_known(key: str, names: list[str], valid: Any) -> None:
+    """Refuse a name that refers to nothing.
+
+    Raises:
+        ValueError: with the nearest name that does.
+    """
+    for name in names:
+        if name not in valid:
+            raise ValueError(f"{key}: unknown name {name!r}. {nearest(name, valid)}")

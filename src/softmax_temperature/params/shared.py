@@ -1,0 +1,76 @@
+"""Sections that serve every paper: data, machines, backbones' embeddings."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field, PositiveFloat, PositiveInt
+
+from softmax_temperature.params.section import Fraction, Name, Precision, Section
+
+
+class Data(Section):
+    """Where data come from: `root` holds the user's archives, `download` lets torchvision fetch what is not there."""
+
+    root: str
+    download: bool
+
+
+class Compute(Section):
+    """How cells run: no part of a cell's fingerprint.
+
+    `workers` cells run at a time, each with `threads_per_cell` threads, on `device` ("auto": a GPU when there is one).
+    Engine and workers change no result; threads and device change its last bits.
+    `ray_address` is a running cluster's address, or null for this machine; `gpus_per_cell` may be a fraction.
+    """
+
+    engine: Literal["serial", "processes", "ray"]
+    workers: PositiveInt
+    threads_per_cell: PositiveInt
+    device: Literal["auto", "cpu", "cuda"]
+    checkpoint_seconds: Annotated[float, Field(ge=0)]
+    ray_address: str | None
+    gpus_per_cell: Annotated[float, Field(ge=0)]
+
+
+class Dataset(Section):
+    """How much of a data set is used; null means all of it. Limits keep classes balanced.
+
+    The key of the section names it in this project; `source` is its name where it is found, when that differs: one data
+    set may be prepared in several ways. `validation_fraction` is its own, or that of `fetch`.
+    """
+
+    source: Name | None = None
+    validation_fraction: Fraction | None = None
+    train_limit: PositiveInt | None = None
+    test_limit: PositiveInt | None = None
+    class_limit: PositiveInt | None = None
+
+
+class Fetch(Section):
+    """Splits: `validation_fraction` of the training part is set aside, class by class, before anything is fitted.
+
+    Image files whose short side exceeds `image_size_limit` pixels are shrunk when read; null leaves them as they are.
+    """
+
+    validation_fraction: Fraction
+    image_size_limit: PositiveInt | None
+
+
+class Pretrain(Section):
+    """Training of the backbones whose weights are "pretrain", on glyphs that no other data set uses."""
+
+    classes: PositiveInt
+    images_per_class: PositiveInt
+    epochs: PositiveInt
+    batch_size: PositiveInt
+    lr: PositiveFloat
+    momentum: Annotated[float, Field(ge=0, lt=1)]
+    weight_decay: Annotated[float, Field(ge=0)]
+
+
+class Embed(Section):
+    """Extraction: `batch_size` images at a time, the network in `precision`, embeddings stored as float32."""
+
+    batch_size: PositiveInt
+    precision: Precision

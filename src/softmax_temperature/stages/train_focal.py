@@ -1,0 +1,201 @@
+"""Stage train_focal: every loss on every task, several times (focal paper, section 5, appendices E and F)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from softmax_temperature.artifacts import write_json
+from softmax_temperature.errors import InputError
+from softmax_temperature.folders import PREPARED
+from softmax_temperature.jobs import Cell, Job, seed_of
+from softmax_temperature.network_spec import Network
+from softmax_temperature.recipe import Recipe
+from softmax_temperature.splits import SPLITS, SplitName
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from softmax_temperature.artifacts import Artifact
+    from softmax_temperature.params import Params
+    from softmax_temperature.training import ImageSet, Trainer, Watch
+
+OUTPUT = Path("data/focal/training")
+OUT_OF_DISTRIBUTION = "out_of_distribution/"
+NOISE = "gaussian-noise"
+
+
+def cells(params: Params) -> list[Cell]:
+    """One cell per task, arm and seed."""
+    return [
+        _cell(params, task, arm, seed)
+        for task in params.focal.tasks
+        for arm in params.focal.arms_of(task)
+        for seed in range(params.focal.seeds)
+    ]
+
+
+def _cell(params: Params, task: str, arm: str, seed: int) -> Cell:
+    from softmax_temperature.datasets.gaussian_noise import has_archive  # Imports torch, which `--help` must not.
+    from softmax_temperature.objectives import make_objective, objective_module
+
+    paper = params.focal
+    place, chosen = paper.tasks[task], paper.arm_of(task, arm)
+    make_objective(chosen.loss, chosen.options)  # Before any training: a wrong option is an error of the parameters.
+    main_task = place.variant_of or task
+    source = params.datasets[place.dataset].source or place.dataset
+    parameters = {
+        "network": params.networks[place.network].model_dump(),
+        "recipe": paper.recipe_of(task, arm).model_dump(),
+        "loss": chosen.loss,
+        "options": chosen.options,
+        "watching": paper.watching.model_dump(),
+        "root": params.data.root,
+        "gaussian_noise": place.gaussian_noise,
+        # CIFAR-10-C stands beside the data sets, for whoever has it; noise of our own otherwise.
+        "noise_archive": source == "cifar10" and has_archive(Path(params.data.root)),
+        # The seed's, not the cell's: all arms start from the same weights and see the same batches, so that their
+        # differences are paired.
+        "training_seed": seed_of(params.seed, "focal", main_task, str(seed)),
+    }
+    others = {OUT_OF_DISTRIBUTION + name: PREPARED / name for name in place.out_of_distribution}
+    code = (params.networks[place.network].module, objective_module(chosen.loss))
+    return Cell(f"{task}/{arm}/{seed}", run, parameters, {"images": PREPARED / place.dataset, **others}, code)
+
+
+def run(
+    job: Job,
+    *,
+    network: dict[str, Any],
+    recipe: dict[str, Any],
+    loss: str,
+    options: dict[str, Any],
+    watching: dict[str, Any],
+    root: str,
+    gaussian_noise: float | None,
+    noise_archive: bool,
+    training_seed: int,
+) -> None:
+    """Train one network.
+
+    Writes `weights.safetensors`; `logits.safetensors`, of validation, test and each out-of-distribution set; the rows
+    of `training.Watch` in `history.json`, `gradient_norms.json` and `reliability.json`; and `record.json`. A training
+    that diverged is a result: its record says so, its weights are the last finite ones, and there are no logits.
+
+    Args:
+        job: resumes from its checkpoint.
+        network: a `Network`, as JSON.
+        recipe: a `Recipe`, as JSON.
+        loss: the name of the objective.
+        options: of the objective.
+        watching: `train_images`, `gradient_epochs` and `reliability_epochs`, as in `params.focal.watching`.
+        root: the folder of the raw data.
+        gaussian_noise: the standard deviation of the noise on one more set, or None for no such set.
+        noise_archive: whether that set is read from CIFAR-10-C instead.
+        training_seed: of weights, order and augmentation.
+    """
+    from safetensors.torch import save_file
+
+    from softmax_temperature.datasets.prepared import open_prepared
+    from softmax_temperature.objectives import make_objective
+    from softmax_temperature.training import Diverged, Trainer, build_network, count_parameters, train
+
+    plan = Recipe.model_validate(recipe)
+    classes = open_prepared(job.inputs["images"], root=Path(root)).classes
+    images = {split: image_set(job.inputs["images"], split, root) for split in SPLITS}
+    outliers = _outliers(job, images["test"], root)
+    if gaussian_noise is not None:
+        outliers[NOISE] = _noise(job, root, gaussian_noise, archive=noise_archive, seed=training_seed)
+    model = build_network(Network.model_validate(network), classes=classes, seed=training_seed)
+    objective = make_objective(loss, options)
+    trainer = Trainer(model, objective, images["train"], plan, seed=training_seed, device=job.device)
+    watch = _watch(images, watching, plan)
+    diverged = train(trainer, {"watch": watch}, job)
+    if not diverged:
+        try:
+            save_file(_logits(trainer, images, outliers), job.output / "logits.safetensors")
+        except Diverged:
+            diverged = True
+
+    weights = {name: value.cpu().contiguous() for name, value in trainer.network.state_dict().items()}
+    save_file(weights, job.output / "weights.safetensors")
+    for name, rows in watch.state_dict().items():
+        write_json(job.output / f"{name}.json", rows)
+    record = {
+        "epochs": plan.epochs,
+        "planned_epochs": plan.planned_epochs,
+        "epochs_done": trainer.epochs_done,
+        "diverged": diverged,
+        "parameters": count_parameters(model),
+        "classes": classes,
+        "images": {split: len(some) for split, some in images.items()},
+        "noise": "CIFAR-10-C" if noise_archive else "generated",
+    }
+    write_json(job.output / "record.json", record)
+
+
+def image_set(prepared_images: Artifact, split: SplitName, root: str, size: int | None = None) -> ImageSet:
+    """One split of a prepared data set, as RGB.
+
+    Args:
+        prepared_images: the data set.
+        split: which one.
+        root: the folder of the raw data.
+        size: the side that images are brought to, or None.
+
+    Raises:
+        InputError: the data set's images differ in size.
+    """
+    from softmax_temperature.datasets.prepared import open_prepared
+    from softmax_temperature.training import ImageSet, to_rgb
+
+    prepared = open_prepared(prepared_images, root=Path(root))
+    if not prepared.one_size:
+        what = "images differ in size, and a network that is trained on them needs one"
+        raise InputError(what, where=f"data set {prepared.name}", remedy="Supply it as NAME.npz, resized.")
+    part = prepared.part(split)
+    data, labels = part.for_evaluation() if split == "test" else part.for_fitting()
+    return ImageSet(to_rgb(data, size), labels)
+
+
+def _watch(images: dict[SplitName, ImageSet], watching: dict[str, Any], plan: Recipe) -> Watch:
+    from softmax_temperature.training import ClosePlaces, Watch, close_epochs
+
+    sample = images["train"].sample(watching["train_images"])
+    gradients, reliability = (
+        close_epochs(watching[name], plan.epochs, plan.planned_epochs)
+        for name in ("gradient_epochs", "reliability_epochs")
+    )
+    splits = {"train": sample, "validation": images["validation"], "test": images["test"]}
+    return Watch(splits, ClosePlaces(gradients, reliability))
+
+
+def _outliers(job: Job, test: ImageSet, root: str) -> dict[str, Tensor]:
+    """The test images of the out-of-distribution sets, as RGB of the size of the task's."""
+    # Deviation: sets of another size are resized to that of the training images; the paper's are all of one size. All
+    # are normalised as the training images, as in the released code.
+    size = test.images.shape[-1]
+    return {
+        name.removeprefix(OUT_OF_DISTRIBUTION): image_set(artifact, "test", root, size).images
+        for name, artifact in job.inputs.items()
+        if name.startswith(OUT_OF_DISTRIBUTION)
+    }
+
+
+def _noise(job: Job, root: str, deviation: float, *, archive: bool, seed: int) -> Tensor:
+    """The test images with noise, as RGB."""
+    from softmax_temperature.datasets.gaussian_noise import add_noise, read_archive
+    from softmax_temperature.datasets.prepared import open_prepared
+
+    if archive:
+        prepared = open_prepared(job.inputs["images"], root=Path(root))
+        return read_archive(Path(root), prepared.index("test"), prepared.labels("test"))
+    return add_noise(image_set(job.inputs["images"], "test", root).images, deviation, seed=seed)
+
+
+def _logits(trainer: Trainer, images: dict[SplitName, ImageSet], outliers: dict[str, Tensor]) -> dict[str, Tensor]:
+    """Final logits of what the network was not trained on, and the labels of validation and test."""
+    held_out: tuple[SplitName, ...] = ("validation", "test")
+    pixels: dict[str, Tensor] = {split: images[split].images for split in held_out} | outliers
+    logits = {f"{name}.logits": trainer.evaluate(some)[0] for name, some in pixels.items()}
+    return logits | {f"{split}.labels": images[split].labels for split in held_out}

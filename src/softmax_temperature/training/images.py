@@ -1,0 +1,106 @@
+"""Images on the device, and what happens to a batch of them before the network: augmentation and normalisation."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+RGB = 3
+
+
+@dataclass(frozen=True)
+class ImageSet:
+    """One split on one device.
+
+    Attributes:
+        images: (n, 3, height, width) uint8.
+        labels: (n,) int64.
+    """
+
+    images: Tensor
+    labels: Tensor
+
+    def __post_init__(self) -> None:
+        if self.images.ndim != 4 or self.images.shape[1] != RGB or self.images.dtype != torch.uint8:
+            shape, dtype = tuple(self.images.shape), self.images.dtype
+            raise ValueError(f"images must be (n, 3, height, width) uint8, got {shape} {dtype}; see to_rgb")
+        if self.labels.shape != self.images.shape[:1]:
+            raise ValueError(f"labels must have shape ({len(self.images)},), got {tuple(self.labels.shape)}")
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def to(self, device: str) -> ImageSet:
+        """The same on another device."""
+        return ImageSet(self.images.to(device), self.labels.to(device))
+
+    def sample(self, count: int | None) -> ImageSet:
+        """About `count` images at equal distances, or all of them for None and when there are no more.
+
+        Prepared images are often sorted by class: equal distances keep the classes balanced.
+        """
+        if count is None or count >= len(self):
+            return self
+        rows = torch.arange(count, device=self.labels.device) * len(self) // count
+        return ImageSet(self.images[rows], self.labels[rows])
+
+
+def to_rgb(images: Tensor, size: int | None = None) -> Tensor:
+    """Grey images as RGB, brought to squares of `size` pixels where that differs.
+
+    Args:
+        images: (n, 1 or 3, height, width) uint8.
+        size: null leaves height and width as they are. Otherwise bilinear, antialiased, as torchvision resizes.
+
+    Returns:
+        (n, 3, height, width) uint8.
+    """
+    if size is not None and images.shape[2:] != (size, size):
+        resized = F.interpolate(images.float(), (size, size), mode="bilinear", antialias=True)
+        images = resized.round().clamp(0, 255).to(torch.uint8)
+    return images.expand(-1, RGB, -1, -1)
+
+
+def augment(images: Tensor, generator: torch.Generator, *, crop_padding: int, flip: bool) -> Tensor:
+    """Shift each image by up to `crop_padding` pixels, filling with zeros, and mirror half of them.
+
+    The same as padding all sides and cropping at random (focal paper, appendix E), in one gather for the batch.
+
+    Args:
+        images: (n, channels, height, width), any dtype and device.
+        generator: on the CPU, so that every device draws the same.
+        crop_padding: pixels; 0 for no shift.
+        flip: whether to mirror.
+
+    Returns:
+        The images, new.
+    """
+    count, _, height, width = images.shape
+    offsets = torch.randint(0, 2 * crop_padding + 1, (2, count, 1), generator=generator)
+    mirrored = torch.rand((count, 1), generator=generator) < 0.5
+    rows = offsets[0] + torch.arange(height)
+    columns = offsets[1] + torch.arange(width)
+    if flip:
+        columns = torch.where(mirrored, columns.flip(1), columns)
+    padded = F.pad(images, (crop_padding,) * 4)
+    index = (torch.arange(count)[:, None, None], rows[:, :, None], columns[:, None, :])
+    # Channels last within the gather: each pixel's channels are moved together.
+    moved = padded.permute(0, 2, 3, 1)[tuple(part.to(images.device) for part in index)]
+    return moved.permute(0, 3, 1, 2)
+
+
+def normalise(images: Tensor, mean: Sequence[float], std: Sequence[float]) -> Tensor:
+    """Pixels 0 to 255 as (pixel / 255 - mean) / std, float32, channels last in memory.
+
+    Args:
+        images: (n, 3, height, width) uint8.
+        mean: one number for each channel, of pixels on the scale 0 to 1.
+        std: likewise.
+    """
+    shift, scale = (torch.tensor(values, device=images.device)[None, :, None, None] for values in (mean, std))
+    pixels = images.to(torch.float32, memory_format=torch.channels_last)
+    return pixels.sub_(255 * shift).div_(255 * scale)

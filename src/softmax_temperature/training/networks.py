@@ -1,0 +1,74 @@
+"""Networks by their description, and what training reads from their last layer."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+import torch
+from torch import nn
+
+from softmax_temperature.errors import InputError
+from softmax_temperature.network_spec import CLASSES
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from softmax_temperature.network_spec import Network
+
+
+def build_network(spec: Network, *, classes: int, seed: int) -> nn.Module:
+    """A network with random weights that depend on the seed alone.
+
+    Args:
+        spec: which one.
+        classes: outputs.
+        seed: of the weights.
+
+    Raises:
+        InputError: it does not take the arguments.
+    """
+    # By name, so that only the module of this network belongs to the code of the cell that trains it.
+    build = getattr(import_module(spec.module), CLASSES[spec.architecture])
+    arguments = {key: tuple(value) if isinstance(value, list) else value for key, value in spec.arguments.items()}
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        try:
+            network: nn.Module = build(**arguments, num_classes=classes)
+        except (TypeError, ValueError) as error:
+            what = f"does not take the arguments {spec.arguments} ({error})"
+            raise InputError(what, where=f"network {spec.architecture!r}", remedy="Correct `arguments`.") from error
+    return network
+
+
+def count_parameters(network: nn.Module) -> int:
+    """Numbers that training changes; running statistics are none."""
+    return sum(parameter.numel() for parameter in network.parameters())
+
+
+def last_layer_inputs(network: nn.Module, images: Tensor) -> tuple[Tensor, Tensor]:
+    """Logits, and the features that the last layer makes them of; that layer computes in float32 under autocast too.
+
+    Logits of bfloat16 have 8 bits: too few for the calibration metrics, whose confidences would fall into steps.
+
+    Args:
+        network: called as it is, with whatever hooks it has; `classifier` is its last layer.
+        images: (n, 3, height, width), normalised.
+
+    Returns:
+        Logits (n, classes, ...) and features (n, width, ...), float32.
+    """
+    head, features = network.classifier, []
+    forward = head.forward  # type: ignore[union-attr]
+
+    def in_full_precision(inputs: Tensor) -> Tensor:
+        features.append(inputs.float())
+        with torch.autocast(inputs.device.type, enabled=False):
+            logits: Tensor = forward(features[-1])
+        return logits
+
+    head.forward = in_full_precision  # type: ignore[union-attr]
+    try:
+        return network(images), features[-1]
+    finally:
+        del head.forward  # type: ignore[union-attr]

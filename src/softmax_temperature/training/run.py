@@ -1,0 +1,70 @@
+"""Running a training to its end: resuming, checkpoints, and what follows each epoch."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Protocol
+
+from softmax_temperature.training.trainer import Diverged, Trainer
+
+if TYPE_CHECKING:
+    from softmax_temperature.jobs import Job
+
+
+class Resumable(Protocol):
+    """What can be interrupted between two epochs."""
+
+    def state_dict(self) -> dict[str, Any]:
+        """All that its next epoch depends on, ready for a checkpoint."""
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Go on from where `state_dict` was taken."""
+
+
+class Follower(Resumable, Protocol):
+    """What acts or looks after each epoch."""
+
+    def after_epoch(self, trainer: Trainer) -> None:
+        """Called once an epoch, after it; may raise Diverged."""
+
+
+def train(trainer: Trainer, followers: Mapping[str, Follower], job: Job) -> bool:
+    """Train for the epochs of the recipe, from the job's checkpoint if there is one.
+
+    Args:
+        trainer: new.
+        followers: new, called in this order after each epoch; the names are those in the checkpoint.
+        job: the cell that trains.
+
+    Returns:
+        Whether the training diverged; it then stops, and trainer and followers stand where it was last finite.
+    """
+    checkpointer, epochs = job.checkpointer(), trainer.recipe.epochs
+    parts: dict[str, Resumable] = {"trainer": trainer, **followers}
+    for name, state in (checkpointer.load() or {}).items():
+        parts[name].load_state_dict(state)
+    while trainer.epochs_done < epochs:
+        if not _epoch(trainer, followers):
+            return True
+        checkpointer.save_if_due(lambda: {name: part.state_dict() for name, part in parts.items()})
+        job.progress(trainer.epochs_done, epochs)
+    return False
+
+
+def _epoch(trainer: Trainer, followers: Mapping[str, Follower]) -> bool:
+    """One epoch and what follows it; whether all stayed finite. Otherwise all of them stand as before it."""
+    try:
+        trainer.epoch()
+    except Diverged:
+        return False
+    before = {name: copy.deepcopy(follower.state_dict()) for name, follower in followers.items()}
+    try:
+        for follower in followers.values():
+            follower.after_epoch(trainer)
+    except Diverged:
+        trainer.rewind()
+        for name, follower in followers.items():
+            follower.load_state_dict(before[name])
+        return False
+    return True

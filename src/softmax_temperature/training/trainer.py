@@ -1,0 +1,174 @@
+"""The training loop."""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor, nn
+
+from softmax_temperature.jobs import seed_of
+from softmax_temperature.training.images import ImageSet, augment, normalise
+from softmax_temperature.training.networks import last_layer_inputs
+from softmax_temperature.training.schedules import learning_rate_factor
+
+if TYPE_CHECKING:
+    from softmax_temperature.recipe import Recipe
+
+Objective = Callable[[Tensor, Tensor, float], Tensor]
+"""Logits (n, classes), labels (n,) and the position in the written recipe (epochs) to the mean loss of the batch."""
+
+EVALUATION_BATCH = 500
+
+
+class Diverged(ArithmeticError):
+    """The loss, a weight or a logit is no longer finite: a result, not a fault."""
+
+
+class Trainer:
+    """A network on its way through a recipe.
+
+    All that changes from epoch to epoch is in `state_dict`; the order of the images, their augmentation and dropout
+    depend on the seed and the number of the epoch alone.
+
+    Attributes:
+        network: trained in place, on the device.
+        epochs_done: how many.
+        loss: mean over the samples of the last epoch, as the objective gives it; nan before the first.
+
+    Args:
+        network: images (n, 3, height, width) to logits, with `features` and `classifier`.
+        objective: what is minimised. Its mean over the batch is multiplied by the batch's size for the reduction "sum".
+        images: to train on; they move to the device.
+        recipe: everything else.
+        seed: of order, augmentation and dropout.
+        device: where to compute.
+    """
+
+    def __init__(
+        self, network: nn.Module, objective: Objective, images: ImageSet, recipe: Recipe, *, seed: int, device: str
+    ) -> None:
+        self.network = network.to(device=device, memory_format=torch.channels_last)  # type: ignore[call-overload]
+        self.objective, self.images, self.recipe = objective, images.to(device), recipe
+        self.seed, self.device = seed, device
+        self.epochs_done, self.loss = 0, math.nan
+        self._before: dict[str, Any] = {}
+        self.optimizer = _optimizer(network, recipe)
+        self._batch_size = min(recipe.batch_size, len(images))
+        # Deviation: the last, smaller batch of an epoch is left out, as a summed loss would weigh it differently; with
+        # a new order each epoch every image still has its turn. The released code keeps it.
+        self.steps_per_epoch = len(images) // self._batch_size
+
+    def epoch(self) -> None:
+        """Train for one epoch.
+
+        Raises:
+            Diverged: the loss or a weight is not finite; the state is again that before this epoch.
+        """
+        self._before = copy.deepcopy(self.state_dict())
+        try:
+            loss = self._mean_loss_of_an_epoch()
+        except Diverged:
+            self.rewind()
+            raise
+        self.epochs_done, self.loss = self.epochs_done + 1, loss
+
+    def rewind(self) -> None:
+        """Go back to before the last epoch, for instance because its logits are not finite."""
+        self.load_state_dict(self._before)
+
+    @torch.no_grad()
+    def evaluate(self, images: Tensor) -> tuple[Tensor, Tensor]:
+        """Logits in evaluation mode, and the norms of the features that the last layer makes them of.
+
+        Args:
+            images: (n, 3, height, width) uint8, any device; a batch at a time moves to the network's.
+
+        Returns:
+            (n, classes) float32 and (n,) float64, on the CPU.
+
+        Raises:
+            Diverged: a logit is not finite.
+        """
+        self.network.eval()
+        logits, norms = [], []
+        for batch in images.split(EVALUATION_BATCH):
+            with self._autocast():
+                some, features = last_layer_inputs(self.network, self._prepare(batch.to(self.device)))
+            logits.append(some.cpu())
+            norms.append(features.flatten(1).double().norm(dim=1).cpu())
+        together = torch.cat(logits)
+        if not bool(together.isfinite().all()):
+            raise Diverged(f"logits are not finite after epoch {self.epochs_done}")
+        return together, torch.cat(norms)
+
+    def state_dict(self) -> dict[str, Any]:
+        """All that the next epoch depends on."""
+        return {
+            "network": self.network.state_dict(),
+            "optimizer": self.optimizer.state_dict(),
+            "epochs_done": self.epochs_done,
+            "loss": self.loss,
+        }
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Go on from where `state_dict` was taken."""
+        self.network.load_state_dict(state["network"])
+        self.optimizer.load_state_dict(state["optimizer"])
+        self.epochs_done, self.loss = state["epochs_done"], state["loss"]
+
+    def _mean_loss_of_an_epoch(self) -> float:
+        generator = torch.Generator().manual_seed(seed_of(self.seed, "epoch", str(self.epochs_done)))
+        order = torch.randperm(len(self.images), generator=generator).to(self.device)
+        self.network.train()
+        with torch.random.fork_rng(devices=[self.device] if self.device != "cpu" else []):
+            torch.manual_seed(seed_of(self.seed, "dropout", str(self.epochs_done)))
+            losses = [self._step(number, rows, generator) for number, rows in enumerate(self._batches(order))]
+        loss = torch.stack(losses).double().mean().item()
+        if not (math.isfinite(loss) and self._weights_are_finite()):
+            raise Diverged(f"the loss is {loss} in epoch {self.epochs_done + 1}")
+        return loss
+
+    def _batches(self, order: Tensor) -> list[Tensor]:
+        return list(order[: self.steps_per_epoch * self._batch_size].split(self._batch_size))
+
+    def _step(self, number: int, rows: Tensor, generator: torch.Generator) -> Tensor:
+        recipe = self.recipe
+        position = recipe.position(self.epochs_done + number / self.steps_per_epoch)
+        factor = learning_rate_factor(recipe.schedule, position, recipe.planned_epochs)
+        for group in self.optimizer.param_groups:
+            group["lr"] = recipe.lr * factor
+        images = augment(self.images.images[rows], generator, crop_padding=recipe.crop_padding, flip=recipe.flip)
+        with self._autocast():
+            logits, _ = last_layer_inputs(self.network, self._prepare(images))
+        # On a GPU the loss of the epoch tells, later; a look at every batch would stop its queue.
+        if self.device == "cpu" and not bool(logits.isfinite().all()):
+            raise Diverged(f"logits are not finite in epoch {self.epochs_done + 1}")
+        loss = self.objective(logits, self.images.labels[rows], position)
+        self.optimizer.zero_grad()
+        (loss * len(rows) if recipe.reduction == "sum" else loss).backward()
+        if recipe.clip_norm is not None:
+            nn.utils.clip_grad_norm_(self.network.parameters(), recipe.clip_norm)
+        self.optimizer.step()
+        return loss.detach()
+
+    def _prepare(self, images: Tensor) -> Tensor:
+        return normalise(images, self.recipe.mean, self.recipe.std)
+
+    def _autocast(self) -> torch.autocast:
+        return torch.autocast(self.device, torch.bfloat16, enabled=self.recipe.precision == "bfloat16")
+
+    def _weights_are_finite(self) -> bool:
+        return all(bool(value.isfinite().all()) for value in self.network.state_dict().values())
+
+
+def _optimizer(network: nn.Module, recipe: Recipe) -> torch.optim.Optimizer:
+    parameters, decay = list(network.parameters()), recipe.weight_decay
+    if recipe.optimizer == "sgd":
+        return torch.optim.SGD(parameters, recipe.lr, recipe.momentum, weight_decay=decay)
+    if recipe.optimizer == "adam":
+        return torch.optim.Adam(parameters, recipe.lr, (recipe.momentum, 0.999), recipe.epsilon, weight_decay=decay)
+    return torch.optim.Adagrad(parameters, recipe.lr, weight_decay=decay, eps=recipe.epsilon)

@@ -1,0 +1,197 @@
+"""Small random networks of every kind that Cooling walks, in float64, with batch norms that have seen something."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from softmax_temperature.models.bottleneck_resnet import BottleneckResNet
+from softmax_temperature.models.cifar_resnet import CifarResNet
+from softmax_temperature.models.crelu import CReLU
+from softmax_temperature.models.densenet import DenseNet
+from softmax_temperature.models.unet import UNet
+from softmax_temperature.models.vgg import SmallVGG
+from softmax_temperature.models.wide_resnet import WideResNet
+
+CLASSES = 4
+MakeNetwork = Callable[..., nn.Module]
+
+
+class Residual(nn.Module):
+    """Two convolutions beside the identity, or beside a projection where the channels change."""
+
+    def __init__(self, inputs: int, outputs: int, *, norm: bool) -> None:
+        super().__init__()
+        self.conv1 = nn.Conv2d(inputs, outputs, 3, padding=1)
+        self.norm1 = nn.BatchNorm2d(outputs) if norm else nn.Identity()
+        self.conv2 = nn.Conv2d(outputs, outputs, 3, padding=1)
+        self.norm2 = nn.BatchNorm2d(outputs) if norm else nn.Identity()
+        self.shortcut = nn.Identity() if inputs == outputs else nn.Conv2d(inputs, outputs, 1)
+
+    def forward(self, maps: Tensor) -> Tensor:
+        inner = self.norm2(self.conv2(F.relu(self.norm1(self.conv1(maps)))))
+        inner += self.shortcut(maps)
+        return F.relu(inner)
+
+
+class TinyUNet(nn.Module):
+    """One level, without batch norm; scores for every pixel."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.down, self.inner, self.up = (
+            nn.Conv2d(3, 4, 3, padding=1),
+            nn.Conv2d(4, 6, 3, padding=1),
+            nn.Conv2d(6, 4, 1),
+        )
+        self.merge, self.classifier = nn.Conv2d(8, 5, 3, padding=1), nn.Conv2d(5, CLASSES, 1)
+
+    def forward(self, images: Tensor) -> Tensor:
+        beside = self.down(images).relu()
+        inner = F.leaky_relu(self.inner(F.avg_pool2d(beside, 2)), 0.1)
+        enlarged = F.interpolate(self.up(inner), size=beside.shape[2:], mode="bilinear")
+        scores: Tensor = self.classifier(self.merge(torch.cat((beside, enlarged), dim=1)).relu())
+        return scores
+
+
+class TinyDenseNet(nn.Module):
+    """Every layer reads all before it; sizes are read off the tensors."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.stem = nn.Conv2d(3, 4, 3, padding=1)
+        self.layers = nn.ModuleList(nn.Conv2d(4 + 2 * i, 2, 3, padding=1) for i in range(3))
+        self.classifier = nn.Linear(10, CLASSES)
+
+    def forward(self, images: Tensor) -> Tensor:
+        maps = self.stem(images)
+        for layer in self.layers:
+            maps = torch.cat([maps, 2.0 * F.relu(layer(maps))], 1)
+        pooled = F.adaptive_max_pool2d(maps, 1).view(maps.size(0), -1) / 2
+        scores: Tensor = self.classifier(pooled)
+        return scores
+
+
+class Appended(nn.Module):
+    """The input, and a convolution of it."""
+
+    def __init__(self, inputs: int, outputs: int) -> None:
+        super().__init__()
+        self.conv = nn.Conv2d(inputs, outputs - inputs, 3, padding=1, bias=False)
+
+    def forward(self, maps: Tensor) -> Tensor:
+        return torch.cat((maps, self.conv(maps).relu()), dim=1)
+
+
+# By name, what makes a block that reads so many channels, and how many it returns.
+BLOCKS: dict[str, Callable[[int], tuple[nn.Module, int]]] = {
+    "convolution": lambda channels: (nn.Conv2d(channels, 5, 3, padding=1), 5),
+    "batch norm": lambda channels: (nn.BatchNorm2d(channels), channels),
+    "ReLU": lambda channels: (nn.ReLU(), channels),
+    "CReLU": lambda channels: (CReLU(), 2 * channels),
+    "average": lambda channels: (nn.AvgPool2d(3, 1, 1), channels),
+    "identity shortcut": lambda channels: (Residual(channels, channels, norm=False), channels),
+    "normed shortcut": lambda channels: (Residual(channels, channels, norm=True), channels),
+    "projection": lambda channels: (Residual(channels, channels + 1, norm=True), channels + 1),
+    "append": lambda channels: (Appended(channels, channels + 2), channels + 2),
+}
+
+
+def stacked(names: Sequence[str]) -> nn.Module:
+    """Blocks on one another, then the mean of each map and a dense layer."""
+    network, channels = nn.Sequential(), 3
+    for name in names:
+        block, channels = BLOCKS[name](channels)
+        network.append(block)
+    return network.extend([nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(channels, CLASSES)])
+
+
+def plain(activation: Callable[[], nn.Module] = nn.ReLU, copies: int = 1, *, norm: bool = False) -> nn.Module:
+    def block(inputs: int, outputs: int) -> list[nn.Module]:
+        normed: list[nn.Module] = [nn.BatchNorm2d(outputs)] if norm else []
+        return [nn.Conv2d(inputs, outputs, 3, padding=1), *normed, activation()]
+
+    maps = [*block(3, 4), nn.MaxPool2d(2), *block(4 * copies, 6), nn.AvgPool2d(2), nn.Flatten(), nn.Dropout(0.2)]
+    return nn.Sequential(*maps, nn.Linear(24 * copies, 8), activation(), nn.Linear(8 * copies, CLASSES))
+
+
+def residual(*, norm: bool) -> nn.Module:
+    blocks = [Residual(4, 4, norm=norm), Residual(4, 6, norm=norm), Residual(6, 6, norm=norm)]
+    return nn.Sequential(
+        nn.Conv2d(3, 4, 3, padding=1), *blocks, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(6, CLASSES)
+    )
+
+
+NETWORKS: dict[str, Callable[[], nn.Module]] = {
+    "dense": lambda: nn.Sequential(nn.Flatten(), nn.Linear(192, 7), nn.PReLU(), nn.Linear(7, CLASSES)),
+    "plain": plain,
+    "plain with batch norm": lambda: plain(norm=True),
+    "CReLU": lambda: plain(CReLU, 2),
+    "residual": lambda: residual(norm=False),
+    "residual with batch norm": lambda: residual(norm=True),
+    "one-level U-Net": TinyUNet,
+    "dense connections": TinyDenseNet,
+    "CifarResNet": lambda: CifarResNet(1, CLASSES, widths=(4, 6, 8)),
+    "VGG": lambda: SmallVGG(CLASSES, widths=(4, 4, 6, 6), dense=8, image_size=8),
+    "VGG with CReLU and batch norm": lambda: SmallVGG(
+        CLASSES, "crelu", "average", batch_norm=True, widths=(4, 4), dense=8, image_size=8
+    ),
+    "U-Net": lambda: UNet(CLASSES, width=3),
+    "bottlenecks": lambda: BottleneckResNet((1, 2), CLASSES, 2),
+    "bottlenecks with CReLU": lambda: BottleneckResNet((1, 2), CLASSES, 2, "crelu"),
+    "WideResNet": lambda: WideResNet(8, 1, CLASSES),
+    "WideResNet without batch norm": lambda: WideResNet(8, 1, CLASSES, batch_norm=False),
+    "DenseNet": lambda: DenseNet((2, 2), growth=3, num_classes=CLASSES),
+}
+
+
+@pytest.fixture(scope="session")
+def make_network() -> MakeNetwork:
+    """Makes a network by name, or of blocks, in evaluation mode; another seed draws other weights."""
+
+    def make(name: str | Sequence[str], seed: int = 0) -> nn.Module:
+        torch.manual_seed(seed)
+        network = (NETWORKS[name]() if isinstance(name, str) else stacked(name)).double().eval()
+        with torch.no_grad():
+            for module in network.modules():
+                if isinstance(module, nn.BatchNorm2d) and module.running_mean is not None:
+                    assert module.running_var is not None
+                    module.running_mean.normal_()
+                    module.running_var.uniform_(0.01, 2)
+                    module.weight.uniform_(0.5, 1.5)
+                    module.bias.normal_(0, 0.3)
+        return network
+
+    return make
+
+
+@pytest.fixture(params=NETWORKS)
+def network(request: pytest.FixtureRequest, make_network: MakeNetwork) -> nn.Module:
+    return make_network(request.param)
+
+
+@pytest.fixture(scope="session")
+def images() -> Tensor:
+    return torch.randn(12, 3, 8, 8, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+
+
+@pytest.fixture
+def images_for(images: Tensor) -> Callable[[nn.Module], Tensor]:
+    """The images, in the size that the network asks for."""
+    return lambda network: images.repeat(1, 1, 2, 2) if isinstance(network, UNet) else images
+
+
+@pytest.fixture(scope="session")
+def uncertain_labels() -> Callable[[Tensor], Tensor]:
+    """Labels for which logits (n, classes, ...) have a best temperature: the largest twice, then the second largest."""
+
+    def label(logits: Tensor) -> Tensor:
+        ranked = logits.topk(2, dim=1).indices
+        thirds = (torch.arange(ranked[:, 0].numel()) % 3 == 2).reshape(ranked[:, 0].shape)
+        return torch.where(thirds, ranked[:, 1], ranked[:, 0])
+
+    return label

@@ -1,0 +1,183 @@
+"""The last-layer temperature goes where its network goes."""
+
+from __future__ import annotations
+
+import copy
+import io
+from collections.abc import Callable
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from softmax_temperature import cooling
+from softmax_temperature.cooling.last_layer import set_last_layer_temperature
+
+MakeNetwork = Callable[..., nn.Module]
+
+
+@pytest.fixture
+def held(make_network: MakeNetwork) -> nn.Module:
+    """A network at temperature 3, in float32."""
+    network = make_network("plain").float()
+    cooling.Cooling(network)
+    set_last_layer_temperature(network, 3.0)
+    return network
+
+
+@pytest.fixture
+def raw(held: nn.Module, images: Tensor) -> Tensor:
+    """Three times the cooled logits, by the network's own forward function."""
+    logits: Tensor = held.forward(images.float()).detach()
+    return logits
+
+
+def test_holding_changes_no_logit(network: nn.Module, images_for: Callable[[nn.Module], Tensor]) -> None:
+    images = images_for(network)
+    before = network(images)
+    held = cooling.Cooling(network)
+    assert torch.equal(network(images), before)
+    assert held.temperature == 1
+    assert network.state_dict()["cooling_temperature"].item() == 1
+
+
+def test_logits_are_divided_and_gradients_too(held: nn.Module, raw: Tensor, images: Tensor) -> None:
+    logits = held(images.float())
+    torch.testing.assert_close(logits, raw / 3)
+    assert not held.get_buffer("cooling_temperature").requires_grad
+    (cooled,) = torch.autograd.grad(logits.sum(), held[0].weight)
+    (uncooled,) = torch.autograd.grad(held.forward(images.float()).sum(), held[0].weight)
+    torch.testing.assert_close(cooled, uncooled / 3)
+
+
+def test_the_state_carries_the_temperature_to_another_network(
+    held: nn.Module, raw: Tensor, images: Tensor, make_network: MakeNetwork
+) -> None:
+    file = io.BytesIO()
+    torch.save(held.state_dict(), file)
+    file.seek(0)
+    other = make_network("plain", seed=5).float()
+    other_cooling = cooling.Cooling(other)
+    other.load_state_dict(torch.load(file, weights_only=True))
+    torch.testing.assert_close(other(images.float()), raw / 3)
+    assert other_cooling.temperature == 3
+    # Without Cooling the state does not fit, which is better than logits that are silently uncooled.
+    with pytest.raises(RuntimeError, match="cooling_temperature"):
+        make_network("plain").load_state_dict(held.state_dict())
+
+
+def test_a_copy_has_a_temperature_of_its_own_and_is_not_divided_twice(
+    held: nn.Module, raw: Tensor, images: Tensor
+) -> None:
+    twin = copy.deepcopy(held)
+    set_last_layer_temperature(held, 5.0)
+    torch.testing.assert_close(twin(images.float()), raw / 3)
+    assert cooling.Cooling(twin).temperature == 3
+    torch.testing.assert_close(twin(images.float()), raw / 3)
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float16, torch.bfloat16])
+def test_it_follows_the_dtype_of_the_network(held: nn.Module, images: Tensor, dtype: torch.dtype) -> None:
+    logits = held.to(dtype)(images.to(dtype))
+    assert logits.dtype == dtype
+    assert held.get_buffer("cooling_temperature").dtype == dtype
+    assert torch.equal(logits, held.forward(images.to(dtype)) / 3)
+
+
+def test_half_precision_networks_keep_a_precise_temperature(make_network: MakeNetwork) -> None:
+    network = make_network("plain").bfloat16()
+    cooling.Cooling(network)
+    set_last_layer_temperature(network, 1.003)
+    assert network.get_buffer("cooling_temperature").item() == pytest.approx(1.003, rel=1e-6)
+    assert network(torch.zeros(2, 3, 8, 8, dtype=torch.bfloat16)).dtype == torch.bfloat16
+
+
+def test_what_was_applied_is_what_the_buffer_could_store(
+    held: nn.Module, images: Tensor, uncertain_labels: Callable[[Tensor], Tensor]
+) -> None:
+    held.bfloat16()
+    cooled = cooling.Cooling(held)
+    logits = held(images.bfloat16()).detach()
+    # Eight bits: the rounding of the temperature would show.
+    assert cooled.cool(logits, uncertain_labels(logits)) == cooled.temperature / 3
+
+
+def test_autocast_channels_last_and_inference_mode(
+    held: nn.Module, raw: Tensor, images: Tensor, uncertain_labels: Callable[[Tensor], Tensor]
+) -> None:
+    held.to(memory_format=torch.channels_last)
+    cooled = cooling.Cooling(held, mode="distributed")
+    with torch.inference_mode():
+        logits = held(images.float().to(memory_format=torch.channels_last))
+        torch.testing.assert_close(logits, raw / 3)
+        applied = cooled.cool(logits, uncertain_labels(logits))
+        # What was in the buffer is spread over the layers too.
+        assert cooled.temperature == 1
+        torch.testing.assert_close(held(images.float()), logits / applied)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        half = held(images.float())
+    assert half.dtype == torch.bfloat16
+    torch.testing.assert_close(half.float(), logits / applied, rtol=0.05, atol=0.02)
+    # Training goes on afterwards.
+    held(images.float()).sum().backward()
+    assert held[0].weight.is_contiguous(memory_format=torch.channels_last)
+
+
+@pytest.mark.gpu
+def test_it_follows_the_network_to_a_gpu(
+    held: nn.Module, raw: Tensor, images: Tensor, uncertain_labels: Callable[[Tensor], Tensor]
+) -> None:
+    held.cuda()
+    cooled = cooling.Cooling(held, mode="distributed")
+    on_gpu = images.float().cuda()
+    with torch.no_grad():
+        logits = held(on_gpu)
+        torch.testing.assert_close(logits.cpu(), raw / 3, rtol=1e-2, atol=1e-3)
+        applied = cooled.cool(logits, uncertain_labels(logits.cpu()).cuda())
+        torch.testing.assert_close(held(on_gpu), logits / applied, rtol=1e-2, atol=1e-3)
+        with torch.autocast("cuda", dtype=torch.float16):
+            assert held(on_gpu).dtype == torch.float16
+
+
+def test_compiled_networks_see_each_cooling(held: nn.Module, raw: Tensor, images: Tensor) -> None:
+    compiled = torch.compile(held, backend="eager", fullgraph=True)
+    torch.testing.assert_close(compiled(images.float()), raw / 3)
+    set_last_layer_temperature(held, 7.0)
+    torch.testing.assert_close(compiled(images.float()), raw / 7)
+
+
+def test_networks_run_side_by_side_have_a_temperature_each(make_network: MakeNetwork, images: Tensor) -> None:
+    networks = [make_network("plain", seed) for seed in range(3)]
+    for number, network in enumerate(networks, start=1):
+        cooling.Cooling(network)
+        set_last_layer_temperature(network, number)
+    parameters, buffers = torch.func.stack_module_state(networks)
+
+    def one(parameters: dict[str, Tensor], buffers: dict[str, Tensor]) -> Tensor:
+        logits: Tensor = torch.func.functional_call(networks[0], (parameters, buffers), (images,))
+        return logits
+
+    together = torch.vmap(one)(parameters, buffers)
+    for number, network in enumerate(networks):
+        torch.testing.assert_close(together[number], network(images))
+
+
+def test_pixels_are_divided_alike(make_network: MakeNetwork, images: Tensor) -> None:
+    network = make_network("one-level U-Net")
+    raw = network(images)
+    cooling.Cooling(network)
+    set_last_layer_temperature(network, 4.0)
+    assert torch.equal(network(images), raw / 4)
+
+
+def test_more_than_one_output_is_refused(images: Tensor) -> None:
+    class Pair(nn.Module):
+        def forward(self, images: Tensor) -> tuple[Tensor, Tensor]:
+            return images, images
+
+    network = Pair()
+    cooling.Cooling(network)
+    with pytest.raises(TypeError, match="model must return one tensor of logits to be cooled, got tuple"):
+        network(images)
+    with pytest.raises(ValueError, match="model must return one tensor of logits"):
+        cooling.plan_redistribution(Pair())

@@ -1,0 +1,376 @@
+"""Cooling divides logits by what it says, in every mode and network, and nothing else."""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Callable
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor, nn
+
+from softmax_temperature import cooling
+from softmax_temperature.scaling import fit_temperature
+
+Label = Callable[[Tensor], Tensor]
+MakeNetwork = Callable[..., nn.Module]
+BLOCKS = ["convolution", "batch norm", "ReLU", "CReLU", "average", "identity shortcut", "normed shortcut"]
+BLOCKS += ["projection", "append"]
+# The low limits make the periodic mode redistribute at once.
+MODES: dict[str, dict[str, object]] = {
+    "last_layer": {"mode": "last_layer"},
+    "distributed": {"mode": "distributed"},
+    "periodic": {"mode": "periodic", "max_temperature": 0.01, "reset_temperature": 0.3},
+}
+
+
+@torch.no_grad()
+def evaluate(network: nn.Module, images: Tensor) -> Tensor:
+    logits: Tensor = network(images)
+    return logits
+
+
+@torch.no_grad()
+def disturb(network: nn.Module, seed: int) -> None:
+    """What training does between two periods, as far as Cooling can tell."""
+    torch.manual_seed(seed)
+    for parameter in network.parameters():
+        parameter.mul_(1 + 0.2 * torch.rand_like(parameter))
+
+
+def flat(logits: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
+    return logits.movedim(1, -1).reshape(-1, logits.shape[1]), labels.reshape(-1)
+
+
+def assert_same_state(network: nn.Module, before: dict[str, Tensor]) -> None:
+    after = network.state_dict()
+    assert after.keys() == before.keys()
+    assert all(torch.equal(after[name], value) for name, value in before.items())
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_new_logits_are_the_old_ones_divided_by_what_was_applied(
+    network: nn.Module, mode: str, images_for: Callable[[nn.Module], Tensor], uncertain_labels: Label
+) -> None:
+    images = images_for(network)
+    held = cooling.Cooling(network, factor=0.8, **MODES[mode])
+    for period in range(3):
+        disturb(network, period)
+        old = evaluate(network, images)
+        labels = uncertain_labels(old)
+        applied = held.cool(old, labels)
+        new = evaluate(network, images)
+        assert held.last_fit is not None
+        assert not held.last_fit.at_bound
+        assert applied != 1
+        torch.testing.assert_close(new, old / applied, rtol=1e-10, atol=1e-12 * old.abs().max().item() / applied)
+        assert torch.equal(new.argmax(dim=1), old.argmax(dim=1))
+
+
+@given(
+    blocks=st.lists(st.sampled_from(BLOCKS), max_size=6),
+    seed=st.integers(0, 2**31),
+    factor=st.floats(0.1, 1.5),
+    mode=st.sampled_from(sorted(MODES)),
+)
+@settings(max_examples=60)
+def test_any_stack_of_blocks_is_divided(
+    make_network: MakeNetwork,
+    images: Tensor,
+    uncertain_labels: Label,
+    blocks: list[str],
+    seed: int,
+    factor: float,
+    mode: str,
+) -> None:
+    network = make_network(blocks, seed)
+    held = cooling.Cooling(network, factor=factor, **MODES[mode])
+    for _ in range(2):
+        old = evaluate(network, images)
+        applied = held.cool(old, uncertain_labels(old))
+        torch.testing.assert_close(evaluate(network, images), old / applied, rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize("mode", ["distributed", "periodic"])
+def test_training_mode_is_divided_too_and_running_statistics_see_no_change(
+    network: nn.Module, mode: str, images_for: Callable[[nn.Module], Tensor], uncertain_labels: Label
+) -> None:
+    images = images_for(network)
+    held = cooling.Cooling(network, **MODES[mode])
+    twin = copy.deepcopy(network)
+    old = evaluate(network, images)
+    applied = held.cool(old, uncertain_labels(old))
+    trained = []
+    for each in (twin.train(), network.train()):
+        torch.manual_seed(0)
+        trained.append(evaluate(each, images))
+    torch.testing.assert_close(trained[1], trained[0] / applied, rtol=1e-9, atol=1e-11)
+    statistics = {name: value for name, value in network.named_buffers() if "running" in name}
+    for name, value in statistics.items():
+        torch.testing.assert_close(value, twin.get_buffer(name), rtol=1e-10, atol=1e-12)
+
+
+def test_last_layer_changes_its_buffer_alone_and_distributed_all_but_it(
+    make_network: MakeNetwork, images: Tensor, uncertain_labels: Label
+) -> None:
+    for mode in ("last_layer", "distributed"):
+        network = make_network("plain")
+        held = cooling.Cooling(network, mode=mode)
+        before = copy.deepcopy(network.state_dict())
+        logits = evaluate(network, images)
+        applied = held.cool(logits, uncertain_labels(logits))
+        changed = {name for name, value in network.state_dict().items() if not torch.equal(value, before[name])}
+        assert changed == ({"cooling_temperature"} if mode == "last_layer" else set(before) - {"cooling_temperature"})
+        assert held.temperature == (applied if mode == "last_layer" else 1)
+
+
+def test_a_chain_is_divided_as_the_paper_writes(
+    make_network: MakeNetwork, images: Tensor, uncertain_labels: Label
+) -> None:
+    # Algorithm 3.1, lines 6 to 11: every kernel by the L-th root, biases by its powers.
+    network = make_network("plain")
+    held = cooling.Cooling(network, mode="distributed")
+    layers = [module for module in network if isinstance(module, nn.Conv2d | nn.Linear)]
+    before = copy.deepcopy(layers)
+    logits = evaluate(network, images)
+    kernel_scale, bias_scale = held.cool(logits, uncertain_labels(logits)) ** (1 / 4), 1.0
+    for layer, old in zip(layers, before, strict=True):
+        bias_scale *= kernel_scale
+        torch.testing.assert_close(layer.weight, old.weight / kernel_scale)
+        assert layer.bias is not None
+        torch.testing.assert_close(layer.bias, old.bias / bias_scale)
+
+
+@pytest.mark.parametrize("factor", [0.0, 0.5, 1.0, 1.3])
+def test_the_factor_acts_on_the_whole_temperature(
+    make_network: MakeNetwork, images: Tensor, uncertain_labels: Label, factor: float
+) -> None:
+    network = make_network("plain")
+    raw_network = copy.deepcopy(network)
+    held = cooling.Cooling(network, factor=factor)
+    present = 1.0
+    for period in range(3):
+        for each in (network, raw_network):
+            disturb(each, period)
+        raw, logits = evaluate(raw_network, images), evaluate(network, images)
+        labels = uncertain_labels(raw)
+        whole = fit_temperature(raw, labels).temperature ** factor
+        assert held.cool(logits, labels) == pytest.approx(whole / present, rel=1e-6)
+        assert held.temperature == pytest.approx(whole, rel=1e-6)
+        present = whole
+
+
+def test_the_increment_reading_raises_each_correction_to_the_factor(
+    make_network: MakeNetwork, images: Tensor, uncertain_labels: Label
+) -> None:
+    network = make_network("plain")
+    held = cooling.Cooling(network, factor=0.5, refit="increment")
+    whole = 1.0
+    for period in range(3):
+        disturb(network, period)
+        logits = evaluate(network, images)
+        labels = uncertain_labels(logits)
+        correction = fit_temperature(logits, labels).temperature ** 0.5
+        assert held.cool(logits, labels) == pytest.approx(correction, rel=1e-6)
+        whole *= correction
+    assert held.temperature == pytest.approx(whole, rel=1e-6)
+
+
+def test_the_readings_agree_at_factor_one_and_when_distributed(
+    make_network: MakeNetwork, images: Tensor, uncertain_labels: Label
+) -> None:
+    for arguments in ({"factor": 1.0}, {"factor": 0.5, "mode": "distributed"}):
+        applied = []
+        for refit in ("whole", "increment"):
+            network = make_network("plain")
+            held = cooling.Cooling(network, refit=refit, **arguments)
+            for period in range(2):
+                disturb(network, period)
+                logits = evaluate(network, images)
+                applied.append(held.cool(logits, uncertain_labels(logits)))
+        assert applied[:2] == pytest.approx(applied[2:], rel=1e-6)
+
+
+def test_periodic_redistributes_when_it_exceeds_the_maximum(
+    make_network: MakeNetwork, images: Tensor, uncertain_labels: Label
+) -> None:
+    network = make_network("plain")
+    logits = evaluate(network, images)
+    labels = uncertain_labels(logits)
+    best = fit_temperature(logits, labels).temperature
+    held = cooling.Cooling(network, mode="periodic", max_temperature=3 * best, reset_temperature=1.5 * best)
+    weights = copy.deepcopy(dict(network.named_parameters()))
+    held.cool(logits, labels)
+    # Up to the maximum it is last-layer Cooling.
+    assert held.temperature == pytest.approx(best, rel=1e-6)
+    assert all(torch.equal(weights[name], value) for name, value in network.named_parameters())
+    # The network overheats to four times the temperature: the excess over the reset temperature is 4 / 1.5.
+    with torch.no_grad():
+        for parameter in network[-1].parameters():
+            parameter.mul_(4)
+    hot = evaluate(network, images)
+    assert held.cool(hot, labels) == pytest.approx(4, rel=1e-6)
+    assert held.temperature == pytest.approx(1.5 * best, rel=1e-12)
+    kernel_scale = (4 / 1.5) ** (1 / 4)
+    torch.testing.assert_close(network[0].weight, weights["0.weight"] / kernel_scale, rtol=1e-6, atol=0)
+    torch.testing.assert_close(evaluate(network, images), hot / 4, rtol=1e-6, atol=1e-9)
+    # The next period starts from the reset temperature.
+    assert held.cool(evaluate(network, images), labels) == pytest.approx(1, rel=1e-6)
+    assert held.temperature == pytest.approx(1.5 * best, rel=1e-6)
+
+
+@pytest.mark.parametrize(("special", "limits"), [("last_layer", (math.inf, math.inf)), ("distributed", (0.0, 1.0))])
+def test_periodic_has_the_other_modes_as_special_cases(
+    make_network: MakeNetwork, images: Tensor, uncertain_labels: Label, special: str, limits: tuple[float, float]
+) -> None:
+    states = []
+    for arguments in (
+        {"mode": special},
+        {"mode": "periodic", "max_temperature": limits[0], "reset_temperature": limits[1]},
+    ):
+        network = make_network("residual with batch norm")
+        held = cooling.Cooling(network, **arguments)
+        logits = evaluate(network, images)
+        held.cool(logits, uncertain_labels(logits))
+        states.append(network.state_dict())
+    for name, value in states[0].items():
+        torch.testing.assert_close(states[1][name], value, rtol=1e-14, atol=0)
+
+
+def test_cooling_twice_with_the_same_logits_changes_nothing_more(
+    network: nn.Module, images_for: Callable[[nn.Module], Tensor], uncertain_labels: Label
+) -> None:
+    held = cooling.Cooling(network)
+    logits = evaluate(network, images_for(network))
+    labels = uncertain_labels(logits)
+    held.cool(logits, labels)
+    assert held.cool(evaluate(network, images_for(network)), labels) == pytest.approx(1, abs=1e-6)
+
+
+@given(scale=st.floats(0.05, 20), factor=st.floats(0, 1.5))
+@settings(max_examples=25)
+def test_a_network_that_is_scaled_is_cooled_by_as_much(
+    make_network: MakeNetwork, images: Tensor, uncertain_labels: Label, scale: float, factor: float
+) -> None:
+    applied = []
+    for times in (1.0, scale):
+        network = make_network("dense")
+        with torch.no_grad():
+            for parameter in network[-1].parameters():
+                parameter.mul_(times)
+        held = cooling.Cooling(network, factor=factor)
+        logits = evaluate(network, images)
+        applied.append(held.cool(logits, uncertain_labels(logits)))
+    assert applied[1] == pytest.approx(applied[0] * scale**factor, rel=1e-6)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_fit_without_an_optimum_changes_nothing_and_says_so(
+    make_network: MakeNetwork, images: Tensor, uncertain_labels: Label, mode: str
+) -> None:
+    network = make_network("plain")
+    held = cooling.Cooling(network, **MODES[mode])
+    logits = evaluate(network, images)
+    held.cool(logits, uncertain_labels(logits))
+    before = copy.deepcopy(network.state_dict())
+    logits = evaluate(network, images)
+    # Separated by the labels; against them; and nothing to say.
+    for some, labels in (
+        (logits, logits.argmax(dim=1)),
+        (logits, logits.argmin(dim=1)),
+        (torch.zeros_like(logits), logits.argmax(dim=1)),
+    ):
+        assert held.cool(some, labels) == 1
+        assert held.last_fit is not None
+        assert held.last_fit.at_bound
+        assert_same_state(network, before)
+
+
+def test_resumed_cooling_is_the_uninterrupted_one(
+    make_network: MakeNetwork, images: Tensor, uncertain_labels: Label
+) -> None:
+    def train(network: nn.Module, held: cooling.Cooling, periods: range) -> None:
+        for period in periods:
+            disturb(network, period)
+            logits = evaluate(network, images)
+            held.cool(logits, uncertain_labels(logits))
+
+    for arguments in MODES.values():
+        whole = make_network("residual with batch norm")
+        train(whole, cooling.Cooling(whole, factor=0.9, **arguments), range(4))
+        first = make_network("residual with batch norm")
+        train(first, cooling.Cooling(first, factor=0.9, **arguments), range(2))
+        second = make_network("residual with batch norm", seed=7)
+        held = cooling.Cooling(second, factor=0.9, **arguments)
+        second.load_state_dict(copy.deepcopy(first.state_dict()))
+        train(second, held, range(2, 4))
+        assert_same_state(second, whole.state_dict())
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_bad_input_is_refused_and_changes_nothing(
+    make_network: MakeNetwork, images: Tensor, uncertain_labels: Label, mode: str
+) -> None:
+    network = make_network("one-level U-Net")
+    optimizer = torch.optim.RMSprop(network.parameters())
+    held = cooling.Cooling(network, **MODES[mode])
+    logits = evaluate(network, images)
+    labels = uncertain_labels(logits)
+    before = copy.deepcopy(network.state_dict())
+    wild = logits.clone()
+    wild[3, 1, 0, 0] = math.nan
+    for call, message in (
+        (lambda: held.cool(wild, labels), "logits must be finite, got nan"),
+        (lambda: held.cool(logits[:, 0, 0, 0], labels), "logits must have shape"),
+        (lambda: held.cool(logits[:0], labels[:0]), "logits must have shape"),
+        (lambda: held.cool(logits, labels[:, 0]), r"labels must have shape \(12, 8, 8\)"),
+        (lambda: held.cool(logits, labels[:5]), r"labels must have shape \(12, 8, 8\)"),
+        (lambda: held.cool(logits, labels + 4), r"labels must be in \[0, 4\)"),
+        (lambda: held.cool(logits, labels.double()), "labels must be integers"),
+        (lambda: held.cool(logits, labels, optimizer=optimizer, policy="drop"), "policy must be"),
+        (lambda: held.cool(logits, labels, optimizer=optimizer, policy="rescale"), "got RMSprop"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            call()
+        assert_same_state(network, before)
+        assert held.last_fit is None
+
+
+def test_arguments_out_of_range_are_refused_before_the_network_is_touched(make_network: MakeNetwork) -> None:
+    network = make_network("dense")
+    for arguments, message in (
+        ({"mode": "last"}, "mode must be one of 'last_layer', 'distributed', 'periodic', got 'last'"),
+        ({"refit": "none"}, "refit must be one of 'whole', 'increment', got 'none'"),
+        ({"factor": -0.1}, "factor must be finite and at least 0, got -0.1"),
+        ({"factor": math.inf}, "factor must be finite"),
+        ({"max_temperature": -1.0}, "max_temperature must be at least 0, got -1"),
+        ({"max_temperature": math.nan}, "max_temperature must be at least 0, got nan"),
+        ({"reset_temperature": 0.0}, "reset_temperature must be finite and positive, got 0"),
+        ({"reset_temperature": math.inf}, "reset_temperature must be finite and positive, got inf"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            cooling.Cooling(network, **arguments)
+    assert "cooling_temperature" not in network.state_dict()
+
+
+def test_a_diverging_temperature_is_refused(make_network: MakeNetwork, images: Tensor, uncertain_labels: Label) -> None:
+    network = make_network("dense").float()
+    held = cooling.Cooling(network, factor=1000.0)
+    logits = 1000 * evaluate(network, images.float())
+    before = copy.deepcopy(network.state_dict())
+    with pytest.raises(ValueError, match="temperature must be finite and positive, got inf"):
+        held.cool(logits, uncertain_labels(logits))
+    assert_same_state(network, before)
+
+
+def test_batch_norm_alone_can_carry_the_temperature(images: Tensor, uncertain_labels: Label) -> None:
+    torch.manual_seed(0)
+    network = nn.Sequential(nn.Flatten(), nn.BatchNorm1d(192), nn.Unflatten(1, (4, 48)), nn.Flatten(2)).double().eval()
+    network.append(nn.AdaptiveAvgPool1d(1)).append(nn.Flatten())
+    held = cooling.Cooling(network, mode="distributed")
+    logits = evaluate(network, images)
+    applied = held.cool(logits, uncertain_labels(logits))
+    torch.testing.assert_close(evaluate(network, images), logits / applied)

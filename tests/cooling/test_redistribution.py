@@ -1,0 +1,273 @@
+"""Where the temperature goes in each kind of network, and which networks are refused."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from typing import ClassVar
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from softmax_temperature import cooling
+from softmax_temperature.cooling.redistribution import parameter_scales, rescale_parameters
+
+MakeNetwork = Callable[..., nn.Module]
+
+
+def test_a_chain_shares_evenly(make_network: MakeNetwork) -> None:
+    plan = cooling.plan_redistribution(make_network("plain"))
+    assert plan.layers == 4
+    assert plan.parameters == {
+        "0.weight": 0.25,
+        "0.bias": 0.25,
+        "3.weight": 0.25,
+        "3.bias": 0.5,
+        "8.weight": 0.25,
+        "8.bias": 0.75,
+        "10.weight": 0.25,
+        "10.bias": 1.0,
+    }
+
+
+def test_the_affine_parameters_of_batch_norm_carry_the_power_and_the_layer_before_takes_its_own_back(
+    make_network: MakeNetwork,
+) -> None:
+    plan = cooling.plan_redistribution(make_network("plain with batch norm"))
+    assert plan.layers == 4
+    # 0: convolution, 1: batch norm, 4: convolution, 5: batch norm, then the two dense layers.
+    assert plan.parameters == {
+        "1.weight": 0.25,
+        "1.bias": 0.25,
+        "4.weight": -0.25,
+        "5.weight": 0.5,
+        "5.bias": 0.5,
+        "10.weight": 0.25,
+        "10.bias": 0.75,
+        "12.weight": 0.25,
+        "12.bias": 1.0,
+    }
+
+
+def test_both_ends_of_a_skip_have_one_power(make_network: MakeNetwork) -> None:
+    plan = cooling.plan_redistribution(make_network("residual"))
+    # The stem, two convolutions beside the projection, the classifier; the other blocks have identities.
+    assert plan.layers == 4
+    assert plan.parameters["0.weight"] == 0.25
+    assert plan.parameters["2.conv1.weight"] == plan.parameters["2.conv2.weight"] == 0.25
+    assert plan.parameters["2.shortcut.weight"] == 0.5
+    assert plan.parameters["6.weight"] == 0.25
+    assert not any(name.endswith("weight") and name[0] in "13" for name in plan.parameters)
+    assert plan.parameters["1.conv1.bias"] == plan.parameters["1.conv2.bias"] == 0.25
+    assert plan.parameters["3.conv1.bias"] == plan.parameters["3.conv2.bias"] == 0.75
+
+
+def test_the_pieces_of_a_concatenation_have_one_power(make_network: MakeNetwork) -> None:
+    plan = cooling.plan_redistribution(make_network("one-level U-Net"))
+    assert plan.layers == 3
+    assert plan.outputs == pytest.approx(
+        {"down": 1 / 3, "inner": 1 / 3, "up": 1 / 3, "merge": 2 / 3, "classifier": 1.0}
+    )
+    assert {"inner.bias", "up.bias"} < set(plan.parameters)
+    assert not {"inner.weight", "up.weight"} & set(plan.parameters)
+
+
+def test_zero_padded_shortcuts_keep_one_power_through_the_network(make_network: MakeNetwork) -> None:
+    plan = cooling.plan_redistribution(make_network("CifarResNet"))
+    assert plan.layers == 2
+    assert {plan.outputs[name] for name in ("bn1", "layer1.0.bn2", "layer2.0.bn2", "layer3.0.bn2")} == {0.5}
+    assert plan.outputs["layer3.0.conv2"] == 0
+    assert plan.parameters["linear.weight"] == 0.5
+    assert plan.parameters["linear.bias"] == 1
+
+
+def test_planning_changes_nothing(network: nn.Module) -> None:
+    before, attributes = copy.deepcopy(network.state_dict()), set(vars(network))
+    cooling.plan_redistribution(network)
+    assert set(vars(network)) == attributes
+    assert all(torch.equal(before[name], value) for name, value in network.state_dict().items())
+
+
+def test_other_homogeneous_operations_are_walked() -> None:
+    class Odd(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.deep, self.wide = nn.Conv1d(2, 4, 1), nn.ConvTranspose1d(4, 4, 1)
+            self.pads, self.classifier = nn.ZeroPad1d(1), nn.Linear(8, 3)
+
+        def forward(self, rows: Tensor) -> Tensor:
+            height = rows.shape[-1] // 2 * 2
+            first, second = self.deep(rows).chunk(2, dim=1)
+            joined = torch.cat([torch.maximum(first, second), sum([first, -second])], dim=1)
+            joined = self.pads(self.wide(joined)).abs().transpose(1, 2)
+            folded = F.pad(joined, (0, 4), value=0.0).mean(1) * height - F.pad(joined, (2, 2), "reflect").amax(1)
+            folded.add_(folded, alpha=0.5)
+            scores: Tensor = self.classifier(folded / (height + 1))
+            return scores
+
+    torch.manual_seed(0)
+    network, rows = Odd().double(), torch.randn(5, 2, 6, dtype=torch.float64)
+    before = network(rows)
+    rescale_parameters(parameter_scales(network, cooling.plan_redistribution(network), 7.0))
+    torch.testing.assert_close(network(rows), before / 7)
+
+
+def test_what_is_added_in_place_counts_where_the_sum_is_read_by_its_old_name() -> None:
+    class Branches(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.deep = nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 4))
+            self.short, self.classifier = nn.Linear(3, 4), nn.Linear(4, 2)
+
+        def forward(self, rows: Tensor) -> Tensor:
+            total = self.deep(rows)
+            total.add_(self.short(rows))
+            scores: Tensor = self.classifier(total)
+            return scores
+
+    torch.manual_seed(0)
+    network, rows = Branches().double(), torch.randn(5, 3, dtype=torch.float64)
+    before = network(rows)
+    rescale_parameters(parameter_scales(network, cooling.plan_redistribution(network), 7.0))
+    torch.testing.assert_close(network(rows), before / 7)
+
+
+class Around(nn.Module):
+    """A function between a convolution and the classifier."""
+
+    def __init__(self, function: Callable[[Tensor], Tensor]) -> None:
+        super().__init__()
+        self.function = function
+        self.conv, self.classifier = nn.Conv2d(3, 4, 1), nn.Conv2d(4, 2, 1)
+        self.offset = nn.Parameter(torch.zeros(()))
+
+    def forward(self, images: Tensor) -> Tensor:
+        scores: Tensor = self.classifier(self.function(self.conv(images)))
+        return scores
+
+
+@pytest.mark.parametrize(
+    ("function", "message"),
+    [
+        (torch.tanh, "'tanh' in the network's own forward"),
+        (torch.sigmoid, "'sigmoid'"),
+        (F.gelu, "'gelu'"),
+        (lambda maps: F.softmax(maps, dim=1), "'softmax'"),
+        (lambda maps: maps.exp(), "'exp'"),
+        (lambda maps: maps + 1, "'add'"),
+        (lambda maps: torch.add(maps, other=2.0), "'add'"),
+        (lambda maps: 1 / maps, "'truediv'"),
+        (lambda maps: torch.div(maps, 0.1, rounding_mode="floor"), "'div'"),
+        (lambda maps: maps * maps, "'mul'"),
+        (lambda maps: maps / maps, "'truediv'"),
+        (lambda maps: maps * maps.amax((2, 3), keepdim=True), "'mul'"),
+        (lambda maps: F.pad(maps, (1, 1), value=1.0), "'pad'"),
+        (lambda maps: maps + maps.size(0), "'add'"),
+        (lambda maps: maps * torch.tensor(2.0), "'_tensor_constant0'"),
+        (lambda maps: torch.cat([maps, maps.new_ones(12, 1, 8, 8)], 1), "'new_ones'"),
+        (lambda maps: maps * (1 if maps.sum() > 0 else 2), "no fixed graph"),
+    ],
+)
+def test_functions_that_cannot_be_scaled_are_refused_by_name(
+    function: Callable[[Tensor], Tensor], message: str
+) -> None:
+    network = Around(function)
+    attributes = set(vars(network))
+    with pytest.raises(ValueError, match=message):
+        cooling.Cooling(network, mode="distributed")
+    assert "cooling_temperature" not in network.state_dict()
+    assert set(vars(network)) == attributes
+
+
+class Gate(nn.Module):
+    def forward(self, maps: Tensor) -> Tensor:
+        return maps * torch.sigmoid(maps)
+
+
+class Shifted(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.offset = nn.Parameter(torch.zeros(1))
+
+    def forward(self, maps: Tensor) -> Tensor:
+        return maps + self.offset
+
+
+class Standardised(nn.Conv2d):
+    """A convolution by its type that does not scale with its weights."""
+
+    def forward(self, input: Tensor) -> Tensor:  # noqa: A002
+        return self._conv_forward(input, self.weight / self.weight.norm(), self.bias)
+
+
+@pytest.mark.parametrize(
+    ("module", "message"),
+    [
+        (nn.Tanh(), r"module '1' \(Tanh\)"),
+        (nn.LayerNorm((4, 8, 8)), r"module '1' \(LayerNorm\)"),
+        (nn.GroupNorm(2, 4), r"module '1' \(GroupNorm\)"),
+        (nn.Softmax(dim=1), r"module '1' \(Softmax\)"),
+        (nn.ReLU6(), r"module '1' \(ReLU6\)"),
+        (nn.AlphaDropout(), r"module '1' \(AlphaDropout\)"),
+        (nn.Sequential(nn.Identity(), Gate()), r"'sigmoid' in module '1.1' \(Gate\)"),
+        (Shifted(), "'1.offset'"),
+        (Standardised(4, 4, 1), "'1.weight'"),
+        (nn.utils.parametrizations.weight_norm(nn.Conv2d(4, 4, 1)), "'1"),
+    ],
+)
+def test_modules_that_cannot_be_scaled_are_refused_by_name(module: nn.Module, message: str) -> None:
+    network = nn.Sequential(nn.Conv2d(3, 4, 1), module, nn.Flatten(), nn.Linear(256, 2))
+    for mode in ("distributed", "periodic"):
+        with pytest.raises(ValueError, match=message):
+            cooling.Cooling(network, mode=mode)
+    cooling.Cooling(network, mode="last_layer")
+
+
+def test_layers_used_twice_and_shared_weights_are_refused() -> None:
+    shared = nn.Linear(4, 4)
+    with pytest.raises(ValueError, match=r"module '0' \(Linear\) shares a parameter"):
+        cooling.plan_redistribution(nn.Sequential(shared, nn.ReLU(), shared))
+    tied = nn.Linear(4, 4)
+    tied.weight = shared.weight
+    with pytest.raises(ValueError, match=r"module '2' \(Linear\) shares a parameter with module '0'"):
+        cooling.plan_redistribution(nn.Sequential(shared, nn.ReLU(), tied))
+
+
+def test_networks_without_a_layer_behind_the_last_fixed_scale_are_refused() -> None:
+    with pytest.raises(ValueError, match="no layer between the input 'input' and the logits"):
+        cooling.plan_redistribution(nn.Sequential(nn.Flatten(), nn.ReLU()))
+    bare = nn.Sequential(nn.Linear(3, 2), nn.BatchNorm1d(2, affine=False))
+    with pytest.raises(ValueError, match=r"no layer between module '1' \(BatchNorm1d\) and the logits"):
+        cooling.plan_redistribution(bare)
+
+
+class Loop(nn.Module):
+    """The logits lead back to a sum with the input."""
+
+    widths: ClassVar = 3
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.up, self.down, self.classifier = (nn.Linear(self.widths, self.widths) for _ in range(3))
+
+    def forward(self, rows: Tensor) -> Tensor:
+        inner = self.up(rows)
+        scores: Tensor = self.classifier(rows + self.down(inner).relu()) + inner
+        return scores
+
+
+def test_logits_in_a_loop_with_the_input_are_scaled() -> None:
+    torch.manual_seed(0)
+    network, rows = Loop().double(), torch.randn(5, 3, dtype=torch.float64)
+    before = network(rows)
+    rescale_parameters(parameter_scales(network, cooling.plan_redistribution(network), 5.0))
+    torch.testing.assert_close(network(rows), before / 5)
+
+
+@pytest.mark.parametrize("temperature", [0.0, -1.0, float("nan"), float("inf")])
+def test_only_temperatures_are_spread(make_network: MakeNetwork, temperature: float) -> None:
+    network = make_network("dense")
+    with pytest.raises(ValueError, match="temperature must be finite and positive"):
+        parameter_scales(network, cooling.plan_redistribution(network), temperature)

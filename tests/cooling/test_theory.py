@@ -1,0 +1,140 @@
+"""Lemma 3.3, Proposition 3.5 and Theorem 3.7 against autograd, in float64."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from softmax_temperature import cooling
+
+MakeNetwork = Callable[..., nn.Module]
+SCORING = ["dense", "plain", "plain with batch norm", "CReLU", "residual", "residual with batch norm", "CifarResNet"]
+TEMPERATURE = 6.0
+
+
+@pytest.fixture
+def labels(images: Tensor) -> Tensor:
+    return torch.arange(len(images)) % 4
+
+
+def test_scale_equivalent_networks_compute_the_same(
+    network: nn.Module, images_for: Callable[[nn.Module], Tensor]
+) -> None:
+    images = images_for(network)
+    twin = cooling.scale_equivalent(network, TEMPERATURE)
+    before = network(images)
+    torch.testing.assert_close(twin(images), before, rtol=1e-9, atol=1e-12)
+    assert any(not torch.equal(value, twin.get_parameter(name)) for name, value in network.named_parameters())
+
+
+def test_outputs_of_layers_are_scaled_as_lemma_3_3_says(
+    network: nn.Module, images_for: Callable[[nn.Module], Tensor]
+) -> None:
+    predicted = cooling.predicted_output_ratios(network, TEMPERATURE)
+    twin = cooling.scale_equivalent(network, TEMPERATURE)
+    measured = cooling.measured_output_ratios(network, twin, images_for(network))
+    assert measured.keys() == predicted.keys()
+    for path, ratio in measured.items():
+        assert ratio.value == pytest.approx(predicted[path], rel=1e-9)
+        assert ratio.deviation < 1e-8
+    # The last layer hands the whole temperature to the division behind it.
+    assert list(predicted.values())[-1] == pytest.approx(1 / TEMPERATURE)
+
+
+def test_lemma_3_3_on_a_chain(make_network: MakeNetwork) -> None:
+    predicted = cooling.predicted_output_ratios(make_network("plain"), TEMPERATURE)
+    root = TEMPERATURE ** (-1 / 4)
+    assert [predicted[path] for path in ("0", "3", "8", "10")] == pytest.approx([root, root**2, root**3, root**4])
+
+
+@pytest.mark.parametrize("relative", [False, True])
+@pytest.mark.parametrize("name", SCORING)
+def test_gradients_are_scaled_as_theorem_3_7_says(
+    make_network: MakeNetwork, images: Tensor, labels: Tensor, name: str, *, relative: bool
+) -> None:
+    network = make_network(name)
+    predicted = cooling.predicted_gradient_ratios(network, TEMPERATURE, relative=relative)
+    twin = cooling.scale_equivalent(network, TEMPERATURE)
+    measured = cooling.measured_gradient_ratios(network, twin, images, labels, relative=relative)
+    assert measured.keys() == predicted.keys()
+    for parameter, ratio in measured.items():
+        assert ratio.value == pytest.approx(predicted[parameter], rel=1e-8), parameter
+        assert ratio.deviation < 1e-7, parameter
+
+
+def test_theorem_3_7_on_a_chain(make_network: MakeNetwork) -> None:
+    # Equation 3.3 with β_i = T^(-i/4) for i < 4 and, as the division takes the temperature back, T^-1 inside the last.
+    network = make_network("plain")
+    beta = [TEMPERATURE ** (-i / 4) for i in range(5)]
+    predicted = cooling.predicted_gradient_ratios(network, TEMPERATURE)
+    relative = cooling.predicted_gradient_ratios(network, TEMPERATURE, relative=True)
+    for i, path in enumerate(("0", "3", "8", "10")):
+        assert predicted[f"{path}.weight"] == pytest.approx(beta[i] / beta[i + 1])
+        assert predicted[f"{path}.bias"] == pytest.approx(1 / beta[i + 1])
+        assert relative[f"{path}.weight"] == pytest.approx((beta[i] / beta[i + 1]) ** 2)
+        assert relative[f"{path}.bias"] == pytest.approx(1 / beta[i + 1] ** 2)
+
+
+@pytest.mark.parametrize("name", SCORING)
+def test_last_layer_gradients_are_those_of_proposition_3_5(
+    make_network: MakeNetwork, images: Tensor, labels: Tensor, name: str
+) -> None:
+    network = make_network(name)
+    held = cooling.Cooling(network)
+    held.cool(network(images).detach(), labels)
+    network.get_buffer("cooling_temperature").fill_(2.5)
+    predicted = cooling.predicted_last_layer_gradients(network, images, labels)
+    measured = cooling.measured_gradients(network, images, labels)
+    assert predicted.keys() == measured.keys() == dict(network.named_parameters()).keys()
+    for parameter, gradient in measured.items():
+        torch.testing.assert_close(predicted[parameter], gradient, rtol=1e-9, atol=1e-13)
+
+
+def test_equation_3_1_by_a_loop_over_samples_and_classes(
+    make_network: MakeNetwork, images: Tensor, labels: Tensor
+) -> None:
+    network, temperature = make_network("dense"), 3.0
+    weight = network[3].weight
+    total = torch.zeros_like(weight)
+    raw = network(images)
+    for scores, label in zip(raw, labels, strict=True):
+        residual = torch.softmax(scores / temperature, dim=0) - F.one_hot(label, 4)
+        for number in range(4):
+            (slope,) = torch.autograd.grad(scores[number], weight, retain_graph=True)
+            total += residual[number].detach() * slope / temperature / len(labels)
+    cooling.Cooling(network)
+    network.get_buffer("cooling_temperature").fill_(temperature)
+    torch.testing.assert_close(cooling.predicted_last_layer_gradients(network, images, labels)["3.weight"], total)
+
+
+def test_a_measured_ratio_tells_when_there_is_none(make_network: MakeNetwork, images: Tensor, labels: Tensor) -> None:
+    network, other = make_network("dense"), make_network("dense", seed=1)
+    ratios = cooling.measured_gradient_ratios(network, other, images, labels)
+    assert min(ratios[name].deviation for name in ("1.weight", "1.bias", "3.weight", "3.bias")) > 0.01
+
+
+def test_one_step_of_gradient_descent_moves_scale_equivalent_networks_apart(
+    make_network: MakeNetwork, images: Tensor, labels: Tensor
+) -> None:
+    # "It is evident that these two networks carry out the same operation. However, ... their update will be different."
+    network = make_network("plain")
+    twin = cooling.scale_equivalent(network, TEMPERATURE)
+    moved = []
+    for each in (network, twin):
+        optimizer = torch.optim.SGD(each.parameters(), lr=0.1)
+        F.cross_entropy(each(images), labels).backward()
+        optimizer.step()
+        moved.append(each(images).detach())
+    assert (moved[0] - moved[1]).abs().max() > 1e-3
+
+
+@pytest.mark.parametrize(
+    "predict", [cooling.scale_equivalent, cooling.predicted_output_ratios, cooling.predicted_gradient_ratios]
+)
+def test_only_temperatures_have_predictions(make_network: MakeNetwork, predict: Callable[..., object]) -> None:
+    with pytest.raises(ValueError, match="temperature must be finite and positive, got 0"):
+        predict(make_network("dense"), 0.0)

@@ -1,0 +1,173 @@
+"""Tables hold what the records say, worked out by hand; every printed number is beside ours, or said not to be run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+from softmax_temperature.papers.focal import tables
+from softmax_temperature.papers.focal.records import Records
+from softmax_temperature.papers.focal.table_specs import SPECS
+from softmax_temperature.tables import published, read_csv, write_csv
+
+CIFAR = "cifar10-resnet50"
+OURS = {"dataset": "CIFAR-10", "network": "ResNet-50"}
+
+
+@pytest.fixture(autouse=True)
+def _in_the_project(project_root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(project_root)
+
+
+def cell(table: pd.DataFrame, **where: str) -> pd.Series:
+    rows = table[np.logical_and.reduce([table[column] == value for column, value in where.items()])]
+    assert len(rows) == 1
+    return rows.iloc[0]
+
+
+def test_a_number_over_two_seeds_by_hand(records: Records) -> None:
+    row = cell(tables.table(records, "table_1"), **OURS, method="CE", metric="ece")
+    assert row["published"] == pytest.approx(0.0435)
+    assert row["ours"] == pytest.approx(0.06)
+    assert row["ours_sd"] == pytest.approx(0.02 / 2**0.5)
+    # The standard error is sd / sqrt(2) = 0.01, so that ours is (0.06 - 0.0435) / 0.01 of it away.
+    assert row["difference_in_standard_errors"] == pytest.approx(1.65)
+    assert row[["seeds", "diverged_seeds", "status", "task"]].tolist() == [2, 0, "measured", CIFAR]
+
+
+def test_the_standard_error_of_one_seed_is_that_of_its_bootstrap(records: Records) -> None:
+    row = cell(tables.table(records, "table_1"), **OURS, method="Brier", metric="ece")
+    error = 0.02 / (2 * stats.norm.ppf(0.95))
+    assert row["ours"] == pytest.approx(0.02), "the diverged seed's 0.50 does not count"
+    assert row["difference_in_standard_errors"] == pytest.approx((0.02 - 0.0182) / error)
+    assert row[["seeds", "diverged_seeds", "status"]].tolist() == [1, 1, "measured"]
+    assert np.isnan(row["ours_sd"])
+
+
+def test_no_difference_without_a_standard_error(records: Records) -> None:
+    table = tables.table(records, "table_1")
+    for method in ("FLSD-53", "Brier"):  # Equal temperatures of two seeds; one seed, and no bootstrap of temperatures.
+        row = cell(table, **OURS, method=method, metric="temperature")
+        assert row["ours"] == pytest.approx(1.1)
+        assert np.isnan(row["difference_in_standard_errors"])
+    assert cell(table, **OURS, method="CE", metric="temperature")["difference_in_standard_errors"] == pytest.approx(0)
+
+
+def test_an_error_is_one_minus_the_accuracy(records: Records) -> None:
+    row = cell(tables.table(records, "table_2"), **OURS, method="CE", metric="error")
+    assert row["ours"] == pytest.approx(0.0505)
+    assert row["published"] == pytest.approx(0.0495)
+
+
+def test_a_task_of_ours_has_its_own_names_and_nothing_printed(records: Records) -> None:
+    rows = tables.table(records, "table_1").query("dataset == 'digits'")
+    assert set(rows["network"]) == {"small"}
+    assert rows["published"].isna().all()
+    assert cell(rows, method="CE", metric="ece")["ours"] == pytest.approx(0.11)
+    lost = cell(rows, method="Brier", metric="ece")
+    assert lost[["seeds", "diverged_seeds", "status"]].tolist() == [0, 2, "diverged"]
+    assert np.isnan(lost["ours"])
+
+
+@pytest.mark.parametrize("name", [name for name, spec in SPECS.items() if spec.printed])
+def test_every_printed_number_is_there_once(records: Records, name: str) -> None:
+    table, printed = tables.table(records, name), published("focal", SPECS[name].title)
+    values = printed["value"].astype(float) / np.where(printed["unit"] == "percent", 100, 1)
+    assert sorted(table["published"].dropna()) == pytest.approx(sorted(values))
+
+
+def test_what_no_task_gives_is_not_run_and_says_which_profile_would(records: Records) -> None:
+    table = tables.table(records, "table_1")
+    there = cell(table, **OURS, method="MMCE", metric="ece")
+    assert there["status"] == "not run: profile cifar10"
+    assert there["published"] == pytest.approx(0.0456)
+    assert np.isnan(there["ours"])
+    elsewhere = cell(table, dataset="CIFAR-100", network="ResNet-50", method="CE", metric="ece")
+    assert elsewhere["status"] == "not run: profile paper"
+    texts = table[table["dataset"] == "20 Newsgroups"]
+    assert set(texts["status"]) == {"not run: no profile has texts"}
+    outliers = tables.table(records, "table_3").query("status.str.startswith('not run')")
+    assert set(outliers["status"]) == {"not run: profile paper"}, "Table 3 has no ResNet-50"
+
+
+def test_out_of_distribution_sets_are_named_as_printed(records: Records) -> None:
+    names = tables.table(records, "table_3").query("status == 'measured'")["dataset"]
+    assert set(names) == {"CIFAR-10 vs SVHN", "CIFAR-10 vs CIFAR-10-C (Gaussian noise sev 5)"}
+    row = cell(
+        tables.table(records, "table_3"),
+        dataset="CIFAR-10 vs SVHN",
+        network="ResNet-50",
+        method="FLSD-53",
+        metric="auroc",
+    )
+    assert row["ours"] == pytest.approx(0.905)
+    released = tables.table(records, "released_ood")
+    assert released[["published", "ours"]].to_numpy() == pytest.approx(np.array([[0.9433, 0.805]]))
+
+
+def test_early_stopping_has_a_row_for_each_criterion(records: Records) -> None:
+    table = tables.table(records, "table_j1")
+    assert len(table) == 2 * 4 * 2 * 2, "tasks, criteria, methods, metrics"
+    row = cell(table, **OURS, criterion="nll", method="FLSD-53", metric="ece")
+    assert row["ours"] == pytest.approx(0.0205)
+
+
+@pytest.mark.parametrize("name", SPECS)
+def test_variants_are_in_no_table_but_the_ablation(records: Records, name: str) -> None:
+    assert not tables.table(records, name)["task"].str.endswith("-mean").any()
+
+
+@pytest.mark.parametrize("name", SPECS)
+def test_a_profile_without_finished_runs_has_tables_too(records: Records, name: str) -> None:
+    records.trainings["diverged"] = True
+    table = tables.table(records, name)
+    assert table["ours"].isna().all()
+    assert "measured" not in set(table["status"])
+
+
+def test_the_ablation_pairs_seeds(records: Records, only: Callable[..., Records]) -> None:
+    table = tables.ablation(records)
+    row = cell(table, task=CIFAR, method="CE", metric="ece")
+    # Changed minus main: 0.04 - 0.05 and 0.08 - 0.07.
+    assert row[["task", "variant", "seeds", "status"]].tolist() == [CIFAR, "mean reduction", 2, "measured"]
+    assert row[["main", "changed", "difference"]].tolist() == pytest.approx([0.06, 0.06, 0])
+    assert row["difference_sd"] == pytest.approx(0.02 / 2**0.5)
+    records.trainings.loc[lambda rows: (rows["task"] == CIFAR) & (rows["seed"] == 1), "diverged"] = True
+    assert cell(tables.ablation(records), method="CE", metric="ece")["difference"] == pytest.approx(-0.01)
+    records.trainings.loc[lambda rows: rows["task"] == CIFAR, "diverged"] = True
+    rows = tables.ablation(records).query("task == @CIFAR")
+    assert set(rows["status"]) == {"no finished run of the main recipe"}
+    assert tables.ablation(only(records, task=CIFAR)).empty
+
+
+def test_a_method_as_released_is_compared_with_the_one_as_written(records: Records) -> None:
+    row = cell(tables.ablation(records), task="digits-small", method="MMCE", metric="ece")
+    assert row[["variant", "seeds"]].tolist() == ["as released", 2]
+    assert row[["main", "changed", "difference"]].tolist() == pytest.approx([0.085, 0.105, 0.02])
+    assert "MMCE-released" not in set(tables.table(records, "table_1")["method"])
+
+
+def test_the_printed_layout(records: Records, tmp_path: Path) -> None:
+    write_csv(tmp_path / "table_1.csv", tables.table(records, "table_1"))
+    wide = tables.wide(read_csv(tmp_path / "table_1.csv"))
+    assert wide.columns.tolist() == ["dataset", "network", "numbers", *SPECS["table_1"].arms]
+    ours = wide[(wide["dataset"] == "CIFAR-10") & (wide["network"] == "ResNet-50")].set_index("numbers")
+    rows = ["ours, 1 to 2 seeds", "sd over seeds", "printed", "difference, in standard errors"]
+    assert ours.index.tolist() == rows
+    assert ours.loc["ours, 1 to 2 seeds", ["CE", "Brier"]].tolist() == ["6.00 / 1.25 (2.5)", "2.00 / 1.10 (1.1)"]
+    assert ours.loc["printed", ["CE", "MMCE"]].tolist() == ["4.35 / 1.35 (2.5)", "4.56 / 1.19 (2.6)"]
+    assert ours.loc["ours, 1 to 2 seeds", "MMCE"] == "–"
+    digits = wide[wide["dataset"] == "digits"].set_index("numbers")
+    assert digits.loc["ours, 2 seeds", "Brier"] == "diverged"
+    assert set(wide.query("network == 'DenseNet-121'")["numbers"]) == {"printed; not run: profile paper"}
+
+
+def test_the_ablation_for_a_reader(records: Records) -> None:
+    wide = tables.wide_ablation(tables.ablation(records)).set_index("method")
+    assert wide.loc["CE", "ece"] == "6.00 → 6.00 (± 1.41)"
+    assert wide.loc["FL-3", "temperature"] == "1.1 → 1.1 (± 0)"

@@ -1,0 +1,91 @@
+"""Thresholds, minimisers and the propositions, against the printed formulas and brute force."""
+
+from __future__ import annotations
+
+import math
+
+import hypothesis.strategies as st
+import numpy as np
+import pytest
+from hypothesis import given
+
+from softmax_temperature.losses import gamma_star
+from softmax_temperature.papers.focal.theory import optimal_probability, theory_checks, threshold
+
+THRESHOLDS = {1: 0.3679, 2: 0.2976, 3: 0.2526, 5: 0.1968, 7: 0.1629, 8: 0.1504, 9: 0.1398}
+
+
+@pytest.mark.parametrize("gamma", THRESHOLDS)
+def test_thresholds_are_those_of_figure_3a(gamma: int) -> None:
+    assert threshold(gamma) == pytest.approx(THRESHOLDS[gamma], abs=5e-5)
+
+
+def test_threshold_of_gamma_one_is_one_over_e() -> None:
+    assert threshold(1) == pytest.approx(1 / math.e, abs=1e-12)
+
+
+@given(st.floats(-3, 2))
+def test_threshold_is_the_inverse_of_gamma_star(exponent: float) -> None:
+    gamma = 10**exponent
+    assert gamma_star(threshold(gamma)).item() == pytest.approx(gamma, rel=1e-7)
+
+
+def test_threshold_nears_one_half_for_small_gamma_and_zero_for_large() -> None:
+    assert 0.4999 < threshold(1e-6) < 0.5
+    assert 0 < threshold(1e6) < 1e-5
+
+
+GRID = np.linspace(0, 1, 20001)[1:-1]
+
+
+@given(st.floats(0, 1), st.floats(0, 9))
+def test_optimal_probability_is_the_best_of_a_fine_grid(q: float, gamma: float) -> None:
+    losses = -((1 - GRID) ** gamma) * q * np.log(GRID) - GRID**gamma * (1 - q) * np.log(1 - GRID)
+    best = GRID[losses.argmin()]
+    assert optimal_probability(q, gamma) == pytest.approx(best, abs=1e-4)
+
+
+@given(st.floats(0.5, 1), st.floats(0, 9))
+def test_optimal_probability_lies_between_one_half_and_q_and_is_symmetric(q: float, gamma: float) -> None:
+    best = optimal_probability(q, gamma)
+    assert 0.5 - 1e-12 <= best <= q + 1e-12
+    assert optimal_probability(1 - q, gamma) == pytest.approx(1 - best, abs=1e-9)
+
+
+def test_optimal_probability_is_q_for_cross_entropy_and_certain_where_q_is() -> None:
+    assert [optimal_probability(q, 0.0) for q in (0.0, 0.2, 1.0)] == pytest.approx([0, 0.2, 1], abs=1e-12)
+    assert [optimal_probability(q, 3.0) for q in (0.0, 0.5, 1.0)] == pytest.approx([0, 0.5, 1], abs=1e-12)
+
+
+def test_larger_gamma_is_more_entropic() -> None:
+    assert [optimal_probability(0.9, gamma) for gamma in (0, 1, 2, 3)] == pytest.approx(
+        [0.9, 0.7744, 0.6942, 0.6471], abs=5e-5
+    )
+
+
+def test_the_propositions_and_the_bound_hold_to_rounding() -> None:
+    table = theory_checks()
+    assert list(table.columns) == ["what", "predicted", "measured", "largest_difference"]
+    assert len(table) == 9
+    assert table["largest_difference"].between(0, 1e-11).all()
+    equalities = table[table["what"].str.contains("mean")]
+    assert len(equalities) == 4
+    assert equalities["measured"].tolist() == pytest.approx(equalities["predicted"].tolist(), rel=1e-12)
+    # Near to their bounds, so that a smaller one would be crossed.
+    inequality = table[table["what"].str.contains("at most")].iloc[0]
+    assert 0.999 < inequality["measured"] <= 1
+    bounds = table[table["what"].str.startswith("Bound")]
+    assert len(bounds) == 4
+    assert bounds["measured"].between(0, 0.001).all()
+
+
+def test_bad_input_is_refused_by_name() -> None:
+    for call, message in (
+        (lambda: threshold(0.0), r"gamma must be in \[1e-6, 1e6\], got 0.0"),
+        (lambda: threshold(math.nan), r"gamma must be in \[1e-6, 1e6\], got nan"),
+        (lambda: optimal_probability(1.1, 1.0), r"q must be in \[0, 1\], got 1.1"),
+        (lambda: optimal_probability(math.nan, 1.0), r"q must be in \[0, 1\], got nan"),
+        (lambda: optimal_probability(0.3, -1.0), "gamma must be finite and at least 0, got -1.0"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            call()

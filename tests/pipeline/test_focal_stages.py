@@ -1,0 +1,192 @@
+"""All stages of the focal paper, from nothing to its results, on the smallest parameters."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+from softmax_temperature import cells as cells_module
+from softmax_temperature.artifacts import digest_of_file, find_artifacts, open_artifact
+from softmax_temperature.cells import run_cells
+from softmax_temperature.metrics import expected_calibration_error
+from softmax_temperature.notebooks import execute
+from softmax_temperature.papers.focal.claims import CLAIMS
+from softmax_temperature.papers.focal.collect import STAGES, collect
+from softmax_temperature.papers.focal.records import TABLES, read_records
+from softmax_temperature.papers.focal.table_specs import SPECS
+from softmax_temperature.params import Params, validate
+from softmax_temperature.stages import evaluate_focal, fetch, train_focal
+
+RESULTS = Path("results/tiny/focal")
+NEEDED = ("digits", "glyphs-12")
+
+
+def run_all(params: Params) -> None:
+    """The stages in the order of dvc.yaml, in this process and the current folder."""
+    for dataset in NEEDED:
+        run_cells(fetch.cells(params, dataset), output=fetch.OUTPUT / dataset, compute=params.compute, seed=params.seed)
+    run_stages(params, STAGES[1:])
+    collect(params, RESULTS)
+
+
+def run_stages(params: Params, stages: Sequence[Any]) -> None:
+    for stage in stages:
+        run_cells(stage.cells(params), output=stage.OUTPUT, compute=params.compute, seed=params.seed)
+
+
+@pytest.fixture(scope="module")
+def project(make_project: Callable[[str], Path], tiny: Params) -> Path:
+    folder = make_project("focal")
+    before = Path.cwd()
+    os.chdir(folder)
+    try:
+        run_all(tiny)
+    finally:
+        os.chdir(before)
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def _in_project(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(project)
+
+
+def digests(folder: Path) -> dict[str, str]:
+    return {
+        path.relative_to(folder).as_posix(): digest_of_file(path)
+        for part in ("data/focal", "results")
+        for path in sorted((folder / part).rglob("*"))
+        if path.is_file() and path.parent.name != "figures" and path.suffix != ".ipynb"
+    }
+
+
+def test_every_artifact_verifies(tiny: Params) -> None:
+    folders = find_artifacts(Path("data/focal"))
+    assert len(folders) == 2 * len(train_focal.cells(tiny)) + 3 * tiny.focal.linear.seeds
+    assert [line for folder in folders for line in open_artifact(folder).problems()] == []
+
+
+def test_two_cold_runs_give_equal_bytes(
+    project: Path, make_project: Callable[[str], Path], tiny: Params, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    second = make_project("second")
+    monkeypatch.chdir(second)
+    run_all(tiny)
+    first = digests(project)
+    assert len(first) > 100
+    assert digests(second) == first
+
+
+def test_arms_of_one_seed_start_alike_and_seeds_differ(tiny: Params) -> None:
+    seeds = {cell.name: cell.parameters["training_seed"] for cell in train_focal.cells(tiny)}
+    assert seeds["digits/CE/0"] == seeds["digits/FL-3/0"] == seeds["digits-as-written/CE/0"]
+    assert seeds["digits/CE/0"] != seeds["digits/CE/1"]
+
+
+def test_the_stored_logits_are_those_of_the_stored_weights(tiny: Params) -> None:
+    from softmax_temperature.datasets.prepared import open_prepared
+    from softmax_temperature.training import build_network, to_rgb
+    from softmax_temperature.training.images import normalise
+
+    artifact, recipe = open_artifact(train_focal.OUTPUT / "digits/CE/0"), tiny.focal.recipe_of("digits", "CE")
+    network = build_network(tiny.networks["resnet8-tiny"], classes=10, seed=1)
+    network.load_state_dict(artifact.tensors("weights.safetensors"))
+    images, labels = open_prepared(open_artifact(fetch.OUTPUT / "digits"), root=Path()).part("test").for_evaluation()
+    with torch.no_grad():
+        logits = network.eval()(normalise(to_rgb(images), recipe.mean, recipe.std))
+    stored = artifact.tensors("logits.safetensors")
+    torch.testing.assert_close(stored["test.logits"], logits, rtol=1e-4, atol=1e-5)
+    assert torch.equal(stored["test.labels"], labels)
+
+
+def test_the_records_are_complete_and_hold_no_gaps(tiny: Params) -> None:
+    records = read_records(RESULTS)
+    assert len(records.runs) == 3 * len(train_focal.cells(tiny))
+    assert not records.runs.drop(columns="confident_accuracy").isna().any().any()
+    assert set(records.ood["ood"]) == {"glyphs-12", "gaussian-noise"}
+    assert set(records.history["split"]) == {"train", "validation", "test"}
+    assert set(records.history["epoch"]) == {1, 2}
+    spread = records.runs.groupby(["task", "arm", "seed"])["accuracy"].agg(np.ptp)
+    assert (spread == 0).all(), "scaling keeps accuracy"
+
+
+def test_a_run_in_the_table_is_what_its_logits_say() -> None:
+    runs = read_records(RESULTS).runs
+    row = runs[(runs["task"] == "digits") & (runs["arm"] == "FL-3") & (runs["seed"] == 1) & (runs["scaling"] == "nll")]
+    stored = open_artifact(train_focal.OUTPUT / "digits/FL-3/1").tensors("logits.safetensors")
+    probs = torch.softmax(stored["test.logits"].double() / float(row["temperature"].iloc[0]), dim=1)
+    ours = expected_calibration_error(probs, stored["test.labels"])
+    assert float(ours) == pytest.approx(float(row["expected_calibration_error"].iloc[0]), abs=1e-9)
+
+
+def test_every_table_and_claim_is_written() -> None:
+    written = {path.stem for path in (RESULTS / "tables").glob("*.csv")}
+    assert written == {*TABLES, *SPECS, "ablation", "deviations"}
+    rows = json.loads((RESULTS / "claims.json").read_text())
+    assert [row["id"] for row in rows] == [claim.id for claim in CLAIMS]
+    table = pd.read_csv(RESULTS / "tables" / "table_1.csv")
+    printed = table[table["published"].notna()]
+    assert printed["status"].str.startswith("not run: ").all()
+    assert (table["status"] == "measured").any()
+
+
+def test_panels_show_pixels_of_the_images_that_they_name() -> None:
+    panels = pd.read_csv(RESULTS / "tables" / "panels.csv")
+    with np.load(RESULTS / "tables" / "panels.npz", allow_pickle=False) as file:
+        pixels = file["digits"]
+    assert len(pixels) == panels["image"].nunique() == 2
+    assert set(panels["arm"]) == {"CE", "FL-3", "FLSD-53"}
+
+
+def test_adding_an_arm_runs_only_its_cells(tiny: Params, monkeypatch: pytest.MonkeyPatch) -> None:
+    content = tiny.model_dump()
+    content["focal"]["arms"]["FL-9"] = {"loss": "focal", "options": {"gamma": 9.0}}
+    content["focal"]["tasks"]["digits"]["arms"].append("FL-9")
+    more = validate(content, where="more")
+    ran: list[str] = []
+    original = cells_module._attempt
+    monkeypatch.setattr(cells_module, "_attempt", lambda task: (ran.append(task.cell.name), original(task))[1])
+    run_stages(more, (train_focal, evaluate_focal))
+    assert sorted(ran) == 2 * ["digits/FL-9/0"] + 2 * ["digits/FL-9/1"]
+
+
+def test_a_diverging_arm_is_a_result(
+    make_project: Callable[[str], Path], tiny: Params, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    content = tiny.model_dump()
+    content["focal"]["tasks"]["digits"]["arms"] = ["CE", "FL-3"]
+    content["focal"]["tasks"]["digits"]["arm_changes"] = {"CE": {"recipe": {"lr": 1e30, "clip_norm": None}}}
+    params = validate(content, where="diverging")
+    monkeypatch.chdir(make_project("diverging"))
+    run_all(params)
+    records = read_records(RESULTS)
+    diverged = records.trainings[records.trainings["diverged"]]
+    assert set(diverged["arm"]) == {"CE"}
+    assert set(diverged["task"]) == {"digits"}
+    assert set(records.runs[records.runs["task"] == "digits"]["arm"]) == {"FL-3"}
+    table = pd.read_csv(RESULTS / "tables" / "table_1.csv")
+    ours = table[(table["task"] == "digits") & (table["method"] == "CE")]
+    assert set(ours["status"]) == {"diverged"}
+    weights = open_artifact(train_focal.OUTPUT / "digits/CE/0").tensors("weights.safetensors")
+    assert all(bool(value.isfinite().all()) for value in weights.values())
+
+
+def test_the_notebook_runs_twice_to_equal_bytes_and_shows_every_figure() -> None:
+    written = []
+    for _ in range(2):
+        execute(Path("notebooks/focal.ipynb"), RESULTS / "notebook.ipynb", {"results": RESULTS.as_posix()})
+        written.append(digest_of_file(RESULTS / "notebook.ipynb"))
+    assert written[0] == written[1]
+    figures = list((RESULTS / "figures").glob("*.png"))
+    cells = json.loads((RESULTS / "notebook.ipynb").read_text())["cells"]
+    shown = [output for cell in cells for output in cell.get("outputs", []) if "image/png" in output.get("data", {})]
+    assert len(shown) == len(figures) >= 10
+    assert all(path.stat().st_size > 5000 for path in figures)

@@ -1,0 +1,122 @@
+"""Small trainings: tiny networks on random images that differ by class."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from softmax_temperature.jobs import Job
+from softmax_temperature.models.cifar_resnet import CifarResNet
+from softmax_temperature.recipe import Recipe
+from softmax_temperature.training import ImageSet, Trainer
+
+CLASSES, SIZE = 4, 6
+RECIPE = {
+    "epochs": 3,
+    "planned_epochs": 3,
+    "batch_size": 8,
+    "optimizer": "sgd",
+    "lr": 0.05,
+    "momentum": 0.9,
+    "weight_decay": 0.001,
+    "epsilon": 1e-8,
+    "schedule": {"name": "constant"},
+    "reduction": "mean",
+    "clip_norm": None,
+    "crop_padding": 0,
+    "flip": False,
+    "mean": [0.5, 0.4, 0.3],
+    "std": [0.2, 0.25, 0.3],
+    "precision": "float32",
+}
+
+
+class TwoLayers(nn.Module):
+    """One hidden layer, with dropout, before the last one."""
+
+    def __init__(self, dropout: float) -> None:
+        super().__init__()
+        self.hidden = nn.Sequential(nn.Flatten(), nn.Linear(3 * SIZE**2, 12), nn.ReLU(), nn.Dropout(dropout))
+        self.classifier = nn.Linear(12, CLASSES)
+
+    def features(self, images: Tensor) -> Tensor:
+        hidden: Tensor = self.hidden(images)
+        return hidden
+
+    def forward(self, images: Tensor) -> Tensor:
+        logits: Tensor = self.classifier(self.features(images))
+        return logits
+
+
+@pytest.fixture
+def make_recipe() -> Callable[..., Recipe]:
+    """A recipe without schedule, clipping and augmentation; arguments replace its values."""
+    return lambda **changes: Recipe.model_validate(RECIPE | changes)
+
+
+@pytest.fixture
+def make_images() -> Callable[..., ImageSet]:
+    """Noise, brighter in one channel or in none; sorted by nothing."""
+
+    def make(count: int = 21, seed: int = 0) -> ImageSet:
+        generator = torch.Generator().manual_seed(seed)
+        images = torch.randint(0, 160, (count, 3, SIZE, SIZE), generator=generator)
+        labels = torch.randint(CLASSES, (count,), generator=generator)
+        for channel in range(3):
+            images[labels == channel, channel] += 60
+        return ImageSet(images.to(torch.uint8), labels)
+
+    return make
+
+
+@pytest.fixture
+def make_network() -> Callable[..., nn.Module]:
+    """ "resnet", which has batch norm, or "two-layers", which may have dropout."""
+
+    def make(name: str = "two-layers", dropout: float = 0.0) -> nn.Module:
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(0)
+            if name == "two-layers":
+                return TwoLayers(dropout)
+            return CifarResNet(blocks=1, num_classes=CLASSES, widths=(4, 8, 16))
+
+    return make
+
+
+@pytest.fixture
+def make_trainer(
+    make_recipe: Callable[..., Recipe], make_images: Callable[..., ImageSet], make_network: Callable[..., nn.Module]
+) -> Callable[..., Trainer]:
+    """A training on the CPU with the cross-entropy; other arguments replace values of the recipe."""
+
+    def make(
+        network: nn.Module | str = "two-layers",
+        *,
+        objective: Any = lambda logits, labels, _: F.cross_entropy(logits, labels),
+        images: ImageSet | None = None,
+        seed: int = 7,
+        **changes: Any,
+    ) -> Trainer:
+        images = make_images() if images is None else images
+        network = make_network(network) if isinstance(network, str) else network
+        return Trainer(network, objective, images, make_recipe(**changes), seed=seed, device="cpu")
+
+    return make
+
+
+@pytest.fixture
+def make_job() -> Callable[[Path], Job]:
+    """A job with its folders in the given one, which saves a checkpoint after every epoch."""
+
+    def make(folder: Path) -> Job:
+        for name in ("output", "work"):
+            (folder / name).mkdir(parents=True, exist_ok=True)
+        return Job(0, {}, folder / "output", folder / "work", "cpu", checkpoint_seconds=0.0)
+
+    return make

@@ -1,0 +1,137 @@
+"""Images on their way to the network: by loops over single images, and as torchvision does it."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import Tensor
+from torchvision.transforms import v2
+
+from softmax_temperature.training import ImageSet, to_rgb
+from softmax_temperature.training.images import augment, normalise
+
+
+def noise(count: int, channels: int = 3, height: int = 5, width: int = 7) -> Tensor:
+    generator = torch.Generator().manual_seed(0)
+    return torch.randint(0, 256, (count, channels, height, width), generator=generator, dtype=torch.uint8)
+
+
+# ---- augmentation
+
+
+@pytest.mark.parametrize("crop_padding", [0, 1, 4])
+@pytest.mark.parametrize("flip", [False, True])
+@pytest.mark.parametrize("channels", [1, 3])
+def test_augmentation_pads_crops_and_flips_one_image_at_a_time(crop_padding: int, flip: bool, channels: int) -> None:
+    images = noise(40, channels)
+    ours = augment(images, torch.Generator().manual_seed(3), crop_padding=crop_padding, flip=flip)
+    generator = torch.Generator().manual_seed(3)
+    tops, lefts = torch.randint(0, 2 * crop_padding + 1, (2, 40, 1), generator=generator).squeeze(2).tolist()
+    mirrored = (torch.rand((40, 1), generator=generator) < 0.5).flatten().tolist()
+    for image, result, top, left, mirror in zip(images, ours, tops, lefts, mirrored, strict=True):
+        larger = torch.zeros(channels, 5 + 2 * crop_padding, 7 + 2 * crop_padding, dtype=torch.uint8)
+        larger[:, crop_padding : crop_padding + 5, crop_padding : crop_padding + 7] = image
+        expected = larger[:, top : top + 5, left : left + 7]
+        assert torch.equal(result, expected.flip(2) if flip and mirror else expected)
+    assert ours.dtype == torch.uint8
+
+
+def test_all_shifts_occur_equally_often_and_half_are_mirrored() -> None:
+    # One bright pixel off the middle: its place says how far the image was moved, and whether it was mirrored.
+    images = torch.zeros(20_000, 1, 9, 9)
+    images[:, :, 4, 2] = 1
+    moved = augment(images, torch.Generator().manual_seed(0), crop_padding=1, flip=True)
+    places = moved.sum((0, 1)) / 20_000
+    expected = torch.zeros(9, 9)
+    expected[3:6, 1:4] = expected[3:6, 5:8] = 1 / 18
+    torch.testing.assert_close(places, expected, rtol=0, atol=0.007)  # Four standard errors.
+
+
+def test_without_shift_and_mirror_nothing_changes() -> None:
+    images = noise(20)
+    same = augment(images, torch.Generator(), crop_padding=0, flip=False)
+    assert torch.equal(same, images)
+    same.zero_()
+    assert images.any()
+
+
+# ---- normalisation and colour
+
+
+def test_normalisation_is_that_of_torchvision() -> None:
+    images, mean, std = noise(6), [0.49, 0.48, 0.45], [0.2, 0.3, 0.25]
+    before = images.clone()
+    theirs = v2.Normalize(mean, std)(v2.functional.to_dtype(images, torch.float32, scale=True))
+    ours = normalise(images, mean, std)
+    torch.testing.assert_close(ours, theirs, rtol=1e-5, atol=1e-6)
+    assert torch.equal(images, before)
+    assert ours.is_contiguous(memory_format=torch.channels_last)
+    # By hand: (255 / 255 - 0.5) / 0.25 = 2 and (0 - 0.5) / 0.25 = -2.
+    ends = torch.tensor([0, 255], dtype=torch.uint8)[:, None, None, None].expand(2, 3, 1, 1)
+    assert normalise(ends, [0.5] * 3, [0.25] * 3).flatten(1).tolist() == [[-2.0] * 3, [2.0] * 3]
+
+
+def test_grey_images_have_three_equal_channels_and_coloured_ones_stay() -> None:
+    grey, coloured = noise(4, channels=1), noise(4)
+    assert torch.equal(to_rgb(grey), torch.cat([grey, grey, grey], dim=1))
+    assert torch.equal(to_rgb(coloured), coloured)
+
+
+@pytest.mark.parametrize(("height", "width"), [(28, 28), (64, 64), (40, 25)])
+@pytest.mark.parametrize("channels", [1, 3])
+def test_resizing_is_that_of_torchvision(height: int, width: int, channels: int) -> None:
+    images = noise(3, channels, height, width)
+    ours = to_rgb(images, 32)
+    exact = v2.functional.resize(images.float(), [32, 32], antialias=True).expand(-1, 3, -1, -1)
+    assert ours.shape == (3, 3, 32, 32)
+    assert ours.dtype == torch.uint8
+    assert (ours - exact).abs().max() <= 0.5 + 1e-4
+    # On bytes torchvision may compute with whole numbers, which is one level off here and there.
+    on_bytes = v2.functional.resize(images, [32, 32], antialias=True)
+    assert (ours.int() - on_bytes.int()).abs().max() <= 1
+
+
+def test_images_of_the_right_size_are_not_resampled() -> None:
+    images = noise(4, height=6, width=6)
+    assert torch.equal(to_rgb(images, 6), images)
+
+
+# ---- sets
+
+
+@pytest.mark.parametrize(
+    ("images", "labels", "says"),
+    [
+        (noise(2, channels=1), torch.zeros(2), r"\(n, 3, height, width\) uint8, got \(2, 1, 5, 7\) torch\.uint8"),
+        (noise(2).float(), torch.zeros(2), r"images .*torch\.float32"),
+        (noise(2)[0], torch.zeros(2), r"images .*\(3, 5, 7\)"),
+        (noise(2), torch.zeros(3), r"labels must have shape \(2,\), got \(3,\)"),
+        (noise(2), torch.zeros(2, 1), r"labels must have shape \(2,\), got \(2, 1\)"),
+    ],
+)
+def test_what_is_no_image_set_is_refused(images: Tensor, labels: Tensor, says: str) -> None:
+    with pytest.raises(ValueError, match=says):
+        ImageSet(images, labels.long())
+
+
+@given(st.integers(1, 60), st.integers(1, 40))
+def test_a_sample_of_images_sorted_by_class_is_balanced(count: int, per_class: int) -> None:
+    classes = 5
+    labels = torch.arange(classes).repeat_interleave(per_class)
+    images = torch.arange(len(labels), dtype=torch.uint8)[:, None, None, None].expand(-1, 3, 1, 1)
+    whole = ImageSet(images, labels)
+    some = whole.sample(count)
+    numbers = some.images[:, 0, 0, 0].long()
+    assert len(some) == min(count, len(whole))
+    assert torch.equal(some.labels, numbers // per_class)  # Labels go with their images.
+    assert (numbers.diff() > 0).all()
+    counts = torch.bincount(some.labels, minlength=classes)
+    assert counts.max() - counts.min() <= 1
+
+
+def test_no_number_means_all() -> None:
+    whole = ImageSet(noise(4), torch.arange(4))
+    assert whole.sample(None) is whole
+    assert whole.sample(4) is whole

@@ -1,0 +1,70 @@
+"""Networks by their description, and their last layer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+from softmax_temperature.errors import InputError
+from softmax_temperature.network_spec import Network
+from softmax_temperature.training import build_network, count_parameters, last_layer_inputs
+from softmax_temperature.training.images import normalise
+
+
+def spec(**arguments: Any) -> Network:
+    return Network(architecture="cifar_resnet", arguments={"blocks": 1, "widths": [4, 8, 16]} | arguments)
+
+
+def test_weights_depend_on_the_seed_alone() -> None:
+    first = build_network(spec(), classes=4, seed=3).state_dict()
+    before = torch.get_rng_state()
+    second, other = (build_network(spec(), classes=4, seed=seed).state_dict() for seed in (3, 4))
+    assert torch.equal(torch.get_rng_state(), before)
+    assert all(torch.equal(value, second[name]) for name, value in first.items())
+    assert not torch.equal(first["conv1.weight"], other["conv1.weight"])
+    assert first["linear.weight"].shape == (4, 16)
+
+
+def test_parameters_are_counted_without_running_statistics() -> None:
+    # Convolutions 3·4·9, 2·4·4·9, 4·8·9 + 8·8·9 and 8·16·9 + 16·16·9; batch norm 2·(3·4 + 2·8 + 2·16); linear 17·4.
+    by_hand = 108 + 288 + 288 + 576 + 1152 + 2304 + 2 * (12 + 16 + 32) + 68
+    assert count_parameters(build_network(spec(), classes=4, seed=0)) == by_hand
+
+
+@pytest.mark.parametrize("arguments", [{"depth": 3}, {"blocks": 0}, {"widths": [4, 8]}, {"num_classes": 3}])
+def test_arguments_that_the_network_does_not_take_are_named(arguments: dict[str, Any]) -> None:
+    with pytest.raises(InputError, match=rf"network 'cifar_resnet': does not take .*{next(iter(arguments))}"):
+        build_network(spec(**arguments), classes=4, seed=0)
+
+
+@pytest.mark.parametrize("name", ["resnet", "two-layers"])
+def test_the_last_layer_is_given_with_its_inputs(
+    name: str, make_network: Callable[..., nn.Module], make_images: Any
+) -> None:
+    network = make_network(name).eval()
+    images = normalise(make_images().images, [0.5] * 3, [0.25] * 3)
+    seen: list[Any] = []
+    last = network.get_submodule("linear" if name == "resnet" else "classifier")
+    last.register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0]))
+    expected = network(images)
+    logits, features = last_layer_inputs(network, images)
+    assert torch.equal(logits, expected)
+    assert torch.equal(features, seen[0])
+
+
+def test_under_autocast_only_the_last_layer_computes_in_float32(
+    make_network: Callable[..., nn.Module], make_images: Any
+) -> None:
+    network = make_network("resnet").eval()
+    images = normalise(make_images().images, [0.5] * 3, [0.25] * 3)
+    with torch.autocast("cpu", torch.bfloat16):
+        logits, features = last_layer_inputs(network, images)
+    assert logits.dtype == features.dtype == torch.float32
+    assert torch.equal(features, features.bfloat16().float())
+    assert not torch.equal(logits, logits.bfloat16().float())
+    weight, bias = (network.get_parameter(f"linear.{name}") for name in ("weight", "bias"))
+    torch.testing.assert_close(logits, features @ weight.T + bias)

@@ -1,0 +1,90 @@
+"""Learning rates, by hand and as torch's own schedulers give them."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from softmax_temperature.recipe import Schedule
+from softmax_temperature.training import learning_rate_factor
+
+NAMES = ("constant", "steps", "linear", "exponential", "cosine")
+
+
+def schedule(name: str, **values: Any) -> Schedule:
+    return Schedule.model_validate({"name": name, "milestones": [150.0, 250.0], "factor": 0.1, **values})
+
+
+@pytest.mark.parametrize(
+    ("name", "position", "expected"),
+    [
+        ("constant", 349.9, 1.0),
+        ("steps", 0, 1.0),
+        ("steps", 149.99, 1.0),
+        ("steps", 150, 0.1),  # A milestone is the first epoch with the next rate.
+        ("steps", 250, 0.01),
+        ("steps", 349.9, 0.01),
+        ("linear", 0, 1.0),
+        ("linear", 87.5, 0.75),
+        ("exponential", 0, 1.0),
+        ("exponential", 175, 0.316228),  # The square root of 0.1.
+        ("cosine", 0, 1.0),
+        ("cosine", 175, 0.5),
+        ("cosine", 350 / 3, 0.75),  # (1 + cos 60°) / 2.
+    ],
+)
+def test_the_factor_by_hand(name: str, position: float, expected: float) -> None:
+    assert learning_rate_factor(schedule(name), position, 350) == pytest.approx(expected, rel=1e-5)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_warm_up_rises_from_zero_and_then_is_gone(name: str) -> None:
+    cold, warm = schedule(name), schedule(name, warmup=20.0)
+    assert learning_rate_factor(warm, 0, 350) == 0
+    assert learning_rate_factor(warm, 5, 350) == pytest.approx(learning_rate_factor(cold, 5, 350) / 4)
+    for position in (20, 151, 349):
+        assert learning_rate_factor(warm, position, 350) == learning_rate_factor(cold, position, 350)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("position", [-1e-9, 10, 11, math.nan])
+def test_a_position_outside_the_training_is_refused(name: str, position: float) -> None:
+    with pytest.raises(ValueError, match="position"):
+        learning_rate_factor(schedule(name), position, 10)
+
+
+@given(
+    st.sampled_from(NAMES),
+    st.floats(0, 30),
+    st.floats(0.01, 1),
+    st.lists(st.floats(0, 1, exclude_max=True), min_size=2, max_size=2).map(sorted),
+)
+def test_factors_are_in_the_unit_interval_and_fall_after_the_warm_up(
+    name: str, warmup: float, factor: float, shares: list[float]
+) -> None:
+    rates = schedule(name, milestones=[30.0, 60.0], warmup=warmup, factor=factor)
+    earlier, later = (learning_rate_factor(rates, 90 * share, 90) for share in shares)
+    assert 0 <= later <= 1
+    assert 90 * shares[0] < warmup or later <= earlier
+
+
+@pytest.mark.parametrize("name", ["steps", "linear", "exponential", "cosine"])
+def test_whole_epochs_are_those_of_torch(name: str) -> None:
+    optimizer = torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=1.0)
+    rates: dict[str, Any] = {
+        "steps": lambda: torch.optim.lr_scheduler.MultiStepLR(optimizer, [4, 9], gamma=0.3),
+        "linear": lambda: torch.optim.lr_scheduler.LinearLR(optimizer, 1.0, 0.0, total_iters=12),
+        "exponential": lambda: torch.optim.lr_scheduler.ExponentialLR(optimizer, 0.3 ** (1 / 12)),
+        "cosine": lambda: torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, 12),
+    }
+    theirs = rates[name]()
+    for epoch in range(12):
+        ours = learning_rate_factor(schedule(name, milestones=[4.0, 9.0], factor=0.3), epoch, 12)
+        assert ours == pytest.approx(optimizer.param_groups[0]["lr"], rel=1e-9)
+        optimizer.step()
+        theirs.step()

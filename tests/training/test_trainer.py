@@ -1,0 +1,346 @@
+"""The training loop: equal to a plainer one, the same after an interruption, and stopped by what is not finite."""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from softmax_temperature.checkpoints import load_checkpoint, save_checkpoint
+from softmax_temperature.objectives import make_objective
+from softmax_temperature.training import Diverged, ImageSet, Trainer
+
+MakeTrainer = Callable[..., Trainer]
+Memory = dict[str, Any]
+MEAN, STD = [0.5, 0.4, 0.3], [0.2, 0.25, 0.3]
+RELEASED = {"reduction": "sum", "clip_norm": 2.0, "lr": 0.02}
+COSINE = {"schedule": {"name": "cosine", "warmup": 0.7}, "epochs": 2, "planned_epochs": 5}
+OBJECTIVES: dict[str, dict[str, Any]] = {
+    "brier": {},
+    "cross_entropy": {},
+    "focal": {"gamma": 2.0},
+    "label_smoothing": {},
+    "mmce": {},
+    "sample_dependent_focal": {},
+    "scheduled_focal": {"gammas": [5.0, 3.0], "milestones": [1]},
+}
+
+
+def same(one: Any, other: Any) -> bool:
+    """Whether two states hold the same bits."""
+    if isinstance(one, Tensor):
+        return one.dtype == other.dtype and torch.equal(one, other)
+    if isinstance(one, dict):
+        return one.keys() == other.keys() and all(same(value, other[key]) for key, value in one.items())
+    if isinstance(one, list | tuple):
+        return len(one) == len(other) and all(map(same, one, other))
+    return bool(one == other)
+
+
+# ---- the same training, written out
+
+
+def seed_by_hand(*names: object) -> int:
+    """63 bits of the sha256 of the names."""
+    return int(hashlib.sha256("/".join(map(str, names)).encode()).hexdigest()[:16], 16) // 2
+
+
+def order_by_hand(seed: int, epoch: int, count: int) -> Tensor:
+    return torch.randperm(count, generator=torch.Generator().manual_seed(seed_by_hand(seed, "epoch", epoch)))
+
+
+def inputs(images: ImageSet) -> Tensor:
+    mean, std = (torch.tensor(values).view(1, 3, 1, 1) for values in (MEAN, STD))
+    return (images.images / 255 - mean) / std
+
+
+def sgd(gradient: Tensor, memory: Memory, _: int) -> Any:
+    memory["velocity"] = 0.9 * memory.get("velocity", 0) + gradient
+    return memory["velocity"]
+
+
+def adam(gradient: Tensor, memory: Memory, steps: int) -> Any:
+    memory["mean"] = 0.9 * memory.get("mean", 0) + 0.1 * gradient
+    memory["square"] = 0.999 * memory.get("square", 0) + 0.001 * gradient**2
+    root = (memory["square"] / (1 - 0.999**steps)).sqrt()
+    return memory["mean"] / (1 - 0.9**steps) / (root + 1e-3)
+
+
+def adagrad(gradient: Tensor, memory: Memory, _: int) -> Any:
+    memory["square"] = memory.get("square", 0) + gradient**2
+    return gradient / (memory["square"].sqrt() + 1e-3)
+
+
+def plain_epochs(network: nn.Module, images: ImageSet, recipe: Any, move: Callable[..., Any]) -> list[float]:
+    """Two epochs in batches of 8 along a cosine with warm-up, seed 7; returns the mean loss of each."""
+    pixels, parameters = inputs(images), list(network.parameters())
+    memories: list[Memory] = [{} for _ in parameters]
+    network.train()
+    losses, steps, batches = [], 0, len(images) // 8
+    for epoch in range(2):
+        order, seen = order_by_hand(7, epoch, len(images)), []
+        for batch in range(batches):
+            rows = order[8 * batch : 8 * batch + 8]
+            loss = F.cross_entropy(network(pixels[rows]), images.labels[rows], reduction=recipe.reduction)
+            gradients = list(torch.autograd.grad(loss, parameters))
+            if recipe.clip_norm is not None:
+                norm = math.sqrt(sum(gradient.square().sum().item() for gradient in gradients))
+                gradients = [gradient * min(1, recipe.clip_norm / norm) for gradient in gradients]
+            # Two epochs stand for five.
+            place = 5 * (epoch + batch / batches) / 2
+            rate = recipe.lr * min(1, place / 0.7) * (1 + math.cos(math.pi * place / 5)) / 2
+            steps += 1
+            with torch.no_grad():
+                for parameter, gradient, memory in zip(parameters, gradients, memories, strict=True):
+                    parameter.sub_(rate * move(gradient + recipe.weight_decay * parameter, memory, steps))
+            seen.append(loss.item() / (8 if recipe.reduction == "sum" else 1))
+        losses.append(sum(seen) / batches)
+    return losses
+
+
+@pytest.mark.parametrize(
+    ("network", "move", "changes"),
+    [
+        ("resnet", sgd, {"weight_decay": 0.1}),
+        ("resnet", sgd, RELEASED),
+        ("two-layers", sgd, {"clip_norm": 0.3, "weight_decay": 0.1}),
+        ("two-layers", sgd, {"reduction": "sum", "lr": 0.01}),
+        ("two-layers", adam, {"optimizer": "adam", "epsilon": 1e-3, "weight_decay": 0.1}),
+        ("two-layers", adam, {"optimizer": "adam", "epsilon": 1e-3, "clip_norm": 0.3}),
+        ("two-layers", adagrad, {"optimizer": "adagrad", "epsilon": 1e-3, "weight_decay": 0.1}),
+    ],
+)
+def test_two_epochs_are_those_of_a_plain_loop(
+    make_trainer: MakeTrainer, make_images: Any, network: str, move: Callable[..., Any], changes: dict[str, Any]
+) -> None:
+    images = make_images(29)  # Not a multiple of the batch size: the rest has no turn.
+    trainer = make_trainer(network, images=images, **COSINE, **changes)
+    plain = copy.deepcopy(trainer.network)
+    expected = plain_epochs(plain, images, trainer.recipe, move)
+    losses = []
+    for _ in range(2):
+        trainer.epoch()
+        losses.append(trainer.loss)
+    assert losses == pytest.approx(expected, rel=1e-4)
+    start = make_trainer(network).network.state_dict()
+    for name, value in plain.state_dict().items():
+        torch.testing.assert_close(trainer.network.state_dict()[name], value, rtol=1e-3, atol=2e-5)
+        assert not torch.equal(value, start[name])
+
+
+def test_a_sum_is_a_mean_whose_rate_and_decay_are_divided_by_the_batch(make_trainer: MakeTrainer) -> None:
+    summed = make_trainer(reduction="sum", lr=0.05 / 8, weight_decay=0.01 * 8)
+    mean = make_trainer(reduction="mean", lr=0.05, weight_decay=0.01)
+    for trainer in (summed, mean):
+        trainer.epoch()
+        trainer.epoch()
+    assert summed.loss == pytest.approx(mean.loss, rel=1e-5)
+    for ours, theirs in zip(summed.network.parameters(), mean.network.parameters(), strict=True):
+        torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-6)
+
+
+def test_a_training_learns(make_trainer: MakeTrainer, make_images: Any) -> None:
+    images = make_images(120)
+    trainer = make_trainer("resnet", images=images, epochs=8, planned_epochs=8)
+    for _ in range(8):
+        trainer.epoch()
+    logits, _ = trainer.evaluate(images.images)
+    assert trainer.loss < 0.5 * math.log(4)
+    assert (logits.argmax(1) == images.labels).double().mean() > 0.9
+
+
+# ---- order and augmentation
+
+
+class Recorder:
+    """An objective that remembers labels and positions; every image has a label of its own."""
+
+    def __init__(self) -> None:
+        self.rows: list[list[int]] = []
+        self.positions: list[float] = []
+
+    def __call__(self, logits: Tensor, labels: Tensor, position: float) -> Tensor:
+        self.rows.append(labels.tolist())
+        self.positions.append(position)
+        return logits.square().mean()
+
+
+def numbered(images: ImageSet) -> ImageSet:
+    return ImageSet(images.images, torch.arange(len(images)))
+
+
+def rows_of(make_trainer: MakeTrainer, images: ImageSet, **changes: Any) -> Recorder:
+    recorder = Recorder()
+    trainer = make_trainer(images=numbered(images), objective=recorder, **changes)
+    for _ in range(trainer.recipe.epochs):
+        trainer.epoch()
+    return recorder
+
+
+def test_every_epoch_has_its_own_order_which_the_seed_decides(make_trainer: MakeTrainer, make_images: Any) -> None:
+    recorder = rows_of(make_trainer, make_images(21), seed=5)
+    expected = [order_by_hand(5, epoch, 21)[:16].view(2, 8).tolist() for epoch in range(3)]
+    assert recorder.rows == [rows for epoch in expected for rows in epoch]
+    orders = {tuple(map(tuple, epoch)) for epoch in expected}
+    assert len(orders) == 3
+    assert rows_of(make_trainer, make_images(21), seed=6).rows[:2] != expected[0]
+    # Neither augmentation nor network nor rate has a say in it: trainings that differ in these can be paired.
+    other = rows_of(make_trainer, make_images(21), seed=5, network="resnet", flip=True, lr=0.001)
+    assert other.rows == recorder.rows
+
+
+def test_positions_are_epochs_of_the_written_recipe(make_trainer: MakeTrainer, make_images: Any) -> None:
+    recorder = rows_of(make_trainer, make_images(34), epochs=2, planned_epochs=10)
+    # Four batches an epoch, two epochs that stand for ten.
+    assert recorder.positions == pytest.approx([0, 1.25, 2.5, 3.75, 5, 6.25, 7.5, 8.75])
+
+
+def test_a_batch_larger_than_the_set_is_the_set(make_trainer: MakeTrainer, make_images: Any) -> None:
+    small, whole = (make_trainer(images=make_images(5), batch_size=size, reduction="sum") for size in (64, 5))
+    assert small.steps_per_epoch == 1
+    for trainer in (small, whole):
+        trainer.epoch()
+    assert same(small.state_dict(), whole.state_dict())
+    assert [sorted(rows) for rows in rows_of(make_trainer, make_images(5), batch_size=64).rows] == [[0, 1, 2, 3, 4]] * 3
+
+
+def test_images_are_augmented_for_training_and_not_for_evaluation(make_trainer: MakeTrainer) -> None:
+    # Columns ascend and nothing is black: a black pixel was padded, descending columns were mirrored.
+    ramp = torch.arange(10, 16, dtype=torch.uint8).expand(64, 3, 6, 6).contiguous()
+    kept = {"mean": [0.0] * 3, "std": [1.0] * 3, "batch_size": 64}
+    trainer = make_trainer(images=ImageSet(ramp, torch.arange(64) % 4), crop_padding=1, flip=True, **kept)
+    seen: list[Tensor] = []
+    trainer.network.get_submodule("hidden").register_forward_pre_hook(lambda _, given: seen.append(255 * given[0]))
+    trainer.epoch()
+    trainer.evaluate(ramp)
+    training, evaluation = seen
+    slopes = training[:, 0, 2, 3] - training[:, 0, 2, 2]
+    assert set(slopes.round().tolist()) == {-1.0, 1.0}
+    black = training[:, 0] < 1
+    assert black.any((1, 2)).double().mean() == pytest.approx(8 / 9, abs=0.15)
+    assert not black[:, 1:-1, 1:-1].any()
+    torch.testing.assert_close(evaluation, ramp.float())
+
+
+# ---- resuming
+
+
+@pytest.mark.parametrize("optimizer", ["sgd", "adam", "adagrad"])
+@pytest.mark.parametrize("network", ["resnet", "two-layers"])
+def test_a_resumed_training_gives_the_same_bits(
+    make_trainer: MakeTrainer, make_network: Any, tmp_path: Path, optimizer: str, network: str
+) -> None:
+    recipe = {**COSINE, "epochs": 4, "crop_padding": 1, "flip": True, "optimizer": optimizer, "clip_norm": 1.0}
+    whole, resumed = (make_trainer(make_network(network, dropout=0.5), **recipe) for _ in range(2))
+    for _ in range(2):
+        whole.epoch()
+    save_checkpoint(tmp_path / "checkpoint", whole.state_dict())
+    torch.rand(5)  # Nothing depends on what else was drawn.
+    resumed.load_state_dict(load_checkpoint(tmp_path / "checkpoint") or {})
+    for trainer in (whole, resumed):
+        trainer.evaluate(trainer.images.images)
+        trainer.epoch()
+        trainer.epoch()
+    assert resumed.epochs_done == 4
+    assert same(whole.state_dict(), resumed.state_dict())
+
+
+def test_dropout_differs_between_epochs_and_seeds_and_leaves_the_generator_alone(
+    make_trainer: MakeTrainer, make_network: Any, make_images: Any
+) -> None:
+    # All images are the same, so that their order has no say in what is zero.
+    images = ImageSet(make_images(1).images.expand(24, -1, -1, -1), torch.arange(24) % 4)
+
+    def dropped(seed: int) -> list[Tensor]:
+        trainer = make_trainer(make_network(dropout=0.5), images=images, seed=seed, lr=1e-12, batch_size=24)
+        seen: list[Tensor] = []
+        trainer.network.get_submodule("hidden.3").register_forward_hook(lambda _, __, kept: seen.append(kept == 0))
+        for _ in range(2):
+            trainer.epoch()
+        return seen
+
+    before = torch.get_rng_state()
+    first, second, other = *dropped(1), dropped(2)[0]
+    assert torch.equal(torch.get_rng_state(), before)
+    assert not torch.equal(first, second)
+    assert not torch.equal(first, other)
+    assert same(dropped(1), [first, second])
+
+
+# ---- divergence
+
+
+@pytest.mark.parametrize("loss", OBJECTIVES)
+@pytest.mark.parametrize("network", ["resnet", "two-layers"])
+def test_a_diverging_training_stands_as_before_that_epoch(make_trainer: MakeTrainer, network: str, loss: str) -> None:
+    explodes = {"name": "steps", "milestones": [1.0], "factor": 1e30}
+    objective = make_objective(loss, OBJECTIVES[loss])
+    trainer = make_trainer(network, objective=objective, schedule=explodes, batch_size=4)
+    trainer.epoch()
+    before = copy.deepcopy(trainer.state_dict())
+    with pytest.raises(Diverged, match="epoch 2"):
+        trainer.epoch()
+    assert trainer.epochs_done == 1
+    assert same(trainer.state_dict(), before)
+
+
+def test_weights_that_are_not_finite_end_a_training_whose_loss_is(make_trainer: MakeTrainer) -> None:
+    # The loss is that before the only step, so only the weights can tell.
+    trainer = make_trainer(batch_size=64, lr=1e38, reduction="sum", weight_decay=10.0)
+    before = copy.deepcopy(trainer.state_dict()["network"])
+    with pytest.raises(Diverged, match="epoch 1"):
+        trainer.epoch()
+    assert same(trainer.state_dict()["network"], before)
+
+
+def test_logits_that_are_not_finite_are_no_evaluation(make_trainer: MakeTrainer) -> None:
+    trainer = make_trainer()
+    with torch.no_grad():
+        trainer.network.get_parameter("classifier.weight").fill_(3e38)
+    with pytest.raises(Diverged, match="logits"):
+        trainer.evaluate(trainer.images.images)
+
+
+# ---- evaluation
+
+
+@pytest.mark.parametrize("network", ["resnet", "two-layers"])
+def test_an_evaluation_is_that_of_the_network_and_leaves_it_alone(
+    make_trainer: MakeTrainer, make_network: Any, make_images: Any, network: str
+) -> None:
+    trainer = make_trainer(make_network(network, dropout=0.5))
+    trainer.epoch()
+    before = copy.deepcopy(trainer.state_dict())
+    images = make_images(1003, seed=4)  # More than two of its batches.
+    logits, norms = trainer.evaluate(images.images)
+    assert same(trainer.state_dict(), before)
+    plain = make_network(network, dropout=0.5).eval()
+    plain.load_state_dict(trainer.network.state_dict())
+    with torch.no_grad():
+        features = plain.features(inputs(images))
+        torch.testing.assert_close(logits, plain(inputs(images)), rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(norms, features.double().square().sum(1).sqrt(), rtol=1e-4, atol=1e-5)
+
+
+def test_under_bfloat16_logits_are_fine_grained_float32_and_weights_stay_so(make_trainer: MakeTrainer) -> None:
+    coarse, exact = (make_trainer("resnet", precision=precision) for precision in ("bfloat16", "float32"))
+    given: list[Tensor] = []
+    coarse.network.get_submodule("linear").register_forward_hook(lambda _, __, logits: given.append(logits.detach()))
+    for trainer in (coarse, exact):
+        trainer.epoch()
+    evaluated, _ = coarse.evaluate(coarse.images.images)
+    for logits in (*given, evaluated):
+        assert logits.dtype == torch.float32
+        assert (logits != logits.bfloat16().float()).double().mean() > 0.5
+    assert all(parameter.dtype == torch.float32 for parameter in coarse.network.parameters())
+    # Autocast was on, and did no harm that eight bits do not explain.
+    assert coarse.loss != exact.loss
+    assert coarse.loss == pytest.approx(exact.loss, rel=0.05)

@@ -1,0 +1,246 @@
+"""What is seen of a training: by loops over samples, autograd through a real last layer, and the metrics."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import Tensor, nn
+
+from softmax_temperature.artifacts import canonical_json
+from softmax_temperature.checkpoints import load_checkpoint, save_checkpoint
+from softmax_temperature.metrics import expected_calibration_error, reliability_bins
+from softmax_temperature.objectives import make_objective
+from softmax_temperature.training import ClosePlaces, Diverged, Trainer, Watch, close_epochs
+from softmax_temperature.training.description import describe_logits, last_layer_gradient_norms
+from softmax_temperature.training.watch import NORM_EDGES, _norm_counts, _reliability_rows
+
+MakeTrainer = Callable[..., Trainer]
+
+
+def batch(count: int = 60, classes: int = 4, scale: float = 2.0) -> tuple[Tensor, Tensor]:
+    generator = torch.Generator().manual_seed(0)
+    logits = scale * torch.randn(count, classes, generator=generator)
+    return logits, torch.randint(classes, (count,), generator=generator)
+
+
+# ---- the description of one split
+
+
+def describe_by_loop(logits: Tensor, labels: Tensor) -> dict[str, float | None]:
+    samples: list[tuple[bool, float, float, float]] = []
+    for row, label in zip(logits.double().numpy(), labels.tolist(), strict=True):
+        probs = np.exp(row - row.max()) / np.exp(row - row.max()).sum()
+        entropy = -sum(p * math.log(p) for p in probs if p > 0)
+        samples.append((int(row.argmax()) == label, -math.log(probs[label]), entropy, probs.max()))
+    expected: dict[str, float | None] = {}
+    for suffix, wanted in (("", (True, False)), ("_right", (True,)), ("_wrong", (False,))):
+        chosen = [sample for sample in samples if sample[0] in wanted]
+        for place, name in ((1, "nll"), (2, "entropy")):
+            expected[name + suffix] = sum(sample[place] for sample in chosen) / len(chosen) if chosen else None
+    gap = 0.0
+    for number in range(15):
+        inside = [(right, top) for right, _, _, top in samples if number / 15 < top <= (number + 1) / 15]
+        gap += abs(sum(right - top for right, top in inside))
+    accuracy = sum(right for right, *_ in samples) / len(samples)
+    return expected | {"accuracy": accuracy, "ece": gap / len(samples)}
+
+
+@pytest.mark.parametrize("scale", [0.1, 2.0, 20.0])
+def test_a_description_is_that_of_a_loop_over_samples(scale: float) -> None:
+    logits, labels = batch(scale=scale)
+    assert describe_logits(logits, labels) == pytest.approx(describe_by_loop(logits, labels), rel=1e-9)
+
+
+@pytest.mark.parametrize(("shift", "absent"), [(0, "wrong"), (1, "right")])
+def test_where_there_is_no_such_sample_there_is_no_mean(shift: int, absent: str) -> None:
+    logits, _ = batch()
+    labels = (logits.argmax(1) + shift) % 4
+    described, expected = describe_logits(logits, labels), describe_by_loop(logits, labels)
+    for name in (f"nll_{absent}", f"entropy_{absent}"):
+        assert described.pop(name) is None
+        assert expected.pop(name) is None
+    assert described == pytest.approx(expected, rel=1e-9)
+
+
+def test_a_certain_network_is_described_in_finite_numbers() -> None:
+    described = describe_logits(torch.tensor([[1e30, 0.0], [1e30, 0.0]]), torch.tensor([0, 1]))
+    assert described["entropy"] == 0
+    assert described["nll_right"] == 0
+    assert described["nll_wrong"] == pytest.approx(1e30)
+    assert described["ece"] == pytest.approx(0.5)
+
+
+# ---- gradients of the last layer
+
+
+@pytest.mark.parametrize(
+    ("loss", "options"),
+    [("cross_entropy", {}), ("focal", {"gamma": 3.0}), ("brier", {}), ("sample_dependent_focal", {})],
+)
+def test_gradient_norms_are_those_of_a_real_layer_one_sample_at_a_time(loss: str, options: dict[str, Any]) -> None:
+    torch.manual_seed(0)
+    layer, features = nn.Linear(7, 4).double(), 3 * torch.randn(20, 7, dtype=torch.float64)
+    labels, objective = torch.arange(20) % 4, make_objective(loss, options)
+    expected = []
+    for feature, label in zip(features, labels, strict=True):
+        layer.zero_grad()
+        objective(layer(feature[None]), label[None], 0.0).backward()
+        assert layer.weight.grad is not None
+        expected.append(layer.weight.grad.norm().item())
+    norms = last_layer_gradient_norms(layer(features), labels, features.norm(dim=1), objective, 0.0)
+    assert norms.dtype == torch.float64
+    assert norms.tolist() == pytest.approx(expected, rel=1e-9)
+
+
+def test_where_a_loss_couples_samples_their_shares_make_up_its_gradient() -> None:
+    logits, labels = batch(12)
+    objective, leaf = make_objective("mmce", {}), logits.double().requires_grad_()
+    # With features that are one-hot, each sample has a column of the weights' gradient for itself.
+    layer = nn.Linear(12, 4, bias=False).double()
+    with torch.no_grad():
+        layer.weight.copy_(leaf.T)
+    (objective(layer(torch.eye(12, dtype=torch.float64)), labels, 0.0) * 12).backward()
+    assert layer.weight.grad is not None
+    norms = last_layer_gradient_norms(logits, labels, torch.ones(12), objective, 0.0)
+    torch.testing.assert_close(norms, layer.weight.grad.norm(dim=0))
+
+
+def test_a_loss_that_changes_on_the_way_is_taken_where_the_training_stands() -> None:
+    logits, labels = batch()
+    changing = make_objective("scheduled_focal", {"gammas": [5.0, 1.0], "milestones": [10]})
+    for position, gamma in ((9.9, 5.0), (10.0, 1.0)):
+        expected = last_layer_gradient_norms(
+            logits, labels, torch.ones(60), make_objective("focal", {"gamma": gamma}), 0
+        )
+        assert torch.equal(last_layer_gradient_norms(logits, labels, torch.ones(60), changing, position), expected)
+
+
+# ---- rows
+
+
+def test_every_norm_is_counted_once() -> None:
+    ends = [0.0, 1e-300, 9.9e-7, NORM_EDGES[0], NORM_EDGES[7], 99.0, 100.0, 101.0, 1e200, math.inf]
+    norms = torch.cat([torch.tensor(ends, dtype=torch.float64), 10 ** torch.linspace(-8, 4, 500, dtype=torch.float64)])
+    rows = _norm_counts(norms)
+    assert sum(row["count"] for row in rows) == len(norms) == 510
+    assert [row["low"] for row in rows[1:]] == [row["high"] for row in rows[:-1]]
+    assert (rows[0]["low"], rows[-1]["high"], len(rows)) == (pytest.approx(1e-6), pytest.approx(100), 32)
+    for place, row in enumerate(rows):
+        low, high = row["low"] if place else 0, row["high"] if place < 31 else math.inf
+        assert row["count"] == sum(low <= norm < high or norm == high == math.inf for norm in norms.tolist())
+
+
+def test_reliability_rows_are_those_of_the_metrics() -> None:
+    logits, labels = batch(200)
+    probs = torch.softmax(logits.double(), dim=1)
+    rows, table = _reliability_rows(probs, labels), reliability_bins(probs, labels, bins=25)
+    assert [row["count"] for row in rows] == table.counts.tolist()
+    assert [row["low"] for row in rows] + [rows[-1]["high"]] == pytest.approx(table.edges.tolist())
+    filled = [row for row in rows if row["count"]]
+    assert all(row["low"] < row["confidence"] <= row["high"] for row in filled)
+    assert {(row["accuracy"], row["confidence"]) for row in rows if not row["count"]} == {(None, None)}
+    error = sum(row["count"] * abs(row["accuracy"] - row["confidence"]) for row in filled) / 200
+    assert error == pytest.approx(expected_calibration_error(probs, labels, bins=25).item())
+    right = sum(row["count"] * row["accuracy"] for row in filled)
+    assert right == pytest.approx((logits.argmax(1) == labels).sum().item())
+
+
+@given(st.lists(st.integers(1, 350), min_size=1), st.integers(1, 350))
+def test_close_epochs_are_epochs_of_the_training(planned: list[int], epochs: int) -> None:
+    moved = close_epochs(planned, epochs, 350)
+    assert all(1 <= epoch <= epochs for epoch in moved)
+    assert all(min(abs(epoch - one * epochs / 350) for one in planned) <= 1 for epoch in moved)
+    assert close_epochs(planned, 350, 350) == frozenset(planned)
+
+
+def test_close_epochs_by_hand() -> None:
+    # Those of Figure 3, in a tenth of the time; and in two epochs, where the first two fall on the first.
+    assert close_epochs([10, 100, 200], 35, 350) == {1, 10, 20}
+    assert close_epochs([10, 100, 200, 350], 2, 350) == {1, 2}
+
+
+# ---- the watch
+
+
+@pytest.fixture
+def watched(make_trainer: MakeTrainer, make_images: Any) -> tuple[Trainer, Watch]:
+    """Three epochs of focal loss; the second is looked at closely."""
+    objective = make_objective("scheduled_focal", {"gammas": [5.0, 1.0], "milestones": [4]})
+    trainer = make_trainer("resnet", objective=objective, images=make_images(32), planned_epochs=6)
+    splits = {"validation": make_images(11, seed=1), "train": make_images(32).sample(15)}
+    watch = Watch(splits, ClosePlaces(gradients=frozenset({2}), reliability=frozenset({2, 3})))
+    for _ in range(3):
+        trainer.epoch()
+        watch.after_epoch(trainer)
+    return trainer, watch
+
+
+def test_each_epoch_and_split_has_a_row(watched: tuple[Trainer, Watch], make_images: Any) -> None:
+    trainer, watch = watched
+    seen = [(row["epoch"], row["split"]) for row in watch.history]
+    assert seen == [(epoch, split) for epoch in (1, 2, 3) for split in ("validation", "train")]
+    last = watch.history[-2]
+    assert last["loss"] == trainer.loss
+    weights = trainer.network.get_parameter("linear.weight").detach().double()
+    assert last["weight_norm"] == pytest.approx(math.sqrt(weights.square().sum()))
+    images = make_images(11, seed=1)
+    logits, norms = trainer.evaluate(images.images)
+    assert last["feature_norm"] == pytest.approx(norms.mean().item())
+    assert {name: last[name] for name in describe_logits(logits, images.labels)} == pytest.approx(
+        describe_by_loop(logits, images.labels), rel=1e-6
+    )
+
+
+def test_close_looks_are_at_the_training_images_after_their_epochs(
+    watched: tuple[Trainer, Watch], make_trainer: MakeTrainer, make_images: Any
+) -> None:
+    _, watch = watched
+    assert {row["epoch"] for row in watch.gradient_norms} == {2}
+    assert {row["epoch"] for row in watch.reliability} == {2, 3}
+    assert sum(row["count"] for row in watch.gradient_norms) == 15
+    assert sum(row["count"] for row in watch.reliability) == 30
+    # Two of three epochs are four of six: the second gamma has begun.
+    again = make_trainer("resnet", objective=make_objective("focal", {"gamma": 5.0}), images=make_images(32))
+    again.epoch()
+    again.epoch()
+    sample = make_images(32).sample(15)
+    logits, norms = again.evaluate(sample.images)
+    expected = last_layer_gradient_norms(logits, sample.labels, norms, make_objective("focal", {"gamma": 1.0}), 0)
+    assert watch.gradient_norms == [{"epoch": 2, **row} for row in _norm_counts(expected)]
+
+
+def test_rows_survive_a_checkpoint_and_go_on_in_a_new_watch(watched: tuple[Trainer, Watch], tmp_path: Path) -> None:
+    trainer, watch = watched
+    save_checkpoint(tmp_path / "checkpoint", watch.state_dict())
+    state = load_checkpoint(tmp_path / "checkpoint") or {}
+    resumed = Watch(watch._splits, watch._close)
+    resumed.load_state_dict(state)
+    assert canonical_json(resumed.state_dict()) == canonical_json(watch.state_dict())
+    rows = len(state["history"])
+    resumed.after_epoch(trainer)
+    assert len(resumed.history) == rows + 2
+    assert len(state["history"]) == len(watch.history) == rows
+
+
+@pytest.mark.parametrize("weights", ["hidden.1", "classifier"])
+def test_rows_can_be_written_however_large_the_network_has_become(
+    make_trainer: MakeTrainer, make_images: Any, weights: str
+) -> None:
+    """A norm whose squares exceed float32 is either computed all the same, or it is a divergence."""
+    trainer = make_trainer(images=make_images())
+    with torch.no_grad():
+        trainer.network.get_parameter(f"{weights}.weight").mul_(1e22)
+    trainer.loss = 1.0
+    watch = Watch({"train": make_images()}, ClosePlaces(frozenset({0}), frozenset({0})))
+    with contextlib.suppress(Diverged):
+        watch.after_epoch(trainer)
+    canonical_json(watch.state_dict())
