@@ -14,7 +14,7 @@ from pydantic import ValidationError
 from softmax_temperature.errors import InputError
 from softmax_temperature.params import Params, validate
 from softmax_temperature.profiles import render_profile
-from softmax_temperature.recipe import SCHEDULES, Recipe, Schedule
+from softmax_temperature.recipe import Recipe, Schedule
 
 ROOT = Path(__file__).parents[1]
 VALUES: dict[str, Any] = {
@@ -110,10 +110,6 @@ def test_a_wrong_change_is_refused(recipe: Recipe, change: dict[str, Any]) -> No
     assert next(iter(change)) in str(caught.value)
 
 
-def test_every_schedule_has_a_name_that_is_accepted(recipe: Recipe) -> None:
-    assert [recipe.changed({"schedule": {"name": name}}).schedule.name for name in SCHEDULES] == list(SCHEDULES)
-
-
 # ---- overrides in params.yaml
 
 
@@ -181,7 +177,12 @@ def test_an_unknown_override_is_named_with_its_place_and_the_nearest_key(
         (digits(arm_changes={"Breir": {"recipe": {}}}), "'Breir'. Did you mean 'Brier'"),
         (digits(arms=["CE", "FL3"]), "'FL3'. Did you mean 'FL-3'"),
         (digits(variant_of="digit"), "'digit'. Did you mean 'digits'"),
-        (lambda focal: focal["evaluation"].update(reference="NLL"), "reference.*'NLL'"),
+        (digits(arms=["CE", "CE"]), "there twice"),
+        (digits(arms=[]), "arms.*at least 1"),
+        (lambda focal: focal["arms"]["CE"].update(loss="cros_entropy"), "arms.CE.loss.*Did you mean 'cross_entropy'"),
+        (lambda focal: focal["tasks"]["digits-as-written"].update(dataset="glyphs-12"), "variant_of.*digits, resnet8"),
+        (digits(printed_dataset="CIFAR-10"), "stand together"),
+        (digits(out_of_distribution=["svnh"]), "out_of_distribution: unknown name 'svnh'"),
         (lambda focal: focal["recipe"].update(epoch=3), "recipe.epoch: unknown parameter.*'epochs'"),
     ],
 )

@@ -8,3 +8,4 @@ from pathlib import Path
 PREPARED = Path("data/prepared")
 BACKBONES = Path("data/backbones")
 EMBEDDINGS = Path("data/embeddings")
+FOCAL_TRAINING = Path("data/focal/training")

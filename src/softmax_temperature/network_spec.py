@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-from types import MappingProxyType
+from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, field_validator
 
 from softmax_temperature.errors import nearest
 
-CLASSES = MappingProxyType(
-    {
-        "bottleneck_resnet": "BottleneckResNet",
-        "cifar_resnet": "CifarResNet",
-        "densenet": "DenseNet",
-        "vgg": "SmallVGG",
-        "wide_resnet": "WideResNet",
-    }
-)
-"""The class of each architecture, in the module `softmax_temperature.models.<architecture>`.
+_MODELS = Path(__file__).parent / "models"
 
-Each takes `num_classes`, and is `classifier(features(images))` with images (n, 3, height, width)."""
+
+def architectures() -> list[str]:
+    """The modules of `softmax_temperature.models` that can be trained from scratch: those that have `make`.
+
+    `make(num_classes=..., **arguments)` gives a network of images (n, 3, height, width) whose last layer is
+    `classifier`. They are found in the text, because importing them would make each the code of every training.
+    """
+    return sorted(path.stem for path in _MODELS.glob("*.py") if "\nmake = " in path.read_text(encoding="utf-8"))
 
 
 class Network(BaseModel):
@@ -34,8 +32,8 @@ class Network(BaseModel):
     @field_validator("architecture")
     @classmethod
     def _is_known(cls, name: str) -> str:
-        if name not in CLASSES:
-            raise ValueError(f"unknown architecture {name!r}. {nearest(name, CLASSES)}")
+        if name not in architectures():
+            raise ValueError(f"unknown architecture {name!r}. {nearest(name, architectures())}")
         return name
 
     @property

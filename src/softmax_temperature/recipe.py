@@ -10,8 +10,6 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
 
-SCHEDULES = ("constant", "steps", "linear", "exponential", "cosine")
-
 
 class _Described(BaseModel):
     """No unknown keys, no silent conversion, no change after reading."""

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from softmax_temperature.datasets import gaussian_noise
-from softmax_temperature.datasets.gaussian_noise import add_noise, has_archive, read_archive
+from softmax_temperature.datasets.gaussian_noise import add_noise, archive_digest, read_archive
 from softmax_temperature.errors import InputError
 
 IMAGES = 6  # Of a severity, in the archive that the tests write.
@@ -120,9 +120,13 @@ def test_the_real_archive_has_ten_thousand_images_a_severity() -> None:
 
 
 def test_an_archive_is_there_with_its_images(tmp_path: Path, write_archive: Callable[..., np.ndarray]) -> None:
-    assert not has_archive(tmp_path)
+    assert archive_digest(tmp_path) is None
     write_archive()
-    assert has_archive(tmp_path)
+    first = archive_digest(tmp_path)
+    labels = tmp_path / "CIFAR-10-C" / "labels.npy"
+    labels.write_bytes(labels.read_bytes()[:-1] + b"x")
+    assert None not in (first, archive_digest(tmp_path))
+    assert archive_digest(tmp_path) != first
 
 
 SHAPE = (5 * IMAGES, 32, 32, 3)

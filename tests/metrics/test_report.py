@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from softmax_temperature import metrics
-from softmax_temperature.metrics.report import resample_weights
+from softmax_temperature.metrics.resampling import resample_weights
 
 NAMES = (
     "accuracy",
@@ -97,7 +97,7 @@ def test_interval_of_the_accuracy_is_that_of_a_binomial() -> None:
 def test_results_do_not_depend_on_how_resamples_are_grouped(monkeypatch: pytest.MonkeyPatch) -> None:
     logits, labels = drawn()
     whole = metrics.calibration_report(logits, labels, bootstrap=30)["intervals"]
-    monkeypatch.setattr("softmax_temperature.metrics.report.CHUNK", 7 * 300)
+    monkeypatch.setattr("softmax_temperature.metrics.resampling.CHUNK", 7 * 300)
     grouped = metrics.calibration_report(logits, labels, bootstrap=30)["intervals"]
     for name in NAMES:
         assert grouped[name] == pytest.approx(whole[name], abs=1e-12)

@@ -16,6 +16,7 @@ import torch
 from softmax_temperature import cells as cells_module
 from softmax_temperature.artifacts import digest_of_file, find_artifacts, open_artifact
 from softmax_temperature.cells import run_cells
+from softmax_temperature.errors import InputError
 from softmax_temperature.metrics import expected_calibration_error
 from softmax_temperature.notebooks import execute
 from softmax_temperature.papers.focal.claims import CLAIMS
@@ -129,7 +130,7 @@ def test_a_run_in_the_table_is_what_its_logits_say() -> None:
 
 def test_every_table_and_claim_is_written() -> None:
     written = {path.stem for path in (RESULTS / "tables").glob("*.csv")}
-    assert written == {*TABLES, *SPECS, "ablation", "deviations"}
+    assert written == {*TABLES, *SPECS, "ablation", "deviations", "not_in_a_table"}
     rows = json.loads((RESULTS / "claims.json").read_text())
     assert [row["id"] for row in rows] == [claim.id for claim in CLAIMS]
     table = pd.read_csv(RESULTS / "tables" / "table_1.csv")
@@ -190,3 +191,26 @@ def test_the_notebook_runs_twice_to_equal_bytes_and_shows_every_figure() -> None
     shown = [output for cell in cells for output in cell.get("outputs", []) if "image/png" in output.get("data", {})]
     assert len(shown) == len(figures) >= 10
     assert all(path.stat().st_size > 5000 for path in figures)
+
+
+def test_panels_of_a_network_that_is_always_right_show_each_image_once() -> None:
+    from softmax_temperature.papers.focal.panels import _telling_images
+
+    labels = torch.arange(4)
+    right = {"test.logits": torch.eye(4) * torch.tensor([1.0, 2.0, 3.0, 4.0])[:, None], "test.labels": labels}
+    assert _telling_images(right, 4) == [0, 1]
+    wrong = {"test.logits": right["test.logits"].roll(1, 1), "test.labels": labels}
+    assert _telling_images(wrong, 4) == [3, 2, 1, 0]
+
+
+def test_nothing_but_divergence_is_said_in_one_line(
+    make_project: Callable[[str], Path], tiny: Params, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    content = tiny.model_dump()
+    content["focal"]["recipe"] |= {"lr": 1e30, "clip_norm": None}
+    content["focal"]["tasks"] = {"digits": content["focal"]["tasks"]["digits"] | {"arms": ["FL-3"]}}
+    params = validate(content, where="nothing")
+    monkeypatch.chdir(make_project("nothing"))
+    with pytest.raises(InputError, match=r"every training diverged.*Lower focal\.recipe\.lr"):
+        run_all(params)
+    assert not RESULTS.exists()

@@ -13,6 +13,7 @@ from softmax_temperature.code_digest import PACKAGE, import_closure, source_path
 from softmax_temperature.params import read_yaml
 from softmax_temperature.profiles import profile_names, render_profile
 from softmax_temperature.results import PAPERS
+from softmax_temperature.stages import train_focal
 
 ROOT = Path(__file__).parents[2]
 GRAPH = read_yaml(ROOT / "dvc.yaml")
@@ -34,10 +35,17 @@ def imported(code: str) -> set[str]:
     return found
 
 
+BY_NAME = {"train-focal": ("models", "objectives"), "collect-focal": ("models", "objectives")}
+"""Folders whose modules the cells of a stage choose by name; collecting reads their deviations."""
+
+
 def modules(stage: str) -> set[str]:
     """What a stage runs: its program's imports, the paper it was asked for, and the imports of a notebook."""
     found = imported(program(stage).read_text())
     _, _, slug = stage.partition("-")
+    for folder in BY_NAME.get(stage, ()):
+        paths = (ROOT / "src" / PACKAGE / folder).glob("*.py")
+        found |= {f"{PACKAGE}.{folder}.{path.stem}" for path in paths if path.stem != "__init__"}
     if stage.startswith("collect-"):
         found.add(f"{PACKAGE}.papers.{slug}.collect")
     if stage.startswith("notebook-"):
@@ -60,6 +68,15 @@ def test_a_stage_depends_on_its_program_and_the_modules_it_imports(stage: str) -
     want = expected(stage)
     assert listed == want, "write under deps:\n" + "\n".join(f"      - {name}" for name in want)
     assert program(stage).relative_to(ROOT).as_posix() in STAGES[stage]["deps"]
+
+
+@pytest.mark.parametrize("name", profile_names(ROOT / "profiles"))
+def test_what_cells_choose_by_name_is_among_the_dependencies(name: str) -> None:
+    _, params = render_profile(name, ROOT / "profiles")
+    chosen = {module for cell in train_focal.cells(params) for module in cell.code}
+    paths = {source_path(name).relative_to(ROOT).as_posix() for module in chosen for name in import_closure(module)}
+    for stage in ("train-focal", "collect-focal"):
+        assert paths <= set(STAGES[stage]["deps"])
 
 
 @pytest.mark.parametrize("stage", sorted(STAGES))

@@ -8,17 +8,22 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from softmax_temperature.artifacts import digest_of_file, digest_of_text
 from softmax_temperature.errors import InputError
 
 ARCHIVE = Path("CIFAR-10-C")
 """The authors' folder (Hendrycks and Dietterich 2019), unpacked below data.root."""
+_FILES = ("gaussian_noise", "labels")
 _SEVERITY = 5
 _PER_SEVERITY = 10_000
 
 
-def has_archive(root: Path) -> bool:
-    """Whether the corrupted images of CIFAR-10-C are below data.root."""
-    return (root / ARCHIVE / "gaussian_noise.npy").is_file()
+def archive_digest(root: Path) -> str | None:
+    """The sha256 of the two files of CIFAR-10-C that are read, or None when it is not below data.root."""
+    files = [root / ARCHIVE / f"{name}.npy" for name in _FILES]
+    if not any(file.is_file() for file in files):
+        return None
+    return digest_of_text("".join(digest_of_file(file) if file.is_file() else "absent" for file in files))
 
 
 def add_noise(images: Tensor, deviation: float, *, seed: int) -> Tensor:
@@ -52,7 +57,7 @@ def read_archive(root: Path, index: Tensor, labels: Tensor) -> Tensor:
         InputError: a file is missing or is not what it should be.
     """
     rows = (index + (_SEVERITY - 1) * _PER_SEVERITY).numpy()
-    images, their_labels = (_rows(root / ARCHIVE / f"{name}.npy", rows) for name in ("gaussian_noise", "labels"))
+    images, their_labels = (_rows(root / ARCHIVE / f"{name}.npy", rows) for name in _FILES)
     if images.shape[1:] != (32, 32, 3) or images.dtype != np.uint8 or not np.array_equal(their_labels, labels.numpy()):
         what = "images or labels are not those of CIFAR-10's test part, in its order, five severities one after another"
         raise InputError(what, where=str(root / ARCHIVE), remedy="Unpack CIFAR-10-C.tar there again, or remove it.")

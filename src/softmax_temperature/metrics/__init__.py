@@ -14,8 +14,8 @@ from softmax_temperature.metrics.calibration import (
     maximum_calibration_error,
     reliability_bins,
 )
-from softmax_temperature.metrics.out_of_distribution import out_of_distribution_auroc
-from softmax_temperature.metrics.report import Difference, calibration_report, paired_difference
+from softmax_temperature.metrics.out_of_distribution import out_of_distribution_auroc, out_of_distribution_interval
+from softmax_temperature.metrics.report import Difference, calibration_report, confident_report, paired_difference
 from softmax_temperature.metrics.scores import accuracy, brier_score, negative_log_likelihood, top_accuracy
 
 __all__ = [
@@ -26,12 +26,14 @@ __all__ = [
     "brier_score",
     "calibration_report",
     "classwise_calibration_error",
+    "confident_report",
     "debiased_calibration_error",
     "expected_calibration_error",
     "maximum_calibration_error",
     "negative_log_likelihood",
     "noise_floor",
     "out_of_distribution_auroc",
+    "out_of_distribution_interval",
     "paired_difference",
     "reliability_bins",
     "top_accuracy",

@@ -8,7 +8,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from softmax_temperature.checks import check_logits
+from softmax_temperature.checks import check_count, check_logits
+from softmax_temperature.metrics.resampling import INTERVAL, resample_weights
+
+_ROWS = 50  # Resamples at a time.
 
 
 def out_of_distribution_auroc(logits_in: Tensor, logits_out: Tensor, *, score: str = "entropy") -> Tensor:
@@ -29,14 +32,55 @@ def out_of_distribution_auroc(logits_in: Tensor, logits_out: Tensor, *, score: s
     # Only this function needs scikit-learn, which takes half a second to import.
     from sklearn.metrics import roc_auc_score
 
+    scores = _scores(logits_in, logits_out, score)
+    is_out = torch.cat([torch.full_like(part, side) for side, part in enumerate(scores)])
+    area = roc_auc_score(is_out.numpy(), torch.cat(scores).numpy())
+    return torch.tensor(area, dtype=torch.float64, device=logits_in.device)
+
+
+def out_of_distribution_interval(
+    logits_in: Tensor, logits_out: Tensor, *, score: str = "entropy", bootstrap: int = 1000, seed: int = 0
+) -> tuple[float, float]:
+    """The 90 % interval of the area, over resamples of both sets (source: ours; the paper's Table 3 has none).
+
+    Args:
+        logits_in: As for `out_of_distribution_auroc`.
+        logits_out: Likewise.
+        score: Likewise.
+        bootstrap: Resamples, at least 1.
+        seed: Of the resamples, at least 0.
+
+    Returns:
+        The 5th and the 95th percentile.
+
+    Raises:
+        ValueError: As `out_of_distribution_auroc`, and if `bootstrap` is below 1 or `seed` negative.
+    """
+    check_count(bootstrap, "bootstrap", least=1)
+    check_count(seed, "seed", least=0)
+    inside, outside = _scores(logits_in, logits_out, score)
+    ordered, order = inside.sort()
+    # For each sample from outside: how many from inside lie below it, those that tie counting half.
+    first, last = (torch.searchsorted(ordered, outside, right=right) for right in (False, True))
+    areas = []
+    for here, there in zip(
+        resample_weights(len(inside), bootstrap, seed, rows=_ROWS),
+        resample_weights(len(outside), bootstrap, seed + 1, rows=_ROWS),
+        strict=True,
+    ):
+        below = F.pad(here[:, order].cumsum(1), (1, 0))
+        areas.append(((below[:, first] + below[:, last]) / 2 * there).sum(1) / (len(inside) * len(outside)))
+    low, high = torch.quantile(torch.cat(areas), torch.tensor(INTERVAL, dtype=torch.float64)).tolist()
+    return low, high
+
+
+def _scores(logits_in: Tensor, logits_out: Tensor, score: str) -> list[Tensor]:
+    """The scores of both sets, on the CPU."""
     check_logits(logits_in, name="logits_in")
     check_logits(logits_out, name="logits_out")
     if logits_in.shape[1] != logits_out.shape[1]:
         raise ValueError(f"logits_out must have {logits_in.shape[1]} classes, got {logits_out.shape[1]}")
-    scores = [_uncertainty(logits, score).cpu() for logits in (logits_in, logits_out)]
-    is_out = torch.cat([torch.full_like(part, side) for side, part in enumerate(scores)])
-    area = roc_auc_score(is_out.numpy(), torch.cat(scores).numpy())
-    return torch.tensor(area, dtype=torch.float64, device=logits_in.device)
+    return [_uncertainty(logits, score).cpu() for logits in (logits_in, logits_out)]
 
 
 def _uncertainty(logits: Tensor, score: str) -> Tensor:

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from softmax_temperature.checks import check_count, check_labels, check_logits
 from softmax_temperature.metrics.bias import debiased_calibration_error, noise_floor
-from softmax_temperature.metrics.binning import CHUNK
 from softmax_temperature.metrics.evidence import Evidence
-
-INTERVAL = (0.05, 0.95)  # 90 %, focal paper, section 5.
+from softmax_temperature.metrics.resampling import INTERVAL, resample_weights
 
 
 class Difference(NamedTuple):
@@ -112,19 +108,41 @@ def paired_difference(
     return {name: Difference(estimates_a[name] - estimates_b[name], *bounds[name]) for name in bounds}
 
 
-def resample_weights(samples: int, resamples: int, seed: int) -> Iterator[Tensor]:
-    """How often each sample is drawn: tensors of shape (rows, samples), `resamples` rows together, float64, on the CPU.
+def confident_report(
+    logits: Tensor, labels: Tensor, *, threshold: float = 0.99, bootstrap: int = 0, seed: int = 0
+) -> dict[str, Any]:
+    """The predictions of high confidence: how many, and how many of them are right (focal paper, Table H.1).
 
-    Depends on nothing but the arguments, so that every arm and every device sees the same resamples.
+    Args:
+        logits: Of shape (n, classes), any float dtype; cast to float64 before the softmax.
+        labels: True classes, shape (n,), integers.
+        threshold: The least confidence that counts.
+        bootstrap: Resamples for the intervals; 0 for none.
+        seed: Of the resamples; with the seed of a `calibration_report`, its very resamples.
+
+    Returns:
+        `confident_share`, `confident_accuracy` (None when no prediction counts), and `intervals` as in
+        `calibration_report`; that of the accuracy is over the resamples that draw a confident prediction, and absent
+        when there is none.
+
+    Raises:
+        ValueError: As `calibration_report`.
     """
-    # A stream of its own: the noise floor draws from the same seed.
-    generator = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(1,)))
-    most = max(1, CHUNK // samples)
-    for start in range(0, resamples, most):
-        rows = min(most, resamples - start)
-        drawn = generator.integers(0, samples, size=(rows, samples)) + samples * np.arange(rows)[:, None]
-        counts = np.bincount(drawn.ravel(), minlength=rows * samples)
-        yield torch.from_numpy(counts.reshape(rows, samples).astype(np.float64))
+    _check(logits, labels, 1, bootstrap, seed)
+    confidences, predicted = torch.softmax(logits.detach().double(), dim=1).max(1)
+    confident = confidences >= threshold
+    kinds = torch.stack((confident, confident & (predicted == labels)), dim=1).double().cpu()
+    count, right = kinds.sum(0).tolist()
+    report = {"confident_share": count / len(kinds), "confident_accuracy": right / count if count else None}
+    intervals: dict[str, tuple[float, float]] = {}
+    if bootstrap:
+        counts = torch.cat([weights @ kinds for weights in resample_weights(len(kinds), bootstrap, seed)])
+        resampled = {"confident_share": counts[:, 0] / len(kinds)}
+        if count:
+            some = counts[counts[:, 0] > 0]
+            resampled["confident_accuracy"] = some[:, 1] / some[:, 0]
+        intervals = _intervals(resampled)
+    return {**report, "intervals": intervals}
 
 
 def _check(logits: Tensor, labels: Tensor, bins: int, bootstrap: int, seed: int, *, name: str = "logits") -> None:

@@ -82,6 +82,10 @@ class BottleneckResNet(nn.Module):
         return logits
 
 
+make = BottleneckResNet
+"""What a task that names this architecture trains."""
+
+
 class Bottleneck(nn.Module):
     """1×1, 3×3 and 1×1 convolution beside a shortcut, which is a projection where the shape changes.
 

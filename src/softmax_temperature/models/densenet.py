@@ -72,6 +72,10 @@ class DenseNet(nn.Module):
         return logits
 
 
+make = DenseNet
+"""What a task that names this architecture trains."""
+
+
 class DenseLayer(nn.Module):
     """A 1×1 and a 3×3 convolution, each after normalisation and ReLU; their maps are appended to the input."""
 

@@ -75,6 +75,10 @@ class SmallVGG(nn.Module):
         return logits
 
 
+make = SmallVGG
+"""What a task that names this architecture trains."""
+
+
 def _last_side(image_size: int, widths: Sequence[int]) -> int:
     """Height and width of the last maps in pixels."""
     if len(widths) == 0 or len(widths) % 2:

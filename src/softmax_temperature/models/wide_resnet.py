@@ -74,6 +74,10 @@ class WideResNet(nn.Module):
         return logits
 
 
+make = WideResNet
+"""What a task that names this architecture trains."""
+
+
 class WideBlock(nn.Module):
     """Two 3×3 convolutions beside the identity or, where the shape changes, a projection of the activated input."""
 

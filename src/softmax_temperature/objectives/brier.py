@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from softmax_temperature.losses import brier_loss
+from softmax_temperature.losses.baselines import brier_loss
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from softmax_temperature.losses import label_smoothing_loss
+from softmax_temperature.losses.baselines import label_smoothing_loss
 
 if TYPE_CHECKING:
     from torch import Tensor

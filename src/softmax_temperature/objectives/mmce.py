@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import torch.nn.functional as F
 
-from softmax_temperature.losses import weighted_mmce
+from softmax_temperature.losses.mmce import weighted_mmce
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from softmax_temperature.losses import focal_loss, sample_dependent_gamma, true_class_probs
+from softmax_temperature.losses.focal import focal_loss, sample_dependent_gamma, true_class_probs
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from softmax_temperature.checks import check_gamma
-from softmax_temperature.losses import focal_loss, scheduled_gamma
+from softmax_temperature.losses.focal import focal_loss, scheduled_gamma
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

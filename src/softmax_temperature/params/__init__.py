@@ -56,7 +56,8 @@ class Params(Section):
             all_known("classifier_temperature.rescaling.backbone", [paper.rescaling.backbone], paper.backbones)
         for name, task in self.focal.tasks.items():
             key = f"focal.tasks.{name}"
-            all_known(f"{key}.dataset", [task.dataset, *task.out_of_distribution], self.datasets)
+            all_known(f"{key}.dataset", [task.dataset], self.datasets)
+            all_known(f"{key}.out_of_distribution", task.out_of_distribution, self.datasets)
             all_known(f"{key}.network", [task.network], self.networks)
         return self
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, NonNegativeFloat, PositiveFloat, PositiveInt, ValidationError, model_validator
 
 from softmax_temperature.errors import nearest
+from softmax_temperature.objectives import objective_names
 from softmax_temperature.params.section import Name, Section, all_known
 from softmax_temperature.recipe import Recipe
 
@@ -41,7 +42,7 @@ class Task(Section):
 
     dataset: Name
     network: Name
-    arms: list[Name] | None = None
+    arms: Annotated[list[Name], Field(min_length=1)] | None = None
     out_of_distribution: list[Name] = []
     gaussian_noise: PositiveFloat | None = None
     recipe: dict[str, Any] = {}
@@ -49,6 +50,14 @@ class Task(Section):
     variant_of: Name | None = None
     printed_dataset: str | None = None
     printed_network: str | None = None
+
+    @model_validator(mode="after")
+    def _is_consistent(self) -> Task:
+        if self.arms is not None and len(set(self.arms)) < len(self.arms):
+            raise ValueError(f"arms: {', '.join(self.arms)}: one of them is there twice")
+        if (self.printed_dataset is None) != (self.printed_network is None):
+            raise ValueError("printed_dataset and printed_network stand together or not at all")
+        return self
 
 
 class Watching(Section):
@@ -64,15 +73,12 @@ class Watching(Section):
 
 
 class Evaluation(Section):
-    """Metrics with `bins` bins and intervals from `bootstrap` resamples.
+    """Metrics with intervals from `bootstrap` resamples.
 
-    `reference` is the arm that others are compared with; `panels` test images a task are shown with their predictions
-    (0 where images may not be passed on).
+    `panels` test images a task are shown with their predictions (0 where images may not be passed on).
     """
 
-    bins: PositiveInt
     bootstrap: PositiveInt
-    reference: Name
     panels: int = Field(ge=0)
 
 
@@ -126,8 +132,17 @@ class Focal(Section):
             all_known(f"tasks.{name}.variant_of", [task.variant_of] if task.variant_of else [], self.tasks)
             for arm in self.arms_of(name):
                 self._check_recipe(name, arm)
-        all_known("evaluation.reference", [self.evaluation.reference], self.arms)
+            self._check_variant(name, task)
+        for arm, about in self.arms.items():
+            all_known(f"arms.{arm}.loss", [about.loss], objective_names())
         return self
+
+    def _check_variant(self, name: str, task: Task) -> None:
+        """Refuse a variant that differs from its task in more than the recipe."""
+        main = self.tasks.get(task.variant_of or name, task)
+        if (main.dataset, main.network) != (task.dataset, task.network):
+            what = f"must have the data set and network of {task.variant_of}: {main.dataset}, {main.network}"
+            raise ValueError(f"tasks.{name}.variant_of: {what}")
 
     def _check_recipe(self, task: str, arm: str) -> None:
         """Refuse what a task or an arm replaces in the recipe wrongly, and say where it does."""

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from softmax_temperature.artifacts import write_json
+from softmax_temperature.folders import FOCAL_TRAINING
 from softmax_temperature.jobs import Cell, Job, seed_of
-from softmax_temperature.stages import train_focal
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -16,34 +16,38 @@ if TYPE_CHECKING:
     from softmax_temperature.params import Params
 
 OUTPUT = Path("data/focal/evaluation")
+REFERENCE = "CE"
+"""The arm that the paper compares with."""
 CRITERIA = ("ece", "nll")
 CONFIDENT = 0.99  # Appendix H.
 CURVE_POINTS = 200
+HELD_OUT = ("validation", "test")
 
 
 def cells(params: Params) -> list[Cell]:
     """One cell per training; it also reads that of the reference arm with the same seed."""
     paper = params.focal
-    reference = paper.evaluation.reference
-    found = []
-    for task, place in paper.tasks.items():
-        for arm in paper.arms_of(task):
-            for seed in range(paper.seeds):
-                inputs = {"training": train_focal.OUTPUT / task / arm / str(seed)}
-                if arm != reference and reference in paper.arms_of(task):
-                    inputs["reference"] = train_focal.OUTPUT / task / reference / str(seed)
-                parameters = {
-                    "out_of_distribution": place.out_of_distribution + [train_focal.NOISE] * bool(place.gaussian_noise),
-                    "bins": paper.evaluation.bins,
-                    "bootstrap": paper.evaluation.bootstrap,
-                    # The task's, so that all arms are judged on the same resamples.
-                    "resampling_seed": seed_of(params.seed, "focal", "evaluation", task) % 2**32,
-                }
-                found.append(Cell(f"{task}/{arm}/{seed}", run, parameters, inputs))
-    return found
+    return [
+        _cell(params, task, arm, seed)
+        for task in paper.tasks
+        for arm in paper.arms_of(task)
+        for seed in range(paper.seeds)
+    ]
 
 
-def run(job: Job, *, out_of_distribution: list[str], bins: int, bootstrap: int, resampling_seed: int) -> None:
+def _cell(params: Params, task: str, arm: str, seed: int) -> Cell:
+    inputs = {"training": FOCAL_TRAINING / task / arm / str(seed)}
+    if arm != REFERENCE and REFERENCE in params.focal.arms_of(task):
+        inputs["reference"] = FOCAL_TRAINING / task / REFERENCE / str(seed)
+    parameters = {
+        "bootstrap": params.focal.evaluation.bootstrap,
+        # The task's, so that all arms are judged on the same resamples.
+        "resampling_seed": seed_of(params.seed, "focal", "evaluation", task) % 2**32,
+    }
+    return Cell(f"{task}/{arm}/{seed}", run, parameters, inputs)
+
+
+def run(job: Job, *, bootstrap: int, resampling_seed: int) -> None:
     """Evaluate one training.
 
     Writes lists of rows: `runs.json`, a row for each scaling ("none", or the criterion whose best temperature on
@@ -52,33 +56,42 @@ def run(job: Job, *, out_of_distribution: list[str], bins: int, bootstrap: int, 
 
     Args:
         job: its inputs are `training` and, unless this is the reference arm, `reference`.
-        out_of_distribution: the names of the sets.
-        bins: of every binned metric.
         bootstrap: resamples for the intervals.
         resampling_seed: of the resamples.
     """
-    settings: dict[str, Any] = {"bins": bins, "bootstrap": bootstrap, "seed": resampling_seed}
+    settings = {"bootstrap": bootstrap, "seed": resampling_seed}
     logits = _logits(job.inputs["training"])
+    reference = _logits(job.inputs["reference"]) if "reference" in job.inputs else None
     rows: dict[str, list[dict[str, Any]]] = {name: [] for name in ("runs", "differences", "ood", "roc")}
     if logits is not None:
-        reference = _logits(job.inputs["reference"]) if "reference" in job.inputs else None
         for scaling in ("none", *CRITERIA):
-            temperature, at_bound = _temperature(logits, scaling, bins)
-            about = {"scaling": scaling}
-            scaled = logits["test.logits"] / temperature
-            report = _report(scaled, logits["test.labels"], settings)
-            rows["runs"].append({**about, "temperature": temperature, "at_bound": at_bound, **report})
-            if reference is not None:
-                other = reference["test.logits"] / _temperature(reference, scaling, bins)[0]
-                rows["differences"] += [
-                    about | row for row in _differences(scaled, other, logits["test.labels"], settings)
-                ]
-            for name in out_of_distribution:
-                score, curve = _out_of_distribution(scaled, logits[f"{name}.logits"] / temperature)
-                rows["ood"].append({**about, "ood": name, **score})
-                rows["roc"] += [{**about, "ood": name, **point} for point in curve]
+            for name, some in _scaled_rows(logits, reference, scaling, settings).items():
+                rows[name] += [{"scaling": scaling, **row} for row in some]
     for name, some in rows.items():
         write_json(job.output / f"{name}.json", some)
+
+
+def _scaled_rows(
+    logits: dict[str, Tensor], reference: dict[str, Tensor] | None, scaling: str, settings: dict[str, int]
+) -> dict[str, list[dict[str, Any]]]:
+    """The rows of one scaling, by file."""
+    temperature, at_bound = _temperature(logits, scaling)
+    test, labels = logits["test.logits"] / temperature, logits["test.labels"]
+    fit = {"temperature": temperature, "at_bound": at_bound}
+    rows: dict[str, list[dict[str, Any]]] = {"runs": [{**fit, **_report(test, labels, settings)}], "ood": [], "roc": []}
+    if reference:
+        other = reference["test.logits"] / _temperature(reference, scaling)[0]
+        rows["differences"] = _differences(test, other, labels, settings)
+    for name in _outlier_names(logits):
+        score, curve = _out_of_distribution(test, logits[f"{name}.logits"] / temperature, settings)
+        rows["ood"].append({"ood": name, **score})
+        rows["roc"] += [{"ood": name, **point} for point in curve]
+    return rows
+
+
+def _outlier_names(logits: dict[str, Tensor]) -> list[str]:
+    names = {key.rpartition(".")[0] for key in logits}
+    return sorted(names - set(HELD_OUT))
 
 
 def _logits(training: Artifact) -> dict[str, Tensor] | None:
@@ -89,53 +102,50 @@ def _logits(training: Artifact) -> dict[str, Tensor] | None:
     return {name: tensor.double() if name.endswith("logits") else tensor for name, tensor in tensors.items()}
 
 
-def _temperature(logits: dict[str, Tensor], scaling: str, bins: int) -> tuple[float, bool]:
+def _temperature(logits: dict[str, Tensor], scaling: str) -> tuple[float, bool]:
     from softmax_temperature.scaling import fit_temperature
 
     if scaling == "none":
         return 1.0, False
-    fit = fit_temperature(logits["validation.logits"], logits["validation.labels"], criterion=scaling, bins=bins)
+    fit = fit_temperature(logits["validation.logits"], logits["validation.labels"], criterion=scaling)
     return fit.temperature, fit.at_bound
 
 
-def _report(logits: Tensor, labels: Tensor, settings: dict[str, Any]) -> dict[str, Any]:
+def _report(logits: Tensor, labels: Tensor, settings: dict[str, int]) -> dict[str, Any]:
     """One row: every metric, and the ends of its interval where it has one."""
-    import torch
+    from softmax_temperature.metrics import calibration_report, confident_report
 
-    from softmax_temperature.metrics import calibration_report
-
-    report = calibration_report(logits, labels, **settings)
-    intervals = report.pop("intervals")
-    lows = {f"{name}_low": low for name, (low, _) in intervals.items()}
-    highs = {f"{name}_high": high for name, (_, high) in intervals.items()}
-    confidences, predicted = torch.softmax(logits, dim=1).max(1)
-    confident = confidences >= CONFIDENT
-    right = (predicted == labels)[confident]
-    return {
-        **{name: value for name, value in report.items() if name not in ("classes", "bins", "bootstrap")},
-        **lows,
-        **highs,
-        "confident_share": confident.double().mean().item(),
-        "confident_accuracy": right.double().mean().item() if len(right) else None,
-    }
+    row: dict[str, Any] = {}
+    for report in (
+        calibration_report(logits, labels, **settings),  # type: ignore[arg-type]
+        confident_report(logits, labels, threshold=CONFIDENT, **settings),
+    ):
+        intervals = report.pop("intervals")
+        row |= {name: value for name, value in report.items() if name not in ("classes", "bins", "bootstrap")}
+        row |= {f"{name}_low": low for name, (low, _) in intervals.items()}
+        row |= {f"{name}_high": high for name, (_, high) in intervals.items()}
+    return row
 
 
-def _differences(logits: Tensor, reference: Tensor, labels: Tensor, settings: dict[str, Any]) -> list[dict[str, Any]]:
+def _differences(logits: Tensor, reference: Tensor, labels: Tensor, settings: dict[str, int]) -> list[dict[str, Any]]:
     from softmax_temperature.metrics import paired_difference
 
-    differences = paired_difference(logits, reference, labels, **settings)
+    differences = paired_difference(logits, reference, labels, **settings)  # type: ignore[arg-type]
     return [{"metric": name, **difference._asdict()} for name, difference in differences.items()]
 
 
-def _out_of_distribution(inside: Tensor, outside: Tensor) -> tuple[dict[str, Any], list[dict[str, float]]]:
+def _out_of_distribution(
+    inside: Tensor, outside: Tensor, settings: dict[str, int]
+) -> tuple[dict[str, Any], list[dict[str, float]]]:
     """The area under the curve by entropy (section 5), and points of the curve for drawing."""
     import numpy as np
     import torch
     from sklearn.metrics import roc_curve
 
-    from softmax_temperature.metrics import out_of_distribution_auroc
+    from softmax_temperature.metrics import out_of_distribution_auroc, out_of_distribution_interval
 
-    area = out_of_distribution_auroc(inside, outside, score="entropy")
+    area = float(out_of_distribution_auroc(inside, outside, score="entropy"))
+    low, high = out_of_distribution_interval(inside, outside, score="entropy", **settings)
     entropies = [torch.special.entr(torch.softmax(some, dim=1)).sum(1).numpy() for some in (inside, outside)]
     truth = np.repeat([0, 1], [len(some) for some in entropies])
     false_positive, true_positive, _ = roc_curve(truth, np.concatenate(entropies))
@@ -143,4 +153,4 @@ def _out_of_distribution(inside: Tensor, outside: Tensor) -> tuple[dict[str, Any
     heights = np.interp(rates, false_positive, true_positive)
     points = zip(rates.round(6).tolist(), heights.round(6).tolist(), strict=True)
     curve = [{"false_positive_rate": x, "true_positive_rate": y} for x, y in points]
-    return {"samples": len(outside), "auroc": float(area)}, curve
+    return {"samples": len(outside), "auroc": area, "auroc_low": low, "auroc_high": high}, curve

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from softmax_temperature.artifacts import write_json
 from softmax_temperature.errors import InputError
-from softmax_temperature.folders import PREPARED
+from softmax_temperature.folders import FOCAL_TRAINING, PREPARED
 from softmax_temperature.jobs import Cell, Job, seed_of
 from softmax_temperature.network_spec import Network
 from softmax_temperature.recipe import Recipe
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from softmax_temperature.params import Params
     from softmax_temperature.training import ImageSet, Trainer, Watch
 
-OUTPUT = Path("data/focal/training")
+OUTPUT = FOCAL_TRAINING
 OUT_OF_DISTRIBUTION = "out_of_distribution/"
 NOISE = "gaussian-noise"
 
@@ -36,14 +36,17 @@ def cells(params: Params) -> list[Cell]:
 
 
 def _cell(params: Params, task: str, arm: str, seed: int) -> Cell:
-    from softmax_temperature.datasets.gaussian_noise import has_archive  # Imports torch, which `--help` must not.
+    from softmax_temperature.datasets.gaussian_noise import archive_digest  # Imports torch; --help must not.
     from softmax_temperature.objectives import make_objective, objective_module
+    from softmax_temperature.training import check_network
 
     paper = params.focal
     place, chosen = paper.tasks[task], paper.arm_of(task, arm)
-    make_objective(chosen.loss, chosen.options)  # Before any training: a wrong option is an error of the parameters.
+    # Before any training: what is wrong with these is an error of the parameters, not of a cell.
+    make_objective(chosen.loss, chosen.options)
+    check_network(params.networks[place.network])
     main_task = place.variant_of or task
-    source = params.datasets[place.dataset].source or place.dataset
+    source, noisy = params.datasets[place.dataset].source or place.dataset, place.gaussian_noise is not None
     parameters = {
         "network": params.networks[place.network].model_dump(),
         "recipe": paper.recipe_of(task, arm).model_dump(),
@@ -53,7 +56,7 @@ def _cell(params: Params, task: str, arm: str, seed: int) -> Cell:
         "root": params.data.root,
         "gaussian_noise": place.gaussian_noise,
         # CIFAR-10-C stands beside the data sets, for whoever has it; noise of our own otherwise.
-        "noise_archive": source == "cifar10" and has_archive(Path(params.data.root)),
+        "noise_archive": archive_digest(Path(params.data.root)) if noisy and source == "cifar10" else None,
         # The seed's, not the cell's: all arms start from the same weights and see the same batches, so that their
         # differences are paired.
         "training_seed": seed_of(params.seed, "focal", main_task, str(seed)),
@@ -73,7 +76,7 @@ def run(
     watching: dict[str, Any],
     root: str,
     gaussian_noise: float | None,
-    noise_archive: bool,
+    noise_archive: str | None,
     training_seed: int,
 ) -> None:
     """Train one network.
@@ -91,7 +94,7 @@ def run(
         watching: `train_images`, `gradient_epochs` and `reliability_epochs`, as in `params.focal.watching`.
         root: the folder of the raw data.
         gaussian_noise: the standard deviation of the noise on one more set, or None for no such set.
-        noise_archive: whether that set is read from CIFAR-10-C instead.
+        noise_archive: the digest of CIFAR-10-C, which that set is then read from, or None.
         training_seed: of weights, order and augmentation.
     """
     from safetensors.torch import save_file
@@ -105,7 +108,8 @@ def run(
     images = {split: image_set(job.inputs["images"], split, root) for split in SPLITS}
     outliers = _outliers(job, images["test"], root)
     if gaussian_noise is not None:
-        outliers[NOISE] = _noise(job, root, gaussian_noise, archive=noise_archive, seed=training_seed)
+        noise_seed = seed_of(training_seed, "noise")
+        outliers[NOISE] = _noise(job, root, gaussian_noise, archive=noise_archive is not None, seed=noise_seed)
     model = build_network(Network.model_validate(network), classes=classes, seed=training_seed)
     objective = make_objective(loss, options)
     trainer = Trainer(model, objective, images["train"], plan, seed=training_seed, device=job.device)
@@ -129,7 +133,7 @@ def run(
         "parameters": count_parameters(model),
         "classes": classes,
         "images": {split: len(some) for split, some in images.items()},
-        "noise": "CIFAR-10-C" if noise_archive else "generated",
+        "noise": None if gaussian_noise is None else "CIFAR-10-C" if noise_archive else "generated",
     }
     write_json(job.output / "record.json", record)
 

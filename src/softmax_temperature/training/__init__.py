@@ -5,7 +5,7 @@ the number of the epoch alone, so that a training that was interrupted goes on w
 """
 
 from softmax_temperature.training.images import ImageSet, to_rgb
-from softmax_temperature.training.networks import build_network, count_parameters, last_layer_inputs
+from softmax_temperature.training.networks import build_network, check_network, count_parameters, last_layer_inputs
 from softmax_temperature.training.run import Follower, train
 from softmax_temperature.training.schedules import learning_rate_factor
 from softmax_temperature.training.trainer import Diverged, Objective, Trainer
@@ -20,6 +20,7 @@ __all__ = [
     "Trainer",
     "Watch",
     "build_network",
+    "check_network",
     "close_epochs",
     "count_parameters",
     "last_layer_inputs",

@@ -6,12 +6,14 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from softmax_temperature.metrics import expected_calibration_error
+from softmax_temperature.metrics.calibration import expected_calibration_error
 
 if TYPE_CHECKING:
     from torch import Tensor
 
     from softmax_temperature.training.trainer import Objective
+
+_BATCH = 500  # A loss that couples samples looks at all pairs of a batch.
 
 
 def describe_logits(logits: Tensor, labels: Tensor) -> dict[str, float | None]:
@@ -53,15 +55,17 @@ def last_layer_gradient_norms(
         labels: (n,).
         feature_norms: (n,), of the last layer's inputs.
         objective: a mean over samples. Where a loss couples them, as MMCE does, a sample's gradient is its share in
-            that of all n together.
+            that of its batch: at most 500 samples, in the order given.
         position: in the written recipe, epochs.
 
     Returns:
         (n,) float64.
     """
-    leaf = logits.detach().double().requires_grad_()
-    (gradients,) = torch.autograd.grad(objective(leaf, labels, position) * len(labels), leaf)
-    norms: Tensor = gradients.norm(dim=1) * feature_norms.double()
+    gradients = []
+    for some, truth in zip(logits.split(_BATCH), labels.split(_BATCH), strict=True):
+        leaf = some.detach().double().requires_grad_()
+        gradients += torch.autograd.grad(objective(leaf, truth, position) * len(truth), leaf)
+    norms: Tensor = torch.cat(gradients).norm(dim=1) * feature_norms.double()
     return norms
 
 

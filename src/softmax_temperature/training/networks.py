@@ -9,7 +9,6 @@ import torch
 from torch import nn
 
 from softmax_temperature.errors import InputError
-from softmax_temperature.network_spec import CLASSES
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -29,16 +28,26 @@ def build_network(spec: Network, *, classes: int, seed: int) -> nn.Module:
         InputError: it does not take the arguments.
     """
     # By name, so that only the module of this network belongs to the code of the cell that trains it.
-    build = getattr(import_module(spec.module), CLASSES[spec.architecture])
+    make = import_module(spec.module).make
     arguments = {key: tuple(value) if isinstance(value, list) else value for key, value in spec.arguments.items()}
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         try:
-            network: nn.Module = build(**arguments, num_classes=classes)
+            network: nn.Module = make(**arguments, num_classes=classes)
         except (TypeError, ValueError) as error:
             what = f"does not take the arguments {spec.arguments} ({error})"
             raise InputError(what, where=f"network {spec.architecture!r}", remedy="Correct `arguments`.") from error
     return network
+
+
+def check_network(spec: Network) -> None:
+    """Refuse arguments that a network does not take, without the memory and time of its weights.
+
+    Raises:
+        InputError: as `build_network`.
+    """
+    with torch.device("meta"):
+        build_network(spec, classes=2, seed=0)
 
 
 def count_parameters(network: nn.Module) -> int:

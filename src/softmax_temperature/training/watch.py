@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from softmax_temperature.metrics import reliability_bins
+from softmax_temperature.metrics.calibration import reliability_bins
 from softmax_temperature.training.description import describe_logits, last_layer_gradient_norms
 
 if TYPE_CHECKING:

@@ -11,6 +11,7 @@ import pandas as pd
 from softmax_temperature.artifacts import atomic_file, open_artifact, write_json
 from softmax_temperature.claims import judge_all
 from softmax_temperature.deviations import deviations
+from softmax_temperature.errors import InputError
 from softmax_temperature.papers.focal import tables
 from softmax_temperature.papers.focal.claims import CLAIMS
 from softmax_temperature.papers.focal.linear_tables import linear_tables
@@ -53,12 +54,15 @@ def collect(params: Params, folder: Path) -> None:
         folder: `results/<profile>/focal`.
     """
     trainings = {cell.name: open_artifact(train_focal.OUTPUT / cell.name) for cell in train_focal.cells(params)}
+    if all(_progress(one)["diverged"] for one in trainings.values()):
+        what = "every training diverged: there is nothing to tabulate"
+        raise InputError(what, where=str(train_focal.OUTPUT), remedy="Lower focal.recipe.lr.")
     write_csv(folder / "runs.csv", _evaluated(params, "runs"))
     made = {
         "tasks": _tasks(params, trainings),
         "trainings": pd.DataFrame([{**_names(name), **_progress(one)} for name, one in trainings.items()]),
         **{name: _rows(trainings, name) for name in ("history", "gradient_norms", "reliability")},
-        "differences": _evaluated(params, "differences").assign(reference=params.focal.evaluation.reference),
+        "differences": _evaluated(params, "differences").assign(reference=evaluate_focal.REFERENCE),
         **{name: _evaluated(params, name) for name in ("ood", "roc")},
         **linear_tables(params),
         "theory_checks": theory_checks(),
@@ -73,6 +77,7 @@ def collect(params: Params, folder: Path) -> None:
     records = read_records(folder)
     for name in SPECS:
         write_csv(folder / "tables" / f"{name}.csv", tables.table(records, name))
+    write_csv(folder / "tables" / "not_in_a_table.csv", tables.not_in_a_table())
     write_csv(folder / "tables" / "ablation.csv", tables.ablation(records))
     write_csv(folder / "tables" / "deviations.csv", deviations(_modules(train_focal.cells(params))))
     rows = judge_all(SLUG, CLAIMS, records, profile=params.profile)
@@ -144,7 +149,9 @@ def _tasks(params: Params, trainings: dict[str, Artifact]) -> pd.DataFrame:
         row: dict[str, Any] = {"task": task, "dataset": place.dataset, "network": place.network}
         row |= {"printed_dataset": place.printed_dataset, "printed_network": place.printed_network}
         row |= {"variant": variant, "variant_of": place.variant_of}
-        row |= {name: first[name] for name in ("classes", "parameters", "epochs", "planned_epochs", "noise")}
+        row |= {name: first[name] for name in ("classes", "parameters", "noise")}
+        recipe = params.focal.recipe.changed(place.recipe)
+        row |= {"epochs": recipe.epochs, "planned_epochs": recipe.planned_epochs}
         rows.append(row | {f"{split}_images": count for split, count in first["images"].items()})
     return pd.DataFrame(rows)
 

@@ -6,7 +6,7 @@ named. Lines are means over seeds, bands one standard deviation; runs that diver
 
 from __future__ import annotations
 
-from types import MappingProxyType
+from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
 import seaborn as sns
@@ -45,7 +45,9 @@ def _palette() -> dict[str, Any]:
     return {REFERENCE: _BLACK, **{arm: colours[hue] for arm, hue in zip(ARMS[1:], _HUES, strict=True)}}
 
 
-COLOURS = MappingProxyType(_palette())
+_OTHER = "0.6"
+COLOURS = defaultdict(lambda: _OTHER, _palette())
+"""Of each method; losses that the paper does not have are grey."""
 
 
 def first_task(records: Records) -> str:

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from softmax_temperature.artifacts import open_artifact
+from softmax_temperature.folders import PREPARED
 from softmax_temperature.stages import train_focal
+from softmax_temperature.stages.evaluate_focal import REFERENCE
 
 if TYPE_CHECKING:
     import numpy as np
@@ -37,7 +39,7 @@ def choose_panels(params: Params, trainings: dict[str, Artifact]) -> tuple[pd.Da
     rows: list[dict[str, Any]] = []
     pixels: dict[str, NDArray[np.uint8]] = {}
     for task, place in params.focal.tasks.items():
-        reference = trainings.get(f"{task}/{params.focal.evaluation.reference}/0")
+        reference = trainings.get(f"{task}/{REFERENCE}/0")
         if place.variant_of or not params.focal.evaluation.panels or reference is None or _diverged(reference):
             continue
         images = _telling_images(_tensors(reference), params.focal.evaluation.panels)
@@ -64,9 +66,9 @@ def _telling_images(logits: dict[str, Tensor], count: int) -> list[int]:
 
     confidences, predicted = torch.softmax(logits["test.logits"].double(), dim=1).max(1)
     right = predicted == logits["test.labels"]
-    mistakes = torch.where(right, -1.0, confidences).argsort(descending=True, stable=True)
-    knowledge = torch.where(right, confidences, 2.0).argsort(stable=True)
-    half = count // 2
+    order = confidences.argsort(stable=True)
+    mistakes, knowledge = order[~right[order]].flip(0), order[right[order]]
+    half = min(count // 2, len(knowledge))
     return [*mistakes[: count - half].tolist(), *knowledge[:half].tolist()]
 
 
@@ -87,6 +89,6 @@ def _predictions(logits: dict[str, Tensor], images: list[int]) -> list[dict[str,
 
 
 def _pixels(params: Params, task: str, images: list[int]) -> NDArray[np.uint8]:
-    source = next(cell for cell in train_focal.cells(params) if cell.name.startswith(f"{task}/")).inputs["images"]
-    test = train_focal.image_set(open_artifact(source), "test", params.data.root)
+    prepared = open_artifact(PREPARED / params.focal.tasks[task].dataset)
+    test = train_focal.image_set(prepared, "test", params.data.root)
     return test.images[images].permute(0, 2, 3, 1).numpy()

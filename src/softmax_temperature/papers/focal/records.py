@@ -75,7 +75,7 @@ class Records:
     differences: metric, value, low, high, reference (arm).
     early_stopping: criterion ("last", "accuracy", "nll", "ece"), epoch, accuracy, expected_calibration_error,
         negative_log_likelihood (test).
-    ood: ood (data set), samples, auroc. roc: ood, false_positive_rate, true_positive_rate.
+    ood: ood (data set), samples, auroc, auroc_low, auroc_high. roc: ood, false_positive_rate, true_positive_rate.
     panels: image (its number in the test split), label, predicted, confidence, true_probability; the pixels are in
         `panels.npz`, one array a task, uint8 (images, height, width, channels).
     """

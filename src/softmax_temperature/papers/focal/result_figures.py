@@ -18,6 +18,7 @@ from softmax_temperature.papers.focal.selection import (
     finished,
     main_tasks,
     of_task,
+    other_arms,
 )
 from softmax_temperature.plots import WIDTH, style
 
@@ -129,7 +130,7 @@ def calibration_summary(records: Records) -> Figure:
     runs = finished(records, "runs")
     columns = min(2, len(names))
     height = -(-len(names) // columns)
-    arms = [arm for arm in ARMS if arm in set(records.trainings["arm"])]
+    arms = [arm for arm in ARMS if arm in set(records.trainings["arm"])] + other_arms(records)
     with style():
         figure = Figure(figsize=(WIDTH, (0.22 * len(arms) + 0.7) * height + 0.5), layout="constrained")
         grid = figure.subplots(height, columns, sharey=True, squeeze=False)

@@ -29,6 +29,12 @@ RUN = ["task", "arm", "seed"]
 _TEXTS = ["printed_dataset", "printed_network", "variant", "variant_of"]
 
 
+def other_arms(records: Records) -> list[str]:
+    """Arms that the paper does not have: losses that a user added."""
+    known = {*ARMS, *RELEASED_ARMS}
+    return [arm for arm in records.trainings["arm"].unique() if arm not in known]
+
+
 def tasks(records: Records) -> pd.DataFrame:
     """The tasks, in their order; texts that a CSV file could not hold, because they are empty, are empty again."""
     table = records.tasks.copy()

@@ -5,6 +5,7 @@ They are long, one row for each data set, network, method and metric; `wide` giv
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -14,9 +15,18 @@ from scipy import stats
 
 from softmax_temperature.claims import LEVEL
 from softmax_temperature.papers.focal.records import SLUG
-from softmax_temperature.papers.focal.selection import ARMS, RELEASED_ARMS, finished, main_tasks, tasks
+from softmax_temperature.papers.focal.selection import (
+    ARMS,
+    MAIN_ARMS,
+    RELEASED_ARMS,
+    SCALED,
+    finished,
+    main_tasks,
+    other_arms,
+    tasks,
+)
 from softmax_temperature.papers.focal.table_specs import ABLATED, SPECS, TEMPERATURES, Metric, Spec
-from softmax_temperature.tables import published
+from softmax_temperature.tables import PUBLISHED, published, read_csv
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,7 +36,7 @@ if TYPE_CHECKING:
 MEASURED, DIVERGED, NOTHING_TO_COMPARE = "measured", "diverged", "no finished run of the main recipe"
 # Deviation: where CIFAR-10-C is not at hand, Gaussian noise of its severity 5 is compared with what is printed for it.
 _PRINTED_OUTLIERS = MappingProxyType({"svhn": "SVHN", "gaussian-noise": "CIFAR-10-C (Gaussian noise sev 5)"})
-_TEXTS = ("20 Newsgroups", "SST Binary")
+_TEXTS = ("20 Newsgroups", "SST Binary", "WMT14 En-De")
 _NUMBERS = ["published", "ours", "ours_sd", "seeds", "diverged_seeds", "difference_in_standard_errors", "status"]
 _SHOWN = MappingProxyType(
     {
@@ -71,34 +81,58 @@ def table(records: Records, name: str) -> pd.DataFrame:
 
 
 def ablation(records: Records) -> pd.DataFrame:
-    """What each variant of a recipe, or of a method, does, relative to the main one of the same task.
+    """What each variant of a recipe, of a method, or of the search for a temperature does, relative to the main one.
 
     Returns:
         Columns task (the main one), dataset, network, variant, method, metric; main and changed (means over the seeds
         that finished with both), difference (changed minus main, mean over these seeds), difference_sd, seeds,
         diverged_seeds (of the variant), status. All numbers but temperatures and NLL are fractions.
     """
-    keys = ["task", "arm", "metric"]
-    values = pd.concat([_values(records, "runs", metric) for metric in ABLATED])[[*keys, "seed", "value"]]
     variants = _variants(records)
+    found = _compared(_pairs_with_the_main_one(records, variants))
+    rows = variants.merge(_names(ABLATED), how="cross").merge(found, how="left", on=["task", "arm", "metric"])
+    rows["seeds"] = rows["seeds"].fillna(0).astype(int)
+    all_diverged = rows["runs"] == rows["diverged_seeds"]
+    rows["status"] = np.where(rows["seeds"] > 0, MEASURED, np.where(all_diverged, DIVERGED, NOTHING_TO_COMPARE))
+    rows = rows.drop(columns="task").rename(columns={"main_task": "task"})
+    names = ["task", "dataset", "network", "variant", "method", "metric"]
+    numbers = ["main", "changed", "difference", "difference_sd", "seeds", "diverged_seeds", "status"]
+    parts = [part for part in (rows, _by_likelihood(records)) if len(part)] or [rows]
+    return pd.concat(parts, ignore_index=True)[[*names, *numbers]]
+
+
+def _pairs_with_the_main_one(records: Records, variants: pd.DataFrame) -> pd.DataFrame:
+    keys = ["task", "arm", "metric", "seed", "value"]
+    values = pd.concat([_values(records, "runs", metric) for metric in ABLATED])[keys]
     main = values.rename(columns={"task": "main_task", "arm": "method", "value": "main"})
     pairs = values.merge(variants[["task", "arm", "main_task", "method"]], on=["task", "arm"])
-    pairs = pairs.merge(main, on=["main_task", "method", "metric", "seed"])
-    pairs["difference"] = pairs["value"] - pairs["main"]
-    found = pairs.groupby(keys, sort=False).agg(
+    return pairs.merge(main, on=["main_task", "method", "metric", "seed"])
+
+
+def _compared(pairs: pd.DataFrame) -> pd.DataFrame:
+    """Means over seeds of value and main, and their difference."""
+    groups = pairs.assign(difference=pairs["value"] - pairs["main"]).groupby(["task", "arm", "metric"], sort=False)
+    return groups.agg(
         main=("main", "mean"),
         changed=("value", "mean"),
         difference=("difference", "mean"),
         difference_sd=("difference", "std"),
         seeds=("difference", "count"),
+    ).reset_index()
+
+
+def not_in_a_table() -> pd.DataFrame:
+    """The printed numbers that stand in none of the tables, and why: dataset, network, method, metric, value, status.
+
+    They are ranges over several networks, or need texts.
+    """
+    rows = read_csv(PUBLISHED / f"{SLUG}.csv").rename(columns={"model": "network"})
+    rows = rows[~rows["table"].isin({spec.title for spec in SPECS.values() if spec.printed})]
+    texts = rows["dataset"].isin(_TEXTS)
+    rows = rows.assign(
+        status=np.where(texts, "not run: no profile has texts", "a range over two networks, see Table 1")
     )
-    rows = variants.merge(_names(ABLATED), how="cross").merge(found.reset_index(), how="left", on=keys)
-    rows["seeds"] = rows["seeds"].fillna(0).astype(int)
-    all_diverged = rows["runs"] == rows["diverged_seeds"]
-    rows["status"] = np.where(rows["seeds"] > 0, MEASURED, np.where(all_diverged, DIVERGED, NOTHING_TO_COMPARE))
-    rows = rows.drop(columns="task").rename(columns={"main_task": "task"})
-    numbers = ["main", "changed", "difference", "difference_sd", "seeds", "diverged_seeds", "status"]
-    return rows[["task", "dataset", "network", "variant", "method", "metric", *numbers]]
+    return rows[["table", "dataset", "network", "method", "metric", "value", "unit", "status"]].reset_index(drop=True)
 
 
 def wide(table: pd.DataFrame) -> pd.DataFrame:
@@ -113,7 +147,8 @@ def wide(table: pd.DataFrame) -> pd.DataFrame:
     """
     columns = list(table.columns)
     keys = columns[1 : columns.index("method")]
-    methods = [arm for arm in ARMS if arm in set(table["method"])]
+    there = list(table["method"].unique())
+    methods = [arm for arm in ARMS if arm in there] + [arm for arm in there if arm not in ARMS]
     # What is printed stands with our task of the same names; a file gives an empty task back as none at all.
     task = table["task"].astype(object).where(table["task"] != "")
     task = task.fillna(task.groupby([table[key] for key in keys]).transform("first"))
@@ -162,7 +197,10 @@ def _expected(records: Records, spec: Spec) -> pd.DataFrame:
     rows = main_tasks(records)[["task", "dataset", "network", "printed_dataset", "printed_network"]]
     if spec.condition:
         rows = rows.merge(getattr(records, spec.source)[["task", spec.condition]].drop_duplicates(), on="task")
-    rows = rows.merge(pd.DataFrame({"arm": spec.arms}), how="cross").merge(_trained(records), on=["task", "arm"])
+    others = other_arms(records) if spec.arms == MAIN_ARMS and not spec.printed_only else []
+    rows = rows.merge(pd.DataFrame({"arm": [*spec.arms, *others]}), how="cross").merge(
+        _trained(records), on=["task", "arm"]
+    )
     return rows.merge(_names(spec.metrics), how="cross")
 
 
@@ -238,6 +276,19 @@ def _variants(records: Records) -> pd.DataFrame:
     methods = trained[(trained["variant"] == "") & trained["arm"].isin(RELEASED_ARMS)]
     methods = methods.assign(main_task=methods["task"], method=methods["arm"].replace(dict(RELEASED_ARMS)))
     return pd.concat([recipes, methods.assign(variant="as released")], ignore_index=True)
+
+
+def _by_likelihood(records: Records) -> pd.DataFrame:
+    """The rows of the ablation for the temperature of least validation NLL in the place of least ECE."""
+    keys, pieces = ["task", "arm", "seed", "metric"], []
+    for metric in (metric for metric in ABLATED if metric.scaling == SCALED):
+        main, changed = (_values(records, "runs", replace(metric, scaling=name)) for name in (SCALED, "nll"))
+        pieces.append(
+            changed[[*keys, "value"]].merge(main[[*keys, "value"]].rename(columns={"value": "main"}), on=keys)
+        )
+    trained = main_tasks(records)[["task", "dataset", "network"]].merge(_trained(records), on="task")
+    rows = trained.merge(_compared(pd.concat(pieces)), on=["task", "arm"])
+    return rows.assign(variant="temperature by NLL", method=rows["arm"], status=MEASURED)
 
 
 def _row_name(group: pd.DataFrame, column: str) -> str:
