@@ -37,6 +37,11 @@ def tiny() -> Params:
     paper["tasks"]["digits"]["arms"] = ["CE", "FL-3", "FLSD-53"]
     paper["evaluation"] |= {"bootstrap": 20}
     paper["linear"] |= {"epochs": 5}
+    paper = content["cooling"]
+    paper["recipe"] |= {"batch_size": 8}
+    paper["experiments"]["digits-vgg"]["schedules"] = ["none"]
+    for name in ("digits-vgg-crelu", "digits-vgg-factors"):
+        paper["experiments"][name]["seeds"] = 1
     return validate(content, where="tiny")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import math
+from importlib import import_module
 from pathlib import Path
 
 import nbformat
@@ -13,7 +14,6 @@ from softmax_temperature.code_digest import PACKAGE, import_closure, source_path
 from softmax_temperature.params import read_yaml
 from softmax_temperature.profiles import profile_names, render_profile
 from softmax_temperature.results import PAPERS
-from softmax_temperature.stages import train_focal
 
 ROOT = Path(__file__).parents[2]
 GRAPH = read_yaml(ROOT / "dvc.yaml")
@@ -35,17 +35,24 @@ def imported(code: str) -> set[str]:
     return found
 
 
-BY_NAME = {"train-focal": ("models", "objectives"), "collect-focal": ("models", "objectives")}
-"""Folders whose modules the cells of a stage choose by name; collecting reads their deviations."""
+BY_NAME = {
+    "train-focal": ("models", "objectives"),
+    "collect-focal": ("models", "objectives"),
+    "train-cooling": ("models", "objectives", "cooling/follower.py"),
+    "train-segmentation": ("cooling/pixel_follower.py",),
+    "collect-cooling": ("models", "objectives", "cooling/follower.py", "cooling/pixel_follower.py"),
+}
+"""Modules, and folders of them, that the cells of a stage choose by name; collecting reads their deviations."""
 
 
 def modules(stage: str) -> set[str]:
     """What a stage runs: its program's imports, the paper it was asked for, and the imports of a notebook."""
     found = imported(program(stage).read_text())
     _, _, slug = stage.partition("-")
-    for folder in BY_NAME.get(stage, ()):
-        paths = (ROOT / "src" / PACKAGE / folder).glob("*.py")
-        found |= {f"{PACKAGE}.{folder}.{path.stem}" for path in paths if path.stem != "__init__"}
+    for name in BY_NAME.get(stage, ()):
+        place = ROOT / "src" / PACKAGE / name
+        paths = [place] if place.suffix else [path for path in place.glob("*.py") if path.stem != "__init__"]
+        found |= {f"{PACKAGE}.{place.parent.name if place.suffix else name}.{path.stem}" for path in paths}
     if stage.startswith("collect-"):
         found.add(f"{PACKAGE}.papers.{slug}.collect")
     if stage.startswith("notebook-"):
@@ -70,13 +77,15 @@ def test_a_stage_depends_on_its_program_and_the_modules_it_imports(stage: str) -
     assert program(stage).relative_to(ROOT).as_posix() in STAGES[stage]["deps"]
 
 
+@pytest.mark.parametrize("paper", ["focal", "cooling"])
 @pytest.mark.parametrize("name", profile_names(ROOT / "profiles"))
-def test_what_cells_choose_by_name_is_among_the_dependencies(name: str) -> None:
+def test_what_cells_choose_by_name_is_among_the_dependencies(name: str, paper: str) -> None:
     _, params = render_profile(name, ROOT / "profiles")
-    chosen = {module for cell in train_focal.cells(params) for module in cell.code}
+    stage = import_module(f"{PACKAGE}.stages.train_{paper}")
+    chosen = {module for cell in stage.cells(params) for module in cell.code}
     paths = {source_path(name).relative_to(ROOT).as_posix() for module in chosen for name in import_closure(module)}
-    for stage in ("train-focal", "collect-focal"):
-        assert paths <= set(STAGES[stage]["deps"])
+    for stage_name in (f"train-{paper}", f"collect-{paper}"):
+        assert paths <= set(STAGES[stage_name]["deps"])
 
 
 @pytest.mark.parametrize("stage", sorted(STAGES))

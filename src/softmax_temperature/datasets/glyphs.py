@@ -102,15 +102,46 @@ def draw_glyphs(
     return images[..., None], np.repeat(np.arange(len(characters)), images_per_class)
 
 
-def _draw(character: str, count: int, seed: int) -> NDArray[np.uint8]:
-    """(count, 32, 32) uint8: images of one character."""
-    generator = np.random.default_rng([seed, ord(character)])
+def draw_ink(character: str, count: int, generator: np.random.Generator) -> NDArray[np.uint8]:
+    """One character in random typefaces and distortions, without paper and noise.
+
+    Args:
+        character: which one.
+        count: how many times.
+        generator: draws typefaces, distortions and places.
+
+    Returns:
+        (count, 32, 32) uint8: 0 where there is no ink, 255 where a pixel is full of it.
+    """
     faces = bitmaps(character)
     face = generator.integers(len(faces), size=count)
     matrix = np.array([_UNIT, 0, 0, _UNIT]) + generator.integers(-_BEND, _BEND, size=(count, 4), endpoint=True)
     shift = generator.integers(-_SHIFT, _SHIFT, size=(count, 2), endpoint=True)
-    ink = np.stack([_distorted(faces[face[row]], matrix[row], shift[row]) for row in range(count)])
-    return _developed(ink, generator)
+    return np.stack([_distorted(faces[face[row]], matrix[row], shift[row]) for row in range(count)])
+
+
+def develop(ink: NDArray[np.uint8], generator: np.random.Generator) -> NDArray[np.uint8]:
+    """Give each image its own brightness of paper and ink, then noise, all in integers.
+
+    Args:
+        ink: (n, height, width) uint8, as `draw_ink` returns it.
+        generator: draws brightness and noise.
+
+    Returns:
+        (n, height, width) uint8.
+    """
+    count = len(ink)
+    paper = generator.integers(0, 80, size=(count, 1, 1))
+    contrast = generator.integers(90, 176, size=(count, 1, 1))
+    noise = generator.integers(-_NOISE, _NOISE, size=(2, *ink.shape), endpoint=True).sum(axis=0)
+    pixels = paper + contrast * ink.astype(np.int64) // 255 + noise
+    return np.asarray(pixels.clip(0, 255), dtype=np.uint8)
+
+
+def _draw(character: str, count: int, seed: int) -> NDArray[np.uint8]:
+    """(count, 32, 32) uint8: images of one character."""
+    generator = np.random.default_rng([seed, ord(character)])
+    return develop(draw_ink(character, count, generator), generator)
 
 
 def _distorted(face: Image.Image, matrix: NDArray[np.int64], shift: NDArray[np.int64]) -> NDArray[np.uint8]:
@@ -119,13 +150,3 @@ def _distorted(face: Image.Image, matrix: NDArray[np.int64], shift: NDArray[np.i
     moved = centre + shift
     data = (a, b, centre - a * moved[0] - b * moved[1], d, e, centre - d * moved[0] - e * moved[1])
     return np.asarray(face.transform(face.size, Image.Transform.AFFINE, data, Image.Resampling.BILINEAR).reduce(2))
-
-
-def _developed(ink: NDArray[np.uint8], generator: np.random.Generator) -> NDArray[np.uint8]:
-    """(n, 32, 32) uint8: each image's own paper and ink brightness, then noise, all in integers."""
-    count = len(ink)
-    paper = generator.integers(0, 80, size=(count, 1, 1))
-    contrast = generator.integers(90, 176, size=(count, 1, 1))
-    noise = generator.integers(-_NOISE, _NOISE, size=(2, *ink.shape), endpoint=True).sum(axis=0)
-    pixels = paper + contrast * ink.astype(np.int64) // 255 + noise
-    return np.asarray(pixels.clip(0, 255), dtype=np.uint8)

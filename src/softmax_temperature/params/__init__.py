@@ -8,6 +8,7 @@ values stand beside them in `params.yaml`; the meanings stand here.
 from __future__ import annotations
 
 from pathlib import Path
+from types import UnionType
 from typing import Annotated, Any
 
 from pydantic import BaseModel, Field, ValidationError, model_validator
@@ -18,6 +19,7 @@ from softmax_temperature.backbone_spec import Backbone  # pydantic looks it up a
 from softmax_temperature.errors import InputError, nearest
 from softmax_temperature.network_spec import Network
 from softmax_temperature.params.classifier_temperature import ClassifierTemperature
+from softmax_temperature.params.cooling import Cooling
 from softmax_temperature.params.focal import Focal
 from softmax_temperature.params.section import Name, Section, all_known
 from softmax_temperature.params.shared import Compute, Data, Dataset, Embed, Fetch, Pretrain
@@ -40,6 +42,7 @@ class Params(Section):
     networks: dict[Name, Network]
     classifier_temperature: ClassifierTemperature
     focal: Focal
+    cooling: Cooling
 
     def embedded_pairs(self) -> list[tuple[str, str]]:
         """The data sets and backbones whose embeddings some paper needs; a paper that needs more adds its own here."""
@@ -59,6 +62,9 @@ class Params(Section):
             all_known(f"{key}.dataset", [task.dataset], self.datasets)
             all_known(f"{key}.out_of_distribution", task.out_of_distribution, self.datasets)
             all_known(f"{key}.network", [task.network], self.networks)
+        for name, experiment in self.cooling.experiments.items():
+            all_known(f"cooling.experiments.{name}.dataset", [experiment.dataset], self.datasets)
+            all_known(f"cooling.experiments.{name}.network", [experiment.network], self.networks)
         return self
 
 
@@ -133,4 +139,5 @@ def _section_below(section: Any, key: Any) -> Any:
     if not (isinstance(section, type) and issubclass(section, BaseModel)):
         return section.__args__[1] if hasattr(section, "__args__") else None
     field = section.model_fields.get(str(key))
-    return None if field is None else field.annotation
+    below: Any = None if field is None else field.annotation
+    return below.__args__[0] if isinstance(below, UnionType) else below  # A section that may be null.

@@ -6,18 +6,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from softmax_temperature.artifacts import write_json
-from softmax_temperature.errors import InputError
 from softmax_temperature.folders import FOCAL_TRAINING, PREPARED
 from softmax_temperature.jobs import Cell, Job, seed_of
 from softmax_temperature.network_spec import Network
 from softmax_temperature.recipe import Recipe
-from softmax_temperature.splits import SPLITS, SplitName
+from softmax_temperature.splits import SPLITS
+from softmax_temperature.stages.image_sets import image_set
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from softmax_temperature.artifacts import Artifact
     from softmax_temperature.params import Params
+    from softmax_temperature.splits import SplitName
     from softmax_temperature.training import ImageSet, Trainer, Watch
 
 OUTPUT = FOCAL_TRAINING
@@ -136,30 +136,6 @@ def run(
         "noise": None if gaussian_noise is None else "CIFAR-10-C" if noise_archive else "generated",
     }
     write_json(job.output / "record.json", record)
-
-
-def image_set(prepared_images: Artifact, split: SplitName, root: str, size: int | None = None) -> ImageSet:
-    """One split of a prepared data set, as RGB.
-
-    Args:
-        prepared_images: the data set.
-        split: which one.
-        root: the folder of the raw data.
-        size: the side that images are brought to, or None.
-
-    Raises:
-        InputError: the data set's images differ in size.
-    """
-    from softmax_temperature.datasets.prepared import open_prepared
-    from softmax_temperature.training import ImageSet, to_rgb
-
-    prepared = open_prepared(prepared_images, root=Path(root))
-    if not prepared.one_size:
-        what = "images differ in size, and a network that is trained on them needs one"
-        raise InputError(what, where=f"data set {prepared.name}", remedy="Supply it as NAME.npz, resized.")
-    part = prepared.part(split)
-    data, labels = part.for_evaluation() if split == "test" else part.for_fitting()
-    return ImageSet(to_rgb(data, size), labels)
 
 
 def _watch(images: dict[SplitName, ImageSet], watching: dict[str, Any], plan: Recipe) -> Watch:

@@ -18,7 +18,7 @@ class ImageSet:
 
     Attributes:
         images: (n, 3, height, width) uint8.
-        labels: (n,) int64.
+        labels: (n,) int64, or (n, height, width) of any integer type, one for each pixel.
     """
 
     images: Tensor
@@ -28,8 +28,10 @@ class ImageSet:
         if self.images.ndim != 4 or self.images.shape[1] != RGB or self.images.dtype != torch.uint8:
             shape, dtype = tuple(self.images.shape), self.images.dtype
             raise ValueError(f"images must be (n, 3, height, width) uint8, got {shape} {dtype}; see to_rgb")
-        if self.labels.shape != self.images.shape[:1]:
-            raise ValueError(f"labels must have shape ({len(self.images)},), got {tuple(self.labels.shape)}")
+        count, _, height, width = self.images.shape
+        shape, pixels = tuple(self.labels.shape), (count, height, width)
+        if shape not in {(count,), pixels}:
+            raise ValueError(f"labels must have shape ({count},), got {shape}; one for each pixel would be {pixels}")
 
     def __len__(self) -> int:
         return len(self.labels)

@@ -23,7 +23,7 @@ class Resumable(Protocol):
 
 
 class Follower(Resumable, Protocol):
-    """What acts or looks after each epoch."""
+    """What acts or looks after each epoch, and after each batch if it is among the trainer's `after_batch`."""
 
     def after_epoch(self, trainer: Trainer) -> None:
         """Called once an epoch, after it; may raise Diverged."""
@@ -54,12 +54,9 @@ def train(trainer: Trainer, followers: Mapping[str, Follower], job: Job) -> bool
 
 def _epoch(trainer: Trainer, followers: Mapping[str, Follower]) -> bool:
     """One epoch and what follows it; whether all stayed finite. Otherwise all of them stand as before it."""
-    try:
-        trainer.epoch()
-    except Diverged:
-        return False
     before = {name: copy.deepcopy(follower.state_dict()) for name, follower in followers.items()}
     try:
+        trainer.epoch()
         for follower in followers.values():
             follower.after_epoch(trainer)
     except Diverged:

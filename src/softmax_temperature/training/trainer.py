@@ -19,7 +19,9 @@ if TYPE_CHECKING:
     from softmax_temperature.recipe import Recipe
 
 Objective = Callable[[Tensor, Tensor, float], Tensor]
-"""Logits (n, classes), labels (n,) and the position in the written recipe (epochs) to the mean loss of the batch."""
+"""Logits (n, classes), labels (n,) and the position in the written recipe (epochs) to the mean loss of the batch.
+
+With a label for each pixel they are (n, classes, height, width) and (n, height, width)."""
 
 EVALUATION_BATCH = 500
 
@@ -38,6 +40,9 @@ class Trainer:
         network: trained in place, on the device.
         epochs_done: how many.
         loss: mean over the samples of the last epoch, as the objective gives it; nan before the first.
+        after_batch: called in this order after each step, whose gradients are still there; empty at first. What a call
+            changes has to lie in the network, in the optimizer, or in the state of a follower (see `train`), and the
+            network has to be in training mode afterwards.
 
     Args:
         network: images (n, 3, height, width) to logits, with `features` and `classifier`.
@@ -46,15 +51,21 @@ class Trainer:
         recipe: everything else.
         seed: of order, augmentation and dropout.
         device: where to compute.
+
+    Raises:
+        ValueError: the recipe augments images whose every pixel has a label; labels do not move with them.
     """
 
     def __init__(
         self, network: nn.Module, objective: Objective, images: ImageSet, recipe: Recipe, *, seed: int, device: str
     ) -> None:
+        if images.labels.ndim > 1 and (recipe.crop_padding or recipe.flip):
+            raise ValueError(f"recipe must not augment pixels with labels, got {recipe.crop_padding=}, {recipe.flip=}")
         self.network = network.to(device=device, memory_format=torch.channels_last)  # type: ignore[call-overload]
         self.objective, self.images, self.recipe = objective, images.to(device), recipe
         self.seed, self.device = seed, device
         self.epochs_done, self.loss = 0, math.nan
+        self.after_batch: list[Callable[[Trainer], None]] = []
         self._before: dict[str, Any] = {}
         self.optimizer = _optimizer(network, recipe)
         self._batch_size = min(recipe.batch_size, len(images))
@@ -153,6 +164,8 @@ class Trainer:
         if recipe.clip_norm is not None:
             nn.utils.clip_grad_norm_(self.network.parameters(), recipe.clip_norm)
         self.optimizer.step()
+        for call in self.after_batch:
+            call(self)
         return loss.detach()
 
     def _prepare(self, images: Tensor) -> Tensor:

@@ -8,8 +8,8 @@ import pandas as pd
 
 from softmax_temperature.artifacts import open_artifact
 from softmax_temperature.folders import PREPARED
-from softmax_temperature.stages import train_focal
 from softmax_temperature.stages.evaluate_focal import REFERENCE
+from softmax_temperature.stages.image_sets import image_set
 
 if TYPE_CHECKING:
     import numpy as np
@@ -90,5 +90,5 @@ def _predictions(logits: dict[str, Tensor], images: list[int]) -> list[dict[str,
 
 def _pixels(params: Params, task: str, images: list[int]) -> NDArray[np.uint8]:
     prepared = open_artifact(PREPARED / params.focal.tasks[task].dataset)
-    test = train_focal.image_set(prepared, "test", params.data.root)
+    test = image_set(prepared, "test", params.data.root)
     return test.images[images].permute(0, 2, 3, 1).numpy()

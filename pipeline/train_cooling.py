@@ -1,0 +1,9 @@
+"""Train every experiment of the cooling paper with every way to cool."""
+
+import sys
+
+from softmax_temperature.programs import stage_program
+from softmax_temperature.stages import train_cooling
+
+if __name__ == "__main__":
+    sys.exit(stage_program(train_cooling, __doc__))

@@ -1,0 +1,9 @@
+"""Train the cooling paper's U-Net with and without Cooling."""
+
+import sys
+
+from softmax_temperature.programs import stage_program
+from softmax_temperature.stages import train_segmentation
+
+if __name__ == "__main__":
+    sys.exit(stage_program(train_segmentation, __doc__))

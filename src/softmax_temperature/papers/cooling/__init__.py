@@ -1,0 +1,1 @@
+"""How to keep cool while training (2022)."""

@@ -1,0 +1,218 @@
+"""Figures 1 and 2, and a sweep of learning rates of ours.
+
+Each function takes the records and returns a figure, or None where nothing was trained for it. Trainings are those
+without a learning-rate schedule.
+"""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+import seaborn as sns
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from softmax_temperature.papers.cooling.effects import figure_1_trainings
+from softmax_temperature.papers.cooling.growth import SLOW_FACTOR, growth
+from softmax_temperature.papers.cooling.selection import (
+    ABLATION,
+    CROSS_ENTROPY,
+    MODES,
+    NO_COOLING,
+    NO_SCHEDULE,
+    OURS,
+    PERIODIC,
+    SETTING,
+    SIMPLEST,
+    TABLE_1,
+    finished,
+    setting_title,
+    standard,
+    trainings,
+)
+from softmax_temperature.plots import PALETTE, WIDTH, style
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from softmax_temperature.papers.cooling.records import Records
+
+PERCENT = 100
+MAIN_RATE = 0.01  # Section 4.2; profiles that sweep keep it.
+WARNING = "#b2182b"
+_HUES = (1, 2, 0)  # Of the palette, for the modes of Cooling in their order.
+
+
+def _palette() -> dict[str, Any]:
+    """No Cooling in black, each mode in a colour of its own."""
+    colours = sns.color_palette(PALETTE)
+    return dict(zip(MODES, ["0.15", *(colours[hue] for hue in _HUES)], strict=True))
+
+
+COLOURS = MappingProxyType(_palette())
+
+
+def figure_1(records: Records) -> Figure | None:
+    """Test accuracy against the factor of last layer Cooling, a panel a data set with a network.
+
+    Dots are seeds, the line is the mean of those that finished; crosses mark factors with trainings that diverged. The
+    dashed line is the mean without Cooling, its band one standard deviation. Factors above 1 are shaded.
+    """
+    rows = figure_1_trainings(records)
+    settings = rows[SETTING].drop_duplicates()
+    if settings.empty:
+        return None
+    with style():
+        figure = Figure(figsize=(min(1.0, 0.55 * len(settings)) * WIDTH, 3.1), layout="constrained")
+        panels = figure.subplots(1, len(settings), squeeze=False)[0]
+        for axes, (_, setting) in zip(panels, settings.iterrows(), strict=True):
+            _factors(axes, rows.merge(setting.to_frame().T))
+            axes.set(title=setting_title(setting), xlabel="Cooling factor")
+        panels[0].set_ylabel("test accuracy (%)")
+        figure.legend(handles=_factor_legend(), loc="outside lower center", ncols=3)
+    return figure
+
+
+def figure_2(records: Records) -> Figure | None:
+    """The last layer's temperature over epochs: left with factor 0.75, right periodically redistributed with factor 1.
+
+    A line a seed. The vertical strokes of the right panel are resets: from the temperature that was reached down to the
+    one that the last layer keeps. The dotted line is the maximal temperature, the thin line of the right panel what the
+    temperature would be without resets. Only the first data set and network that has either is shown.
+    """
+    rows = growth(records)
+    if rows.empty:
+        return None
+    rows = rows.merge(rows[SETTING].head(1))
+    shown = rows[["limit", "total", "reached", "kept"]].to_numpy()
+    low, high = min(1.0, shown.min()), shown.max()
+    with style():
+        figure = Figure(figsize=(WIDTH, 2.9), layout="constrained")
+        panels = figure.subplots(1, 2, sharex=True, sharey=True)
+        for axes, mode, factor in zip(panels, (SIMPLEST, PERIODIC), (SLOW_FACTOR, 1), strict=True):
+            axes.set(title=f"{MODES[mode]} Cooling, factor {factor:g}", xlabel="epoch", yscale="log")
+            axes.set_ylim(0.8 * low, 1.25 * high)
+            axes.axhline(rows["limit"].iloc[0], color="0.5", linewidth=0.8, linestyle=":")
+            _temperatures(axes, rows[rows["mode"] == mode], COLOURS[mode])
+        panels[0].set_ylabel("temperature of the last layer")
+        figure.suptitle(setting_title(rows.iloc[0]), fontsize=10)
+    return figure
+
+
+def learning_rates(records: Records) -> Figure | None:
+    """Ours: test accuracy against the learning rate, with and without last layer Cooling, a panel a data set.
+
+    Dots are seeds, lines the means of those that finished; crosses below mark rates with trainings that diverged.
+    """
+    rows = _sweep(records)
+    settings = rows[SETTING].drop_duplicates()
+    if settings.empty:
+        return None
+    with style():
+        figure = Figure(figsize=(min(1.0, 0.55 * len(settings)) * WIDTH, 3.1), layout="constrained")
+        panels = figure.subplots(1, len(settings), squeeze=False)[0]
+        for axes, (_, setting) in zip(panels, settings.iterrows(), strict=True):
+            some = rows.merge(setting.to_frame().T)
+            axes.set(title=setting_title(setting), xlabel="learning rate", xscale="log", xmargin=0.15)
+            for mode in (NO_COOLING, SIMPLEST):
+                _dots(axes, some[some["mode"] == mode], "learning_rate", COLOURS[mode], label=MODES[mode])
+            _crosses(axes, some, "learning_rate")
+            rates = sorted(some["learning_rate"].unique())
+            axes.set_xticks(rates, [f"{rate:g}" for rate in rates])
+            axes.minorticks_off()
+        panels[0].set_ylabel("test accuracy (%)")
+        handles = [*panels[0].get_legend_handles_labels()[0], _diverged("0.4")]
+        figure.legend(handles=handles, loc="outside lower center", ncols=3)
+    return figure
+
+
+def _sweep(records: Records) -> pd.DataFrame:
+    """The trainings of the sweep, with the column learning_rate; those of the main recipe on the same settings too."""
+    rows = trainings(records, OURS, ABLATION)
+    rate = rows["change"].str.extract(r"^learning rate ([0-9.e+-]+)$")[0].astype(float)
+    changed = rows.assign(learning_rate=rate).dropna(subset=["learning_rate"])
+    main = standard(trainings(records, TABLE_1)).assign(learning_rate=MAIN_RATE)
+    rows = pd.concat([changed, main.merge(changed[SETTING].drop_duplicates(), on=SETTING)])
+    plain = (rows["loss"] == CROSS_ENTROPY) & (rows["schedule"] == NO_SCHEDULE)
+    return rows[plain & rows["mode"].isin([NO_COOLING, SIMPLEST])]
+
+
+def _factors(axes: Axes, rows: pd.DataFrame) -> None:
+    without, cooled = rows[rows["mode"] == NO_COOLING], rows[rows["mode"] == SIMPLEST]
+    accuracies = PERCENT * finished(without)["test_accuracy"]
+    if len(accuracies):
+        mean, sd = accuracies.mean(), accuracies.std(ddof=0)
+        axes.axhline(mean, color=COLOURS[NO_COOLING], linewidth=1.2, linestyle="--")
+        axes.axhspan(mean - sd, mean + sd, color=COLOURS[NO_COOLING], alpha=0.12, linewidth=0)
+    _dots(axes, cooled, "factor", COLOURS[SIMPLEST])
+    _crosses(axes, cooled, "factor")
+    factors = sorted(cooled["factor"].unique())
+    axes.set_xticks(factors, [f"{factor:g}" for factor in factors])
+    if factors[-1] > 1:
+        right = factors[-1] + 0.06
+        axes.axvspan(1, right, color="0.5", alpha=0.1, linewidth=0)
+        axes.set_xlim(factors[0] - 0.1, right)
+
+
+def _dots(axes: Axes, rows: pd.DataFrame, x: str, colour: Any, *, label: str | None = None) -> None:
+    """The seeds that finished, and their mean."""
+    good = finished(rows)
+    values = PERCENT * good["test_accuracy"]
+    axes.scatter(good[x], values, s=12, facecolor="none", edgecolor=colour, linewidth=0.7)
+    means = values.groupby(good[x]).mean()
+    axes.plot(means.index, means, color=colour, linewidth=1.2, marker="o", markersize=3.5, label=label)
+
+
+def _crosses(axes: Axes, rows: pd.DataFrame, x: str) -> None:
+    """Crosses below everything else where trainings diverged, and how many of them; after all dots are drawn."""
+    counts = rows.groupby(["mode", x])["diverged"].agg(["sum", "size"])
+    counts = counts[counts["sum"] > 0].reset_index()
+    modes = [mode for mode in MODES if mode in set(counts["mode"])]
+    low, high = axes.get_ylim()
+    axes.set_ylim(low - 0.1 * len(modes) * (high - low), high)
+    place = axes.get_xaxis_transform()
+    for mode, where, lost, runs in counts.itertuples(index=False, name=None):
+        height = 0.04 + 0.07 * modes.index(mode)
+        axes.plot(where, height, "x", color=COLOURS[mode], markersize=6, transform=place)
+        look: dict[str, Any] = {"fontsize": 6.5, "va": "center", "color": COLOURS[mode]}
+        axes.annotate(
+            f"{lost} of {runs}",
+            (where, height),
+            (-6, 0),
+            textcoords="offset points",
+            xycoords=place,
+            ha="right",
+            **look,
+        )
+
+
+def _temperatures(axes: Axes, rows: pd.DataFrame, colour: Any) -> None:
+    for _, seed in rows.groupby(["experiment", "seed"], sort=False):
+        epochs, values = [0.0], [1.0]
+        for row in seed.to_dict("records"):
+            epochs += [row["epoch"]] * (1 + row["reset"])
+            values += [row["reached"], row["kept"]][: 1 + row["reset"]]
+        axes.plot(epochs, values, color=colour, linewidth=1.1)
+        if seed["reset"].any():
+            axes.plot(seed["epoch"], seed["total"], color=colour, linewidth=0.7, linestyle="--", alpha=0.7)
+    resets = rows[rows["reset"]]
+    axes.plot(resets["epoch"], resets["reached"], "v", color=WARNING, markersize=3.5, label="reset")
+    if len(resets):
+        axes.legend(loc="upper left")
+    if rows.empty:
+        axes.text(0.5, 0.5, "not trained", transform=axes.transAxes, ha="center", color="0.4")
+
+
+def _factor_legend() -> list[Line2D]:
+    look: dict[str, Any] = {"marker": "o", "markersize": 3.5, "label": f"{MODES[SIMPLEST]} Cooling"}
+    return [
+        Line2D([], [], linewidth=1.2, color=COLOURS[SIMPLEST], **look),
+        Line2D([], [], linewidth=1.2, linestyle="--", color=COLOURS[NO_COOLING], label=MODES[NO_COOLING]),
+        _diverged(COLOURS[SIMPLEST]),
+    ]
+
+
+def _diverged(colour: Any) -> Line2D:
+    return Line2D([], [], linestyle="none", marker="x", markersize=6, color=colour, label="diverged")

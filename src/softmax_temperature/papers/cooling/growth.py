@@ -1,0 +1,73 @@
+"""How the temperature of the last layer grows and is reset (Figure 2)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pandas as pd
+
+from softmax_temperature.papers.cooling.selection import (
+    FIGURE_1,
+    FIGURE_2,
+    NO_SCHEDULE,
+    PERIODIC,
+    RUN,
+    SETTING,
+    TABLE_1,
+    last_layer_factors,
+    standard,
+    trainings,
+)
+
+if TYPE_CHECKING:
+    from softmax_temperature.papers.cooling.records import Records
+
+SLOW_FACTOR = 0.75  # Figure 2, left: last layer Cooling. Right: periodically redistributed Cooling, factor 1.
+LIMIT = 100.0  # Figure 2: what the temperature exceeds; maximal and reset temperature of section 3.2.
+
+
+def growth(records: Records) -> pd.DataFrame:
+    """The temperature of the last layer in the trainings of Figure 2, diverged ones too.
+
+    Returns:
+        A row for each Cooling, with the columns of `RUN` and `SETTING`, mode, limit (the maximal temperature of the
+        periodic arm on this setting), cooling, epoch, total (product of all that was applied); reached, the temperature
+        before any of it is redistributed; kept, that of the last layer afterwards; reset (bool), whether they differ.
+    """
+    runs = trainings(records, FIGURE_2, FIGURE_1, TABLE_1)
+    runs = runs[runs["schedule"] == NO_SCHEDULE]
+    periodic = standard(runs[runs["mode"] == PERIODIC])
+    slow = last_layer_factors(runs[runs["factor"] == SLOW_FACTOR])
+    limits = periodic.groupby(SETTING)["max_temperature"].first().rename("limit")
+    runs = pd.concat([slow, periodic]).join(limits, on=SETTING).fillna({"limit": LIMIT})
+    columns = [*RUN, *SETTING, "mode", "limit", "max_temperature", "reset_temperature"]
+    rows = runs[columns].merge(records.temperatures, on=RUN)
+    parts = [_followed(group) for _, group in rows.sort_values("cooling", kind="stable").groupby(RUN, sort=False)]
+    found = pd.concat(parts) if parts else rows.assign(reached=0.0, kept=0.0, reset=False)
+    found = found[[*columns[:-2], "cooling", "epoch", "total", "reached", "kept", "reset"]]
+    return found.reset_index(drop=True)
+
+
+def crossings(records: Records) -> pd.DataFrame:
+    """When each training of Figure 2 first exceeds the limit.
+
+    Returns:
+        Columns experiment, `SETTING`, mode, limit, seed, epoch (missing where it is never exceeded).
+    """
+    rows = growth(records)
+    keys = ["experiment", *SETTING, "mode", "limit", "seed"]
+    hot = rows.assign(epoch=rows["epoch"].where(rows["reached"] > rows["limit"]))
+    return hot.groupby(keys, sort=False)["epoch"].min().reset_index()
+
+
+def _followed(coolings: pd.DataFrame) -> pd.DataFrame:
+    """One training, in the order of its Coolings (Definition 3.4)."""
+    reached, kept, last = [], [], 1.0
+    for row in coolings.to_dict("records"):
+        hot = last * row["applied"]
+        is_reset = row["mode"] == PERIODIC and hot > row["max_temperature"]
+        last = row["reset_temperature"] if is_reset else hot
+        reached.append(hot)
+        kept.append(last)
+    found = coolings.assign(reached=reached, kept=kept)
+    return found.assign(reset=found["reached"] != found["kept"])

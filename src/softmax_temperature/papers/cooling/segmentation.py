@@ -1,0 +1,59 @@
+"""The rows and pictures of the paper's segmentation experiment (section 4.4)."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from softmax_temperature.artifacts import open_artifact
+from softmax_temperature.stages.train_segmentation import ARMS, OUTPUT, trainings
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from softmax_temperature.params import Params
+
+COLUMNS = ("arm", "seed", "epoch", "mean_iou", "pixel_accuracy", "temperature")
+
+
+def segmentation_table(params: Params) -> pd.DataFrame:
+    """Scores of the test images after each epoch.
+
+    Args:
+        params: declare the trainings; a missing one is an error.
+
+    Returns:
+        A row for each training and epoch, with the columns COLUMNS; fractions. A training that diverged ends with a row
+        whose numbers are empty, for the epoch in which it did.
+    """
+    rows: list[dict[str, Any]] = []
+    for arm, seed in trainings(params.cooling.segmentation):
+        record = open_artifact(OUTPUT / f"{arm}/{seed}").json("record.json")
+        rows += [{"arm": arm, "seed": seed, **row} for row in record["history"]]
+        if record["diverged"]:
+            rows.append({"arm": arm, "seed": seed, "epoch": record["epochs_done"] + 1, "mean_iou": math.nan})
+    return pd.DataFrame(rows, columns=list(COLUMNS))
+
+
+def segmentation_pixels(params: Params) -> dict[str, NDArray[np.uint8]]:
+    """A few test images with what the first training of each arm says about them.
+
+    Args:
+        params: declare the trainings, and how many `panels` may be shown.
+
+    Returns:
+        `images` (panels, height, width, 3), `labels` (panels, height, width), and the same for the predictions of each
+        arm under its name; nothing where `cooling.segmentation.panels` is 0.
+    """
+    section = params.cooling.segmentation
+    if section is None or not section.panels:
+        return {}
+    pictures: dict[str, NDArray[np.uint8]] = {}
+    for arm in ARMS:
+        with np.load(open_artifact(OUTPUT / f"{arm}/0").path("predictions.npz"), allow_pickle=False) as file:
+            pictures |= {name: file[name][: section.panels] for name in ("images", "labels")}
+            pictures[arm] = file["predicted"][: section.panels]
+    return pictures

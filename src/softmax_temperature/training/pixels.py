@@ -1,0 +1,119 @@
+"""Training with a label for every pixel (cooling paper, section 4.4): the loss, logits in pieces, and scores."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from softmax_temperature.segmentation import confusion_matrix, mean_intersection_over_union, pixel_accuracy
+from softmax_temperature.training.images import normalise
+from softmax_temperature.training.networks import last_layer_inputs
+from softmax_temperature.training.trainer import Diverged
+
+if TYPE_CHECKING:
+    from softmax_temperature.training.images import ImageSet
+    from softmax_temperature.training.trainer import Objective, Trainer
+
+BATCH = 16  # Images; logits of 150 classes for 256×256 pixels then take 630 MB.
+
+
+def pixel_cross_entropy(void: int) -> Objective:
+    """Mean of -log p over the pixels of the batch that have a class, nats; 0 where none has.
+
+    Args:
+        void: the label of the others.
+    """
+
+    def loss(logits: Tensor, labels: Tensor, position: float) -> Tensor:  # noqa: ARG001  # It never changes.
+        # As a table: with channels last nothing moves, and torch's loss of maps has no deterministic form on a GPU.
+        table, classes = pixel_table(logits), labels.flatten().long()
+        total = F.cross_entropy(table, classes, ignore_index=void, reduction="sum")
+        return total / (classes != void).sum().clamp(min=1)
+
+    return loss
+
+
+def pixel_table(logits: Tensor) -> Tensor:
+    """Logits (n, classes, height, width) as (n * height * width, classes)."""
+    return logits.movedim(1, -1).flatten(0, -2)
+
+
+@torch.no_grad()
+def pixel_logits(trainer: Trainer, images: Tensor) -> Iterator[Tensor]:
+    """Logits of images in evaluation mode, a batch at a time: those of a whole split seldom fit in memory.
+
+    Args:
+        trainer: whose network it is.
+        images: (n, 3, height, width) uint8, any device.
+
+    Yields:
+        (b, classes, height, width) float32, on the trainer's device.
+    """
+    trainer.network.eval()
+    recipe = trainer.recipe
+    for batch in images.split(BATCH):
+        inputs = normalise(batch.to(trainer.device), recipe.mean, recipe.std)
+        with torch.autocast(trainer.device, torch.bfloat16, enabled=recipe.precision == "bfloat16"):
+            logits, _ = last_layer_inputs(trainer.network, inputs)
+        yield logits
+
+
+def pixel_predictions(trainer: Trainer, images: Tensor) -> Tensor:
+    """The class of every pixel of images (n, 3, height, width) uint8: (n, height, width) int64, on the CPU."""
+    return torch.cat([logits.argmax(1).cpu() for logits in pixel_logits(trainer, images)])
+
+
+class PixelScores:
+    """Follows a training and scores it after each epoch.
+
+    Attributes:
+        history: a row for each epoch: `epoch`, `loss` (of training), `mean_iou` and `pixel_accuracy` (fractions), and
+            `temperature`.
+
+    Args:
+        images: to score, with a label for every pixel.
+        void: the label of pixels that do not count.
+        temperature: what divides the network's logits when it is called.
+    """
+
+    def __init__(self, images: ImageSet, *, void: int, temperature: Callable[[], float]) -> None:
+        self._images, self._void, self._temperature = images, void, temperature
+        self.history: list[dict[str, Any]] = []
+
+    def after_epoch(self, trainer: Trainer) -> None:
+        """Add the epoch's row.
+
+        Raises:
+            Diverged: logits are not finite.
+        """
+        labels = self._images.labels.split(BATCH)
+        pieces = zip(pixel_logits(trainer, self._images.images), labels, strict=True)
+        confusion = sum(self._confusion(logits, some) for logits, some in pieces)
+        assert isinstance(confusion, Tensor), "a split has images"
+        self.history.append(
+            {
+                "epoch": trainer.epochs_done,
+                "loss": trainer.loss,
+                "mean_iou": mean_intersection_over_union(confusion).item(),
+                "pixel_accuracy": pixel_accuracy(confusion).item(),
+                "temperature": self._temperature(),
+            }
+        )
+
+    def state_dict(self) -> dict[str, Any]:
+        """All rows so far."""
+        return {"history": self.history}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Go on from where `state_dict` was taken."""
+        self.history = list(state["history"])
+
+    def _confusion(self, logits: Tensor, labels: Tensor) -> Tensor:
+        if not bool(logits.isfinite().all()):
+            raise Diverged("logits are not finite")
+        predicted = logits.argmax(1)
+        return confusion_matrix(predicted, labels.to(predicted.device), classes=logits.shape[1], void=self._void).cpu()

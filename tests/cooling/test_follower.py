@@ -1,0 +1,216 @@
+"""Cooling while training: the same bytes after an interruption, periods of any length, and the end by divergence."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+from safetensors.torch import save
+from torch import Tensor
+
+from softmax_temperature.artifacts import canonical_json
+from softmax_temperature.cooling import Cooling
+from softmax_temperature.cooling.follower import CoolingFollower
+from softmax_temperature.jobs import Job
+from softmax_temperature.models.vgg import SmallVGG
+from softmax_temperature.recipe import Recipe
+from softmax_temperature.scaling import fit_temperature
+from softmax_temperature.training import ImageSet, Trainer, train
+
+CLASSES, STEPS = 4, 5  # Steps of an epoch: 21 images in batches of 4.
+MODES: dict[str, dict[str, Any]] = {
+    "last_layer": {"mode": "last_layer"},
+    "distributed": {"mode": "distributed", "factor": 0.8, "optimizer_state": "rescale"},
+    "periodic": {"mode": "periodic", "max_temperature": 0.1, "reset_temperature": 0.2},
+}
+Start = Callable[..., tuple[Trainer, CoolingFollower]]
+
+
+class Killed(BaseException):
+    """Stands for a kill: nothing catches it."""
+
+
+class KillsAfter:
+    """A follower that kills the training after an epoch, once."""
+
+    def __init__(self, epochs: set[int]) -> None:
+        self.epochs = epochs
+
+    def after_epoch(self, trainer: Trainer) -> None:
+        if trainer.epochs_done in self.epochs:
+            self.epochs.remove(trainer.epochs_done)
+            raise Killed
+
+    def state_dict(self) -> dict[str, Any]:
+        return {}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        assert state == {}
+
+
+def some_images(count: int, seed: int) -> ImageSet:
+    """Noise, brighter in one channel or in none; some labels are wrong, so that there is a best temperature."""
+    generator = torch.Generator().manual_seed(seed)
+    images = torch.randint(0, 160, (count, 3, 8, 8), generator=generator)
+    labels = torch.arange(count) % CLASSES
+    for channel in range(3):
+        images[labels == channel, channel] += 60
+    labels[::7] = 0
+    return ImageSet(images.to(torch.uint8), labels)
+
+
+@pytest.fixture
+def start() -> Start:
+    """A new training of three epochs of five batches, and what cools it."""
+
+    def begin(
+        *, period: str | int = "epoch", optimizer_state: str = "keep", optimizer: str = "sgd", **settings: Any
+    ) -> tuple[Trainer, CoolingFollower]:
+        recipe = Recipe.model_validate(
+            {"epochs": 3, "planned_epochs": 3, "batch_size": 4, "optimizer": optimizer, "lr": 0.05, "momentum": 0.9}
+            | {"weight_decay": 0.0, "epsilon": 0.1, "schedule": {"name": "constant"}, "reduction": "mean"}
+            | {"clip_norm": None, "crop_padding": 1, "flip": True, "precision": "float32"}
+            | {"mean": [0.5, 0.4, 0.3], "std": [0.2, 0.25, 0.3]}
+        )
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(0)
+            network = SmallVGG(CLASSES, widths=(6, 6), dense=8, image_size=8, batch_norm=True)
+        follower = CoolingFollower(
+            network, some_images(30, seed=1), period=period, optimizer_state=optimizer_state, **settings
+        )
+        trainer = Trainer(network, cross_entropy, some_images(21, seed=0), recipe, seed=7, device="cpu")
+        trainer.after_batch.append(follower.after_batch)
+        return trainer, follower
+
+    return begin
+
+
+def cross_entropy(logits: Tensor, labels: Tensor, _: float) -> Tensor:
+    return F.cross_entropy(logits, labels)
+
+
+def make_job(folder: Path) -> Job:
+    for name in ("output", "work"):
+        (folder / name).mkdir(parents=True, exist_ok=True)
+    return Job(0, {}, folder / "output", folder / "work", "cpu", checkpoint_seconds=0.0)
+
+
+def content(trainer: Trainer, follower: CoolingFollower) -> tuple[bytes, str]:
+    """The bytes that a stage would write."""
+    weights = {name: value.contiguous() for name, value in trainer.network.state_dict().items()}
+    return save(weights), canonical_json(follower.temperatures)
+
+
+# ---- resuming
+
+
+@pytest.mark.parametrize("period", ["epoch", 3])
+@pytest.mark.parametrize("mode", MODES)
+def test_a_training_killed_between_two_coolings_gives_the_same_bytes(
+    start: Start, tmp_path: Path, mode: str, period: str | int
+) -> None:
+    whole = start(period=period, **MODES[mode])
+    assert not train(whole[0], {"cooling": whole[1]}, make_job(tmp_path / "whole"))
+    kills, job = KillsAfter({1, 2, 3}), make_job(tmp_path / "killed")
+    while True:
+        # The second of two followers kills: the epoch's Cooling is done, its checkpoint is not.
+        trainer, follower = start(period=period, **MODES[mode])
+        try:
+            assert not train(trainer, {"cooling": follower, "kills": kills}, job)
+            break
+        except Killed:
+            continue
+    assert kills.epochs == set()
+    assert len(follower.temperatures) == (3 if period == "epoch" else STEPS)
+    assert content(trainer, follower) == content(*whole)
+
+
+# ---- periods and rows
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_cooling_after_as_many_batches_as_an_epoch_has_is_cooling_after_each_epoch(
+    start: Start, tmp_path: Path, mode: str
+) -> None:
+    seen = []
+    for period in ("epoch", STEPS):
+        trainer, follower = start(period=period, **MODES[mode])
+        assert not train(trainer, {"cooling": follower}, make_job(tmp_path / str(period)))
+        seen.append(content(trainer, follower))
+    assert seen[0] == seen[1]
+
+
+def test_a_period_in_batches_runs_over_the_ends_of_epochs(start: Start, tmp_path: Path) -> None:
+    trainer, follower = start(period=4, mode="last_layer")
+    modes: list[bool] = []
+    trainer.after_batch.append(lambda each: modes.append(each.network.training))
+    assert not train(trainer, {"cooling": follower}, make_job(tmp_path))
+    # Of 15 batches the 4th, 8th and 12th.
+    assert [(row["cooling"], row["epoch"]) for row in follower.temperatures] == [(1, 1), (2, 2), (3, 3)]
+    assert modes == [True] * 15, "dropout and batch norm go on in training mode after a Cooling"
+
+
+def test_rows_say_what_the_network_was_divided_by(start: Start) -> None:
+    trainer, follower = start(mode="last_layer")
+    images = some_images(30, seed=1)
+    for epoch in (1, 2):
+        trainer.epoch()
+        before, _ = trainer.evaluate(images.images)
+        follower.after_epoch(trainer)
+        row, (after, _) = follower.temperatures[-1], trainer.evaluate(images.images)
+        torch.testing.assert_close(after, before / row["applied"], rtol=1e-5, atol=1e-6)
+        assert row["applied"] == pytest.approx(fit_temperature(before, images.labels).temperature, rel=1e-6)
+        assert (row["cooling"], row["epoch"], row["at_bound"]) == (epoch, epoch, False)
+        assert row["total"] == pytest.approx(trainer.network.get_buffer("cooling_temperature").item(), rel=1e-6)
+    first, second = follower.temperatures
+    assert second["total"] == first["applied"] * second["applied"]
+
+
+# ---- divergence
+
+
+def test_a_temperature_that_overflows_is_a_divergence(start: Start, tmp_path: Path) -> None:
+    trainer, follower = start(mode="last_layer", factor=1000.0)
+    before = copy.deepcopy(trainer.network.state_dict())
+    assert train(trainer, {"cooling": follower}, make_job(tmp_path))
+    assert trainer.epochs_done == 0
+    assert follower.temperatures == []
+    assert all(torch.equal(value, before[name]) for name, value in trainer.network.state_dict().items())
+
+
+def test_a_training_that_diverges_within_an_epoch_stands_where_the_last_one_ended(
+    start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    standing = start(period=2, mode="distributed")
+    standing[0].epoch()
+    standing[1].after_epoch(standing[0])
+    assert len(standing[1].temperatures) == 2
+
+    whole, calls = Cooling.cool, []
+
+    def overflows(*arguments: Any, **options: Any) -> float:
+        calls.append(len(calls) + 1)
+        if calls[-1] == 4:  # The second of the second epoch: the first is undone with it.
+            raise ValueError("temperature must be finite and positive, got inf")
+        return whole(*arguments, **options)
+
+    monkeypatch.setattr(Cooling, "cool", overflows)
+    trainer, follower = start(period=2, mode="distributed")
+    assert train(trainer, {"cooling": follower}, make_job(tmp_path))
+    assert calls == [1, 2, 3, 4]
+    assert trainer.epochs_done == 1
+    assert content(trainer, follower) == content(*standing)
+
+
+def test_what_is_set_wrongly_is_no_divergence(start: Start) -> None:
+    trainer, follower = start(mode="distributed", optimizer="adagrad", optimizer_state="rescale")
+    with pytest.raises(ValueError, match="optimizer must be one of SGD, Adam, AdamW"):
+        follower.after_epoch(trainer)
+    for period in (0, -1, "batch", 2.0):
+        with pytest.raises(ValueError, match=f"period must be 'epoch' or a number of batches, got {period!r}"):
+            start(period=period, mode="last_layer")

@@ -1,0 +1,155 @@
+"""Figures and findings show the numbers of the records, and leave out what there is not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from softmax_temperature.papers.cooling import figures, training_figures
+from softmax_temperature.papers.cooling.findings import findings
+from softmax_temperature.papers.cooling.records import Records
+from softmax_temperature.papers.cooling.segmentation_figure import segmentation_panel
+
+DRAWN: dict[str, Callable[[Records], Figure | None]] = {
+    "1": figures.figure_1,
+    "2": figures.figure_2,
+    "rates": figures.learning_rates,
+    "curves": training_figures.training_curves,
+    "effects": training_figures.effects,
+}
+
+
+def drawn(name: str, records: Records) -> Figure:
+    figure = DRAWN[name](records)
+    assert figure is not None
+    figure.draw_without_rendering()
+    return figure
+
+
+def lines(axes: Axes, colour: object, style: str = "-", marker: str | None = None) -> list[list[float]]:
+    """The heights of the lines of one look."""
+    return [
+        np.asarray(line.get_ydata(), float).tolist()
+        for line in axes.lines
+        if line.get_color() == colour and line.get_linestyle() == style and marker in (None, line.get_marker())
+    ]
+
+
+def texts(axes: Axes) -> list[str]:
+    return [text.get_text() for text in axes.texts]
+
+
+@pytest.mark.parametrize("name", DRAWN)
+def test_nothing_is_drawn_where_nothing_was_trained(records: Records, only: Callable[..., Records], name: str) -> None:
+    drawn(name, records)
+    assert DRAWN[name](only(records, experiment="adam", arm="distributed")) is None
+
+
+@pytest.mark.parametrize("name", ["1", "2", "rates"])
+def test_a_profile_in_which_all_diverged_is_drawn(records: Records, name: str) -> None:
+    drawn(name, replace(records, runs=records.runs.assign(diverged=True, test_accuracy=np.nan)))
+
+
+def test_figure_1_marks_what_diverged_and_shows_the_baseline(records: Records) -> None:
+    (axes,) = drawn("1", records).axes
+    (means,) = lines(axes, figures.COLOURS["last_layer"], marker="o")
+    assert means == pytest.approx([77.2, 78.2, 79.7]), "factors 0.5 and 0.75, and 1 of Table 1"
+    assert lines(axes, figures.COLOURS["none"], "--") == [pytest.approx([74.8, 74.8])]
+    (cross,) = (line for line in axes.lines if line.get_marker() == "x")
+    assert list(cross.get_xdata()) == [1.25]
+    assert texts(axes) == ["3 of 3"]
+    assert [label.get_text() for label in axes.get_xticklabels()] == ["0.5", "0.75", "1", "1.25"]
+
+
+def test_figure_2_follows_the_last_layer_and_marks_resets(records: Records) -> None:
+    left, right = drawn("2", records).axes
+    assert lines(left, figures.COLOURS["last_layer"])[0] == pytest.approx([1, 0.5, 2, 20, 40, 80, 160])
+    # Down to 100 after the resets at epochs 5 and 6; without them 160 and 320.
+    heights = lines(right, figures.COLOURS["periodic"])
+    assert heights == [pytest.approx([1, 0.5, 2, 20, 40, 160, 100, 200, 100])] * 3
+    assert lines(right, figures.COLOURS["periodic"], "--")[0] == pytest.approx([0.5, 2, 20, 40, 160, 320])
+    resets = [line for line in right.lines if line.get_marker() == "v"]
+    assert [list(line.get_xdata()) for line in resets] == [[5, 6] * 3]
+    assert right.get_yscale() == "log"
+    assert "factor 0.75" in left.get_title()
+
+
+def test_a_panel_without_its_arm_says_so(records: Records, only: Callable[..., Records]) -> None:
+    left, _ = drawn("2", only(records, experiment="vgg")).axes
+    assert texts(left) == ["not trained"]
+
+
+def test_the_sweep_has_the_main_rate_and_says_what_diverged(records: Records) -> None:
+    (axes,) = drawn("rates", records).axes
+    assert lines(axes, figures.COLOURS["none"], marker="o") == [pytest.approx([60.1, 74.8])]
+    assert lines(axes, figures.COLOURS["last_layer"], marker="o") == [pytest.approx([65.2, 79.7, 75.2])]
+    assert [label.get_text() for label in axes.get_xticklabels()] == ["0.001", "0.01", "0.1"]
+    (cross,) = (line for line in axes.lines if line.get_marker() == "x")
+    assert (list(cross.get_xdata()), cross.get_color()) == ([0.1], figures.COLOURS["none"])
+
+
+def test_training_curves_have_a_panel_a_schedule(records: Records) -> None:
+    panels = drawn("curves", records).axes
+    titles = ["Cosine", "Exp Decay Fast", "Exp Decay Slow", "Linear", "None", "Piecewise Const"]
+    assert [axes.get_title() for axes in panels] == titles
+    test, train = (lines(panels[4], figures.COLOURS["none"], style)[0] for style in ("-", "--"))
+    # 74.7, 74.8 and 74.9 after the last epoch, 5 points less for each epoch before, 10 more on training data.
+    assert test == pytest.approx([49.8, 54.8, 59.8, 64.8, 69.8, 74.8])
+    assert train == pytest.approx([value + 10 for value in test])
+
+
+def test_effects_are_means_without_a_schedule(records: Records) -> None:
+    weights, gradients, logits, ece = drawn("effects", records).axes
+    assert lines(weights, figures.COLOURS["none"])[0] == pytest.approx([10 * 2**epoch for epoch in range(1, 7)])
+    assert lines(gradients, figures.COLOURS["none"])[0][-1] == pytest.approx(1 / 64)
+    assert lines(logits, figures.COLOURS["distributed"])[0] == pytest.approx([1] * 6)
+    assert lines(ece, figures.COLOURS["periodic"])[0] == pytest.approx([1, 2, 3, 4, 5, 6])
+
+
+def test_the_panel_shows_void_in_black_and_counts_pixels_without_it(records: Records, pixels: Path) -> None:
+    assert segmentation_panel(records, pixels) is None
+    labels = np.array([[[0, 0, 1], [1, 2, 11]]], np.uint8)
+    right, wrong = np.where(labels == 11, 0, labels), np.zeros_like(labels)
+    images = np.zeros((1, 2, 3, 3), np.uint8)
+    np.savez(pixels, images=images, labels=labels, none=wrong, last_layer=right)
+    figure = segmentation_panel(records, pixels)
+    assert figure is not None
+    figure.draw_without_rendering()
+    _, label, without, cooled = figure.axes
+    assert label.images[0].get_array()[1, 2].tolist() == [0, 0, 0]
+    assert label.images[0].get_array()[0, 0].tolist() == cooled.images[0].get_array()[1, 2].tolist(), "both class 0"
+    assert [*texts(without), *texts(cooled)] == ["40 %", "100 %"], "two and five of five pixels"
+    assert without.get_ylabel() == "No Cooling\nmIoU 40.0 %"
+
+
+def test_a_class_that_is_predicted_is_not_void(records: Records, pixels: Path) -> None:
+    labels = np.array([[[0, 1]]], np.uint8)
+    np.savez(pixels, images=np.zeros((1, 1, 2, 3), np.uint8), labels=labels, none=labels, last_layer=labels)
+    figure = segmentation_panel(records, pixels)
+    assert figure is not None
+    assert figure.axes[1].images[0].get_array()[0, 1].tolist() != [0, 0, 0]
+
+
+def test_findings_speak_of_the_numbers_at_hand(records: Records, only: Callable[..., Records]) -> None:
+    text = findings(records)
+    assert "126 trainings: 9 experiments, 6 schedules, 10 arms, 3 seeds" in text
+    assert "none on crelu, schedule none: 3" in text
+    assert (
+        "cifar10, small-vgg: Last layer 79.7, Periodically redistributed 79.2, Distributed 77.8, No Cooling 74.8"
+        in text
+    )
+    assert "Linear +0.2, None +4.0" in text
+    assert "0.5: +2.4, 0.75: +3.4, 1: +4.9, 1.25 diverges" in text
+    assert "Last layer exceeds 100 after epoch 6, 6, 6" in text
+    assert "Last layer 4.0, Periodically redistributed 5.0, Distributed 6.0, No Cooling 20.0" in text
+    assert "learning rate 0.1, last_layer: diverged → 75.2" in text
+    assert "No Cooling 40.5 and 70.5, Last layer 41.6 and 71.5" in text
+    alone = findings(replace(only(records, experiment="digits"), segmentation=records.segmentation[:0]))
+    for absent in ("Diverged", "CReLU", "factors", "Temperatures", "Ablation", "Beyond", "Segmentation"):
+        assert absent not in alone

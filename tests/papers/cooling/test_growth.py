@@ -1,0 +1,61 @@
+"""The temperature of the last layer, followed by hand and beside the method itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from torch import nn
+
+from softmax_temperature.cooling import Cooling
+from softmax_temperature.papers.cooling.growth import crossings, growth
+from softmax_temperature.papers.cooling.records import Records
+
+HEAT = (8, 1.5, 2, 3, 0.5, 2)  # What the last layer is multiplied by before each Cooling.
+
+
+def test_the_excess_leaves_the_last_layer(records: Records) -> None:
+    rows = growth(records).query("mode == 'periodic' and seed == 0")
+    assert rows["reached"].tolist() == pytest.approx([0.5, 2, 20, 40, 160, 200])
+    assert rows["kept"].tolist() == pytest.approx([0.5, 2, 20, 40, 100, 100])
+    assert rows["reset"].tolist() == [False] * 4 + [True] * 2
+    slow = growth(records).query("mode == 'last_layer' and seed == 0")
+    assert slow["kept"].tolist() == pytest.approx([0.5, 2, 20, 40, 80, 160])
+    assert not slow["reset"].any()
+
+
+def test_a_temperature_that_is_never_reached_has_no_epoch(records: Records, only: Callable[..., Records]) -> None:
+    assert crossings(records).groupby("mode")["epoch"].unique().map(list).to_dict() == {
+        "periodic": [5],
+        "last_layer": [6],
+    }
+    early = replace(records, temperatures=records.temperatures[records.temperatures["cooling"] <= 4])
+    assert crossings(early)["epoch"].isna().all()
+    assert crossings(only(records, experiment="adam")).empty
+
+
+def test_it_is_what_the_method_keeps_in_the_last_layer(records: Records) -> None:
+    torch.manual_seed(0)
+    images = torch.randn(256, 5, dtype=torch.float64)
+    network = nn.Sequential(nn.Linear(5, 8), nn.ReLU(), nn.Linear(8, 3)).double().eval()
+    labels = torch.distributions.Categorical(logits=8 * network(images)).sample()
+    cooling = Cooling(network, mode="periodic", max_temperature=2.0, reset_temperature=1.5)
+    rows, kept = [], []
+    for number, heat in enumerate(HEAT, start=1):
+        with torch.no_grad():
+            network[2].weight *= heat
+            network[2].bias *= heat
+            applied = cooling.cool(network(images), labels)
+        rows.append({"cooling": number, "epoch": number, "applied": applied, "total": 1.0, "at_bound": False})
+        kept.append(cooling.temperature)
+    run = {"experiment": "vgg", "schedule": "none", "arm": "periodic", "seed": 0}
+    arms = records.arms.assign(max_temperature=2.0, reset_temperature=1.5)
+    followed = growth(replace(records, arms=arms, temperatures=pd.DataFrame([{**run, **row} for row in rows])))
+    assert followed["kept"].tolist() == pytest.approx(kept)
+    assert followed["reset"].any()
+    assert not followed["reset"].all()
+    assert np.isfinite(followed["reached"]).all()

@@ -1,0 +1,64 @@
+"""The notebook runs to its end on small records, and shows every table and figure."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Callable
+from dataclasses import fields
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from softmax_temperature.artifacts import write_json
+from softmax_temperature.claims import judge_all
+from softmax_temperature.notebooks import execute
+from softmax_temperature.papers.cooling import tables
+from softmax_temperature.papers.cooling.claims import CLAIMS
+from softmax_temperature.papers.cooling.records import Records
+from softmax_temperature.tables import write_csv
+
+FIGURES = 6
+
+
+@pytest.fixture(autouse=True)
+def _in_the_project(project_root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(project_root)
+
+
+def executed(records: Records, folder: Path) -> list[dict[str, str]]:
+    """What the notebook puts out, by kind, with the records written as the pipeline would."""
+    for field in fields(records):
+        place = folder if field.name == "runs" else folder / "tables"
+        write_csv(place / f"{field.name}.csv", getattr(records, field.name))
+    for name in tables.SPECS:
+        write_csv(folder / "tables" / f"{name}.csv", tables.table(records, name))
+    write_csv(folder / "tables" / "deviations.csv", pd.DataFrame({"where": ["here"], "what": ["a reason"]}))
+    write_json(folder / "claims.json", judge_all("cooling", CLAIMS, records, profile="test"))
+    execute(Path("notebooks/cooling.ipynb"), folder / "notebook.ipynb", {"results": folder.as_posix()})
+    cells = json.loads((folder / "notebook.ipynb").read_text())["cells"]
+    return [output["data"] for cell in cells for output in cell.get("outputs", []) if "data" in output]
+
+
+def test_it_shows_every_figure_that_it_writes(records: Records, tmp_path: Path) -> None:
+    (tmp_path / "tables").mkdir()
+    pixels = np.zeros((1, 8, 8, 3), np.uint8)
+    labels = dict.fromkeys(("labels", "none", "last_layer"), pixels[..., 0])
+    np.savez(tmp_path / "tables" / "segmentation.npz", images=pixels, **labels)
+    outputs = executed(records, tmp_path)
+    drawn = {base64.b64decode(output["image/png"]) for output in outputs if "image/png" in output}
+    written = {path.read_bytes() for path in (tmp_path / "figures").glob("*.png")}
+    assert drawn == written
+    assert len(drawn) == FIGURES
+    text = " ".join("".join(output.get("text/html", "")) for output in outputs)
+    for said in ("Exp Decay Slow", "CReLU", "learning rate 0.001", "benchmarks/results.json", "Lemma 3.3", "a reason"):
+        assert said in text
+
+
+def test_it_says_so_where_nothing_was_trained(records: Records, only: Callable[..., Records], tmp_path: Path) -> None:
+    outputs = executed(only(records, experiment="adam", arm="distributed"), tmp_path)
+    assert not any("image/png" in output for output in outputs)
+    said = ["".join(output.get("text/markdown", "")) for output in outputs]
+    assert said.count("*Nothing was trained for this in this profile.*") == FIGURES - 1
