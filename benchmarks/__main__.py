@@ -25,7 +25,15 @@ from softmax_temperature.machine import machine, versions
 
 RESULTS = Path(__file__).resolve().parent / "results.json"
 LIBRARIES = ("torch", "torchvision", "numpy", "scipy", "scikit-learn", "torchmetrics", "netcal", "dvc")
-BENCHMARKS = ("temperature_grid", "statistics", "calibration", "training", "embedding_memory", "overhead")
+BENCHMARKS = (
+    "temperature_grid",
+    "statistics",
+    "calibration",
+    "training",
+    "cooling_step",
+    "embedding_memory",
+    "overhead",
+)
 Section = Literal["cpu", "gpu"]
 
 
@@ -70,6 +78,10 @@ PROMISES: dict[str, tuple[Promise, ...]] = {
         Promise("resnet50_ratio", 1.5, at_least=True),
         Promise("vgg_ratio", 10.0, at_least=True, section="gpu"),
         Promise("resnet50_ratio", 3.0, at_least=True, section="gpu"),
+    ),
+    "cooling_step": (
+        Promise("share", 0.019, at_least=False),
+        Promise("share", 0.019, at_least=False, section="gpu"),
     ),
     "embedding_memory": (Promise("gibibytes", 2.0, at_least=False),),
     "overhead": (

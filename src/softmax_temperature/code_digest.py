@@ -51,7 +51,7 @@ def fresh_code_digest(module: str) -> str:
     return digest_of_text(
         canonical_json(
             {
-                "modules": {name: digest_of_text(_code_only(source_path(name))) for name in closure},
+                "modules": {name: digest_of_text(code_only(source_path(name))) for name in closure},
                 "libraries": {name: _version(name) for name in sorted(used - sys.stdlib_module_names)},
             }
         )
@@ -92,7 +92,8 @@ def _distributions() -> Mapping[str, list[str]]:
     return packages_distributions()
 
 
-def _code_only(path: Path) -> str:
+def code_only(path: Path) -> str:
+    """The code of a file in one form, without comments and docstrings."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
     for node in ast.walk(tree):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) and _has_docstring(

@@ -1,0 +1,114 @@
+"""Cost of a Cooling step as a share of the training epoch before it, in every mode (cooling paper, section 3.1: 1.9 %).
+
+The paper's setting: its small VGG, 49,500 random images of 32×32 pixels in batches of 64, 500 more to fit the
+temperature on. A step is all that Cooling adds: the logits of the held-out images, the fit, and what it does to the
+network and the optimizer. Epochs and steps take turns, mode by mode; the share is that of a step in the epoch before
+it, and the median over the rounds counts.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from collections.abc import Callable
+from statistics import median
+from typing import Any
+
+import torch
+
+from softmax_temperature.cooling.follower import CoolingFollower
+from softmax_temperature.network_spec import Network
+from softmax_temperature.objectives import make_objective
+from softmax_temperature.recipe import Recipe
+from softmax_temperature.training import ImageSet, Trainer, build_network
+
+MODES = ("last_layer", "distributed", "periodic")
+TRAIN_IMAGES, HELD_OUT_IMAGES, QUICK_IMAGES = 49_500, 500, 640
+BATCH_SIZE = 64
+ROUNDS = 3
+RECIPE = {
+    "epochs": 50,
+    "planned_epochs": 50,
+    "batch_size": BATCH_SIZE,
+    "optimizer": "sgd",
+    "lr": 0.01,
+    "momentum": 0.9,
+    "weight_decay": 0.0,
+    "epsilon": 1e-8,
+    "schedule": {"name": "constant"},
+    "reduction": "mean",
+    "clip_norm": None,
+    "crop_padding": 0,
+    "flip": False,
+    "mean": [0.5, 0.5, 0.5],
+    "std": [0.25, 0.25, 0.25],
+    "precision": "bfloat16",
+}
+
+
+def measure(*, quick: bool = False) -> dict[str, Any]:
+    """Time an epoch and the Cooling after it, in every mode.
+
+    Args:
+        quick: few images and one round.
+
+    Returns:
+        name, size, precision, rounds; epoch_seconds; and for each mode its seconds and its share of the epoch; share,
+        the largest of them.
+    """
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    train = random_images(QUICK_IMAGES if quick else TRAIN_IMAGES, seed=0)
+    held_out = random_images(HELD_OUT_IMAGES, seed=1)
+    epochs, steps = [], {mode: [] for mode in MODES}
+    trainers = {mode: cooled(mode, train, held_out, device) for mode in MODES}
+    for trainer, follower in trainers.values():  # Memory is allocated, and kernels are chosen.
+        follower.after_epoch(trainer)
+    for _ in range(1 if quick else ROUNDS):
+        for mode, (trainer, follower) in trainers.items():
+            epochs.append(seconds(trainer.epoch))
+            steps[mode].append((seconds(lambda: follower.after_epoch(trainer)), epochs[-1]))  # noqa: B023 - called at once
+    result: dict[str, Any] = {
+        "name": "Cooling step",
+        "size": f"{len(train)} images in batches of {BATCH_SIZE}, {len(held_out)} to fit on, small VGG",
+        "precision": RECIPE["precision"],
+        "rounds": len(steps[MODES[0]]),
+        "epoch_seconds": median(epochs),
+    }
+    for mode, pairs in steps.items():
+        result[f"{mode}_seconds"] = median(step for step, _ in pairs)
+        result[f"{mode}_share"] = median(step / epoch for step, epoch in pairs)
+    return {**result, "share": max(result[f"{mode}_share"] for mode in MODES)}
+
+
+def random_images(count: int, *, seed: int) -> ImageSet:
+    """Noise, and labels that its brightness gives away, so that there is a temperature to find."""
+    generator = torch.Generator().manual_seed(seed)
+    labels = torch.randint(10, (count,), generator=generator)
+    noise = torch.randint(0, 128, (count, 3, 32, 32), generator=generator)
+    return ImageSet((noise + 12 * labels[:, None, None, None]).to(torch.uint8), labels)
+
+
+def cooled(mode: str, train: ImageSet, held_out: ImageSet, device: str) -> tuple[Trainer, CoolingFollower]:
+    """A network at its start, and what cools it."""
+    network = build_network(Network(architecture="vgg"), classes=10, seed=0)
+    recipe = Recipe.model_validate(RECIPE)
+    trainer = Trainer(network, make_objective("cross_entropy", {}), train, recipe, seed=0, device=device)
+    return trainer, CoolingFollower(network, held_out, period="epoch", optimizer_state="keep", mode=mode)
+
+
+def seconds(work: Callable[[], object]) -> float:
+    """Wall-clock seconds of one call, to the end of what it left to a GPU."""
+    if torch.cuda.is_available():
+        torch.cuda.synchronize()
+    start = time.perf_counter()
+    work()
+    if torch.cuda.is_available():
+        torch.cuda.synchronize()
+    return time.perf_counter() - start
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="small sizes, seconds")
+    print(json.dumps(measure(quick=parser.parse_args().quick), indent=1))
