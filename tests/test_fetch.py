@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from softmax_temperature.artifacts import open_artifact
+from softmax_temperature.artifacts import Artifact, open_artifact
 from softmax_temperature.cells import CellsFailed, fingerprint, run_cells
 from softmax_temperature.code_digest import import_closure
 from softmax_temperature.datasets.prepared import PreparedImages, open_prepared
+from softmax_temperature.datasets.prepared_texts import PreparedTexts, open_texts
 from softmax_temperature.errors import InputError
 from softmax_temperature.jobs import Cell
 from softmax_temperature.params import Compute, Data, Dataset, Fetch
@@ -27,7 +28,9 @@ class SomeParams:
     def __init__(self, root: Path, **limits: Any) -> None:
         self.data = Data(root=str(root), download=False)
         self.fetch = Fetch.model_validate({"validation_fraction": 0.2, "image_size_limit": 512})
-        self.datasets = {name: Dataset(**limits) for name in ("digits", "glyphs-5", "birds", "mnist", "cifar10")}
+        self.datasets = {
+            name: Dataset(**limits) for name in ("digits", "glyphs-5", "birds", "mnist", "cifar10", "phrases", "imdb")
+        }
         self.seed = 0
 
 
@@ -37,10 +40,18 @@ def only_cell(params: SomeParams, name: str) -> Cell:
 
 
 def fetched(params: SomeParams, name: str) -> PreparedImages:
+    return open_prepared(artifact_of(params, name), root=Path(params.data.root))
+
+
+def fetched_texts(params: SomeParams, name: str) -> PreparedTexts:
+    return open_texts(artifact_of(params, name))
+
+
+def artifact_of(params: SomeParams, name: str) -> Artifact:
     options = {"engine": "serial", "workers": 1, "threads_per_cell": 1, "device": "cpu"}
     compute = Compute.model_validate({**options, "checkpoint_seconds": 0, "ray_address": None, "gpus_per_cell": 0})
     run_cells([only_cell(params, name)], output=OUTPUT / name, compute=compute, seed=params.seed)
-    return open_prepared(open_artifact(OUTPUT / name, kind="fetch"), root=Path(params.data.root))
+    return open_artifact(OUTPUT / name, kind="fetch")
 
 
 @pytest.fixture
@@ -71,6 +82,45 @@ def test_built_in_data_need_no_root(root: Path, name: str) -> None:
     assert images.channels == 1
     assert images.one_size
     assert images.card["source"]["sha256"] is None
+
+
+def write_reviews(raw: Path, last: str = '"A last one."') -> None:
+    rows = [
+        f'{{"split": "{split}", "label": {n % 2}, "text": "{split} {n}"}}'
+        for split in ("train", "test")
+        for n in range(20)
+    ]
+    (raw / "imdb.jsonl").write_text("\n".join([*rows, f'{{"split": "test", "label": 1, "text": {last}}}']))
+
+
+def test_texts_go_from_archive_to_reader(root: Path) -> None:
+    write_reviews(root)
+    texts = fetched_texts(SomeParams(root, train_limit=10), "imdb")
+    assert [len(texts.part(split).labels) for split in texts.splits] == [8, 2, 21]
+    assert list(texts.part("test").texts)[-1] == "A last one."
+    assert texts.card["source"]["sha256"] == only_cell(SomeParams(root), "imdb").parameters["archive"]
+    assert texts.card["title"] == "IMDB (Large Movie Review Dataset)"
+
+
+def test_a_changed_archive_of_texts_changes_the_cell(root: Path) -> None:
+    write_reviews(root)
+    before = fetched_texts(SomeParams(root), "imdb").artifact.digest
+    write_reviews(root, last='"Another last one."')
+    assert fetched_texts(SomeParams(root), "imdb").artifact.digest != before
+
+
+def test_a_faulty_text_fails_with_its_row_and_publishes_nothing(root: Path) -> None:
+    write_reviews(root, last='"  "')
+    with pytest.raises(CellsFailed, match=r"imdb.jsonl, row 41: the text is empty"):
+        fetched_texts(SomeParams(root), "imdb")
+    assert not (OUTPUT / "imdb").exists()
+
+
+def test_built_in_texts_need_no_root(root: Path) -> None:
+    texts = fetched_texts(SomeParams(root / "absent"), "phrases")
+    assert texts.class_names == ("negative", "positive")
+    assert texts.card["source"]["sha256"] is None
+    assert "made-up" in texts.card["title"]
 
 
 def test_a_changed_archive_changes_the_cell(root: Path) -> None:
@@ -104,6 +154,9 @@ def test_reading_does_not_depend_on_how_data_are_made() -> None:
     closure = import_closure("softmax_temperature.datasets.prepared")
     assert "softmax_temperature.datasets.glyphs" not in closure
     assert "softmax_temperature.datasets.catalogue" not in closure
+    closure = import_closure("softmax_temperature.stages.token_sets")
+    assert "softmax_temperature.datasets.prepared_texts" in closure
+    assert "softmax_temperature.datasets.jsonl_texts" not in closure
 
 
 def test_a_missing_data_set_fails_with_instructions_and_publishes_nothing(root: Path) -> None:
@@ -145,3 +198,21 @@ def test_real_archives_are_read(project_root: Path, tmp_path: Path, monkeypatch:
     assert images.size("test") == min(100, images.size("test"))
     batch = next(images.batches("test", 8))
     assert len({image.float().std().item() for image in batch}) == 8
+
+
+REAL_TEXTS = {"imdb": (2, False, 0), "sst2": (2, True, 0), "newsgroups20": (20, False, 34)}
+
+
+@pytest.mark.parametrize("name", [pytest.param(name, marks=pytest.mark.real_data(name)) for name in REAL_TEXTS])
+def test_real_texts_are_read(project_root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    monkeypatch.chdir(tmp_path)
+    params = SomeParams(project_root / "data" / "raw")
+    params.datasets = {name: Dataset(train_limit=400, test_limit=100)}
+    texts = fetched_texts(params, name)
+    classes, own_validation, empty = REAL_TEXTS[name]
+    assert texts.classes == classes
+    assert (texts.card["validation_fraction"] is None) == own_validation
+    assert texts.card["source"]["empty_texts_left_out"] == empty
+    sizes = [len(texts.part(split).labels) for split in texts.splits]
+    assert sizes == ([400, 872, 100] if own_validation else [320, 80, 100])
+    assert len({text for split in texts.splits for text in texts.part(split).texts}) > 0.99 * sum(sizes)

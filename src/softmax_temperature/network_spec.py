@@ -15,8 +15,9 @@ _MODELS = Path(__file__).parent / "models"
 def architectures() -> list[str]:
     """The modules of `softmax_temperature.models` that can be trained from scratch: those that have `make`.
 
-    `make(num_classes=..., **arguments)` gives a network of images (n, 3, height, width) whose last layer is
-    `classifier`. They are found in the text, because importing them would make each the code of every training.
+    `make(num_classes=..., **arguments)` gives a network of images (n, 3, height, width) or of tokens (n, length), whose
+    last layer is `classifier`. They are found in the text, because importing them would make each the code of every
+    training.
     """
     return sorted(path.stem for path in _MODELS.glob("*.py") if "\nmake = " in path.read_text(encoding="utf-8"))
 

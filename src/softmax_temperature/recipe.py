@@ -31,14 +31,15 @@ class Schedule(_Described):
 
 
 class Recipe(_Described):
-    """A training of a network on images.
+    """A training of a network on images or texts.
 
     `planned_epochs` is the length that everything with an epoch in it is written for: milestones, warm-up, a loss that
     changes on the way, epochs that a figure shows. A shorter or longer training (`epochs`) stretches all of it.
 
     `reduction` is over the batch, "sum" or "mean"; `clip_norm` bounds the norm of the whole gradient (null: no bound).
     Images are padded by `crop_padding` zeros and cropped at random, and mirrored with probability one half if `flip`.
-    `mean` and `std` normalise pixels on the scale 0 to 1, one number a channel.
+    `mean` and `std` normalise pixels on the scale 0 to 1, one number a channel. Texts have none of these: 0, false and
+    null.
     """
 
     epochs: PositiveInt
@@ -54,8 +55,8 @@ class Recipe(_Described):
     clip_norm: PositiveFloat | None
     crop_padding: NonNegativeInt
     flip: bool
-    mean: Annotated[list[float], Field(min_length=3, max_length=3)]
-    std: Annotated[list[PositiveFloat], Field(min_length=3, max_length=3)]
+    mean: Annotated[list[float], Field(min_length=3, max_length=3)] | None
+    std: Annotated[list[PositiveFloat], Field(min_length=3, max_length=3)] | None
     precision: Literal["float32", "bfloat16"]
 
     def position(self, epochs_done: float) -> float:

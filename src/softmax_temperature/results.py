@@ -10,7 +10,7 @@ from typing import Any
 from softmax_temperature.artifacts import find_artifacts, open_artifact, write_json, write_text
 from softmax_temperature.cells import timing_file
 
-PAPERS = ("classifier_temperature", "focal", "cooling")
+PAPERS = ("classifier_temperature", "focal", "cooling", "temperature_check")
 RESULTS = Path("results")
 
 

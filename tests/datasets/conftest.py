@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,12 +14,17 @@ from PIL import Image
 from softmax_temperature.artifacts import new_artifact, open_artifact
 from softmax_temperature.datasets.division import Rules
 from softmax_temperature.datasets.prepare import prepare
+from softmax_temperature.datasets.prepare_texts import prepare_texts
 from softmax_temperature.datasets.prepared import KIND, PreparedImages, open_prepared
+from softmax_temperature.datasets.prepared_texts import PreparedTexts, open_texts
 from softmax_temperature.datasets.raw import RawDataset
+from softmax_temperature.datasets.raw_texts import RawTextSet
 
 WriteNpz = Callable[..., Path]
 WriteFolders = Callable[..., Path]
+WriteJsonl = Callable[..., Path]
 Prepare = Callable[..., PreparedImages]
+PrepareTexts = Callable[..., PreparedTexts]
 
 
 @pytest.fixture
@@ -57,6 +63,34 @@ def write_folders(tmp_path: Path) -> WriteFolders:
         return tmp_path / name
 
     return write
+
+
+@pytest.fixture
+def write_jsonl(tmp_path: Path) -> WriteJsonl:
+    """Writes `talk.jsonl` with these rows: objects become JSON, bytes are written as they are."""
+
+    def write(*rows: Any, name: str = "talk") -> Path:
+        path = tmp_path / f"{name}.jsonl"
+        lines = [row if isinstance(row, bytes) else json.dumps(row, ensure_ascii=False).encode() for row in rows]
+        path.write_bytes(b"".join(line + b"\n" for line in lines))
+        return path
+
+    return write
+
+
+@pytest.fixture
+def prepare_text_set(tmp_path: Path) -> PrepareTexts:
+    """Prepares raw texts, with limits as arguments, and opens the result."""
+
+    def prepare_and_open(raw: RawTextSet, name: str | None = None, **limits: Any) -> PreparedTexts:
+        none = {"train_limit": None, "test_limit": None, "class_limit": None, "image_size_limit": None}
+        rules = Rules(**{**none, "validation_fraction": 0.25, "seed": 0, **limits})
+        place = tmp_path / "prepared" / "texts"
+        with new_artifact(place, kind=KIND, about={}) as output:
+            prepare_texts(raw, rules, output=output, name=name)
+        return open_texts(open_artifact(place, kind=KIND))
+
+    return prepare_and_open
 
 
 @pytest.fixture

@@ -114,7 +114,7 @@ def test_the_seed_decides_everything() -> None:
     ("limits", "message"),
     [
         ({"train_limit": 3}, r"birds.train_limit: leaves 1 of 4 classes .* Use at least 4, or set class_limit"),
-        ({"train_limit": 4}, r"datasets.birds.train_limit: no class has a second training image"),
+        ({"train_limit": 4}, r"datasets.birds.train_limit: no class has a second training sample"),
         ({"class_limit": 1}, r"datasets.birds.class_limit: leaves a single class. Use at least 2"),
     ],
 )
@@ -127,13 +127,35 @@ def test_classes_without_test_images_are_refused() -> None:
     raw = dataset(np.arange(80) % 8, [7, 7])
     chosen = divide(raw, rules(class_limit=7)).class_names
     assert "h" in chosen
-    with pytest.raises(InputError, match="class_limit: leaves no test images"):
+    with pytest.raises(InputError, match="class_limit: leaves no test samples"):
         divide(raw, rules(class_limit=2))
+
+
+def test_a_validation_part_of_the_source_is_kept_whole_and_takes_nothing_from_the_train_part() -> None:
+    raw, own = dataset(np.arange(80) % 8, np.arange(16) % 8), part(np.arange(24) % 8)
+    division = divide(raw, rules(train_limit=40), validation=own)
+    assert sizes(division, "train") == [5] * 8
+    assert division.splits["validation"].part is own
+    assert division.splits["validation"].index.tolist() == list(range(24))
+    fewer = divide(raw, rules(class_limit=3), validation=own)
+    assert sizes(fewer, "validation") == [3] * 3
+    names = [fewer.class_names[label] for label in fewer.splits["validation"].labels]
+    assert names == [raw.class_names[label] for label in own.labels[fewer.splits["validation"].index]]
+    with pytest.raises(InputError, match="class_limit: leaves no validation samples"):
+        divide(dataset(np.arange(80) % 8, np.arange(16) % 8), rules(class_limit=7), validation=part([unused(raw)]))
+
+
+def unused(raw: RawDataset) -> int:
+    """The class that a limit of 7 leaves out."""
+    [name] = {*raw.class_names} - {*divide(raw, rules(class_limit=7)).class_names}
+    return raw.class_names.index(name)
 
 
 def test_the_card_says_how_a_split_was_made() -> None:
     assert split_rule(dataset([0, 1]), rules()).startswith("25% of each class drawn for test; of the rest")
     assert split_rule(dataset([0, 1], [0]), rules()).startswith("the source's own train and test parts; ")
+    own = split_rule(dataset([0, 1], [0]), rules(), own_validation=True)
+    assert own == "the source's own train and test parts; the source's own validation part"
 
 
 def test_images_and_labels_must_pair_up() -> None:

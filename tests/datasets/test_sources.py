@@ -11,6 +11,7 @@ import pytest
 
 from softmax_temperature.datasets.catalogue import CATALOGUE
 from softmax_temperature.datasets.class_folders import ClassFolders
+from softmax_temperature.datasets.jsonl_texts import JsonlTexts
 from softmax_temperature.datasets.npz_archives import NpzArchive
 from softmax_temperature.datasets.sources import check_known, find_archive, find_dataset
 from softmax_temperature.datasets.torchvision_sets import is_torchvision_set
@@ -40,21 +41,37 @@ def test_arrays_come_before_folders_and_folders_before_torchvision(
     assert isinstance(find_archive("mnist", root=tmp_path), NpzArchive)
 
 
-@pytest.mark.parametrize("name", ["digits", "glyphs-10"])
-def test_nothing_in_the_root_changes_a_built_in_data_set(write_npz: Any, tmp_path: Path, name: str) -> None:
+def test_arrays_come_before_texts_and_texts_before_folders(
+    write_npz: Any, write_folders: Any, write_jsonl: Any, tmp_path: Path
+) -> None:
+    # The authors' archive of IMDB unpacks into folders that look like those of images.
+    write_folders("imdb")
+    write_jsonl(*({"split": "train", "label": label, "text": "words"} for label in (0, 1)), name="imdb")
+    assert find("imdb", tmp_path).source["file"] == "imdb.jsonl"
+    assert isinstance(find_archive("imdb", root=tmp_path), JsonlTexts)
+    write_npz("imdb")
+    assert isinstance(find_archive("imdb", root=tmp_path), NpzArchive)
+
+
+@pytest.mark.parametrize(("name", "classes"), [("digits", 10), ("glyphs-10", 10), ("phrases", 2)])
+def test_nothing_in_the_root_changes_a_built_in_data_set(
+    write_npz: Any, write_jsonl: Any, tmp_path: Path, name: str, classes: int
+) -> None:
     write_npz(name)
+    write_jsonl(b"not even JSON", name=name)
     assert find_archive(name, root=tmp_path) is None
-    assert len(find(name, tmp_path).class_names) == 10
+    assert len(find(name, tmp_path).class_names) == classes
 
 
 @pytest.mark.parametrize("name", CATALOGUE)
 def test_every_listed_data_set_is_found_or_says_what_to_put_where(tmp_path: Path, name: str) -> None:
-    if name == "digits":
+    if name in {"digits", "phrases"}:
         return
     with pytest.raises(InputError) as caught:
         find(name, tmp_path)
-    message = str(caught.value)
-    for needed in (f"data set {name}", f"{tmp_path / name}.npz", "x_train", f"{tmp_path / name}/train/CLASS/"):
+    message, place = str(caught.value), str(tmp_path / name)
+    images = (f"{place}.npz", "x_train", f"{place}/train/CLASS/")
+    for needed in (f"data set {name}", *((f"{place}.jsonl",) if CATALOGUE[name].texts else images)):
         assert needed in message
     assert "\n" not in message
     if is_torchvision_set(name):
@@ -84,12 +101,17 @@ def test_class_counts_are_the_papers(project_root: Path) -> None:
         ("CIFAR10", "Did you mean 'cifar10'"),
         ("glyph-100", "Did you mean 'glyphs-100'"),
         ("brids", "Did you mean 'birds'"),
+        ("tlak", "Did you mean 'talk'"),
+        ("phrase", "Did you mean 'phrases'"),
         ("../birds", "Did you mean 'birds'"),
         ("zzz", "Valid: birds, caltech101"),
     ],
 )
-def test_an_unknown_name_is_answered_with_the_nearest(write_npz: Any, tmp_path: Path, name: str, remedy: str) -> None:
+def test_an_unknown_name_is_answered_with_the_nearest(
+    write_npz: Any, write_jsonl: Any, tmp_path: Path, name: str, remedy: str
+) -> None:
     write_npz("birds")
+    write_jsonl()
     with pytest.raises(InputError, match=rf"unknown data set {name!r}\. {remedy}"):
         check_known(name, root=tmp_path)
 

@@ -246,7 +246,7 @@ def test_a_resumed_training_gives_the_same_bits(
     torch.rand(5)  # Nothing depends on what else was drawn.
     resumed.load_state_dict(load_checkpoint(tmp_path / "checkpoint") or {})
     for trainer in (whole, resumed):
-        trainer.evaluate(trainer.images.images)
+        trainer.evaluate(trainer.samples.images)
         trainer.epoch()
         trainer.epoch()
     assert resumed.epochs_done == 4
@@ -306,7 +306,7 @@ def test_logits_that_are_not_finite_are_no_evaluation(make_trainer: MakeTrainer)
     with torch.no_grad():
         trainer.network.get_parameter("classifier.weight").fill_(3e38)
     with pytest.raises(Diverged, match="logits"):
-        trainer.evaluate(trainer.images.images)
+        trainer.evaluate(trainer.samples.images)
 
 
 # ---- evaluation
@@ -336,7 +336,7 @@ def test_under_bfloat16_logits_are_fine_grained_float32_and_weights_stay_so(make
     coarse.network.get_submodule("linear").register_forward_hook(lambda _, __, logits: given.append(logits.detach()))
     for trainer in (coarse, exact):
         trainer.epoch()
-    evaluated, _ = coarse.evaluate(coarse.images.images)
+    evaluated, _ = coarse.evaluate(coarse.samples.images)
     for logits in (*given, evaluated):
         assert logits.dtype == torch.float32
         assert (logits != logits.bfloat16().float()).double().mean() > 0.5

@@ -1,4 +1,4 @@
-"""Cooling while a network trains: once a period, from what held-out images say (cooling paper, Algorithm 3.1)."""
+"""Cooling while a network trains: once a period, from what held-out samples say (cooling paper, Algorithm 3.1)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from softmax_temperature.training import Diverged
 if TYPE_CHECKING:
     from torch import nn
 
-    from softmax_temperature.training import ImageSet, Trainer
+    from softmax_temperature.training import Samples, Trainer
 
 EPOCH = "epoch"
 
@@ -28,7 +28,7 @@ class CoolingFollower:
 
     Args:
         network: that of the trainer, held from now on.
-        images: held out from training.
+        samples: held out from training.
         period: "epoch", or a number of batches, counted from the first of the training.
         optimizer_state: the policy of `rescale_optimizer_state`.
         settings: of `Cooling`.
@@ -38,11 +38,11 @@ class CoolingFollower:
     """
 
     def __init__(
-        self, network: nn.Module, images: ImageSet, *, period: str | int, optimizer_state: str, **settings: Any
+        self, network: nn.Module, samples: Samples, *, period: str | int, optimizer_state: str, **settings: Any
     ) -> None:
         if period != EPOCH and not (isinstance(period, int) and period >= 1):
             raise ValueError(f"period must be 'epoch' or a number of batches, got {period!r}")
-        self._cooling, self._images = Cooling(network, **settings), images
+        self._cooling, self._samples = Cooling(network, **settings), samples
         self._period, self._policy = period, optimizer_state
         self._batches = 0
         self.temperatures: list[dict[str, Any]] = []
@@ -77,9 +77,9 @@ class CoolingFollower:
 
     def _cool(self, trainer: Trainer, epoch: int) -> None:
         check_policy(trainer.optimizer, self._policy)
-        logits, _ = trainer.evaluate(self._images.images)
+        logits, _ = trainer.evaluate(self._samples.inputs)
         try:
-            applied = self._cooling.cool(logits, self._images.labels, optimizer=trainer.optimizer, policy=self._policy)
+            applied = self._cooling.cool(logits, self._samples.labels, optimizer=trainer.optimizer, policy=self._policy)
         except ValueError as error:
             # With finite logits and a known policy only a temperature that no float can hold is left.
             raise Diverged(str(error)) from error

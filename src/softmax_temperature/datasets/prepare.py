@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from softmax_temperature.artifacts import digest_of_file, write_json, write_text
-from softmax_temperature.datasets.catalogue import CATALOGUE, NOT_STATED
-from softmax_temperature.datasets.division import Division, Rows, Rules, divide, split_rule
+from softmax_temperature.datasets.cards import common_card, fewest_and_most, write_rows
+from softmax_temperature.datasets.division import Rows, Rules, divide
 from softmax_temperature.datasets.image_files import ImageFacts, inspect_image
-from softmax_temperature.datasets.prepared import CARD, ROWS, images_file, index_file
+from softmax_temperature.datasets.prepared import CARD, images_file, index_file
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from softmax_temperature.datasets.raw import RawDataset
+    from softmax_temperature.datasets.raw import RawDataset, RawPart
     from softmax_temperature.splits import SplitName
 
 _DECODERS = 8  # Threads; Pillow decodes outside the interpreter's lock.
@@ -53,13 +53,15 @@ def prepare(
         form = _store_arrays(splits, output)
     else:
         form = _store_index(splits, output, root=root, size_limit=rules.image_size_limit)
-    labels = {f"{split}.labels": rows.labels for split, rows in splits.items()}
-    index = {f"{split}.index": rows.index for split, rows in splits.items()}
-    _save(labels | index, output / ROWS)
-    write_json(output / CARD, _card(raw, rules, division, output, source_sha256) | form | {"name": name or raw.name})
+    write_rows(splits, output)
+    classes = len(division.class_names)
+    form["image_size_limit"] = rules.image_size_limit
+    form["splits"] = {split: _split_card(split, rows, classes, output) for split, rows in splits.items()}
+    card = common_card(raw, rules, division, name=name, source_sha256=source_sha256)
+    write_json(output / CARD, card | form)
 
 
-def _store_arrays(splits: Mapping[SplitName, Rows], output: Path) -> dict[str, Any]:
+def _store_arrays(splits: Mapping[SplitName, Rows[RawPart]], output: Path) -> dict[str, Any]:
     """Write the pixels of each split; returns channels and the ranges of height and width."""
     for split, rows in splits.items():
         _save({"images": _channels_first(rows)}, output / images_file(split))
@@ -67,7 +69,7 @@ def _store_arrays(splits: Mapping[SplitName, Rows], output: Path) -> dict[str, A
     return {"channels": channels, "height": [height, height], "width": [width, width]}
 
 
-def _channels_first(rows: Rows) -> NDArray[np.uint8]:
+def _channels_first(rows: Rows[RawPart]) -> NDArray[np.uint8]:
     """(n, channels, height, width); filled row by row, so that no second copy of the part is made."""
     images = np.asarray(rows.part.images)
     _, height, width, channels = images.shape
@@ -78,7 +80,7 @@ def _channels_first(rows: Rows) -> NDArray[np.uint8]:
 
 
 def _store_index(
-    splits: Mapping[SplitName, Rows], output: Path, *, root: Path, size_limit: int | None
+    splits: Mapping[SplitName, Rows[RawPart]], output: Path, *, root: Path, size_limit: int | None
 ) -> dict[str, Any]:
     """Read every file once and list it with its digest; returns the same facts as for arrays."""
     facts: list[ImageFacts] = []
@@ -107,31 +109,10 @@ def _save(arrays: dict[str, NDArray[Any]], path: Path) -> None:
     save_file(arrays, path)
 
 
-def _card(raw: RawDataset, rules: Rules, division: Division, output: Path, source_sha256: str | None) -> dict[str, Any]:
-    entry = CATALOGUE.get(raw.name)
-    classes = len(division.class_names)
-    return {
-        "title": entry.title if entry else raw.name,
-        "licence": entry.licence if entry else NOT_STATED,
-        "source": {**raw.source, "sha256": source_sha256},
-        "classes": classes,
-        "class_names": list(division.class_names),
-        "image_size_limit": rules.image_size_limit,
-        "train_limit": rules.train_limit,
-        "test_limit": rules.test_limit,
-        "class_limit": rules.class_limit,
-        "validation_fraction": rules.validation_fraction,
-        "seed": rules.seed,
-        "split_rule": split_rule(raw, rules),
-        "splits": {split: _split_card(split, rows, classes, output) for split, rows in division.splits.items()},
-    }
-
-
-def _split_card(split: str, rows: Rows, classes: int, output: Path) -> dict[str, Any]:
-    sizes = np.bincount(rows.labels, minlength=classes)
+def _split_card(split: str, rows: Rows[RawPart], classes: int, output: Path) -> dict[str, Any]:
     stored = next(path for path in (output / images_file(split), output / index_file(split)) if path.exists())
     return {
         "size": len(rows.labels),
-        "images_per_class": [int(sizes.min()), int(sizes.max())],
+        "images_per_class": fewest_and_most(rows, classes),
         "images_sha256": digest_of_file(stored),
     }

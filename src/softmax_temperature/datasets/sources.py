@@ -9,7 +9,9 @@ from softmax_temperature.datasets.catalogue import CATALOGUE
 from softmax_temperature.datasets.class_folders import ClassFolders, has_class_folders
 from softmax_temperature.datasets.digits import DIGITS, read_digits
 from softmax_temperature.datasets.glyphs import is_glyphs, read_glyphs
+from softmax_temperature.datasets.jsonl_texts import JsonlTexts
 from softmax_temperature.datasets.npz_archives import NpzArchive
+from softmax_temperature.datasets.phrases import PHRASES, read_phrases
 from softmax_temperature.datasets.torchvision_sets import find_torchvision_set, is_torchvision_set
 from softmax_temperature.errors import InputError, nearest
 
@@ -17,20 +19,25 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from softmax_temperature.datasets.raw import RawDataset
+    from softmax_temperature.datasets.raw_texts import RawTextSet
+
+Archive = NpzArchive | ClassFolders | JsonlTexts
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
 _EXAMPLES = ("glyphs-10", "glyphs-100", "glyphs-1000", "glyphs-pretrain-100")
 
 
-def find_archive(name: str, *, root: Path) -> NpzArchive | ClassFolders | None:
-    """The user's archive of a data set: `NAME.npz`, or class folders below `NAME`, in this order.
+def find_archive(name: str, *, root: Path) -> Archive | None:
+    """The user's archive of a data set: `NAME.npz`, or `NAME.jsonl`, or class folders below `NAME`, in this order.
 
     Built-in data sets have none: nothing in data.root can change what they are.
     """
-    if name == DIGITS or is_glyphs(name) or not _NAME.fullmatch(name):
+    if _is_built_in(name) or not _NAME.fullmatch(name):
         return None
     if (root / f"{name}.npz").is_file():
         return NpzArchive(root, name)
+    if (root / f"{name}.jsonl").is_file():
+        return JsonlTexts(root, name)
     return ClassFolders(root, name) if has_class_folders(root, name) else None
 
 
@@ -40,23 +47,24 @@ def check_known(name: str, *, root: Path) -> None:
     Raises:
         InputError: with the nearest valid name.
     """
-    if name == DIGITS or is_glyphs(name) or name in CATALOGUE or find_archive(name, root=root):
+    if _is_built_in(name) or name in CATALOGUE or find_archive(name, root=root):
         return
     if _NAME.fullmatch(name) and (root / name).is_dir():
         remedy = "Put class folders into train/ and test/ below it, or into all/ to be split."
         raise InputError("holds neither train and test, nor all", where=str(root / name), remedy=remedy)
-    valid = {*CATALOGUE, *_EXAMPLES, *(path.stem for path in root.glob("*.npz"))}
+    archives = [path.stem for ending in ("npz", "jsonl") for path in root.glob(f"*.{ending}")]
+    valid = {*CATALOGUE, *_EXAMPLES, *archives}
     raise InputError(f"unknown data set {name!r}", where="datasets", remedy=nearest(name.lower(), valid))
 
 
-def find_dataset(name: str, *, root: Path, download: bool, seed: int) -> RawDataset:
+def find_dataset(name: str, *, root: Path, download: bool, seed: int) -> RawDataset | RawTextSet:
     """Find a data set and check its form.
 
     Args:
         name: of the catalogue, "glyphs-N", or an archive's.
         root: the folder of the raw data (data.root).
         download: whether torchvision may use the network (data.download).
-        seed: draws glyphs; nothing else depends on it here.
+        seed: draws glyphs and phrases; nothing else depends on it here.
 
     Raises:
         InputError: the name is unknown, the data are not there, or they are not of the right form.
@@ -66,6 +74,8 @@ def find_dataset(name: str, *, root: Path, download: bool, seed: int) -> RawData
         return read_digits()
     if is_glyphs(name):
         return read_glyphs(name, seed=seed)
+    if name == PHRASES:
+        return read_phrases(seed=seed)
     if archive := find_archive(name, root=root):
         return archive.read()
     if is_torchvision_set(name) and (found := find_torchvision_set(name, root=root, download=download)):
@@ -73,10 +83,17 @@ def find_dataset(name: str, *, root: Path, download: bool, seed: int) -> RawData
     raise _missing(name, root)
 
 
+def _is_built_in(name: str) -> bool:
+    return name in {DIGITS, PHRASES} or is_glyphs(name)
+
+
 def _missing(name: str, root: Path) -> InputError:
     entry, folder = CATALOGUE[name], root / name
-    expected = f"{folder}.npz (x_train, y_train, x_test, y_test), or class folders {folder}/train/CLASS/ and "
-    expected += f"{folder}/test/CLASS/, or {folder}/all/CLASS/ to be split"
+    if entry.texts:
+        expected = f"{folder}.jsonl (one JSON object a line: split, label, text)"
+    else:
+        expected = f"{folder}.npz (x_train, y_train, x_test, y_test), or class folders {folder}/train/CLASS/ and "
+        expected += f"{folder}/test/CLASS/, or {folder}/all/CLASS/ to be split"
     if entry.by_hand:
         remedy = f"{entry.by_hand.format(folder=folder)} ({entry.classes:,} classes; licence: {entry.licence}.)"
     else:

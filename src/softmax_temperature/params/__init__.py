@@ -23,6 +23,7 @@ from softmax_temperature.params.cooling import Cooling
 from softmax_temperature.params.focal import Focal
 from softmax_temperature.params.section import Name, Section, all_known
 from softmax_temperature.params.shared import Compute, Data, Dataset, Embed, Fetch, Pretrain
+from softmax_temperature.params.temperature_check import TemperatureCheck
 
 __all__ = ["Compute", "Params", "read_params", "read_yaml", "validate"]
 
@@ -43,6 +44,7 @@ class Params(Section):
     classifier_temperature: ClassifierTemperature
     focal: Focal
     cooling: Cooling
+    temperature_check: TemperatureCheck
 
     def embedded_pairs(self) -> list[tuple[str, str]]:
         """The data sets and backbones whose embeddings some paper needs; a paper that needs more adds its own here."""
@@ -65,6 +67,12 @@ class Params(Section):
         for name, experiment in self.cooling.experiments.items():
             all_known(f"cooling.experiments.{name}.dataset", [experiment.dataset], self.datasets)
             all_known(f"cooling.experiments.{name}.network", [experiment.network], self.networks)
+        for name, sweep in self.temperature_check.sweeps.items():
+            all_known(f"temperature_check.sweeps.{name}.dataset", [sweep.dataset], self.datasets)
+            all_known(f"temperature_check.sweeps.{name}.network", [sweep.network], self.networks)
+        if early := self.temperature_check.early_learning:
+            all_known("temperature_check.early_learning.dataset", [early.dataset], self.datasets)
+            all_known("temperature_check.early_learning.networks", early.networks, self.networks)
         return self
 
 

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 from softmax_temperature.datasets.division import Rules
 from softmax_temperature.datasets.prepare import prepare
+from softmax_temperature.datasets.prepare_texts import prepare_texts
+from softmax_temperature.datasets.raw_texts import RawTextSet
 from softmax_temperature.datasets.sources import check_known, find_archive, find_dataset
 from softmax_temperature.errors import InputError, nearest
 from softmax_temperature.folders import PREPARED
@@ -78,8 +80,8 @@ def run(
         root: the folder of the raw data.
         archive: the digest of the user's archive, None when there is none.
         download: whether torchvision may use the network.
-        train_limit: images of the train part.
-        test_limit: images of the test part.
+        train_limit: samples of the train part.
+        test_limit: samples of the test part.
         class_limit: classes.
         validation_fraction: of each class of the train part.
         image_size_limit: pixels of the short side of image files.
@@ -88,4 +90,7 @@ def run(
     folder = Path(root)
     rules = Rules(train_limit, test_limit, class_limit, validation_fraction, image_size_limit, seed)
     raw = find_dataset(source, root=folder, download=download, seed=seed)
-    prepare(raw, rules, name=dataset, root=folder, output=job.output, source_sha256=archive)
+    if isinstance(raw, RawTextSet):
+        prepare_texts(raw, rules, name=dataset, output=job.output, source_sha256=archive)
+    else:
+        prepare(raw, rules, name=dataset, root=folder, output=job.output, source_sha256=archive)

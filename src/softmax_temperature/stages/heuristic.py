@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from itertools import product
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,6 +12,7 @@ import pandas as pd
 from softmax_temperature import heuristic
 from softmax_temperature.artifacts import Artifact, write_text
 from softmax_temperature.cosine_classifier import TemperatureGrid
+from softmax_temperature.folders import HEURISTIC
 from softmax_temperature.jobs import Cell, Job
 from softmax_temperature.stages import describe, search
 from softmax_temperature.tables import write_csv
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from softmax_temperature.params import Params
 
-OUTPUT = Path("data/classifier_temperature/heuristic")
+OUTPUT = HEURISTIC
 Pair = tuple[str, str]  # data set and backbone
 
 

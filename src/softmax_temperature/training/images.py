@@ -4,10 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
+
+from softmax_temperature.training.samples import equal_distances
+
+if TYPE_CHECKING:
+    from softmax_temperature.recipe import Recipe
 
 RGB = 3
 
@@ -33,6 +39,11 @@ class ImageSet:
         if shape not in {(count,), pixels}:
             raise ValueError(f"labels must have shape ({count},), got {shape}; one for each pixel would be {pixels}")
 
+    @property
+    def inputs(self) -> Tensor:
+        """The images."""
+        return self.images
+
     def __len__(self) -> int:
         return len(self.labels)
 
@@ -47,8 +58,31 @@ class ImageSet:
         """
         if count is None or count >= len(self):
             return self
-        rows = torch.arange(count, device=self.labels.device) * len(self) // count
+        rows = equal_distances(len(self), count, self.labels.device)
         return ImageSet(self.images[rows], self.labels[rows])
+
+    def check(self, recipe: Recipe) -> None:
+        """Refuse a recipe that images cannot be trained by.
+
+        Raises:
+            ValueError: it does not say how to normalise, or it augments images whose every pixel has a label; labels
+                do not move with them.
+        """
+        if recipe.mean is None or recipe.std is None:
+            raise ValueError(f"recipe must normalise images, got {recipe.mean=}, {recipe.std=}")
+        if self.labels.ndim > 1 and (recipe.crop_padding or recipe.flip):
+            raise ValueError(f"recipe must not augment pixels with labels, got {recipe.crop_padding=}, {recipe.flip=}")
+
+    def batch(self, rows: Tensor, generator: torch.Generator, recipe: Recipe) -> Tensor:
+        """Some images, augmented and normalised: (b, 3, height, width) float32."""
+        moved = augment(self.images[rows], generator, crop_padding=recipe.crop_padding, flip=recipe.flip)
+        return self.prepare(moved, recipe)
+
+    def prepare(self, inputs: Tensor, recipe: Recipe) -> Tensor:
+        """Images (b, 3, height, width) uint8, normalised."""
+        assert recipe.mean is not None, "check refuses a recipe without"
+        assert recipe.std is not None, "likewise"
+        return normalise(inputs, recipe.mean, recipe.std)
 
 
 def to_rgb(images: Tensor, size: int | None = None) -> Tensor:

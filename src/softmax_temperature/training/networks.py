@@ -55,14 +55,14 @@ def count_parameters(network: nn.Module) -> int:
     return sum(parameter.numel() for parameter in network.parameters())
 
 
-def last_layer_inputs(network: nn.Module, images: Tensor) -> tuple[Tensor, Tensor]:
+def last_layer_inputs(network: nn.Module, inputs: Tensor) -> tuple[Tensor, Tensor]:
     """Logits, and the features that the last layer makes them of; that layer computes in float32 under autocast too.
 
     Logits of bfloat16 have 8 bits: too few for the calibration metrics, whose confidences would fall into steps.
 
     Args:
         network: called as it is, with whatever hooks it has; `classifier` is its last layer.
-        images: (n, 3, height, width), normalised.
+        inputs: as the network takes them: normalised images (n, 3, height, width), or tokens (n, length).
 
     Returns:
         Logits (n, classes, ...) and features (n, width, ...), float32.
@@ -70,14 +70,14 @@ def last_layer_inputs(network: nn.Module, images: Tensor) -> tuple[Tensor, Tenso
     head, features = network.classifier, []
     forward = head.forward  # type: ignore[union-attr]
 
-    def in_full_precision(inputs: Tensor) -> Tensor:
-        features.append(inputs.float())
-        with torch.autocast(inputs.device.type, enabled=False):
+    def in_full_precision(last: Tensor) -> Tensor:
+        features.append(last.float())
+        with torch.autocast(last.device.type, enabled=False):
             logits: Tensor = forward(features[-1])
         return logits
 
     head.forward = in_full_precision  # type: ignore[union-attr]
     try:
-        return network(images), features[-1]
+        return network(inputs), features[-1]
     finally:
         del head.forward  # type: ignore[union-attr]

@@ -20,16 +20,16 @@ class Norms:
     """Follows a training; put `after_batch` into the trainer's.
 
     Attributes:
-        rows: one for each epoch: `epoch`, `logit_norm` (mean over the images, as the network gives logits after the
+        rows: one for each epoch: `epoch`, `logit_norm` (mean over the inputs, as the network gives logits after the
             epoch), `weight_norm` (of all parameters together, after the epoch), `gradient_norm` (of all parameters
             together, mean over the epoch's batches, as the optimizer used them).
 
     Args:
-        images: (n, 3, height, width) uint8, not those that the network is trained on.
+        inputs: to evaluate; of the kind that the network is trained on, not the same ones.
     """
 
-    def __init__(self, images: Tensor) -> None:
-        self._images = images
+    def __init__(self, inputs: Tensor) -> None:
+        self._inputs = inputs
         self._gradients: list[Tensor] = []
         self.rows: list[dict[str, Any]] = []
 
@@ -44,7 +44,7 @@ class Norms:
         Raises:
             Diverged: logits are not finite, or a norm is beyond what float32 can hold.
         """
-        logits, _ = trainer.evaluate(self._images)
+        logits, _ = trainer.evaluate(self._inputs)
         gradients = torch.stack(self._gradients).double().mean().item()
         weights = get_total_norm([each.detach() for each in trainer.network.parameters()]).item()
         self._gradients.clear()

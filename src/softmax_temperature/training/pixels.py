@@ -10,7 +10,6 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from softmax_temperature.segmentation import confusion_matrix, mean_intersection_over_union, pixel_accuracy
-from softmax_temperature.training.images import normalise
 from softmax_temperature.training.networks import last_layer_inputs
 from softmax_temperature.training.trainer import Diverged
 
@@ -56,7 +55,7 @@ def pixel_logits(trainer: Trainer, images: Tensor) -> Iterator[Tensor]:
     trainer.network.eval()
     recipe = trainer.recipe
     for batch in images.split(BATCH):
-        inputs = normalise(batch.to(trainer.device), recipe.mean, recipe.std)
+        inputs = trainer.samples.prepare(batch.to(trainer.device), recipe)
         with torch.autocast(trainer.device, torch.bfloat16, enabled=recipe.precision == "bfloat16"):
             logits, _ = last_layer_inputs(trainer.network, inputs)
         yield logits

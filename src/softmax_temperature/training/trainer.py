@@ -11,12 +11,12 @@ import torch
 from torch import Tensor, nn
 
 from softmax_temperature.jobs import seed_of
-from softmax_temperature.training.images import ImageSet, augment, normalise
 from softmax_temperature.training.networks import last_layer_inputs
 from softmax_temperature.training.schedules import learning_rate_factor
 
 if TYPE_CHECKING:
     from softmax_temperature.recipe import Recipe
+    from softmax_temperature.training.samples import Samples
 
 Objective = Callable[[Tensor, Tensor, float], Tensor]
 """Logits (n, classes), labels (n,) and the position in the written recipe (epochs) to the mean loss of the batch.
@@ -33,7 +33,7 @@ class Diverged(ArithmeticError):
 class Trainer:
     """A network on its way through a recipe.
 
-    All that changes from epoch to epoch is in `state_dict`; the order of the images, their augmentation and dropout
+    All that changes from epoch to epoch is in `state_dict`; the order of the samples, their augmentation and dropout
     depend on the seed and the number of the epoch alone.
 
     Attributes:
@@ -45,33 +45,32 @@ class Trainer:
             network has to be in training mode afterwards.
 
     Args:
-        network: images (n, 3, height, width) to logits, with `features` and `classifier`.
+        network: prepared inputs to logits, with `features` and `classifier`.
         objective: what is minimised. Its mean over the batch is multiplied by the batch's size for the reduction "sum".
-        images: to train on; they move to the device.
+        samples: to train on; they move to the device.
         recipe: everything else.
         seed: of order, augmentation and dropout.
         device: where to compute.
 
     Raises:
-        ValueError: the recipe augments images whose every pixel has a label; labels do not move with them.
+        ValueError: the samples cannot be trained by the recipe.
     """
 
     def __init__(
-        self, network: nn.Module, objective: Objective, images: ImageSet, recipe: Recipe, *, seed: int, device: str
+        self, network: nn.Module, objective: Objective, samples: Samples, recipe: Recipe, *, seed: int, device: str
     ) -> None:
-        if images.labels.ndim > 1 and (recipe.crop_padding or recipe.flip):
-            raise ValueError(f"recipe must not augment pixels with labels, got {recipe.crop_padding=}, {recipe.flip=}")
+        samples.check(recipe)
         self.network = network.to(device=device, memory_format=torch.channels_last)  # type: ignore[call-overload]
-        self.objective, self.images, self.recipe = objective, images.to(device), recipe
+        self.objective, self.samples, self.recipe = objective, samples.to(device), recipe
         self.seed, self.device = seed, device
         self.epochs_done, self.loss = 0, math.nan
         self.after_batch: list[Callable[[Trainer], None]] = []
         self._before: dict[str, Any] = {}
         self.optimizer = _optimizer(network, recipe)
-        self._batch_size = min(recipe.batch_size, len(images))
+        self._batch_size = min(recipe.batch_size, len(samples))
         # Deviation: the last, smaller batch of an epoch is left out, as a summed loss would weigh it differently; with
-        # a new order each epoch every image still has its turn. The released code keeps it.
-        self.steps_per_epoch = len(images) // self._batch_size
+        # a new order each epoch every sample still has its turn. The released code keeps it.
+        self.steps_per_epoch = len(samples) // self._batch_size
 
     def epoch(self) -> None:
         """Train for one epoch.
@@ -92,11 +91,12 @@ class Trainer:
         self.load_state_dict(self._before)
 
     @torch.no_grad()
-    def evaluate(self, images: Tensor) -> tuple[Tensor, Tensor]:
+    def evaluate(self, inputs: Tensor) -> tuple[Tensor, Tensor]:
         """Logits in evaluation mode, and the norms of the features that the last layer makes them of.
 
         Args:
-            images: (n, 3, height, width) uint8, any device; a batch at a time moves to the network's.
+            inputs: (n, ...) of the kind of the training samples' `inputs`, any device; a batch at a time moves to the
+                network's.
 
         Returns:
             (n, classes) float32 and (n,) float64, on the CPU.
@@ -106,9 +106,10 @@ class Trainer:
         """
         self.network.eval()
         logits, norms = [], []
-        for batch in images.split(EVALUATION_BATCH):
+        for batch in inputs.split(EVALUATION_BATCH):
+            prepared = self.samples.prepare(batch.to(self.device), self.recipe)
             with self._autocast():
-                some, features = last_layer_inputs(self.network, self._prepare(batch.to(self.device)))
+                some, features = last_layer_inputs(self.network, prepared)
             logits.append(some.cpu())
             norms.append(features.flatten(1).double().norm(dim=1).cpu())
         together = torch.cat(logits)
@@ -133,7 +134,7 @@ class Trainer:
 
     def _mean_loss_of_an_epoch(self) -> float:
         generator = torch.Generator().manual_seed(seed_of(self.seed, "epoch", str(self.epochs_done)))
-        order = torch.randperm(len(self.images), generator=generator).to(self.device)
+        order = torch.randperm(len(self.samples), generator=generator).to(self.device)
         self.network.train()
         with torch.random.fork_rng(devices=[self.device] if self.device != "cpu" else []):
             torch.manual_seed(seed_of(self.seed, "dropout", str(self.epochs_done)))
@@ -152,13 +153,13 @@ class Trainer:
         factor = learning_rate_factor(recipe.schedule, position, recipe.planned_epochs)
         for group in self.optimizer.param_groups:
             group["lr"] = recipe.lr * factor
-        images = augment(self.images.images[rows], generator, crop_padding=recipe.crop_padding, flip=recipe.flip)
+        inputs = self.samples.batch(rows, generator, recipe)
         with self._autocast():
-            logits, _ = last_layer_inputs(self.network, self._prepare(images))
+            logits, _ = last_layer_inputs(self.network, inputs)
         # On a GPU the loss of the epoch tells, later; a look at every batch would stop its queue.
         if self.device == "cpu" and not bool(logits.isfinite().all()):
             raise Diverged(f"logits are not finite in epoch {self.epochs_done + 1}")
-        loss = self.objective(logits, self.images.labels[rows], position)
+        loss = self.objective(logits, self.samples.labels[rows], position)
         self.optimizer.zero_grad()
         (loss * len(rows) if recipe.reduction == "sum" else loss).backward()
         if recipe.clip_norm is not None:
@@ -167,9 +168,6 @@ class Trainer:
         for call in self.after_batch:
             call(self)
         return loss.detach()
-
-    def _prepare(self, images: Tensor) -> Tensor:
-        return normalise(images, self.recipe.mean, self.recipe.std)
 
     def _autocast(self) -> torch.autocast:
         return torch.autocast(self.device, torch.bfloat16, enabled=self.recipe.precision == "bfloat16")

@@ -15,7 +15,7 @@ from softmax_temperature.training.description import describe_logits, last_layer
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from softmax_temperature.training.images import ImageSet
+    from softmax_temperature.training.samples import Samples
     from softmax_temperature.training.trainer import Trainer
 
 NORM_EDGES = tuple(10 ** (power / 4) for power in range(-24, 9))
@@ -26,7 +26,7 @@ RELIABILITY_BINS = 25  # Figure A.1.
 
 @dataclass(frozen=True)
 class ClosePlaces:
-    """Epochs, counted from 1, after which the training images are looked at closely.
+    """Epochs, counted from 1, after which the training samples are looked at closely.
 
     Attributes:
         gradients: for histograms of gradient norms (focal paper, Figure 3).
@@ -48,12 +48,13 @@ class Watch:
             (None where the bin is empty).
 
     Args:
-        splits: images to look at, by name, in evaluation mode and without augmentation; "train" is for the close looks.
+        splits: samples to look at, by name, in evaluation mode, not augmented; "train" is for the close looks.
         close: when.
+        inverse_temperature: multiplies the logits that `history` describes.
     """
 
-    def __init__(self, splits: Mapping[str, ImageSet], close: ClosePlaces) -> None:
-        self._splits, self._close = splits, close
+    def __init__(self, splits: Mapping[str, Samples], close: ClosePlaces, *, inverse_temperature: float = 1.0) -> None:
+        self._splits, self._close, self._inverse_temperature = splits, close, inverse_temperature
         self.history: list[dict[str, Any]] = []
         self.gradient_norms: list[dict[str, Any]] = []
         self.reliability: list[dict[str, Any]] = []
@@ -67,9 +68,9 @@ class Watch:
         epoch = trainer.epochs_done
         weight_norm = trainer.network.classifier.weight.double().norm().item()
         for name, split in self._splits.items():
-            logits, feature_norms = trainer.evaluate(split.images)
+            logits, feature_norms = trainer.evaluate(split.inputs)
             about = {"epoch": epoch, "split": name, "loss": trainer.loss, "weight_norm": weight_norm}
-            seen = describe_logits(logits, split.labels)
+            seen = describe_logits(self._inverse_temperature * logits, split.labels)
             self.history.append({**about, "feature_norm": feature_norms.mean().item(), **seen})
             if name == "train":
                 self._look_closely(trainer, logits, split.labels, feature_norms)

@@ -11,8 +11,8 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from softmax_temperature.claims import Claim, Evidence, NotTested
+from softmax_temperature.effects import Effect
 from softmax_temperature.papers.cooling.effects import (
-    Effect,
     diverged_note,
     factor_gains,
     figure_1_trainings,

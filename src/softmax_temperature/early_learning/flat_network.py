@@ -1,0 +1,132 @@
+"""The logits of fixed samples as a function of one vector of parameters, and the products with its Jacobian."""
+
+from __future__ import annotations
+
+import copy
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+
+import torch
+from torch import Tensor, nn
+
+from softmax_temperature.checks import check_count
+from softmax_temperature.early_learning.pair import BATCH_NORMS
+
+CHUNK = 256
+
+
+class FlatNetwork:
+    """z(θ) of fixed inputs, in float64 and evaluation mode; J is its Jacobian.
+
+    Samples are taken `chunk` at a time, so that memory is bounded by the activations of so many.
+
+    Attributes:
+        start: (p,) float64, the parameters that the network came with.
+        shape: (n, classes), of the logits.
+
+    Args:
+        network: copied; its logits for one sample must not depend on the others.
+        inputs: (n, ...); they become float64 and move to the network's device.
+        frozen: parameters by name, of the same network, whose logits are subtracted (see `CorrelatedPair`).
+        chunk: samples at a time, at least 1.
+
+    Raises:
+        ValueError: the network has batch normalisation, or `chunk` is below 1.
+    """
+
+    def __init__(
+        self, network: nn.Module, inputs: Tensor, *, frozen: Mapping[str, Tensor] | None = None, chunk: int = CHUNK
+    ) -> None:
+        check_count(chunk, "chunk", least=1)
+        refuse_batch_norm(network)
+        self._network = copy.deepcopy(network).double().eval().requires_grad_(requires_grad=False)
+        named = dict(self._network.named_parameters())
+        self._names, self._shapes = list(named), [value.shape for value in named.values()]
+        self.start = torch.cat([value.flatten() for value in named.values()])
+        self._inputs = inputs.to(self.start)
+        self._chunk, self._baseline = chunk, None
+        logits = self.logits(self.start)
+        self.shape = (logits.shape[0], logits.shape[1])
+        if frozen is not None:
+            # By the same operations, so that equal parameters give a difference of exactly 0.
+            self._baseline = self.logits(torch.cat([frozen[name].to(self.start).flatten() for name in self._names]))
+
+    @torch.no_grad()
+    def logits(self, parameters: Tensor) -> Tensor:
+        """z, (n, classes) float64, at parameters (p,)."""
+        return torch.cat([self._of(rows)(parameters) for rows in self._chunks()])
+
+    def pull_back(self, parameters: Tensor, weights: Tensor) -> Tensor:
+        """Jᵀ v, (p,), at parameters (p,), of v (n, classes)."""
+        return self.descend(parameters, lambda _, rows: weights[rows])[1]
+
+    def push_forward(self, parameters: Tensor, direction: Tensor) -> Tensor:
+        """J u, (n, classes), at parameters (p,), of u (p,)."""
+        with warnings.catch_warnings():
+            # At its first use, torch loads forward derivatives through a compiler of its own that it calls deprecated.
+            warnings.filterwarnings("ignore", message=".*torch.jit.script. is deprecated", category=FutureWarning)
+            parts = [torch.func.jvp(self._of(rows), (parameters,), (direction,))[1] for rows in self._chunks()]
+        return torch.cat(parts)
+
+    def kernel_product(self, parameters: Tensor, weights: Tensor) -> Tensor:
+        """Θ v = J Jᵀ v, (n, classes), at parameters (p,), of v (n, classes); no kernel is formed."""
+        return self.push_forward(parameters, self.pull_back(parameters, weights))
+
+    def descend(self, parameters: Tensor, weigh: Callable[[Tensor, slice], Tensor]) -> tuple[Tensor, Tensor]:
+        """Logits z and Jᵀ v for a v that depends on them, in one pass.
+
+        Args:
+            parameters: (p,).
+            weigh: of the logits (b, classes) of some samples, and which rows they are, to their part of v.
+
+        Returns:
+            (n, classes) and (p,).
+        """
+        leaf = parameters.detach().requires_grad_()
+        logits, total = [], torch.zeros_like(parameters)
+        for rows in self._chunks():
+            # Plain autograd: the same as torch.func.vjp, in half its time for small networks.
+            some = self._of(rows)(leaf)
+            total += torch.autograd.grad(some, leaf, weigh(some.detach(), rows))[0]
+            logits.append(some.detach())
+        return torch.cat(logits), total
+
+    def jacobian(self, parameters: Tensor) -> Tensor:
+        """J whole, (n, classes, p): for small problems."""
+
+        def of_one(vector: Tensor, sample: Tensor) -> Tensor:
+            return self._call(vector, sample[None])[0]
+
+        of_all = torch.func.vmap(torch.func.jacrev(of_one), in_dims=(None, 0))
+        return torch.cat([of_all(parameters, self._inputs[rows]) for rows in self._chunks()])
+
+    def _chunks(self) -> Iterator[slice]:
+        count = len(self._inputs)
+        return (slice(first, min(first + self._chunk, count)) for first in range(0, count, self._chunk))
+
+    def _of(self, rows: slice) -> Callable[[Tensor], Tensor]:
+        baseline = None if self._baseline is None else self._baseline[rows]
+
+        def logits(vector: Tensor) -> Tensor:
+            raw = self._call(vector, self._inputs[rows])
+            return raw if baseline is None else raw - baseline
+
+        return logits
+
+    def _call(self, vector: Tensor, inputs: Tensor) -> Tensor:
+        parts = vector.split([shape.numel() for shape in self._shapes])
+        named = {name: part.view(shape) for name, part, shape in zip(self._names, parts, self._shapes, strict=True)}
+        logits: Tensor = torch.func.functional_call(self._network, named, (inputs,))
+        return logits
+
+
+def refuse_batch_norm(network: nn.Module) -> None:
+    """Refuse a network in which one sample's logits depend on the others, or on estimates that a start has not.
+
+    Raises:
+        ValueError: it has batch normalisation; the message names the layer.
+    """
+    for name, module in network.named_modules():
+        if isinstance(module, BATCH_NORMS):
+            kind, why = type(module).__name__, "it couples samples"
+            raise ValueError(f"network must not have batch normalisation, got {kind} at {name!r}: {why}")  # noqa: TRY004

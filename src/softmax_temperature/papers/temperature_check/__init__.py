@@ -1,0 +1,1 @@
+"""The paper `temperature_check`: Temperature check (Agarwala et al. 2020)."""

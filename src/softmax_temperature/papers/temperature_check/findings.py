@@ -1,0 +1,88 @@
+"""What the study shows, in sentences made from its numbers, so that every profile's notebook speaks of its own."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from softmax_temperature.papers.temperature_check import tables
+from softmax_temperature.papers.temperature_check.selection import UNTEMPERED, alone, best_temperatures, titles
+
+if TYPE_CHECKING:
+    from softmax_temperature.papers.temperature_check.records import Records
+
+PERCENT = 100
+
+
+def findings(records: Records) -> str:
+    """Markdown: what ran, what diverged, and what the inverse temperature changes."""
+    parts = (_coverage, _diverged, _best, _norms, _confidence, _three)
+    return "\n".join(f"- {text}" for text in (part(records) for part in parts) if text)
+
+
+def _coverage(records: Records) -> str:
+    runs = records.runs
+    if runs.empty:
+        return "**Coverage.** No network was trained in this profile."
+    parts = [
+        f"{row.architecture} on {row.dataset} ({row.parameters:,} parameters, {row.train_samples:,} samples, "
+        f"{row.epochs} epochs)"
+        for row in records.sweeps.drop_duplicates(["architecture", "dataset"]).itertuples()
+    ]
+    return (
+        f"**Coverage.** {len(runs)} trainings, {runs['inverse_temperature'].nunique()} inverse temperatures, "
+        f"{runs['learning_rate'].nunique()} rescaled learning rates, {runs['seed'].nunique()} seeds. "
+        f"They train {'; '.join(parts)}."
+    )
+
+
+def _diverged(records: Records) -> str:
+    """Nothing, if nothing did."""
+    lost = records.runs[records.runs["diverged"].astype(bool)]
+    places = lost.groupby(["sweep", "inverse_temperature"], sort=True).size()
+    parts = [f"{sweep} at {value:g}: {count}" for (sweep, value), count in places.items()]
+    return f"**Diverged**, counted as guessing: {'; '.join(parts)}." if parts else ""
+
+
+def _best(records: Records) -> str:
+    rows = alone(records)
+    table, known = tables.accuracies(records).set_index(["sweep", "inverse_temperature"]), titles(rows)
+    parts = []
+    for place in best_temperatures(rows).itertuples():
+        best = table.loc[(place.sweep, place.best)]
+        text = f"{known[place.sweep]}: {place.best:g} ({PERCENT * best['test']:.1f} %"
+        if not np.isnan(best["gain"]) and place.best != UNTEMPERED:
+            text += f", {PERCENT * best['gain']:+.1f} points against 1"
+        parts.append(f"{text}; as good from {place.low:g} to {place.high:g})")
+    return f"**Best inverse temperature**, chosen on validation data. {'; '.join(parts)}." if parts else ""
+
+
+def _norms(records: Records) -> str:
+    table = tables.logit_norms(records)
+    parts = [
+        f"{some['architecture'].iloc[0]}: norms {some['initial_logit_norm'].min():.2g} to "
+        f"{some['initial_logit_norm'].max():.2g} end between {PERCENT * some['test'].min():.1f} and "
+        f"{PERCENT * some['test'].max():.1f} %"
+        for _, some in table.groupby("sweep", sort=False)
+    ]
+    return f"**Logit norm at the start**, one inverse temperature. {'; '.join(parts)}." if parts else ""
+
+
+def _confidence(records: Records) -> str:
+    table = tables.confidence(records)
+    parts = [
+        f"{some['architecture'].iloc[0]}: {some['scaled_nll'].min():.3f} to {some['scaled_nll'].max():.3f} nats"
+        for _, some in table.groupby("sweep", sort=False)
+    ]
+    return f"**Test NLL after post-hoc scaling**, over all inverse temperatures. {'; '.join(parts)}." if parts else ""
+
+
+def _three(records: Records) -> str:
+    parts = []
+    for row in tables.three_temperatures(records).itertuples():
+        others = {"post-hoc": row.post_hoc, "Cooling": row.cooling, "heuristic": row.heuristic}
+        known = [f"{name} {value:.2g}" for name, value in others.items() if not np.isnan(value)]
+        parts.append(f"{row.architecture}: best {row.training_best:g}, {', '.join(known)}" if known else "")
+    parts = [part for part in parts if part]
+    return f"**Three inverse temperatures of one network.** {'; '.join(parts)}." if parts else ""

@@ -1,0 +1,127 @@
+"""The section of the paper `temperature_check`."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal, NamedTuple
+
+from pydantic import Field, PositiveFloat, PositiveInt, ValidationError, model_validator
+
+from softmax_temperature.errors import nearest
+from softmax_temperature.params.early_learning import EarlyLearning
+from softmax_temperature.params.section import Name, Section
+from softmax_temperature.recipe import Recipe
+
+PLAIN, COOLED = "plain", "cooled"
+Correlation = Annotated[float, Field(ge=0, le=1)]
+
+
+class Training(NamedTuple):
+    """The names of one training; `start` is "plain", "cooled", or "pair-c" with the correlation c of a pair."""
+
+    sweep: str
+    inverse_temperature: float
+    learning_rate: float
+    start: str
+    seed: int
+
+    @property
+    def cell(self) -> str:
+        """The name of its cell."""
+        return f"{self.sweep}/{self.inverse_temperature:g}/{self.learning_rate:g}/{self.start}/{self.seed}"
+
+    @property
+    def correlation(self) -> float | None:
+        """Of the pair, or None for a network alone."""
+        return float(self.start.removeprefix("pair-")) if self.start.startswith("pair-") else None
+
+
+class Text(Section):
+    """Texts as a network reads them.
+
+    It knows the `vocabulary` most frequent words of the training texts (two numbers of it stand for padding and for
+    unknown words), and reads `length` words of a text at most, from its start or its end (`keep`).
+    """
+
+    vocabulary: Annotated[int, Field(ge=3)]
+    length: PositiveInt
+    keep: Literal["start", "end"]
+
+
+class Sweep(Section):
+    """A network on a data set, trained at each of `inverse_temperatures` with each of `learning_rates`.
+
+    The rates are rescaled ones: the optimizer's is the rate over the inverse temperature squared, so that equal rates
+    mean equal early dynamics of the tempered logits. With `correlations`, correlated pairs of networks are trained in
+    the place of the network, one for each of them: they start with logits of different norms. `cooled` adds trainings
+    at inverse temperature 1 with last-layer Cooling. `recipe` replaces values of `temperature_check.recipe`, `seeds` is
+    its own number of them, `architecture` what a reader calls the network.
+    """
+
+    dataset: Name
+    network: Name
+    architecture: str
+    inverse_temperatures: Annotated[list[PositiveFloat], Field(min_length=1)]
+    learning_rates: Annotated[list[PositiveFloat], Field(min_length=1)]
+    correlations: list[Correlation] = []
+    cooled: bool = False
+    recipe: dict[str, Any] = {}
+    seeds: PositiveInt | None = None
+
+    @model_validator(mode="after")
+    def _fits_together(self) -> Sweep:
+        if self.cooled and (self.correlations or 1.0 not in self.inverse_temperatures):
+            raise ValueError("cooled: needs inverse temperature 1 and no correlations, to have something beside it")
+        return self
+
+    def starts(self, inverse_temperature: float) -> list[str]:
+        """What is trained at an inverse temperature."""
+        if self.correlations:
+            return [f"pair-{correlation:g}" for correlation in self.correlations]
+        return [PLAIN, COOLED] if self.cooled and inverse_temperature == 1 else [PLAIN]
+
+
+class TemperatureCheck(Section):
+    """The paper `temperature_check`: every sweep, `seeds` times, and the theory of early learning.
+
+    `rebuild` names the notebook to execute; an empty list, with no sweeps and no early learning, leaves the paper out.
+    The learning rate of `recipe` is not used: those of the sweeps are. `watch_images` training images are looked at
+    after each epoch.
+    """
+
+    rebuild: list[Literal["temperature_check"]]
+    seeds: PositiveInt
+    recipe: Recipe
+    text: Text
+    sweeps: dict[Name, Sweep]
+    watch_images: PositiveInt
+    early_learning: EarlyLearning | None
+
+    def recipe_of(self, training: Training) -> Recipe:
+        """The recipe of a training, with the learning rate that its inverse temperature asks for."""
+        own = {"lr": training.learning_rate / training.inverse_temperature**2}
+        return self.recipe.changed(self.sweeps[training.sweep].recipe, own)
+
+    def trainings(self) -> list[Training]:
+        """Every training, in the order of the parameters."""
+        return [
+            Training(name, inverse_temperature, rate, start, seed)
+            for name, sweep in self.sweeps.items()
+            for inverse_temperature in sweep.inverse_temperatures
+            for rate in sweep.learning_rates
+            for start in sweep.starts(inverse_temperature)
+            for seed in range(sweep.seeds or self.seeds)
+        ]
+
+    @model_validator(mode="after")
+    def _recipes_are_complete(self) -> TemperatureCheck:
+        for name, sweep in self.sweeps.items():
+            try:
+                self.recipe.changed(sweep.recipe)
+            except ValidationError as error:
+                first = error.errors()[0]
+                key = ".".join(str(part) for part in first["loc"])
+                known = nearest(key, Recipe.model_fields) if first["type"] == "extra_forbidden" else f"{first['msg']}."
+                raise ValueError(f"sweeps.{name}, recipe: {key}: {known}") from error
+            if "lr" in sweep.recipe:
+                raise ValueError(f"sweeps.{name}, recipe: lr comes from learning_rates")
+        return self

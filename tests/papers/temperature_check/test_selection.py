@@ -1,0 +1,54 @@
+"""The trainings that stand for an inverse temperature are those that validation data prefer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from softmax_temperature.papers.temperature_check.records import Records
+from softmax_temperature.papers.temperature_check.selection import alone, best_temperatures, chosen, pairs, trainings
+
+from .conftest import SEEDS, run
+
+
+def test_the_learning_rate_is_chosen_on_validation_data(make_records: Callable[..., Records]) -> None:
+    rows = [run("wrn", 1.0, 0.1, seed, 0.7, test_accuracy=0.9) for seed in SEEDS]
+    rows += [run("wrn", 1.0, 1.0, seed, 0.8, test_accuracy=0.1) for seed in SEEDS]
+    found = alone(make_records(rows))
+    assert set(found["learning_rate"]) == {1.0}
+    assert len(found) == len(SEEDS)
+
+
+def test_of_equal_rates_the_lowest_is_chosen(make_records: Callable[..., Records]) -> None:
+    rows = [run("wrn", 1.0, rate, seed, 0.7) for rate in (1.0, 0.1) for seed in SEEDS]
+    assert set(alone(make_records(rows))["learning_rate"]) == {0.1}
+
+
+def test_a_rate_that_diverges_counts_as_guessing(make_records: Callable[..., Records]) -> None:
+    lost = {"diverged": True, "validation_accuracy": None, "test_accuracy": None}
+    rows = [run("wrn", 1.0, 1.0, seed, 0.9, **(lost if seed else {})) for seed in SEEDS]
+    rows += [run("wrn", 1.0, 0.1, seed, 0.5) for seed in SEEDS]
+    table = trainings(make_records(rows))
+    assert set(table.loc[table["diverged"], "test_accuracy"]) == {0.1}
+    assert set(chosen(table)["learning_rate"]) == {0.1}
+
+
+def test_pairs_and_cooled_networks_are_no_part_of_a_sweep(records: Records) -> None:
+    assert set(alone(records)["start"]) == {"plain"}
+    assert set(pairs(records)["correlation"]) == {1.0, 0.9, 0.0}
+
+
+def test_the_best_temperature_is_chosen_on_validation_data(records: Records) -> None:
+    found = best_temperatures(alone(records)).set_index("sweep")
+    assert found["best"].to_dict() == {"wrn": 0.1, "gru": 1.0}
+    assert found["worst"].to_dict() == {"wrn": 10.0, "gru": 0.01}
+
+
+@pytest.mark.parametrize(("gap", "low"), [(0.0, 0.1), (0.2, 1.0)])
+def test_what_is_as_good_as_the_best(make_records: Callable[..., Records], gap: float, low: float) -> None:
+    # Seeds differ by turns, so that a difference has a standard error of 0.005.
+    rows = [run("wrn", 1.0, 1.0, seed, 0.8) for seed in SEEDS]
+    rows += [run("wrn", 0.1, 1.0, seed, 0.799 - gap + 0.01 * (-1) ** seed) for seed in SEEDS]
+    found = best_temperatures(alone(make_records(rows))).iloc[0]
+    assert (found["best"], found["low"], found["high"]) == (1.0, low, 1.0)

@@ -1,0 +1,173 @@
+"""All stages of the temperature_check paper, from nothing to its results, on the smallest parameters."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from softmax_temperature.artifacts import digest_of_file, find_artifacts, open_artifact
+from softmax_temperature.cells import run_cells
+from softmax_temperature.code_digest import import_closure
+from softmax_temperature.notebooks import execute
+from softmax_temperature.papers.temperature_check.collect import STAGES, collect
+from softmax_temperature.papers.temperature_check.records import TABLES, read_records
+from softmax_temperature.params import Params, validate
+from softmax_temperature.params.temperature_check import Training
+from softmax_temperature.stages import fetch, train_temperature_check
+
+RESULTS = Path("results/tiny/temperature_check")
+DATASETS = ("digits", "phrases")
+
+
+def run_all(params: Params) -> None:
+    """The stages in the order of dvc.yaml, in this process and the current folder."""
+    for name in DATASETS:
+        run_cells(fetch.cells(params, name), output=fetch.OUTPUT / name, compute=params.compute, seed=params.seed)
+    for stage in STAGES[1:]:
+        run_cells(stage.cells(params), output=stage.OUTPUT, compute=params.compute, seed=params.seed)
+    collect(params, RESULTS)
+
+
+@pytest.fixture(scope="module")
+def project(make_project: Callable[[str], Path], tiny: Params) -> Path:
+    folder = make_project("temperature_check")
+    before = Path.cwd()
+    os.chdir(folder)
+    try:
+        run_all(tiny)
+    finally:
+        os.chdir(before)
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def _in_project(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(project)
+
+
+def digests(folder: Path) -> dict[str, str]:
+    return {
+        path.relative_to(folder).as_posix(): digest_of_file(path)
+        for part in ("data/temperature_check", "results")
+        for path in sorted((folder / part).rglob("*"))
+        if path.is_file() and path.parent.name != "figures" and path.suffix != ".ipynb"
+    }
+
+
+def artifact(*names: Any) -> Any:
+    return open_artifact(train_temperature_check.OUTPUT / Training(*names).cell)
+
+
+def test_every_artifact_verifies(tiny: Params) -> None:
+    folders = find_artifacts(train_temperature_check.OUTPUT)
+    assert len(folders) == len(tiny.temperature_check.trainings()) == 12
+    assert [line for folder in folders for line in open_artifact(folder).problems()] == []
+
+
+def test_two_cold_runs_give_equal_bytes(
+    project: Path, make_project: Callable[[str], Path], tiny: Params, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    second = make_project("second")
+    monkeypatch.chdir(second)
+    run_all(tiny)
+    first = digests(project)
+    assert len(first) > 50
+    assert digests(second) == first
+
+
+def test_the_learning_rate_is_rescaled_by_the_inverse_temperature(tiny: Params) -> None:
+    rates = {cell.name: cell.parameters["recipe"]["lr"] for cell in train_temperature_check.cells(tiny)}
+    assert rates["wrn/1/0.1/plain/0"] == pytest.approx(0.1)
+    assert rates["wrn/0.1/0.1/plain/0"] == pytest.approx(10.0)
+
+
+def test_all_trainings_of_a_seed_start_alike(tiny: Params) -> None:
+    seeds: dict[tuple[str, str], set[int]] = {}
+    for cell in train_temperature_check.cells(tiny):
+        sweep, *_, seed = cell.name.split("/")
+        seeds.setdefault((sweep, seed), set()).add(cell.parameters["training_seed"])
+    assert {len(found) for found in seeds.values()} == {1}
+    assert seeds["wrn", "0"] != seeds["wrn", "1"]
+
+
+def test_cells_rest_on_what_they_use(tiny: Params) -> None:
+    for cell in train_temperature_check.cells(tiny):
+        reached = {name for module in (cell.run.__module__, *cell.code) for name in import_closure(module)}
+        assert ("softmax_temperature.cooling.method" in reached) == ("/cooled/" in cell.name)
+        assert ("softmax_temperature.early_learning.pair" in reached) == ("/pair-" in cell.name)
+        assert "softmax_temperature.models.densenet" not in reached
+
+
+def test_the_start_scales_with_the_inverse_temperature_and_a_centred_pair_starts_at_nothing() -> None:
+    norms = [artifact("wrn", beta, 0.1, "plain", 0).json("record.json")["initial_logit_norm"] for beta in (0.1, 1.0)]
+    assert norms[1] == pytest.approx(10 * norms[0], rel=1e-5)
+    assert artifact("wrn-pairs", 1.0, 0.1, "pair-1", 0).json("record.json")["initial_logit_norm"] == 0
+    assert artifact("wrn-pairs", 1.0, 0.1, "pair-0", 0).json("record.json")["initial_logit_norm"] > 0
+
+
+def test_equal_rescaled_rates_begin_alike() -> None:
+    """After one epoch a network at another inverse temperature has lost about as much, in the same rescaled time."""
+    first = [artifact("wrn", beta, 0.1, "plain", 0).json("history.json")[0]["loss"] for beta in (0.1, 1.0)]
+    assert first[0] == pytest.approx(first[1], rel=0.5)
+
+
+def test_history_describes_tempered_logits() -> None:
+    one = artifact("gru", 0.1, 0.1, "plain", 0)
+    tensors = one.tensors("logits.safetensors")
+    tempered = 0.1 * tensors["test.logits"].double()
+    nll = torch.nn.functional.cross_entropy(tempered, tensors["test.labels"]).item()
+    last = next(row for row in reversed(one.json("history.json")) if row["split"] == "test")
+    assert last["nll"] == pytest.approx(nll)
+    runs = read_records(RESULTS).runs
+    found = runs[(runs["sweep"] == "gru") & (runs["inverse_temperature"] == 0.1) & (runs["seed"] == 0)].iloc[0]
+    assert found["test_nll"] == pytest.approx(nll)
+
+
+def test_only_the_usual_softmax_alone_is_described() -> None:
+    assert artifact("wrn", 0.1, 0.1, "plain", 0).json("statistics.json") is None
+    assert artifact("wrn", 1.0, 0.1, "cooled", 0).json("statistics.json") is None
+    statistics = artifact("wrn", 1.0, 0.1, "plain", 0).json("statistics.json")
+    assert statistics["dim"] == 64
+    assert all(np.isfinite(value) for value in statistics.values())
+
+
+def test_cooling_leaves_temperatures() -> None:
+    assert len(artifact("wrn", 1.0, 0.1, "cooled", 0).json("temperatures.json")) == 2
+    assert artifact("wrn", 1.0, 0.1, "plain", 0).json("temperatures.json") == []
+
+
+def test_a_training_that_diverges_is_a_result(
+    tiny: Params, make_project: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    content = tiny.model_dump()
+    paper = content["temperature_check"]
+    hot = paper["sweeps"]["wrn"] | {"learning_rates": [1e30], "cooled": False}
+    paper["sweeps"], paper["early_learning"], paper["seeds"] = {"wrn": hot}, None, 1
+    params = validate(content, where="hot")
+    monkeypatch.chdir(make_project("hot"))
+    run_all(params)
+    runs = read_records(RESULTS).runs
+    assert runs["diverged"].all()
+    assert runs["test_accuracy"].isna().all()
+    claims = json.loads((RESULTS / "claims.json").read_text())
+    assert {row["verdict"] for row in claims} <= {"does not hold", "not tested", "holds"}
+
+
+def test_records_are_read_back_and_the_notebook_runs(tiny: Params) -> None:
+    records = read_records(RESULTS)
+    assert {name for name in TABLES if getattr(records, name) is None} == set()
+    assert len(records.sweeps) == 3
+    execute(Path("notebooks/temperature_check.ipynb"), RESULTS / "notebook.ipynb", parameters={"results": str(RESULTS)})
+    shown = json.loads((RESULTS / "notebook.ipynb").read_text())
+    assert not [
+        output for cell in shown["cells"] for output in cell.get("outputs", []) if output["output_type"] == "error"
+    ]
+    assert (RESULTS / "figures" / "accuracy.png").is_file()
+    del tiny
