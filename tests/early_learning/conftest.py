@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from softmax_temperature.early_learning.losses import SoftmaxCrossEntropy
 from softmax_temperature.early_learning.problem import Problem
+from softmax_temperature.models.convnet import ConvNet
 from softmax_temperature.models.mlp import MLP
 from softmax_temperature.models.vgg import SmallVGG
 from softmax_temperature.models.wide_resnet import WideResNet
@@ -18,6 +19,7 @@ CLASSES, SAMPLES, SIDE = 4, 6, 8
 MAKERS: dict[str, Callable[[], nn.Module]] = {
     "mlp": lambda: MLP(CLASSES, widths=(12, 10), image_size=SIDE),
     "mlp-relu": lambda: MLP(CLASSES, widths=(12, 10), activation="relu", image_size=SIDE),
+    "convnet": lambda: ConvNet(CLASSES, widths=(4, 6), image_size=SIDE),
     "vgg": lambda: SmallVGG(CLASSES, widths=(3, 3), dense=6, image_size=SIDE),
     "wide-resnet": lambda: WideResNet(8, 1, CLASSES, batch_norm=False),
     "wide-resnet-bn": lambda: WideResNet(8, 1, CLASSES, batch_norm=True),

@@ -15,8 +15,7 @@ EVERY = pytest.mark.parametrize("name", ["mlp", "vgg", "wide-resnet"])
 
 
 @EVERY
-@pytest.mark.parametrize("inverse_temperature", [0.01, 1.0, 1000.0])
-@pytest.mark.parametrize("share", [1e-3, 0.1, 0.9])
+@pytest.mark.parametrize(("inverse_temperature", "share"), [(0.01, 0.9), (1.0, 0.1), (1000.0, 1e-3)])
 def test_the_pair_starts_with_the_wanted_norm(
     make_network: MakeNetwork, images: Tensor, name: str, inverse_temperature: float, share: float
 ) -> None:

@@ -80,7 +80,8 @@ def test_first_speeds_predict_times_and_they_stand_still_for_small_logits(make_p
     for norm in (0.01, 0.1, 100.0, 1000.0):
         start = start_with(problem, norm)
         times[norm] = event_times(start.gradient_flow(), problem.loss, settings(start, 10))
-        assert times[norm][TENTH] == pytest.approx(0.1 * start.scales.logit_time, rel=0.1)
+        # A tenth of the way the first speed has changed by little.
+        assert times[norm][TENTH] == pytest.approx(0.1 * start.scales.logit_time, rel=0.2)
     assert times[0.1][UNIT] / times[0.01][UNIT] == pytest.approx(1, rel=0.02)
     assert times[0.1][TENTH] / times[0.01][TENTH] == pytest.approx(10, rel=0.02)
     assert times[1000.0][TENTH] / times[100.0][TENTH] == pytest.approx(10, rel=0.1)
@@ -93,7 +94,7 @@ def test_drift_is_that_of_the_kernel_and_inverse_to_the_temperature(make_problem
     start = problem.start(1.0, 1.0)
     times = [start.scales.unit_time * place for place in (0.25, 0.5, 1.0)]
     drifts = []
-    for inverse_temperature in (10.0, 100.0):
+    for inverse_temperature in (100.0, 1000.0):
         own = problem.start(1.0, inverse_temperature)
         course = real_course(problem, own, settings(start), times, kernel_times=times[1:], linearised={})
         rows = {(row["moment"], row["time"]): row for row in course["rows"]}

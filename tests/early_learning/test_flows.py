@@ -121,26 +121,27 @@ def test_one_step_is_one_of_gradient_descent_on_the_loss(
     torch.testing.assert_close(inverse_temperature**2 * moved, descent)
 
 
-@pytest.mark.parametrize("name", ["mlp", "wide-resnet"])
+# Each kink of a network with ReLU takes steps of its own, the more the less they may err.
+@pytest.mark.parametrize(("name", "tolerance"), [("mlp", 1e-8), ("convnet", 1e-8), ("wide-resnet", 1e-2)])
 def test_networks_become_their_linearisation_as_the_inverse_temperature_grows(
-    make_problem: Callable[..., Problem], name: str
+    make_problem: Callable[..., Problem], name: str, tolerance: float
 ) -> None:
     problem = make_problem(name)
     start = problem.start(1.0, 1.0)
     unit = start.scales.unit_time
     times = [unit, 3 * unit]
-    expected = followed(start.linearised_flow(), times, unit, 1e-8)
+    expected = followed(start.linearised_flow(), times, unit, tolerance)
     distances = []
-    for inverse_temperature in (1.0, 10.0, 100.0, 1000.0):
+    for inverse_temperature in (10.0, 1000.0, 100_000.0):
         flow = problem.start(1.0, inverse_temperature).gradient_flow()
-        found = followed(flow, times, unit, 1e-8)
+        found = followed(flow, times, unit, tolerance)
         distances.append([(some - other).norm().item() for some, other in zip(found, expected, strict=True)])
     for place in range(len(times)):
         column = [row[place] for row in distances]
         assert column == sorted(column, reverse=True)
-        assert column[-1] < 0.01
-        # In proportion to 1 / β where both are small.
-        assert column[-1] / column[-2] < 0.3
+        assert column[-1] < 1e-3
+        # In proportion to 1 / β where both are small, if no kink is in the way.
+        assert column[-1] / column[-2] == pytest.approx(0.01, rel=0.1) or name == "wide-resnet"
 
 
 def test_logits_of_the_last_look_are_those_of_the_state(make_problem: Callable[..., Problem]) -> None:

@@ -81,7 +81,7 @@ def test_with_correlation_1_logits_start_at_exactly_zero(
     assert (logits == 0).all()
 
 
-@EVERY
+@pytest.mark.parametrize("name", ["mlp", "vgg", "wide-resnet"])
 def test_logits_are_the_difference_and_grow_as_the_correlation_falls(
     make_network: MakeNetwork, make_pair: Callable[..., CorrelatedPair], images: Tensor, name: str
 ) -> None:

@@ -18,6 +18,9 @@ Ending = Literal["complete", "horizon", "evaluations", "failed"]
 FIRST_STEP = 0.01
 """In the unit of time; the integrator's own guess does not know that unit, and starts far too small or too large."""
 
+PRECISION = 1e-9
+"""Of the time of an event, relative."""
+
 
 @dataclass(frozen=True)
 class Settings:
@@ -135,7 +138,9 @@ class _Watch(Generic[Seen]):
             return self.levels(between(time))[name]
 
         # Negative at the end of the step before, up to the rounding of the interpolation.
-        return float(brentq(level, before, after, rtol=1e-9)) if level(before) < 0 < level(after) else after
+        if not level(before) < 0 < level(after):
+            return after
+        return float(brentq(level, before, after, xtol=PRECISION * after, rtol=PRECISION))
 
 
 def _ending(watch: _Watch[Any], solver: Any) -> Ending:
