@@ -11,7 +11,7 @@ from softmax_temperature.early_learning.correlation import correlation_for_norm
 from softmax_temperature.early_learning.pair import CorrelatedPair
 
 MakeNetwork = Callable[..., nn.Module]
-EVERY = pytest.mark.parametrize("name", ["mlp", "vgg", "wide-resnet"])
+EVERY = pytest.mark.parametrize("name", ["mlp", "convnet", "vgg", "wide-resnet"])
 
 
 @EVERY
@@ -28,6 +28,20 @@ def test_the_pair_starts_with_the_wanted_norm(
     found = correlation_for_norm(first, second, images, wanted, inverse_temperature=inverse_temperature)
     assert 0 <= found <= 1
     assert norm(found) == pytest.approx(wanted, rel=1e-4)
+
+
+@EVERY
+def test_norms_over_more_than_three_decades_are_reached_at_one_inverse_temperature(
+    make_network: MakeNetwork, images: Tensor, name: str
+) -> None:
+    first, second = make_network(name, 0).double().eval(), make_network(name, 1).double().eval()
+    wanted = [0.03, 0.3, 3.0, 30.0, 300.0]
+    correlations = [correlation_for_norm(first, second, images, norm, inverse_temperature=1000.0) for norm in wanted]
+    # The larger the norm, the less alike the networks.
+    assert correlations == sorted(correlations, reverse=True)
+    for norm, correlation in zip(wanted, correlations, strict=True):
+        reached = 1000 * CorrelatedPair(first, second, correlation)(images).norm().item()
+        assert reached == pytest.approx(norm, rel=1e-4)
 
 
 def test_the_ends_of_the_range(make_network: MakeNetwork, images: Tensor) -> None:

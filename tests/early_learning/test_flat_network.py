@@ -12,7 +12,7 @@ from softmax_temperature.early_learning.flat_network import FlatNetwork, refuse_
 from softmax_temperature.early_learning.pair import CorrelatedPair, frozen_parameters
 
 MakeNetwork = Callable[..., nn.Module]
-EVERY = pytest.mark.parametrize("name", ["mlp", "mlp-relu", "vgg", "wide-resnet"])
+EVERY = pytest.mark.parametrize("name", ["mlp", "mlp-relu", "convnet", "vgg", "wide-resnet"])
 CHUNKS = pytest.mark.parametrize("chunk", [1, 4, 6, 100])
 
 

@@ -92,7 +92,7 @@ def test_squared_loss_decays_as_the_kernel_says(inputs: Tensor, targets: Tensor,
             torch.testing.assert_close(found.flatten(), expected, rtol=1e-8, atol=1e-8)
 
 
-@pytest.mark.parametrize("name", ["mlp", "vgg", "wide-resnet"])
+@pytest.mark.parametrize("name", ["mlp", "convnet", "vgg", "wide-resnet"])
 def test_the_linearised_network_has_the_closed_form_of_squared_loss(
     make_network: MakeNetwork, images: Tensor, name: str
 ) -> None:

@@ -10,7 +10,7 @@ from softmax_temperature.early_learning.flat_network import FlatNetwork
 from softmax_temperature.early_learning.kernel import KernelSketch, full_kernel
 
 MakeNetwork = Callable[..., nn.Module]
-EVERY = pytest.mark.parametrize("name", ["mlp", "vgg", "wide-resnet"])
+EVERY = pytest.mark.parametrize("name", ["mlp", "convnet", "vgg", "wide-resnet"])
 
 
 def moved(flat: FlatNetwork) -> Tensor:

@@ -35,8 +35,7 @@ STAGES = (fetch, train_temperature_check, early_learning)
 """What the results rest on."""
 
 # Deviation: how the paper tells divergence is not known. Here a training has diverged when its loss, a logit or a
-# weight is no longer finite, and also when its last accuracy on training data is at most this many times guessing.
-CHANCE = 1.1
+# weight is no longer finite. One that guesses to the end is not one of them: its accuracy says what it is.
 
 _HISTORY = ("epoch", "split", "accuracy", "nll")
 _METRICS = (
@@ -110,12 +109,10 @@ def _history(training: Artifact) -> list[dict[str, Any]]:
 def _run(training: Training, artifact: Artifact) -> dict[str, Any]:
     """What a training came to; a diverged one has no metrics."""
     record, temperatures = artifact.json("record.json"), artifact.json("temperatures.json")
-    last = {row["split"]: row for row in artifact.json("history.json") if row["epoch"] == record["epochs_done"]}
-    diverged = record["diverged"] or last["train"]["accuracy"] <= CHANCE / record["classes"]
-    found = dict.fromkeys(_METRICS) if diverged else _metrics(artifact, training.inverse_temperature)
+    found = dict.fromkeys(_METRICS) if record["diverged"] else _metrics(artifact, training.inverse_temperature)
     return {
         "correlation": training.correlation,
-        "diverged": diverged,
+        "diverged": record["diverged"],
         "epochs_done": record["epochs_done"],
         "initial_logit_norm": record["initial_logit_norm"],
         **found,

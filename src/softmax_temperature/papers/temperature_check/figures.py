@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import seaborn as sns
 from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
 from softmax_temperature.papers.temperature_check import tables
 from softmax_temperature.papers.temperature_check.selection import UNTEMPERED, alone, pairs, titles
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from softmax_temperature.papers.temperature_check.records import Records
 
 PERCENT = 100
+PLAIN_NUMBERS = FuncFormatter(lambda value, _: f"{value:g}")
 AXIS = "inverse temperature β"
 COLUMNS = 3
 
@@ -160,8 +162,10 @@ def _panels(
         for axes, (_, some) in zip(grid.ravel(), groups, strict=False):
             if log:
                 axes.set_xscale("log")
+                axes.xaxis.set_major_formatter(PLAIN_NUMBERS)
             draw(axes, some)
-            axes.set(title=next(iter(titles(some).values())), xlabel=xlabel)
+            title = next(iter(titles(some).values())).replace(", ", "\n")
+            axes.set(title=title, xlabel=xlabel, ylabel=None)
         for line in grid:
             line[0].set_ylabel(ylabel)
     return figure
@@ -187,9 +191,13 @@ def _rates_panel(axes: Axes, rows: pd.DataFrame) -> None:
     table = rows.pivot(index="learning_rate", columns="inverse_temperature", values="validation").sort_index()
     lost = rows.assign(lost=rows["diverged"] == rows["runs"])
     marks = lost.pivot(index="learning_rate", columns="inverse_temperature", values="lost").reindex_like(table)
-    texts = (PERCENT * table).map(lambda value: "" if np.isnan(value) else f"{value:.0f}").mask(marks.eq(True), "div")
+    texts = (PERCENT * table).map(lambda value: "" if np.isnan(value) else f"{value:.0f}")
     axes.set_xscale("linear")
-    sns.heatmap(PERCENT * table, annot=texts, fmt="", cmap="viridis", ax=axes, cbar=False, annot_kws={"fontsize": 7})
+    axes.set_facecolor("0.8")
+    look = {"cmap": "viridis", "cbar": False, "annot_kws": {"fontsize": 7}}
+    sns.heatmap(PERCENT * table, annot=texts, fmt="", mask=marks.eq(True), ax=axes, **look)
+    for row, column in np.argwhere(marks.eq(True).to_numpy()):
+        axes.text(column + 0.5, row + 0.5, "div", ha="center", va="center", fontsize=7, color="0.15")
     axes.set_xticks(np.arange(table.shape[1]) + 0.5, [f"{value:g}" for value in table.columns], rotation=45)
     axes.set_yticks(np.arange(table.shape[0]) + 0.5, [f"{value:g}" for value in table.index], rotation=0)
     axes.invert_yaxis()
@@ -208,6 +216,9 @@ def _confidence_panel(axes: Axes, rows: pd.DataFrame) -> None:
     )
     axes.plot(rows["inverse_temperature"], rows["scaled_nll"], "o-", color="C0", markersize=4, label="after scaling")
     axes.set_yscale("log")
+    axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+    axes.yaxis.set_minor_locator(NullLocator())
+    axes.yaxis.set_major_formatter(PLAIN_NUMBERS)
     _usual(axes)
     axes.legend(fontsize=7)
 

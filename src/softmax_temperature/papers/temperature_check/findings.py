@@ -17,7 +17,7 @@ PERCENT = 100
 
 def findings(records: Records) -> str:
     """Markdown: what ran, what diverged, and what the inverse temperature changes."""
-    parts = (_coverage, _diverged, _best, _norms, _confidence, _three)
+    parts = (_coverage, _diverged, _best, _rates, _norms, _confidence, _three)
     return "\n".join(f"- {text}" for text in (part(records) for part in parts) if text)
 
 
@@ -56,6 +56,18 @@ def _best(records: Records) -> str:
             text += f", {PERCENT * best['gain']:+.1f} points against 1"
         parts.append(f"{text}; as good from {place.low:g} to {place.high:g})")
     return f"**Best inverse temperature**, chosen on validation data. {'; '.join(parts)}." if parts else ""
+
+
+def _rates(records: Records) -> str:
+    """The learning rates that stand for each inverse temperature, where there was a choice."""
+    table = tables.accuracies(records)
+    offered = tables.learning_rates(records).groupby("sweep")["learning_rate"].nunique()
+    parts = []
+    for sweep, some in table.groupby("sweep", sort=False):
+        if offered[sweep] > 1:
+            pairs = (f"{row.learning_rate:g} at {row.inverse_temperature:g}" for row in some.itertuples())
+            parts.append(f"{some['architecture'].iloc[0]}: {', '.join(pairs)}")
+    return f"**Best rescaled learning rate** at each inverse temperature. {'; '.join(parts)}." if parts else ""
 
 
 def _norms(records: Records) -> str:
