@@ -146,6 +146,11 @@ def test_compiled_networks_see_each_cooling(held: nn.Module, raw: Tensor, images
     torch.testing.assert_close(compiled(images.float()), raw / 7)
 
 
+def test_networks_that_were_compiled_before_are_refused(make_network: MakeNetwork) -> None:
+    with pytest.raises(ValueError, match=r"held before torch.compile"):
+        cooling.Cooling(torch.compile(make_network("plain"), backend="eager"))
+
+
 def test_networks_run_side_by_side_have_a_temperature_each(make_network: MakeNetwork, images: Tensor) -> None:
     networks = [make_network("plain", seed) for seed in range(3)]
     for number, network in enumerate(networks, start=1):

@@ -331,6 +331,7 @@ def test_bad_input_is_refused_and_changes_nothing(
         (lambda: held.cool(logits, labels + 4), r"labels must be in \[0, 4\)"),
         (lambda: held.cool(logits, labels.double()), "labels must be integers"),
         (lambda: held.cool(logits, labels, optimizer=optimizer, policy="drop"), "policy must be"),
+        (lambda: held.cool(logits, labels, policy="drop"), "policy must be"),
         (lambda: held.cool(logits, labels, optimizer=optimizer, policy="rescale"), "got RMSprop"),
     ):
         with pytest.raises(ValueError, match=message):

@@ -167,6 +167,7 @@ class Around(nn.Module):
         (lambda maps: maps + maps.size(0), "'add'"),
         (lambda maps: maps * torch.tensor(2.0), "'_tensor_constant0'"),
         (lambda maps: torch.cat([maps, maps.new_ones(12, 1, 8, 8)], 1), "'new_ones'"),
+        (lambda maps: maps.to(torch.int32), "'to'"),
         (lambda maps: maps * (1 if maps.sum() > 0 else 2), "no fixed graph"),
     ],
 )
@@ -223,6 +224,36 @@ def test_modules_that_cannot_be_scaled_are_refused_by_name(module: nn.Module, me
         with pytest.raises(ValueError, match=message):
             cooling.Cooling(network, mode=mode)
     cooling.Cooling(network, mode="last_layer")
+
+
+@pytest.mark.parametrize("register", ["register_forward_hook", "register_forward_pre_hook"])
+def test_modules_with_hooks_are_refused_by_name(register: str) -> None:
+    network = nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 2))
+    getattr(network[1], register)(lambda *_: None)
+    with pytest.raises(ValueError, match=r"module '1' \(ReLU\) has a hook"):
+        cooling.Cooling(network, mode="distributed")
+
+
+class TwoFaced(nn.Module):
+    """Two layers, one of which is left out in evaluation."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.second = nn.Linear(4, 4), nn.Linear(4, 4)
+
+    def forward(self, rows: Tensor) -> Tensor:
+        rows = self.first(rows)
+        scores: Tensor = self.second(rows) if self.training else rows
+        return scores
+
+
+@pytest.mark.parametrize("training", [True, False])
+def test_networks_that_are_another_in_training_are_refused(training: bool) -> None:
+    network = nn.Sequential(nn.Linear(3, 4), TwoFaced(), nn.Linear(4, 2)).train(training)
+    network[0].eval()
+    with pytest.raises(ValueError, match="Sequential computes one thing in training"):
+        cooling.Cooling(network, mode="distributed")
+    assert [module.training for module in network] == [False, training, training]
 
 
 def test_layers_used_twice_and_shared_weights_are_refused() -> None:

@@ -37,6 +37,24 @@ def written_out(parameters: dict[str, Tensor], maps: Tensor, *, double: bool, av
     return F.linear(activate(F.linear(maps, *dense)), *classifier)
 
 
+def test_weights_start_as_keras_draws_them() -> None:
+    network = tiny(widths=(24, 48), dense=64)
+    # A convolution of 24 channels on 48 filters of 3×3: sqrt(6 / (9 · 24 + 9 · 48)).
+    weight = network.convolutions[2].weight
+    bound = (6 / (9 * 24 + 9 * 48)) ** 0.5
+    assert 0.99 * bound < weight.abs().max() <= bound
+    assert weight.std().item() == pytest.approx(bound / 3**0.5, rel=0.02)
+    assert network.classifier.weight.abs().max() <= (6 / (64 + 5)) ** 0.5
+    assert not any(value.any() for name, value in network.named_parameters() if name.endswith("bias"))
+
+
+def test_weights_start_as_pytorch_draws_them_if_wanted() -> None:
+    torch.manual_seed(3)
+    weight = next(SmallVGG(weights="pytorch").parameters())
+    torch.manual_seed(3)
+    assert torch.equal(weight, nn.Conv2d(3, 32, 3).weight)
+
+
 @pytest.mark.parametrize(
     ("activation", "pooling", "count"),
     [
@@ -115,18 +133,11 @@ def test_trace_gradients_and_evaluation(activation: str, batch_norm: bool) -> No
     torch.testing.assert_close(network(images()[1:2]), logits[1:2])
 
 
-def test_weights_start_as_pytorch_s() -> None:
-    torch.manual_seed(3)
-    weight = next(SmallVGG().parameters())
-    torch.manual_seed(3)
-    assert torch.equal(weight, nn.Conv2d(3, 32, 3).weight)
-    assert weight.abs().max() <= 27**-0.5
-
-
 def test_bad_arguments_are_refused_by_name() -> None:
     for arguments, message in (
         ({"activation": "gelu"}, "activation must be 'relu' or 'crelu', got 'gelu'"),
         ({"pooling": "max"}, "pooling must be 'flatten' or 'average', got 'max'"),
+        ({"weights": "he"}, "weights must be 'glorot' or 'pytorch', got 'he'"),
         ({"widths": (4, 4, 4)}, r"widths must hold pairs of convolutions, got \(4, 4, 4\)"),
         ({"widths": ()}, r"widths must hold pairs of convolutions, got \(\)"),
         ({"widths": (4, 0)}, "widths must be an integer of at least 1, got 0"),

@@ -19,7 +19,12 @@ def hold(model: nn.Module) -> None:
 
     Args:
         model: Returns one tensor of logits.
+
+    Raises:
+        ValueError: `model` was compiled already: its own copy of the forward function would not see the buffer.
     """
+    if hasattr(model, "_orig_mod"):
+        raise ValueError("model must be held before torch.compile, got a compiled one: hand over the network itself")
     if not is_held(model):
         parameter = next((each for each in model.parameters() if each.is_floating_point()), torch.empty(0))
         dtype = torch.promote_types(parameter.dtype, torch.float32)

@@ -62,8 +62,8 @@ class Cooling:
         redistribution: What "distributed" and "periodic" do to the parameters; None for "last_layer".
 
     Raises:
-        ValueError: If an argument is out of range, or the network cannot be redistributed exactly (the message names
-            the module); nothing has changed then.
+        ValueError: If an argument is out of range, the network is compiled, or it cannot be redistributed exactly (the
+            message names the module); nothing has changed then.
     """
 
     # Deviation: "Temperature minimising cross entropy" and "update using new" (Algorithm 3.1, lines 1 and 12) leave
@@ -123,8 +123,7 @@ class Cooling:
                 does not know the optimizer, or the new temperature is beyond what a float can hold, as happens when
                 training diverges; nothing has changed then.
         """
-        if optimizer is not None:
-            check_policy(optimizer, policy)
+        check_policy(optimizer, policy)
         present = self.temperature
         check_positive(present, "cooling_temperature")
         fit = fit_temperature(*_as_table(logits, labels), criterion="nll")

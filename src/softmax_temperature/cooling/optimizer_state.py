@@ -54,10 +54,10 @@ def rescale_optimizer_state(
                 state[name].mul_(scale ** -powers[name])
 
 
-def check_policy(optimizer: optim.Optimizer, policy: str) -> None:
-    """Refuse an unknown policy, and "rescale" for an optimizer whose state it does not know."""
+def check_policy(optimizer: optim.Optimizer | None, policy: str) -> None:
+    """Refuse an unknown policy, and "rescale" for an optimizer whose state it does not know; None has no state."""
     if policy not in POLICIES:
         raise ValueError(f"policy must be 'keep' or 'rescale', got {policy!r}")
-    if policy == "rescale" and type(optimizer) not in GRADIENT_POWERS:
+    if policy == "rescale" and optimizer is not None and type(optimizer) not in GRADIENT_POWERS:
         known = ", ".join(each.__name__ for each in GRADIENT_POWERS)
         raise ValueError(f"optimizer must be one of {known} for policy 'rescale', got {type(optimizer).__name__}")

@@ -6,6 +6,7 @@ import copy
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+import torch
 from torch import fx, nn
 
 from softmax_temperature.cooling import operations
@@ -61,13 +62,29 @@ def scale_graph(model: nn.Module) -> ScaleGraph:
     that its running statistics and its epsilon belong to, and may change the scale of its output by its own weights.
 
     Args:
-        model: Its forward function must be traceable by `torch.fx`, in its present mode; nothing of it changes. A trace
-            takes `a += b` for `a = a + b`, so another name for the old `a` must not be read afterwards.
+        model: Its forward function must be traceable by `torch.fx`, and mean the same in training and in evaluation;
+            nothing of it changes. A trace takes `a += b` for `a = a + b`, so another name for the old `a` must not be
+            read afterwards.
 
     Raises:
         ValueError: If the network cannot be traced, or holds an operation of no such kind; the message names the
-            module.
+            module. Or its two modes differ, or a module in it has a hook, which a trace does not see.
     """
+    for path, module in model.named_modules():
+        if path and (module._forward_hooks or module._forward_pre_hooks):  # noqa: SLF001 - torch has no public question.
+            raise _refusal(f"module {path!r} ({type(module).__name__})", "has a hook, which may do anything")
+    modes = {module: module.training for module in model.modules()}
+    try:
+        in_training, in_evaluation = (_walked(model.train(mode)) for mode in (True, False))
+    finally:
+        for module, mode in modes.items():
+            module.training = mode
+    if in_training != in_evaluation:
+        raise _refusal(f"{type(model).__name__}", "computes one thing in training and another in evaluation")
+    return in_evaluation
+
+
+def _walked(model: nn.Module) -> ScaleGraph:
     walk = _Walk(model)
     for node in _live(_trace(model)):
         walk.visit(node)
@@ -225,6 +242,9 @@ def _passes(name: str | None, node: fx.Node, tensor: fx.Node) -> bool:
     if name in operations.QUOTIENTS:
         # Not a number over the tensor; a keyword would be a way of rounding.
         return node.args[0] is tensor and not node.kwargs
+    if name in operations.CASTS:
+        types = [given for given in (*node.args, *node.kwargs.values()) if isinstance(given, torch.dtype)]
+        return all(given.is_floating_point for given in types)
     return name in operations.HOMOGENEOUS or name in operations.PRODUCTS or (name == "pad" and _pads_zeros(node))
 
 
