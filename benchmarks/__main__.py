@@ -31,6 +31,7 @@ BENCHMARKS = (
     "calibration",
     "training",
     "cooling_step",
+    "side_by_side",
     "embedding_memory",
     "overhead",
 )
@@ -83,6 +84,7 @@ PROMISES: dict[str, tuple[Promise, ...]] = {
         Promise("share", 0.019, at_least=False),
         Promise("share", 0.019, at_least=False, section="gpu"),
     ),
+    "side_by_side": (),  # Not a promise: it decides how sweeps are trained.
     "embedding_memory": (Promise("gibibytes", 2.0, at_least=False),),
     "overhead": (
         Promise("help_seconds", 1.5, at_least=False),

@@ -73,7 +73,7 @@ def test_equal_data_give_an_equal_vocabulary_to_the_byte(talk: Artifact) -> None
 
 
 def test_texts_and_images_are_not_taken_for_each_other(talk: Artifact, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="data set talk: holds texts, and this stage trains on images"):
+    with pytest.raises(InputError, match="data set talk: holds texts, not images"):
         image_set(talk, "train", str(tmp_path))
     images, labels = np.zeros((8, 4, 4), dtype=np.uint8), np.arange(8) % 2
     np.savez(tmp_path / "birds.npz", x_train=images, y_train=labels, x_test=images, y_test=labels)

@@ -46,10 +46,10 @@ Edited = Callable[..., Params]
 def edited(tiny: Params) -> Edited:
     """Parameters with a section of early learning; its parts are replaced by name."""
 
-    def edit(**changes: Any) -> Params:
+    def edit(*, leave_out: bool = False, **changes: Any) -> Params:
         content = tiny.model_dump()
         content["networks"] |= NETWORKS
-        content["temperature_check"]["early_learning"] = SECTION | changes
+        content["temperature_check"]["early_learning"] = None if leave_out else SECTION | changes
         return validate(content, where="edited")
 
     return edit
@@ -213,8 +213,8 @@ def test_tables_are_what_the_stage_measured(params: Params) -> None:
     assert set(norms["inverse_temperature"]) == {1000.0}
 
 
-def test_without_the_section_tables_have_columns_and_no_rows(params: Params, tiny: Params) -> None:
-    made, empty = early_tables(params), early_tables(tiny)
+def test_without_the_section_tables_have_columns_and_no_rows(params: Params, edited: Edited) -> None:
+    made, empty = early_tables(params), early_tables(edited(leave_out=True))
     for name, table in empty.items():
         assert list(table.columns) == list(made[name].columns)
         assert table.empty

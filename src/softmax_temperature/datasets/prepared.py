@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from softmax_temperature.datasets.image_files import read_image
+from softmax_temperature.errors import InputError
 from softmax_temperature.splits import SPLITS, Part, SplitName
 
 if TYPE_CHECKING:
@@ -178,8 +179,12 @@ def open_prepared(artifact: Artifact, *, root: Path) -> PreparedImages:
 
     Raises:
         ArtifactError: card or labels are missing or damaged.
+        InputError: it is a data set of texts.
     """
-    return PreparedImages(artifact, root, artifact.json(CARD), artifact.tensors(ROWS))
+    card = artifact.json(CARD)
+    if not any(file("train") in artifact.files for file in (images_file, index_file)):
+        raise InputError("holds texts, not images", where=f"data set {card['name']}", remedy="Choose another one.")
+    return PreparedImages(artifact, root, card, artifact.tensors(ROWS))
 
 
 def _read_ahead(read: Callable[[int], Tensor], batches: Sequence[range], threads: int) -> Iterator[list[Tensor]]:

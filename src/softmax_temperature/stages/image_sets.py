@@ -26,13 +26,9 @@ def image_set(prepared_images: Artifact, split: SplitName, root: str, size: int 
         InputError: the data set's images differ in size, or it holds texts.
     """
     from softmax_temperature.datasets.prepared import open_prepared  # torch, which `--help` must not wait for
-    from softmax_temperature.datasets.prepared_texts import holds_texts
     from softmax_temperature.training import ImageSet, to_rgb
 
     prepared = open_prepared(prepared_images, root=Path(root))
-    if holds_texts(prepared_images):
-        what = "holds texts, and this stage trains on images"
-        raise InputError(what, where=f"data set {prepared.name}", remedy="Choose another one.")
     if not prepared.one_size:
         what = "images differ in size, and a network that is trained on them needs one"
         raise InputError(what, where=f"data set {prepared.name}", remedy="Supply it as NAME.npz, resized.")

@@ -37,6 +37,9 @@ BATCH = 500  # Samples whose features are computed together.
 # of learning rates and numbers of seeds are ours, each beside its value in the parameters. Weight decay is zero, so
 # that the inverse temperature is the only thing that acts on the size of the logits.
 
+# Trainings run side by side as cells in processes, not stacked in one batched step: on a CPU the latter is half as fast
+# for networks on images of 32×32 pixels (benchmarks/side_by_side.py), and batch normalisation cannot be stacked.
+
 
 def cells(params: Params) -> list[Cell]:
     """One cell per sweep, inverse temperature, learning rate, start and seed."""

@@ -38,7 +38,7 @@ def test_nothing_is_drawn_where_nothing_was_trained(records: Records, name: str)
 
 def test_accuracy_shows_means_of_the_best_rate_and_the_best_temperature(records: Records) -> None:
     axes = drawn("accuracy", records).axes[0]
-    assert axes.get_title() == "WRN, digits"
+    assert axes.get_title() == "WRN\ndigits"
     heights = next(line.get_ydata() for line in axes.lines if len(line.get_xdata()) == 4)
     np.testing.assert_allclose(heights, [70, 80, 75, 60])
     best = next(line for line in axes.lines if line.get_marker() == "v")

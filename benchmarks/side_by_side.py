@@ -1,0 +1,124 @@
+"""Networks at several inverse temperatures: all in one batched step, against one step after the other.
+
+A sweep of the temperature_check paper trains one network many times. `torch.func.vmap` can train all of them in one
+step, with stacked parameters; the pipeline trains them one at a time, several cells side by side in processes. This
+says which is faster on one thread, for the networks that the profiles sweep without batch normalisation (whose running
+estimates vmap cannot stack).
+"""
+
+from __future__ import annotations
+
+import argparse
+import copy
+import json
+import time
+from collections.abc import Callable
+from statistics import median
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from softmax_temperature.network_spec import Network
+from softmax_temperature.training import build_network
+
+CLASSES, RATE = 10, 1e-4
+NETWORKS = {  # Architecture, its arguments, pixels of a side, batch.
+    "wrn-10-1": ("wide_resnet", {"depth": 10, "width": 1, "batch_norm": False}, 32, 64),
+    "wrn-8-1": ("wide_resnet", {"depth": 8, "width": 1, "batch_norm": False}, 8, 32),
+    "mlp": ("mlp", {"widths": [64, 64]}, 8, 32),
+}
+INVERSE_TEMPERATURES = torch.logspace(-2, 1, 7)
+ROUNDS, QUICK_ROUNDS = 15, 1
+
+
+def measure(*, quick: bool = False) -> dict[str, Any]:
+    """Time one step of all networks, both ways in turn.
+
+    Args:
+        quick: one round.
+
+    Returns:
+        name, size, precision, rounds; for each network the ratio of the seconds (above 1: batched is faster) and the
+        largest difference between the parameters after the same steps.
+    """
+    torch.set_num_threads(1)
+    result: dict[str, Any] = {
+        "name": "Sweep in one batched step against one network at a time",
+        "size": f"{len(INVERSE_TEMPERATURES)} networks",
+        "precision": "float32",
+        "rounds": QUICK_ROUNDS if quick else ROUNDS,
+    }
+    for name, (architecture, arguments, side, batch) in NETWORKS.items():
+        spec = Network(architecture=architecture, arguments=arguments)
+        networks = [build_network(spec, classes=CLASSES, seed=seed) for seed in range(len(INVERSE_TEMPERATURES))]
+        generator = torch.Generator().manual_seed(0)
+        images = torch.randn(batch, 3, side, side, generator=generator)
+        labels = torch.randint(CLASSES, (batch,), generator=generator)
+        batched, stacked = batched_step(networks, images, labels)
+        single = single_steps(networks, images, labels)
+        ratios = []
+        for _ in range(result["rounds"]):
+            together = seconds(batched)
+            ratios.append(seconds(single) / together)
+        result[f"{name}_ratio"] = median(ratios)
+        result[f"{name}_difference"] = difference(networks, stacked)
+    return result
+
+
+def batched_step(
+    networks: list[nn.Module], images: Tensor, labels: Tensor
+) -> tuple[Callable[[], None], dict[str, Any]]:
+    """A step of plain SGD for all networks at once, and the stacked parameters that it changes."""
+    stacked, buffers = torch.func.stack_module_state(networks)
+    skeleton = copy.deepcopy(networks[0]).to("meta")
+
+    def loss(parameters: dict[str, Tensor], others: dict[str, Tensor], inverse_temperature: Tensor) -> Tensor:
+        logits = torch.func.functional_call(skeleton, (parameters, others), (images,))
+        return F.cross_entropy(inverse_temperature * logits, labels)
+
+    gradients = torch.func.vmap(torch.func.grad(loss))
+
+    def step() -> None:
+        found = gradients(stacked, buffers, INVERSE_TEMPERATURES)
+        with torch.no_grad():
+            for name, value in stacked.items():
+                value.sub_(RATE * found[name])
+
+    return step, stacked
+
+
+def single_steps(networks: list[nn.Module], images: Tensor, labels: Tensor) -> Callable[[], None]:
+    """The same, one network after the other."""
+    optimizers = [torch.optim.SGD(network.parameters(), RATE) for network in networks]
+
+    def step() -> None:
+        for network, optimizer, inverse_temperature in zip(networks, optimizers, INVERSE_TEMPERATURES, strict=True):
+            optimizer.zero_grad()
+            F.cross_entropy(inverse_temperature * network(images), labels).backward()
+            optimizer.step()
+
+    return step
+
+
+def difference(networks: list[nn.Module], stacked: dict[str, Any]) -> float:
+    """The largest between parameters of networks and the stacked ones."""
+    return max(
+        (parameter - stacked[name][number]).abs().max().item()
+        for number, network in enumerate(networks)
+        for name, parameter in network.named_parameters()
+    )
+
+
+def seconds(work: Callable[[], None]) -> float:
+    """Wall-clock seconds of one call."""
+    start = time.perf_counter()
+    work()
+    return time.perf_counter() - start
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="one round, seconds")
+    print(json.dumps(measure(quick=parser.parse_args().quick), indent=1))
