@@ -185,7 +185,11 @@ def test_starts_have_the_norms_that_were_asked_for() -> None:
 def test_probes_stand_for_the_whole_kernel(edited: Edited, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = read("mlp/curves/0", "record")
     monkeypatch.chdir(tmp_path)
-    sketched = edited(probes=40, networks={"mlp": 1})
+    few = {
+        "curves": SECTION["curves"] | {"inverse_temperatures": [100.0, 1000.0], "last": 1.0, "points": 2},
+        "norms": SECTION["norms"] | {"logit_norms": [0.1, 1.0], "horizon": 5.0},
+    }
+    sketched = edited(probes=40, networks={"mlp": 1}, **few)
     prepare(sketched)
     run(sketched)
     record = read("mlp/curves/0", "record")

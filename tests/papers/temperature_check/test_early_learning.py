@@ -129,7 +129,8 @@ def test_power_laws_give_their_slopes_and_noise_of_seeds_does_not_count(early: R
     table = early_slopes(early)
     assert len(table) == 2 * len(PREDICTIONS)
     np.testing.assert_allclose(table["slope"], table["predicted"], atol=1e-9)
-    np.testing.assert_allclose(table[["sd"]], 0, atol=1e-9)
+    np.testing.assert_allclose(table["sd"], 0, atol=1e-9)
+    np.testing.assert_allclose(table["misfit"], 1, atol=1e-9)
     assert set(table["n"]) == {3}
     points = table.groupby("where")["points"].unique().map(list).to_dict()
     # Drifts of 5, 0.5, 0.05, 0.005 and 0.0005: the last three are below a fifth.
@@ -146,6 +147,17 @@ def test_the_interval_is_over_seeds(make_early: Callable[..., Records]) -> None:
     assert row["high"] - row["slope"] == pytest.approx(2.919986 * 0.1 / 3**0.5, rel=1e-5)
     single = early_slopes(make_early((SMOOTH,), seeds=(0,)))
     assert single[["sd", "low", "high"]].isna().all().all()
+
+
+def test_what_is_no_power_law_is_told_by_its_misfit(early: Records) -> None:
+    """A drift that steps: its slope may be the predicted one by accident."""
+    curves = early.early_curves.copy()
+    curves.loc[curves["inverse_temperature"] == 10, "drift"] *= 8  # The middle one of three: the slope stays.
+    table = early_slopes(replace(early, early_curves=curves))
+    row = table[(table["network"] == KINKED) & (table["predicted"] == -1)].iloc[0]
+    assert row["slope"] == pytest.approx(-1)
+    # Least squares share a logarithm of 8 as 2 : -1 among the points.
+    assert row["misfit"] == pytest.approx(8 ** (2 / 3))
 
 
 def test_points_outside_of_the_regime_change_nothing(early: Records) -> None:
@@ -215,7 +227,8 @@ def test_collapse_fails_where_times_depend_on_the_inverse_temperature(early: Rec
     evidence = judged("early-collapse", replace(early, early_curves=curves))
     assert not evidence.holds
     assert evidence.value == pytest.approx(0.3)
-    assert evidence.note == f"{SMOOTH}: +0.300 for +0, {KINKED}: +0.300 for +0"
+    line = "+0.300 for +0, points within a factor 1.00 of a line"
+    assert evidence.note == f"{SMOOTH}: {line}; {KINKED}: {line}"
 
 
 def test_rows_of_claims_can_be_written(early: Records) -> None:
@@ -279,12 +292,20 @@ def test_norms_show_geometric_means_of_seeds_and_what_is_predicted(early: Record
     lines = {tuple(np.round(line.get_ydata(), 9)) for line in first.lines if len(line.get_xdata()) == len(NORMS)}
     assert tuple(np.round([0.01] * len(NORMS), 9)) in lines
     assert tuple(np.round([0.01 * norm for norm in NORMS], 9)) in lines  # Both tau_z and ten times a tenth of the norm.
+    spans = [patch.get_bbox() for patch in first.patches]
+    # Small: at most 0.35 for each of 100 images; large: at least 20.
+    assert spans[0].x1 == pytest.approx(3.5)
+    assert spans[1].x0 == pytest.approx(200)
+    (text,) = (text.get_text() for text in first.texts)
+    assert "small: -0.000 [" in text or "small: 0.000 [" in text
+    assert "large: 1.000 [1.000, 1.000], predicted 1" in text
 
 
 def test_the_legend_of_drift_has_slopes_with_intervals(early: Records) -> None:
     figure = drawn("kernel_drift", early)
     texts = [text.get_text() for legend in figure.legends for text in legend.get_texts()]
-    assert f"{SMOOTH}: slope -1.00 [-1.00, -1.00]" in texts
+    assert f"{SMOOTH}: slope -1.000 [-1.000, -1.000], predicted -1" in texts
+    assert f"{KINKED} (kinks): slope -1.000 [-1.000, -1.000], predicted -1" in texts
     (axes,) = panels(figure)
     means = next(line.get_ydata() for line in axes.lines if line.get_linestyle() == "-")
     np.testing.assert_allclose(means, [5, 0.5, 0.05, 0.005, 0.0005])

@@ -92,7 +92,10 @@ def _judge(records: Records, *, predictions: tuple[Prediction, ...], smooth: boo
         sd=_number(worst["sd"]),
         low=_number(worst["low"]),
         high=_number(worst["high"]),
-        note=", ".join(f"{row.network}: {row.slope:+.3f} for {row.predicted:+g}" for row in rows.itertuples()),
+        note="; ".join(
+            f"{row.network}: {row.slope:+.3f} for {row.predicted:+g}, points within a factor {row.misfit:.2f} of a line"
+            for row in rows.itertuples()
+        ),
     )
 
 

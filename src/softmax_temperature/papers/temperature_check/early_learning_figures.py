@@ -12,11 +12,18 @@ import pandas as pd
 import seaborn as sns
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
 
 from softmax_temperature.early_learning.courses import TIME
 from softmax_temperature.early_learning.following import FIT, SHARE, TENTH, UNIT
 from softmax_temperature.papers.temperature_check.early_learning_slopes import (
     DRIFT,
+    FIT_LARGE,
+    FIT_SMALL,
+    LARGE,
+    SMALL,
+    STILL,
+    Prediction,
     early_slopes,
     real_starts,
     unit_moments,
@@ -67,8 +74,8 @@ def learning_curves(records: Records) -> Figure | None:
             left.set(ylabel="loss (nats)", xscale="log", ylim=(0, None))
             right.set(xscale="log")
             left.set_title(network, loc="left")
-        grid[-1, 0].set_xlabel("time at rate η = 1")
-        grid[-1, 1].set_xlabel("rescaled time, in units")
+        grid[-1, 0].set_xlabel("time t at rate η = 1")
+        grid[-1, 1].set_xlabel("rescaled time β²ηt, in units of time")
         handles = [Line2D([], [], color=colour, label=f"β = {value:g}") for value, colour in colours.items()]
         handles.append(Line2D([], [], **DASHED, label="linearised, any β"))
         figure.legend(handles=handles, loc="outside lower center", ncols=min(6, len(handles)))
@@ -79,9 +86,10 @@ def logit_norms(records: Records) -> Figure | None:
     """Rescaled times of events against the norm of the tempered logits at the start, a panel a network.
 
     Small marks are seeds, large ones their geometric means. The lines are what the first speed of the logits predicts:
-    dotted the time to change by 1, dashed that to change by their own norm (tau_z).
+    dotted the time to change by 1, dashed that to change by their own norm (tau_z). Slopes are fitted where the ground
+    is grey; those of the time to half of the loss stand in the panel, with 90 % intervals over seeds.
     """
-    rows = real_starts(records)
+    rows, slopes = real_starts(records), early_slopes(records)
     networks = list(dict.fromkeys(rows["network"]))
     if not networks:
         return None
@@ -100,11 +108,15 @@ def logit_norms(records: Records) -> Figure | None:
                 means = _means(some["wanted_norm"], some[column])
                 axes.plot(means.index, means, zorder=1, **look)
             axes.set(xscale="log", yscale="log", title=f"{network}, β = {some['inverse_temperature'].iloc[0]:g}")
+            _regimes(axes, some)
+            parts = [f"{each.where}: {_slope(slopes, network, each)}" for each in (FIT_SMALL, FIT_LARGE)]
+            text = "\n".join(["to half of the loss,", *parts])
+            axes.text(0.03, 0.97, text, transform=axes.transAxes, va="top", fontsize=7.5)
         for axes in grid.ravel()[: len(networks)][-width:]:
             axes.set_xlabel("norm of the tempered logits at the start")
             axes.tick_params(labelbottom=True)
         for row in grid:
-            row[0].set_ylabel("rescaled time")
+            row[0].set_ylabel("rescaled time β²ηt")
         figure.legend(handles=_times_legend(), loc="outside lower center", ncols=2)
     return figure
 
@@ -114,21 +126,20 @@ def kernel_drift(records: Records) -> Figure | None:
 
     Small marks are seeds, lines their geometric means, a colour a network; open marks have activations with kinks. The
     dashed lines are what the kernel's first speed predicts, in inverse proportion. The legend has fitted slopes, with
-    90 % intervals over seeds, where the drift is small.
+    90 % intervals over seeds, where the drift is below the dotted line.
     """
     rows = unit_moments(records)
     networks = list(dict.fromkeys(rows["network"]))
     if not networks:
         return None
     slopes = early_slopes(records)
-    slopes = slopes[slopes["quantity"] == DRIFT.quantity].set_index("network")
     with style():
-        figure = Figure(figsize=(0.8 * WIDTH, 3.6 + 0.2 * len(networks)), layout="constrained")
+        figure = Figure(figsize=(0.8 * WIDTH, 3.8 + 0.2 * len(networks)), layout="constrained")
         axes = figure.subplots()
         for network, colour in zip(networks, sns.color_palette(PALETTE, len(networks)), strict=True):
             some = rows[rows["network"] == network]
             smooth = bool(some["smooth"].iloc[0])
-            label = f"{network}: {_slope(slopes, network)}"
+            label = f"{network}{'' if smooth else ' (kinks)'}: slope {_slope(slopes, network, DRIFT)}"
             means = _marks(
                 axes, some, "inverse_temperature", some["drift"], colour=colour, marker="o", filled=smooth, label=label
             )
@@ -138,7 +149,9 @@ def kernel_drift(records: Records) -> Figure | None:
             )
             axes.plot(first.index, first, color=colour, linestyle="--", linewidth=0.9, alpha=0.8)
         axes.plot([], [], label="predicted by the first speed of the kernel: slope -1", **DASHED)
-        axes.set(xscale="log", yscale="log", xlabel="inverse temperature β", ylabel="relative drift of the kernel")
+        axes.axhline(STILL, zorder=0, label="slopes are fitted below", **DOTTED)
+        axes.set(xscale="log", yscale="log", xlabel="inverse temperature β")
+        axes.set_ylabel("relative drift of the kernel\nwhen the logits have changed by 1")
         figure.legend(loc="outside lower center")
     return figure
 
@@ -176,21 +189,35 @@ def _means(across: pd.Series[float], up: pd.Series[float]) -> pd.Series[float]:
     return pd.Series(np.exp(means.to_numpy()), means.index)
 
 
-def _slope(slopes: pd.DataFrame, network: str) -> str:
-    if network not in slopes.index:
+def _regimes(axes: Axes, rows: pd.DataFrame) -> None:
+    """Grey ground where the norm of an image belongs to a limit; the view stays what it was."""
+    view, scale = axes.get_xlim(), float(rows["images"].iloc[0]) ** 0.5
+    for low, high in ((view[0], SMALL * scale), (LARGE * scale, view[1])):
+        if low < high:
+            axes.axvspan(low, high, color="0.93", linewidth=0, zorder=0)
+    axes.set_xlim(view)
+
+
+def _slope(slopes: pd.DataFrame, network: str, prediction: Prediction) -> str:
+    """The fitted slope with its interval, and the predicted one."""
+    known = ("quantity", "against", "where")
+    same = np.logical_and.reduce([slopes[name] == getattr(prediction, name) for name in known])
+    rows = slopes[same & (slopes["network"] == network)]
+    if rows.empty:
         return "no slope"
-    row = slopes.loc[network]
-    text = f"slope {row['slope']:.2f}"
-    return text if pd.isna(row["low"]) else f"{text} [{row['low']:.2f}, {row['high']:.2f}]"
+    row = rows.iloc[0]
+    interval = "" if pd.isna(row["low"]) else f" [{row['low']:.3f}, {row['high']:.3f}]"
+    return f"{row['slope']:.3f}{interval}, predicted {prediction.slope:g}"
 
 
-def _times_legend() -> list[Line2D]:
-    marks = [
+def _times_legend() -> list[Line2D | Patch]:
+    marks: list[Line2D | Patch] = [
         Line2D([], [], color=colour, marker=marker, linestyle="", markersize=4.5, label=label)
         for (_, _, marker, label), colour in zip(TIMES, sns.color_palette(PALETTE), strict=False)
     ]
-    lines = [
+    lines: list[Line2D | Patch] = [
         Line2D([], [], label="predicted: to change by 1", **DOTTED),
         Line2D([], [], label="predicted: to change by the norm (tau_z)", **DASHED),
+        Patch(color="0.93", label="small and large logits: slopes are fitted"),
     ]
     return marks + lines

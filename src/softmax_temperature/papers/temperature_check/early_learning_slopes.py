@@ -34,6 +34,7 @@ COLUMNS = (
     "high",
     "n",
     "points",
+    "misfit",
 )
 
 
@@ -75,7 +76,8 @@ def early_slopes(records: Records) -> pd.DataFrame:
     Returns:
         A row for each prediction and network with at least two such points: smooth (bool), quantity, against, where,
         predicted, slope (mean over seeds), its sd and 90 % interval by Student's t (empty for one seed), n (seeds),
-        points (of each seed).
+        points (of each seed), misfit (the largest factor by which a point misses its seed's line: what is far above 1
+        is no power law, whatever its slope).
     """
     rows = [row for prediction in PREDICTIONS for row in _rows(records, prediction)]
     return pd.DataFrame(rows, columns=list(COLUMNS))
@@ -97,11 +99,12 @@ def real_starts(records: Records) -> pd.DataFrame:
 def _rows(records: Records, prediction: Prediction) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
     for network, some in _points(records, prediction).groupby("network", sort=False):
-        fits = {seed: _fit(points, prediction) for seed, points in some.groupby("seed")}
-        slopes = pd.Series(fits, dtype=float).dropna()
-        if slopes.empty:
+        fits = pd.DataFrame(
+            {seed: _fit(points, prediction) for seed, points in some.groupby("seed")}, index=["slope", "misfit"]
+        ).T.dropna()
+        if fits.empty:
             continue
-        effect = Effect.of(slopes)
+        effect = Effect.of(fits["slope"])
         found.append(
             {
                 "network": network,
@@ -116,6 +119,7 @@ def _rows(records: Records, prediction: Prediction) -> list[dict[str, Any]]:
                 "high": effect.high,
                 "n": effect.n,
                 "points": some[prediction.against if prediction.where == "still" else "wanted_norm"].nunique(),
+                "misfit": float(fits["misfit"].max()),
             }
         )
     return found
@@ -133,10 +137,11 @@ def _points(records: Records, prediction: Prediction) -> pd.DataFrame:
     return starts[starts["size"] <= SMALL] if prediction.where == "small" else starts[starts["size"] >= LARGE]
 
 
-def _fit(points: pd.DataFrame, prediction: Prediction) -> float:
-    """The slope of a seed, or nan where it has fewer than two points."""
+def _fit(points: pd.DataFrame, prediction: Prediction) -> tuple[float, float]:
+    """The slope of a seed and the largest factor by which a point misses the line; nan with fewer than two points."""
     known = points.dropna(subset=[prediction.column])
     if len(known) < 2:
-        return np.nan
+        return np.nan, np.nan
     across, up = (np.log(known[name].to_numpy(float)) for name in (prediction.against, prediction.column))
-    return float(np.polyfit(across, up, 1)[0])
+    line = np.polyfit(across, up, 1)
+    return float(line[0]), float(np.exp(np.abs(up - np.polyval(line, across)).max()))
