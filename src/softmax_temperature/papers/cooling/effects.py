@@ -9,9 +9,9 @@ import numpy as np
 import pandas as pd
 
 from softmax_temperature.claims import Evidence, mean_with_interval
+from softmax_temperature.papers.cooling.outcomes import is_lost
 from softmax_temperature.papers.cooling.selection import (
     FIGURE_1,
-    MODES,
     NO_COOLING,
     NO_SCHEDULE,
     SETTING,
@@ -29,10 +29,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Effect:
-    """A mean over trainings, or the value of the only one.
+    """A mean over seeds, or the value of the only one.
 
     Attributes:
-        value, n: the effect, and the number of trainings, or of pairs of trainings, behind it.
+        value, n: the effect, and the number of seeds behind it.
         sd: over them; None for one.
         low, high: its 90 % interval by Student's t; None for one.
     """
@@ -45,7 +45,16 @@ class Effect:
 
     @classmethod
     def of(cls, values: pd.Series[float]) -> Effect:
-        """The mean of at least one value."""
+        """The mean over seeds of at least one value.
+
+        Trainings of one seed start from the same weights and see the same images in the same order, and those with a
+        piecewise constant schedule are those without one up to its first milestone. They are no independent pairs, so
+        that a seed counts once, with the mean of its values.
+
+        Args:
+            values: by `seed`, and whatever else is averaged over.
+        """
+        values = values.groupby(level="seed").mean()
         if len(values) == 1:
             return cls(float(values.iloc[0]), 1)
         mean = mean_with_interval(np.asarray(values, np.float64))
@@ -60,18 +69,18 @@ class Effect:
         return (self.value if self.high is None else self.high) < bound
 
     def evidence(self, *, holds: bool, unit: str, note: str = "") -> Evidence:
-        """The effect as evidence; the note says what a single value is worth."""
-        notes = "; ".join(text for text in (note, "a single one, no interval" if self.n == 1 else "") if text)
+        """The effect as evidence; the note says what a single seed is worth."""
+        notes = "; ".join(filter(None, (note, "one seed, no interval" if self.n == 1 else "")))
         return Evidence(holds, self.value, self.n, unit, sd=self.sd, low=self.low, high=self.high, note=notes)
 
 
 def with_accuracy(rows: pd.DataFrame) -> pd.DataFrame:
-    """Trainings with the column `accuracy`: that on test data; of one that diverged that of guessing, 1 / classes.
+    """Trainings with the column `accuracy`: that on test data; of a lost one that of guessing, 1 / classes.
 
     Args:
         rows: as `trainings` returns them.
     """
-    return rows.assign(accuracy=rows["test_accuracy"].where(~rows["diverged"], 1 / rows["classes"]))
+    return rows.assign(accuracy=rows["test_accuracy"].where(~is_lost(rows), 1 / rows["classes"]))
 
 
 def gains(rows: pd.DataFrame, mode: str, reference: str) -> pd.Series[float]:
@@ -120,10 +129,3 @@ def figure_1_trainings(records: Records) -> pd.DataFrame:
     cooled = last_layer_factors(rows)
     varied = cooled[cooled["factor"] != STANDARD_FACTOR][SETTING].drop_duplicates()
     return with_accuracy(pd.concat([without, cooled]).merge(varied, on=SETTING))
-
-
-def diverged_note(rows: pd.DataFrame, *modes: str) -> str:
-    """How many trainings of some modes diverged; nothing if none did."""
-    counts = rows.groupby("mode")["diverged"].agg(["sum", "size"])
-    lost = {mode: counts.loc[mode] for mode in modes if mode in counts.index and counts.loc[mode, "sum"]}
-    return ", ".join(f"{MODES[mode]}: {count['sum']} of {count['size']} diverged" for mode, count in lost.items())
