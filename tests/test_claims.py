@@ -44,6 +44,30 @@ def test_the_readers_table_shows_what_there_is() -> None:
     assert table["ours"].tolist() == ["0.250 ± 0.100 [0.200, 0.300] accuracy (n = 3)", "-0.250 r (n = 1)", "–"]
 
 
+@pytest.mark.parametrize(
+    ("outcome", "shown"),
+    [
+        (Evidence(False, 0.1, 3, "accuracy", low=-0.1, high=0.3), "does not hold (interval includes 0)"),
+        (Evidence(False, -0.2, 3, "accuracy", low=-0.3, high=-0.1), "does not hold"),
+        (Evidence(False, 0.1, 1, "accuracy"), "does not hold"),
+        (Evidence(True, 0.0, 3, "accuracy", low=-0.1, high=0.1), "holds"),
+        (NotTested("no run"), "not tested"),
+    ],
+)
+def test_too_few_runs_are_told_from_runs_that_speak_against(outcome: Evidence | NotTested, shown: str) -> None:
+    (row,) = judge_all("paper", (claim("some", outcome),), 0, profile="collection")
+    assert claims_table([row])["verdict"].tolist() == [shown]
+    assert row["verdict"] in (HOLDS, DOES_NOT_HOLD, NOT_TESTED)
+
+
+@pytest.mark.parametrize(
+    ("profile", "heading"),
+    [("mini", "verdict (directions only)"), ("smoke", "verdict (directions only)"), ("paper", "verdict")],
+)
+def test_the_table_of_a_small_profile_says_that_it_judges_directions(profile: str, heading: str) -> None:
+    assert heading in claims_table(judge_all("paper", CLAIMS, 0, profile=profile))
+
+
 def test_interval_is_students() -> None:
     values = np.random.default_rng(0).normal(size=7)
     mean = mean_with_interval(values)

@@ -30,16 +30,22 @@ def results(tmp_path: Path) -> Path:
     for profile in ("mini", "collection"):
         folder = tmp_path / "results" / profile / "classifier_temperature"
         folder.mkdir(parents=True)
-        row = ROW if profile == "mini" else ROW | {"verdict": "not tested", "value": None}
+        row = ROW if profile == "mini" else ROW | {"verdict": "not tested", "value": None, "low": None, "high": None}
         (folder / "claims.json").write_text(json.dumps([row]))
     return tmp_path / "results"
 
 
 def test_one_row_a_claim_one_column_a_profile(results: Path) -> None:
     head, _, row = scorecard(results).splitlines()
-    assert head == "| claim | where | printed | collection | mini |"
+    assert head == "| claim | where | printed | collection | mini (directions only) |"
     assert "| **not tested** |" in row
     assert "| **holds** 0.250 ± 0.100 [0.100, 0.400] accuracy (n = 5) |" in row
+
+
+def test_a_verdict_from_too_few_runs_says_so(results: Path) -> None:
+    path = results / "mini" / "classifier_temperature" / "claims.json"
+    path.write_text(json.dumps([ROW | {"verdict": "does not hold", "low": -0.1}]))
+    assert "| **does not hold (interval includes 0)** 0.250 ± 0.100 [-0.100, 0.400]" in scorecard(results)
 
 
 def test_only_what_is_between_the_markers_is_replaced(results: Path, tmp_path: Path) -> None:

@@ -25,6 +25,8 @@ HOLDS = "holds"
 DOES_NOT_HOLD = "does not hold"
 NOT_TESTED = "not tested"
 LEVEL = 0.90  # Of every interval in this package, as in the focal paper's figures.
+DIRECTIONS_ONLY = ("smoke", "mini")
+"""Profiles whose data and networks are so small that a verdict is about the direction of an effect, not its size."""
 
 
 @dataclass(frozen=True)
@@ -115,12 +117,24 @@ def claims_table(rows: Sequence[dict[str, Any]]) -> pd.DataFrame:
                 "where": row["where"],
                 "printed": "–" if row["published"] is None else f"{row['published']:g}",
                 "ours": measured(row),
-                "verdict": row["verdict"],
+                with_scope("verdict", row["profile"]): verdict(row),
                 "note": row["note"],
             }
             for row in rows
         ]
     )
+
+
+def with_scope(heading: str, profile: str) -> str:
+    """The heading of a profile's verdicts: that they are about directions only, where they are."""
+    return f"{heading} (directions only)" if profile in DIRECTIONS_ONLY else heading
+
+
+def verdict(row: dict[str, Any]) -> str:
+    """The verdict; of a criterion that is not met, whether the runs speak against the claim or tell neither sign."""
+    tells_no_sign = row["low"] is not None and row["low"] <= 0 <= row["high"]
+    is_open = row["verdict"] == DOES_NOT_HOLD and tells_no_sign
+    return f"{row['verdict']} (interval includes 0)" if is_open else str(row["verdict"])
 
 
 def measured(row: dict[str, Any]) -> str:

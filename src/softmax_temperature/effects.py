@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Effect:
-    """A mean over trainings, or the value of the only one.
+    """A mean over seeds, or the value of the only one.
 
     Attributes:
-        value, n: the effect, and the number of trainings, or of pairs of trainings, behind it.
+        value, n: the effect, and the number of seeds behind it.
         sd: over them; None for one.
         low, high: its 90 % interval by Student's t; None for one.
     """
@@ -31,7 +31,15 @@ class Effect:
 
     @classmethod
     def of(cls, values: pd.Series[float]) -> Effect:
-        """The mean of at least one value."""
+        """The mean over seeds of at least one value.
+
+        Trainings of one seed start from the same weights and see the same samples in the same order. They are no
+        independent pairs, so that a seed counts once, with the mean of its values.
+
+        Args:
+            values: by `seed`, and whatever else is averaged over.
+        """
+        values = values.groupby(level="seed").mean()
         if len(values) == 1:
             return cls(float(values.iloc[0]), 1)
         mean = mean_with_interval(np.asarray(values, np.float64))
@@ -46,6 +54,6 @@ class Effect:
         return (self.value if self.high is None else self.high) < bound
 
     def evidence(self, *, holds: bool, unit: str, note: str = "") -> Evidence:
-        """The effect as evidence; the note says what a single value is worth."""
-        notes = "; ".join(text for text in (note, "a single one, no interval" if self.n == 1 else "") if text)
+        """The effect as evidence; the note says what a single seed is worth."""
+        notes = "; ".join(filter(None, (note, "one seed, no interval" if self.n == 1 else "")))
         return Evidence(holds, self.value, self.n, unit, sd=self.sd, low=self.low, high=self.high, note=notes)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from softmax_temperature.artifacts import write_text
-from softmax_temperature.claims import measured
+from softmax_temperature.claims import measured, verdict, with_scope
 from softmax_temperature.errors import InputError
 from softmax_temperature.results import PAPERS, RESULTS
 
@@ -20,9 +20,13 @@ def profiles_with_results(results: Path = RESULTS) -> list[str]:
 
 
 def scorecard(results: Path = RESULTS) -> str:
-    """A Markdown table: one row a claim, one column a profile; "not run" where a profile has no results of a paper."""
+    """A Markdown table: one row a claim, one column a profile; "not run" where a profile has no results of a paper.
+
+    A verdict against a claim whose interval includes 0 says so; so do the profiles that show directions only.
+    """
     profiles = profiles_with_results(results)
-    lines = [f"| claim | where | printed | {' | '.join(profiles)} |", "|---|---|---|" + "---|" * len(profiles)]
+    headings = [with_scope(profile, profile) for profile in profiles]
+    lines = [f"| claim | where | printed | {' | '.join(headings)} |", "|---|---|---|" + "---|" * len(profiles)]
     for paper in PAPERS:
         rows = {profile: _claims(results, profile, paper) for profile in profiles}
         known = next((found for found in rows.values() if found), {})
@@ -57,5 +61,5 @@ def _claims(results: Path, profile: str, paper: str) -> dict[str, dict[str, Any]
 
 def _line(paper: str, claim: dict[str, Any], found: list[dict[str, Any] | None]) -> str:
     printed = "–" if claim["published"] is None else f"{claim['published']:g}"
-    cells = [f"**{row['verdict']}** {measured(row)}".strip(" –") if row else "not run" for row in found]
+    cells = [f"**{verdict(row)}** {measured(row)}".strip(" –") if row else "not run" for row in found]
     return f"| {claim['statement']} | `{paper}`, {claim['where']} | {printed} | {' | '.join(cells)} |"

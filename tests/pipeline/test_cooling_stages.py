@@ -19,7 +19,8 @@ from softmax_temperature.cells import run_cells
 from softmax_temperature.code_digest import import_closure
 from softmax_temperature.notebooks import execute
 from softmax_temperature.papers.cooling.claims import CLAIMS
-from softmax_temperature.papers.cooling.collect import CHANCE, STAGES, collect
+from softmax_temperature.papers.cooling.collect import STAGES, collect
+from softmax_temperature.papers.cooling.outcomes import CHANCE
 from softmax_temperature.papers.cooling.records import TABLES, read_records
 from softmax_temperature.papers.cooling.tables import SPECS
 from softmax_temperature.params import Params, validate
@@ -183,12 +184,14 @@ def test_there_is_a_row_for_the_last_cooling_of_each_epoch() -> None:
 
 def test_runs_say_what_the_last_epoch_came_to() -> None:
     runs = read_records(RESULTS).runs
-    assert not runs["diverged"].all()
+    assert not (runs["diverged"] | runs["stuck"]).all()
     for row in runs.to_dict("records"):
         _, history, _ = records_of("/".join(str(row[name]) for name in NAMES))
         last = {one["split"]: one for one in history if one["epoch"] == 2}
-        assert row["diverged"] == (last["train"]["accuracy"] <= CHANCE / 10)
-        if row["diverged"]:
+        learned = [one["accuracy"] > CHANCE / 10 for one in history if one["split"] == "train"]
+        assert row["stuck"] == (not any(learned))
+        assert row["diverged"] == (any(learned) and not learned[-1])
+        if row["diverged"] or row["stuck"]:
             assert math.isnan(row["test_accuracy"])
         else:
             assert row["test_accuracy"] == last["test"]["accuracy"]
@@ -243,6 +246,7 @@ def test_a_diverging_training_is_a_result(
     runs = read_records(RESULTS).runs
     lost = runs[(runs["experiment"] == "digits-vgg-crelu") | (runs["arm"] == "last_layer-1.25")]
     assert lost["diverged"].all()
+    assert not lost["stuck"].any()
     assert (lost["epochs_done"] == 0).all()
     assert lost[["test_accuracy", "train_accuracy", "test_nll", "test_ece"]].isna().all().all()
     assert (lost["temperature"] == 1).all()

@@ -50,6 +50,7 @@ ACCURACY: dict[tuple[str, str, str], float | None] = {  # Of seed 0; None where 
     ("rate-0.001", "none", "last_layer"): 0.65,
     ("rate-0.1", "none", "none"): None,
     ("rate-0.1", "none", "last_layer"): 0.75,
+    ("rescaled", "none", "distributed-rescaled"): 0.781,
     ("focal", "none", "none-focal"): 0.74,
     ("focal", "none", "last_layer-focal"): 0.75,
 }
@@ -92,14 +93,19 @@ def only() -> Callable[..., Records]:
 
 @pytest.fixture
 def changed() -> Callable[..., Records]:
-    """Adds a number to a column of some rows of one table; makes runs diverge if no column is named."""
+    """Adds a number to a column of some rows of one table, or sets a truth value to it.
+
+    Runs diverge, or do not, if no column is named, and get stuck with that column.
+    """
 
     def change(records: Records, name: str, column: str | None, by: float, **where: Any) -> Records:
         table: pd.DataFrame = getattr(records, name).copy()
         rows = _rows(table, where).index
         assert len(rows), "something must change"
-        if column is None:
-            table.loc[rows, "diverged"], table.loc[rows, "test_accuracy"] = bool(by), None if by else 0.7
+        if column in (None, "stuck"):
+            table.loc[rows, column or "diverged"], table.loc[rows, "test_accuracy"] = bool(by), None if by else 0.7
+        elif table[column].dtype == bool:
+            table.loc[rows, column] = bool(by)
         else:
             table.loc[rows, column] += by
         return replace(records, **{name: table})
@@ -128,7 +134,7 @@ def _run(run: Run) -> dict[str, Any]:
     value = accuracy(run)
     lost = value is None
     ece = None if lost else ECE.get(run.arm, 0.1)
-    about = {"diverged": lost, "epochs_done": 2 if lost else EPOCHS, "test_nll": None if lost else 0.7}
+    about = {"diverged": lost, "stuck": False, "epochs_done": 2 if lost else EPOCHS, "test_nll": None if lost else 0.7}
     return {
         **run._asdict(),
         **about,
@@ -150,8 +156,9 @@ def _experiments() -> pd.DataFrame:
         {"experiment": "digits", **vgg, "dataset": "digits", "network": "tiny", "role": "table_1"},
         {"experiment": "adam", **vgg, "role": "ablation", "change": "Adam"},
         {"experiment": "each-batch", **vgg, "role": "ablation", "change": "period of one batch"},
-        {"experiment": "rate-0.001", **vgg, "role": "ablation", "change": "learning rate 0.001"},
-        {"experiment": "rate-0.1", **vgg, "role": "ablation", "change": "learning rate 0.1"},
+        {"experiment": "rate-0.001", **vgg, "role": "ours", "change": "learning rate 0.001"},
+        {"experiment": "rate-0.1", **vgg, "role": "ours", "change": "learning rate 0.1"},
+        {"experiment": "rescaled", **vgg, "role": "ours", "change": "momentum rescaled"},
         {"experiment": "focal", **vgg, "role": "ours", "change": "focal loss"},
     ]
     sizes = {"classes": 10, "parameters": 550570, "train_images": 900, "validation_images": 100, "test_images": 1000}
@@ -170,6 +177,7 @@ def _arms() -> pd.DataFrame:
         {"arm": "last_layer-0.75", **last, "factor": 0.75},
         {"arm": "last_layer-1.25", **last, "factor": 1.25},
         {"arm": "last_layer-each-batch", **last, "period": "1"},
+        {"arm": "distributed-rescaled", "mode": "distributed", **cooled},
         {"arm": "none-focal", "mode": "none", "loss": "focal"},
         {"arm": "last_layer-focal", **last, "loss": "focal"},
     ]
@@ -220,4 +228,4 @@ def _segmentation() -> pd.DataFrame:
             (2, last_iou + 0.01 * seed + (0.002 * seed if arm != "none" else 0), last_accuracy + 0.01 * seed),
         )
     ]
-    return pd.DataFrame(rows).assign(dataset="camvid")
+    return pd.DataFrame(rows).assign(dataset="camvid", classes=11)

@@ -12,8 +12,9 @@ import torch
 from torch import nn
 
 from softmax_temperature.cooling import Cooling
-from softmax_temperature.papers.cooling.growth import crossings, growth
+from softmax_temperature.papers.cooling.growth import crossing_pairs, crossings, growth, never_redistributed
 from softmax_temperature.papers.cooling.records import Records
+from softmax_temperature.papers.cooling.selection import trainings
 
 HEAT = (8, 1.5, 2, 3, 0.5, 2)  # What the last layer is multiplied by before each Cooling.
 
@@ -36,6 +37,41 @@ def test_a_temperature_that_is_never_reached_has_no_epoch(records: Records, only
     early = replace(records, temperatures=records.temperatures[records.temperatures["cooling"] <= 4])
     assert crossings(early)["epoch"].isna().all()
     assert crossings(only(records, experiment="adam")).empty
+
+
+def crossing(mode: str, seed: int, epoch: float, last: int) -> dict[str, object]:
+    place = {"dataset": "cifar10", "network": "small-vgg", "activation": "relu"}
+    return {**place, "mode": mode, "seed": seed, "epoch": epoch, "last": last, "limit": 100.0}
+
+
+def test_a_pair_counts_where_it_tells_which_was_first() -> None:
+    never = float("nan")
+    pairs = [
+        ((9, 50), (19, 50)),
+        ((9, 50), (never, 50)),  # The slow one later than epoch 50.
+        ((never, 50), (30, 50)),
+        ((never, 50), (never, 50)),  # Nobody knows.
+        ((9, 50), (never, 4)),  # The slow one ended before epoch 9.
+    ]
+    rows = [
+        crossing(mode, seed, *side)
+        for seed, sides in enumerate(pairs)
+        for mode, side in zip(("periodic", "last_layer"), sides, strict=True)
+    ]
+    alone = crossing("periodic", 5, 9, 50)
+    found = crossing_pairs(pd.DataFrame([*rows, alone])).reset_index()
+    assert found["seed"].tolist() == [0, 1, 2]
+    assert found["difference"].tolist() == [-10, 9 - 51, 51 - 30]
+    assert found["never"].tolist() == ["", "last_layer", "periodic"]
+
+
+def test_periodic_cooling_that_never_redistributes_is_told(records: Records) -> None:
+    rows = trainings(records, "table_1")
+    assert not never_redistributed(records, rows).any(), "its products reach 320"
+    cold = replace(records, arms=records.arms.assign(max_temperature=1000.0))
+    never = never_redistributed(cold, trainings(cold, "table_1"))
+    assert set(rows["mode"][never.to_numpy()]) == {"periodic"}
+    assert never.sum() == (rows["mode"] == "periodic").sum()
 
 
 def test_it_is_what_the_method_keeps_in_the_last_layer(records: Records) -> None:

@@ -297,7 +297,7 @@ def test_norms_show_geometric_means_of_seeds_and_what_is_predicted(early: Record
     assert spans[0].x1 == pytest.approx(3.5)
     assert spans[1].x0 == pytest.approx(200)
     (text,) = (text.get_text() for text in first.texts)
-    assert "small: -0.000 [" in text or "small: 0.000 [" in text
+    assert "small: 0.000 [0.000, 0.000], predicted 0" in text
     assert "large: 1.000 [1.000, 1.000], predicted 1" in text
 
 

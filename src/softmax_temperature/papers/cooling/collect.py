@@ -13,6 +13,7 @@ from softmax_temperature.claims import judge_all
 from softmax_temperature.deviations import deviations
 from softmax_temperature.papers.cooling import tables
 from softmax_temperature.papers.cooling.claims import CLAIMS
+from softmax_temperature.papers.cooling.outcomes import outcome
 from softmax_temperature.papers.cooling.records import SLUG, read_records
 from softmax_temperature.papers.cooling.segmentation import segmentation_pixels, segmentation_table
 from softmax_temperature.papers.cooling.theory import theory_checks
@@ -29,12 +30,6 @@ if TYPE_CHECKING:
 
 STAGES = (fetch, train_cooling, train_segmentation)
 """What the results rest on."""
-
-# Deviation: the paper prints "divergence" and does not say how it is told (section 4.2, Table 2). Here a training has
-# diverged when its loss, a logit, a weight, the norm of its gradients or a temperature is no longer finite, and also
-# when its last accuracy on training images is at most so many times that of guessing: the paper sets "diverged" against
-# "converged".
-CHANCE = 1.5
 
 _NAMES = ("experiment", "schedule", "arm", "seed")
 _COLUMNS = MappingProxyType(
@@ -65,7 +60,9 @@ def collect(params: Params, folder: Path) -> None:
         "experiments": _experiments(params, trainings),
         "arms": _arms(params),
         **rows,
-        "segmentation": segmentation_table(params).assign(dataset=section.dataset if section else None),
+        "segmentation": segmentation_table(params).assign(
+            dataset=section.dataset if section else None, classes=section.classes if section else None
+        ),
         "theory_checks": theory_checks(),
     }
     for name, table in made.items():
@@ -102,10 +99,12 @@ def _runs(trainings: dict[str, Artifact]) -> pd.DataFrame:
 
 
 def _run(training: Artifact) -> dict[str, Any]:
-    """What a training came to; a diverged one has no metrics."""
+    """What a training came to; a lost one has no metrics."""
     record, temperatures = training.json("record.json"), training.json("temperatures.json")
-    last = {row["split"]: row for row in training.json("history.json") if row["epoch"] == record["epochs_done"]}
-    diverged = record["diverged"] or last["train"]["accuracy"] <= CHANCE / record["classes"]
+    history = training.json("history.json")
+    learned = [row["accuracy"] for row in history if row["split"] == "train"]
+    became = outcome(learned, record["classes"], is_finite=not record["diverged"])
+    last = {row["split"]: row for row in history if row["epoch"] == record["epochs_done"]}
     metrics = {
         "test_accuracy": ("test", "accuracy"),
         "train_accuracy": ("train", "accuracy"),
@@ -113,9 +112,9 @@ def _run(training: Artifact) -> dict[str, Any]:
         "test_ece": ("test", "ece"),
     }
     return {
-        "diverged": diverged,
+        **became._asdict(),
         "epochs_done": record["epochs_done"],
-        **{name: None if diverged else last[split][metric] for name, (split, metric) in metrics.items()},
+        **{name: None if any(became) else last[split][metric] for name, (split, metric) in metrics.items()},
         "temperature": temperatures[-1]["total"] if temperatures else 1.0,
     }
 

@@ -7,7 +7,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from softmax_temperature.papers.cooling.printed_tables import DIVERGED, MEASURED, MISSING, percent
+from softmax_temperature.papers.cooling.growth import never_redistributed
+from softmax_temperature.papers.cooling.notes import joined
+from softmax_temperature.papers.cooling.outcomes import in_a_word
+from softmax_temperature.papers.cooling.printed_tables import MEASURED, MISSING, NEVER_REDISTRIBUTED, percent
 from softmax_temperature.papers.cooling.selection import MAIN_ROLES, NO_COOLING, SCHEDULES, SETTING, trainings
 
 if TYPE_CHECKING:
@@ -22,8 +25,11 @@ ACCURACIES = ("without Cooling", "with Cooling")
 _PLACE = [*SETTING, "schedule", "loss"]
 _REFERENCE = ["compared_with", "schedule", "loss"]
 _KEYS = ["experiment", "dataset", "network", "change", "schedule", "loss", "arm", "mode"]
-_HEADINGS = ("dataset", "network", "change", "schedule", "arm", *ACCURACIES, "difference ± sd", "pairs")
-_NUMBERS = ["without", "cooled", "difference", "difference_sd", "seeds"]
+_COOLING = ["mode", "factor", "max_temperature", "reset_temperature"]
+_DIFFERENCES = ("difference ± sd", "minus the same Cooling unchanged ± sd")
+_HEADINGS = ("dataset", "network", "change", "schedule", "arm", *ACCURACIES, _DIFFERENCES[0], "pairs", _DIFFERENCES[1])
+_NUMBERS = ["without", "cooled", "difference", "difference_sd", "seeds", "over_unchanged", "over_unchanged_sd"]
+_LOST = ["diverged_without", "stuck_without", "diverged_cooled", "stuck_cooled"]
 
 
 def comparison(records: Records, spec: Comparison) -> pd.DataFrame:
@@ -31,7 +37,8 @@ def comparison(records: Records, spec: Comparison) -> pd.DataFrame:
 
     Trainings with Cooling are compared with those without of the same experiment, schedule, loss and seed. Where an
     experiment has none of these, because its change is one of Cooling alone, they are those of the main recipe on the
-    same setting. What the main recipe says of the same modes, factors and schedules stands first.
+    same setting; then they are also compared with the main recipe's own training of the same mode, factor and limits.
+    What the main recipe says of the same modes, factors and schedules stands first.
 
     Args:
         records: the paper's.
@@ -39,33 +46,37 @@ def comparison(records: Records, spec: Comparison) -> pd.DataFrame:
 
     Returns:
         Columns experiment, dataset, network, change (empty for the main recipe), schedule, loss, arm, mode; without and
-        cooled (means over the seeds that finished), difference (cooled minus without, mean over the seeds that finished
-        both), difference_sd, seeds (that finished both), runs (of the arm), diverged_without, diverged_cooled, status:
-        "measured", "diverged" if every training with Cooling did, or that no seed finished both. Accuracies are
-        fractions.
+        cooled (means over the seeds that finished both, or else each over those that finished it), difference (cooled
+        minus without, mean over the seeds that finished both), difference_sd, seeds (that finished both),
+        over_unchanged and over_unchanged_sd (likewise, cooled minus the same Cooling in the main recipe; missing where
+        the change is not one of Cooling alone), runs (of the arm), diverged_without, stuck_without, diverged_cooled,
+        stuck_cooled (all of the arm's seeds), never_redistributed (as in `printed_table`), status: "measured", what
+        became of the trainings with Cooling if none finished, or that no seed finished both. Accuracies are fractions.
     """
     rows = _compared(records, spec.role)
-    without = rows[rows["mode"] == NO_COOLING]
-    cooled = rows[rows["mode"] != NO_COOLING].assign(compared_with=lambda table: _references(table, without))
-    without = without.assign(compared_with=without["experiment"], reference_accuracy=without["test_accuracy"])
-    pairs = cooled.merge(without[[*_REFERENCE, "seed", "reference_accuracy"]], how="left", on=[*_REFERENCE, "seed"])
-    pairs["difference"] = pairs["test_accuracy"] - pairs["reference_accuracy"]
+    pairs = _pairs(rows.assign(never=never_redistributed(records, rows)))
+    groups = pairs.groupby([*_KEYS, "compared_with"], sort=False)
+    both = pairs["difference"].notna()
+    shown = both | ~both.groupby(groups.ngroup()).transform("any")
+    pairs = pairs.assign(cooled=pairs["test_accuracy"].where(shown), without=pairs["reference_accuracy"].where(shown))
     found = pairs.groupby([*_KEYS, "compared_with"], sort=False).agg(
-        cooled=("test_accuracy", "mean"),
+        without=("without", "mean"),
+        cooled=("cooled", "mean"),
         difference=("difference", "mean"),
         difference_sd=("difference", "std"),
         seeds=("difference", "count"),
-        runs=("diverged", "size"),
+        over_unchanged=("over_unchanged", "mean"),
+        over_unchanged_sd=("over_unchanged", "std"),
+        runs=("seed", "size"),
+        diverged_without=("reference_diverged", "sum"),
+        stuck_without=("reference_stuck", "sum"),
         diverged_cooled=("diverged", "sum"),
+        stuck_cooled=("stuck", "sum"),
+        never_redistributed=("never", "all"),
     )
-    references = without.groupby(_REFERENCE, sort=False).agg(
-        without=("test_accuracy", "mean"), diverged_without=("diverged", "sum")
-    )
-    table = found.reset_index().merge(references.reset_index(), how="left", on=_REFERENCE)
-    table["diverged_without"] = table["diverged_without"].fillna(0).astype(int)
-    all_diverged = table["diverged_cooled"] == table["runs"]
-    table["status"] = np.where(table["seeds"] > 0, MEASURED, np.where(all_diverged, DIVERGED, NOTHING_TO_COMPARE))
-    return table[[*_KEYS, *_NUMBERS, "runs", "diverged_without", "diverged_cooled", "status"]]
+    table = found.reset_index().astype(dict.fromkeys(_LOST, int))
+    table["status"] = [_status(row) for row in table.itertuples()]
+    return table[[*_KEYS, *_NUMBERS, "runs", *_LOST, "never_redistributed", "status"]]
 
 
 def wide_comparison(table: pd.DataFrame) -> pd.DataFrame:
@@ -87,6 +98,24 @@ def _compared(records: Records, role: str) -> pd.DataFrame:
     return pd.concat([main, rows], ignore_index=True)
 
 
+def _pairs(rows: pd.DataFrame) -> pd.DataFrame:
+    """A row for each training with Cooling: what those that it is compared with came to, and the differences."""
+    without, cooled = rows[rows["mode"] == NO_COOLING], rows[rows["mode"] != NO_COOLING]
+    cooled = cooled.assign(compared_with=_references(cooled, without))
+    names = {"experiment": "compared_with", "test_accuracy": "reference_accuracy"}
+    names |= {"diverged": "reference_diverged", "stuck": "reference_stuck"}
+    references = without.rename(columns=names)[[*names.values(), "schedule", "loss", "seed"]]
+    main = cooled[cooled["change"] == ""].drop_duplicates([*_PLACE, *_COOLING, "seed"])
+    main = main.rename(columns={"test_accuracy": "unchanged"})[[*_PLACE, *_COOLING, "seed", "unchanged"]]
+    pairs = cooled.merge(references, how="left", on=[*_REFERENCE, "seed"])
+    pairs = pairs.merge(main, how="left", on=[*_PLACE, *_COOLING, "seed"])
+    of_cooling = (pairs["change"] != "") & (pairs["compared_with"] != pairs["experiment"])
+    return pairs.assign(
+        difference=pairs["test_accuracy"] - pairs["reference_accuracy"],
+        over_unchanged=(pairs["test_accuracy"] - pairs["unchanged"]).where(of_cooling),
+    )
+
+
 def _references(cooled: pd.DataFrame, without: pd.DataFrame) -> pd.Series[str]:
     """The experiment whose trainings without Cooling each training is compared with; "" where there is none."""
     own = set(without[["experiment", "schedule", "loss"]].itertuples(index=False, name=None))
@@ -99,22 +128,36 @@ def _references(cooled: pd.DataFrame, without: pd.DataFrame) -> pd.Series[str]:
     return pd.Series(found, cooled.index, dtype=str)
 
 
+def _status(row: Any) -> str:
+    if row.seeds:
+        return MEASURED
+    all_lost = row.diverged_cooled + row.stuck_cooled == row.runs
+    return in_a_word(row.diverged_cooled, row.stuck_cooled, row.runs) if all_lost else NOTHING_TO_COMPARE
+
+
 def _row(row: Any) -> dict[str, Any]:
     change = row.change if isinstance(row.change, str) and row.change else MAIN_RECIPE
     names = {"dataset": row.dataset, "network": row.network, "change": change}
     names |= {"schedule": SCHEDULES.get(row.schedule, row.schedule), "arm": row.arm}
-    difference = MISSING if np.isnan(row.difference) else f"{100 * row.difference:+.1f}"
-    sd = "" if np.isnan(row.difference_sd) else f" ± {percent(row.difference_sd)}"
+    never = NEVER_REDISTRIBUTED if row.never_redistributed else ""
     return {
         **names,
-        ACCURACIES[0]: _accuracy(row.without, row.diverged_without),
-        ACCURACIES[1]: _accuracy(row.cooled, row.diverged_cooled),
-        "difference ± sd": difference + sd,
+        ACCURACIES[0]: _accuracy(row.without, in_a_word(row.diverged_without, row.stuck_without, row.runs)),
+        ACCURACIES[1]: _accuracy(row.cooled, in_a_word(row.diverged_cooled, row.stuck_cooled, row.runs), never),
+        _DIFFERENCES[0]: _difference(row.difference, row.difference_sd),
         "pairs": row.seeds,
+        _DIFFERENCES[1]: _difference(row.over_unchanged, row.over_unchanged_sd),
     }
 
 
-def _accuracy(mean: float, lost: int) -> str:
+def _difference(mean: float, sd: float) -> str:
     if np.isnan(mean):
-        return DIVERGED if lost else MISSING
-    return percent(mean) + (f" ({lost} diverged)" if lost else "")
+        return MISSING
+    return f"{100 * mean:+.1f}" + ("" if np.isnan(sd) else f" ± {percent(sd)}")
+
+
+def _accuracy(mean: float, lost: str, never: str = "") -> str:
+    if np.isnan(mean):
+        return lost or MISSING
+    remarks = joined(lost, never)
+    return percent(mean) + (f" ({remarks})" if remarks else "")

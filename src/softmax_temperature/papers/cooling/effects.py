@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
+from softmax_temperature.papers.cooling.outcomes import is_lost
 from softmax_temperature.papers.cooling.selection import (
     FIGURE_1,
-    MODES,
     NO_COOLING,
     NO_SCHEDULE,
     SETTING,
@@ -25,12 +25,12 @@ if TYPE_CHECKING:
 
 
 def with_accuracy(rows: pd.DataFrame) -> pd.DataFrame:
-    """Trainings with the column `accuracy`: that on test data; of one that diverged that of guessing, 1 / classes.
+    """Trainings with the column `accuracy`: that on test data; of a lost one that of guessing, 1 / classes.
 
     Args:
         rows: as `trainings` returns them.
     """
-    return rows.assign(accuracy=rows["test_accuracy"].where(~rows["diverged"], 1 / rows["classes"]))
+    return rows.assign(accuracy=rows["test_accuracy"].where(~is_lost(rows), 1 / rows["classes"]))
 
 
 def gains(rows: pd.DataFrame, mode: str, reference: str) -> pd.Series[float]:
@@ -79,10 +79,3 @@ def figure_1_trainings(records: Records) -> pd.DataFrame:
     cooled = last_layer_factors(rows)
     varied = cooled[cooled["factor"] != STANDARD_FACTOR][SETTING].drop_duplicates()
     return with_accuracy(pd.concat([without, cooled]).merge(varied, on=SETTING))
-
-
-def diverged_note(rows: pd.DataFrame, *modes: str) -> str:
-    """How many trainings of some modes diverged; nothing if none did."""
-    counts = rows.groupby("mode")["diverged"].agg(["sum", "size"])
-    lost = {mode: counts.loc[mode] for mode in modes if mode in counts.index and counts.loc[mode, "sum"]}
-    return ", ".join(f"{MODES[mode]}: {count['sum']} of {count['size']} diverged" for mode, count in lost.items())

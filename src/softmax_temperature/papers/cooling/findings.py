@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 from softmax_temperature.papers.cooling.comparisons import ACCURACIES, MAIN_RECIPE, comparison, wide_comparison
-from softmax_temperature.papers.cooling.effects import factor_gains, figure_1_trainings, gains, with_accuracy
+from softmax_temperature.papers.cooling.effects import factor_gains, figure_1_trainings, gains
 from softmax_temperature.papers.cooling.growth import crossings
+from softmax_temperature.papers.cooling.notes import lost_by_mode
+from softmax_temperature.papers.cooling.outcomes import finished, is_lost, lost_in
+from softmax_temperature.papers.cooling.printed_tables import MISSING
 from softmax_temperature.papers.cooling.selection import (
     ABLATION,
     MODES,
@@ -20,7 +24,6 @@ from softmax_temperature.papers.cooling.selection import (
     TABLE_2,
     experiments,
     final_segmentation,
-    finished,
     setting_title,
     standard,
     trainings,
@@ -28,18 +31,21 @@ from softmax_temperature.papers.cooling.selection import (
 from softmax_temperature.papers.cooling.table_specs import Comparison
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     import pandas as pd
 
     from softmax_temperature.papers.cooling.records import Records
 
 PERCENT = 100
+_ORDER = "best first, modes that lost a training last"
 
 
 def findings(records: Records) -> str:
-    """Markdown: what ran, what diverged, and what Cooling changes."""
-    about_training = (_coverage, _diverged, _unscheduled, _schedules, _activations, _factors, _growth, _calibration)
+    """Markdown: what ran, what was lost, and what Cooling changes.
+
+    Means are over the trainings that finished, differences over the seeds that finished both, as in the tables; what is
+    lost is named beside the number that goes without it.
+    """
+    about_training = (_coverage, _lost, _unscheduled, _schedules, _activations, _factors, _growth, _calibration)
     texts = [part(records) for part in (*about_training, _ablation, _ours, _segmentation)]
     return "\n".join(f"- {text}" for text in texts if text)
 
@@ -53,56 +59,60 @@ def _coverage(records: Records) -> str:
         for row in main.itertuples()
     ]
     return (
-        f"**Coverage.** {len(runs)} trainings: {len(known)} experiments, {runs['schedule'].nunique()} schedules, "
-        f"{runs['arm'].nunique()} arms, {runs['seed'].nunique()} seeds. With the main recipe: {'; '.join(parts)}."
+        f"**Coverage.** {len(runs)} trainings of classifiers: {len(known)} experiments, {runs['schedule'].nunique()} "
+        f"schedules, {runs['arm'].nunique()} arms, at most {runs['seed'].nunique()} seeds. With the main recipe: "
+        f"{'; '.join(parts)}."
     )
 
 
-def _diverged(records: Records) -> str:
-    """Nothing, if nothing did."""
-    keys = ["experiment", "schedule", "arm"]
-    lost = records.runs[records.runs["diverged"].astype(bool)].groupby(keys, sort=False).size().reset_index(name="runs")
-    parts = [f"{row.arm} on {row.experiment}, schedule {row.schedule}: {row.runs}" for row in lost.itertuples()]
-    return f"**Diverged**, and in no mean: {'; '.join(parts)}." if parts else ""
+def _lost(records: Records) -> str:
+    """Nothing, if nothing was."""
+    keys, parts = ["experiment", "schedule", "arm"], []
+    for (experiment, schedule, arm), rows in records.runs.groupby(keys, sort=False):
+        if lost := lost_in(rows):
+            parts.append(f"{experiment}, schedule {schedule}, arm {arm}: {lost}")
+    return f"**Diverged or stuck**, and in no mean below: {'; '.join(parts)}." if parts else ""
 
 
 def _unscheduled(records: Records) -> str:
     """Nothing, if no training of Table 1 is without a schedule."""
     rows = standard(trainings(records, TABLE_1))
-    groups = _by_setting(rows[rows["schedule"] == NO_SCHEDULE])
-    parts = [f"{setting}: {_ranked(group, 'test_accuracy', ascending=False)}" for setting, group in groups]
-    return f"**Without a schedule.** Test accuracy in percent, best first. {'; '.join(parts)}." if parts else ""
+    text = _ranked(rows[rows["schedule"] == NO_SCHEDULE], "test_accuracy", ascending=False)
+    return f"**Without a schedule.** Test accuracy in percent, {_ORDER}. {text}." if text else ""
 
 
 def _schedules(records: Records) -> str:
-    """Nothing, if no pair of Table 1 is complete."""
-    rows = with_accuracy(standard(trainings(records, TABLE_1)))
-    found = gains(rows, SIMPLEST, NO_COOLING).groupby("schedule").mean()
-    parts = [f"{SCHEDULES.get(str(name), name)} {PERCENT * gain:+.1f}" for name, gain in found.items()]
-    return f"**By schedule**, Last layer Cooling changes it by {', '.join(parts)} points." if parts else ""
+    """Nothing, if no schedule of Table 1 has both."""
+    rows = standard(trainings(records, TABLE_1)).assign(accuracy=lambda table: table["test_accuracy"])
+    found, parts = gains(finished(rows), SIMPLEST, NO_COOLING), []
+    for name, some in rows.groupby("schedule"):
+        gain = found[found.index.get_level_values("schedule") == name].mean()
+        lost = lost_by_mode(some, SIMPLEST, NO_COOLING)
+        if {SIMPLEST, NO_COOLING} <= set(some["mode"]):
+            parts.append(f"{SCHEDULES.get(str(name), name)} {_points(gain)}" + _remark(lost))
+    return f"**By schedule**, Last layer Cooling changes it by, in points: {', '.join(parts)}." if parts else ""
 
 
 def _activations(records: Records) -> str:
     """Nothing, if no network has CReLU."""
     rows = standard(trainings(records, TABLE_2))
-    groups = _by_setting(rows[(rows["activation"] == "crelu") & (rows["schedule"] == NO_SCHEDULE)])
-    parts = [f"{setting}: {_ranked(group, 'test_accuracy', ascending=False)}" for setting, group in groups]
-    return f"**With CReLU**, without a schedule, in the same way. {'; '.join(parts)}." if parts else ""
+    rows = rows[(rows["activation"] == "crelu") & (rows["schedule"] == NO_SCHEDULE)]
+    text = _ranked(rows, "test_accuracy", ascending=False)
+    return f"**With CReLU**, without a schedule, in the same way. {text}." if text else ""
 
 
 def _factors(records: Records) -> str:
     """Nothing, if no factor is varied."""
-    rows, keys = figure_1_trainings(records), ["dataset", "network", "factor"]
-    gained = (PERCENT * factor_gains(finished(rows))).groupby(keys).mean().rename("gain")
-    table = rows.groupby(keys)["diverged"].all().to_frame().join(gained).reset_index()
-    table = table[table["diverged"] | table["gain"].notna()]
-    parts = []
-    for (dataset, network), group in table.groupby(keys[:2], sort=False):
+    rows, parts = figure_1_trainings(records), []
+    for (dataset, network), some in rows.groupby(["dataset", "network"], sort=False):
+        means = factor_gains(finished(some)).groupby("factor").mean()
+        cooled = some[some["mode"] == SIMPLEST]
         texts = [
-            f"{row.factor:g} diverges" if row.diverged else f"{row.factor:g}: {row.gain:+.1f}"
-            for row in group.itertuples()
+            f"{factor:g}: {_points(means.get(factor, math.nan))}" + _remark(lost_in(group))
+            for factor, group in cooled.groupby("factor")
         ]
-        parts.append(f"{dataset}, {network}: {', '.join(texts)}")
+        baseline = _remark(lost_by_mode(some, NO_COOLING))
+        parts.append(f"{dataset}, {network}{baseline}: {', '.join(texts)}")
     return f"**Cooling factors.** Points over no Cooling, by factor. {'; '.join(parts)}." if parts else ""
 
 
@@ -110,18 +120,16 @@ def _growth(records: Records) -> str:
     """Nothing, if no training of Figure 2 was done."""
     parts = []
     for (mode, limit), rows in crossings(records).groupby(["mode", "limit"], sort=False):
-        hot = rows["epoch"].dropna()
-        when = f"after epoch {', '.join(f'{epoch:g}' for epoch in hot)}" if len(hot) else "not in this training"
-        parts.append(f"{MODES[str(mode)]} exceeds {limit:g} {when}")
+        times = ["never" if math.isnan(epoch) else f"after epoch {epoch:g}" for epoch in rows["epoch"]]
+        parts.append(f"{MODES[str(mode)]} exceeds {limit:g}: {', '.join(times)}")
     return f"**Temperatures** of Figure 2, by seed: {'; '.join(parts)}." if parts else ""
 
 
 def _calibration(records: Records) -> str:
     """Nothing, if no training of Table 1 is without a schedule."""
     rows = standard(trainings(records, TABLE_1))
-    groups = _by_setting(rows[rows["schedule"] == NO_SCHEDULE])
-    parts = [f"{setting}: {_ranked(group, 'test_ece', ascending=True)}" for setting, group in groups]
-    return f"**Calibration** without a schedule. Test ECE in percent, best first. {'; '.join(parts)}." if parts else ""
+    text = _ranked(rows[rows["schedule"] == NO_SCHEDULE], "test_ece", ascending=True)
+    return f"**Calibration** without a schedule. Test ECE in percent, {_ORDER}. {text}." if text else ""
 
 
 def _ablation(records: Records) -> str:
@@ -145,22 +153,34 @@ def _changes(records: Records, role: str, title: str) -> str:
 
 def _segmentation(records: Records) -> str:
     """Nothing, if no U-Net was trained."""
-    rows = finished(final_segmentation(records))
-    means = rows.groupby("arm", sort=False)[["mean_iou", "pixel_accuracy"]].mean()
-    parts = [
-        f"{MODES[str(arm)]} {PERCENT * iou:.1f} and {PERCENT * accuracy:.1f}"
-        for arm, iou, accuracy in means.itertuples(name=None)
-    ]
+    parts = []
+    for arm, rows in final_segmentation(records).groupby("arm", sort=False):
+        means = PERCENT * finished(rows)[["mean_iou", "pixel_accuracy"]].mean()
+        scores = " and ".join(f"{mean:.1f}" for mean in means) if means.notna().all() else MISSING
+        parts.append(f"{MODES[str(arm)]} {scores}" + _remark(lost_in(rows)))
     text = "Mean intersection over union and pixel accuracy in percent, mean over seeds"
     return f"**Segmentation.** {text}: {', '.join(parts)}." if parts else ""
 
 
-def _by_setting(rows: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame]]:
-    """Each data set with its network, and the means over seeds of its finished trainings, a row a mode."""
-    for _, group in finished(rows).groupby(SETTING, sort=False):
-        yield setting_title(group.iloc[0]), group.groupby("mode", sort=False).mean(numeric_only=True)
+def _ranked(rows: pd.DataFrame, column: str, *, ascending: bool) -> str:
+    """Each data set with its network, and the means over seeds of its finished trainings, a number a mode."""
+    parts = []
+    for _, some in rows.groupby(SETTING, sort=False):
+        table = some.assign(lost=is_lost(some), value=some[column].where(~is_lost(some)))
+        means = table.groupby("mode", sort=False).agg(lost=("lost", "any"), value=("value", "mean"))
+        means = means.sort_values(["lost", "value"], ascending=[True, ascending])
+        texts = [
+            f"{MODES[str(mode)]} {MISSING if math.isnan(mean) else f'{PERCENT * mean:.1f}'}"
+            + _remark(lost_in(some[some["mode"] == mode]))
+            for mode, mean in means["value"].items()
+        ]
+        parts.append(f"{setting_title(some.iloc[0])}: {', '.join(texts)}")
+    return "; ".join(parts)
 
 
-def _ranked(means: pd.DataFrame, column: str, *, ascending: bool) -> str:
-    ranked = means[column].sort_values(ascending=ascending, kind="stable")
-    return ", ".join(f"{MODES[str(mode)]} {PERCENT * value:.1f}" for mode, value in ranked.items())
+def _points(gain: float) -> str:
+    return MISSING if math.isnan(gain) else f"{PERCENT * gain:+.1f}"
+
+
+def _remark(text: str) -> str:
+    return f" ({text})" if text else ""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pandas as pd
 
 from softmax_temperature.papers.cooling.selection import (
@@ -13,6 +14,7 @@ from softmax_temperature.papers.cooling.selection import (
     PERIODIC,
     RUN,
     SETTING,
+    SIMPLEST,
     TABLE_1,
     last_layer_factors,
     standard,
@@ -27,7 +29,7 @@ LIMIT = 100.0  # Figure 2: what the temperature exceeds; maximal and reset tempe
 
 
 def growth(records: Records) -> pd.DataFrame:
-    """The temperature of the last layer in the trainings of Figure 2, diverged ones too.
+    """The temperature of the last layer in the trainings of Figure 2, lost ones too.
 
     Returns:
         A row for each Cooling, with the columns of `RUN` and `SETTING`, mode, limit (the maximal temperature of the
@@ -52,12 +54,52 @@ def crossings(records: Records) -> pd.DataFrame:
     """When each training of Figure 2 first exceeds the limit.
 
     Returns:
-        Columns experiment, `SETTING`, mode, limit, seed, epoch (missing where it is never exceeded).
+        Columns experiment, `SETTING`, mode, limit, seed, epoch (missing where it is never exceeded), last (its last
+        epoch).
     """
     rows = growth(records)
     keys = ["experiment", *SETTING, "mode", "limit", "seed"]
-    hot = rows.assign(epoch=rows["epoch"].where(rows["reached"] > rows["limit"]))
-    return hot.groupby(keys, sort=False)["epoch"].min().reset_index()
+    hot = rows.assign(hot=rows["epoch"].where(rows["reached"] > rows["limit"]))
+    return hot.groupby(keys, sort=False).agg(epoch=("hot", "min"), last=("epoch", "max")).reset_index()
+
+
+def crossing_pairs(found: pd.DataFrame) -> pd.DataFrame:
+    """Which training of Figure 2 exceeds the limit first, and by how much.
+
+    Where one of a pair never does, the epoch after its last stands for it, which is too early rather than too late. A
+    pair says nothing, and is left out, if neither does, or if one ended, because it diverged, before the other did.
+
+    Args:
+        found: as `crossings` returns it.
+
+    Returns:
+        By `SETTING` and seed: difference (epochs, periodically redistributed minus last layer), never (the mode that
+        never exceeds the limit, "" if both do).
+    """
+    table = found.set_index([*SETTING, "seed", "mode"])
+    crossed, last = (table[name].unstack("mode").reindex(columns=[PERIODIC, SIMPLEST]) for name in ("epoch", "last"))
+    epochs = crossed.fillna(last + 1)
+    first = crossed.min(axis="columns")
+    tells = epochs.notna().all(axis="columns") & (crossed.eq(epochs) | epochs.gt(first, axis="index")).all(
+        axis="columns"
+    )
+    never = np.select([crossed[PERIODIC].isna(), crossed[SIMPLEST].isna()], [PERIODIC, SIMPLEST], default="")
+    return pd.DataFrame({"difference": epochs[PERIODIC] - epochs[SIMPLEST], "never": never})[tells]
+
+
+def never_redistributed(records: Records, rows: pd.DataFrame) -> pd.Series[bool]:
+    """Which trainings are periodically redistributed ones whose temperature never exceeded the maximal one.
+
+    Up to its first redistribution such a training is, number for number, that of last layer Cooling.
+
+    Args:
+        records: the paper's.
+        rows: as `trainings` returns them.
+    """
+    hottest = records.temperatures.groupby(RUN)["total"].max().rename("hottest")
+    reached = rows.join(hottest, on=RUN)["hottest"]
+    never: pd.Series[bool] = (rows["mode"] == PERIODIC) & ~(reached > rows["max_temperature"])
+    return never
 
 
 def _followed(coolings: pd.DataFrame) -> pd.DataFrame:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
+from softmax_temperature.papers.cooling.growth import never_redistributed
+from softmax_temperature.papers.cooling.notes import joined
+from softmax_temperature.papers.cooling.outcomes import DIVERGED, in_a_word
 from softmax_temperature.papers.cooling.printed import PRINTED_SEEDS, named_as_printed, printed_numbers
 from softmax_temperature.papers.cooling.selection import (
     ACTIVATIONS,
@@ -24,10 +27,11 @@ if TYPE_CHECKING:
     from softmax_temperature.papers.cooling.records import Records
     from softmax_temperature.papers.cooling.table_specs import Printed
 
-MEASURED, DIVERGED, MISSING = "measured", "diverged", "–"
+MEASURED, MISSING = "measured", "–"
+NEVER_REDISTRIBUTED = "never redistributed"
 _NUMBERS = [
-    *("published", "published_sd", "published_diverged", "ours", "ours_sd", "seeds", "diverged_seeds"),
-    *("difference_in_standard_errors", "status"),
+    *("published", "published_sd", "published_diverged", "ours", "ours_sd", "seeds", "diverged_seeds", "stuck_seeds"),
+    *("never_redistributed", "difference_in_standard_errors", "status"),
 ]
 _SHOWN: dict[str, Mapping[str, str]] = {"schedule": SCHEDULES, "activation": ACTIVATIONS}
 
@@ -42,19 +46,21 @@ def printed_table(records: Records, spec: Printed) -> pd.DataFrame:
     Returns:
         Columns experiment (empty where nothing ran), dataset and network (as printed, or our own), schedule (Table 1),
         activation (Table 2), mode, metric; published, published_sd, published_diverged, ours (mean over the seeds that
-        finished), ours_sd, seeds (that finished), diverged_seeds, difference_in_standard_errors, status. Numbers are
-        fractions.
+        finished), ours_sd, seeds (that finished), diverged_seeds, stuck_seeds, never_redistributed (bool: whether no
+        seed of a periodically redistributed arm ever redistributed, so that it is last layer Cooling by another name),
+        difference_in_standard_errors, status. Numbers are fractions.
 
         The difference is ours minus published, over the standard error of this difference: from the standard deviation
         over our seeds and, where it is printed, that over the paper's three runs. It is empty where fewer than two of
         our seeds finished, or the error is 0.
 
-        The status is "measured"; "diverged", if every seed did; or "not run", with the profile that would.
+        The status is "measured"; what became of the seeds, if none finished; or "not run", with the profile that would.
     """
     keys = ["dataset", "network", *spec.keys, "mode", "metric"]
     printed = printed_numbers(spec)[[*keys, *_NUMBERS[:3]]]
     rows = _measured(_values(records, spec), keys).merge(printed, how="left", on=keys)
-    rows["status"] = np.where(rows["seeds"] > 0, MEASURED, DIVERGED)
+    lost = [in_a_word(*counts) for counts in zip(*_counts(rows), strict=True)]
+    rows["status"] = np.where(rows["seeds"] > 0, MEASURED, lost)
     rows["difference_in_standard_errors"] = _difference(rows)
     parts = [part for part in (rows, _not_run(printed, rows, keys)) if len(part)]
     table = pd.concat(parts, ignore_index=True).reindex(columns=["experiment", *keys, *_NUMBERS])
@@ -84,7 +90,7 @@ def wide_printed(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def _values(records: Records, spec: Printed) -> pd.DataFrame:
-    """A row for each training and metric: experiment, the keys of the table, value (missing if diverged), diverged."""
+    """A row for each training and metric: experiment, the keys of the table, value (missing if lost), what became."""
     rows = _trained(records, spec) if spec.roles else _segmented(records)
     parts = [rows.assign(metric=metric.name, value=rows[metric.column]) for metric in spec.metrics]
     return pd.concat(parts)
@@ -94,6 +100,7 @@ def _trained(records: Records, spec: Printed) -> pd.DataFrame:
     names = named_as_printed(experiments(records))[["experiment", "dataset", "network"]]
     rows = standard(trainings(records, *spec.roles))
     rows = rows if spec.schedule is None else rows[rows["schedule"] == spec.schedule]
+    rows = rows.assign(never=never_redistributed(records, rows))
     return rows.drop(columns=["dataset", "network"]).merge(names, on="experiment")
 
 
@@ -104,14 +111,26 @@ def _segmented(records: Records) -> pd.DataFrame:
         experiment="segmentation",
         dataset=rows["dataset"].where(~is_printed, "ADE20K (256x256)"),
         network=np.where(is_printed, "small U-Net ~9M params", "U-Net"),
+        never=False,
     )
 
 
 def _measured(values: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
     found = values.groupby(["experiment", *keys], sort=False).agg(
-        ours=("value", "mean"), ours_sd=("value", "std"), seeds=("value", "count"), diverged_seeds=("diverged", "sum")
+        ours=("value", "mean"),
+        ours_sd=("value", "std"),
+        seeds=("value", "count"),
+        diverged_seeds=("diverged", "sum"),
+        stuck_seeds=("stuck", "sum"),
+        never_redistributed=("never", "all"),
     )
     return found.reset_index()
+
+
+def _counts(rows: pd.DataFrame) -> tuple[pd.Series[int], pd.Series[int], pd.Series[int]]:
+    """How many seeds of each row diverged, got stuck, and were trained at all."""
+    diverged, stuck = rows["diverged_seeds"], rows["stuck_seeds"]
+    return diverged, stuck, rows["seeds"] + diverged + stuck
 
 
 def _difference(rows: pd.DataFrame) -> pd.Series[float]:
@@ -125,7 +144,14 @@ def _not_run(printed: pd.DataFrame, rows: pd.DataFrame, keys: list[str]) -> pd.D
     known, wanted = (pd.MultiIndex.from_frame(table[keys]) for table in (rows, printed))
     missing = printed[~wanted.isin(known)]
     profiles = np.where(missing["dataset"] == "CIFAR-10", "cifar10", "paper")
-    return missing.assign(experiment="", seeds=0, diverged_seeds=0, status=[f"not run: profile {p}" for p in profiles])
+    nothing: dict[str, Any] = {
+        "experiment": "",
+        "seeds": 0,
+        "diverged_seeds": 0,
+        "stuck_seeds": 0,
+        "never_redistributed": False,
+    }
+    return missing.assign(**nothing, status=[f"not run: profile {name}" for name in profiles])
 
 
 def _in_order(table: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
@@ -139,7 +165,7 @@ def _in_order(table: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
 
 def _lines(group: pd.DataFrame) -> dict[str, Callable[[pd.DataFrame], str]]:
     """What is said of one row of the paper's table: by its name, how a cell says it."""
-    runs = (group["seeds"] + group["diverged_seeds"])[~group["status"].str.startswith("not run")]
+    runs = _counts(group)[-1][~group["status"].str.startswith("not run")]
     lines: dict[str, Callable[[pd.DataFrame], str]] = {}
     if len(runs):
         few, many = runs.min(), runs.max()
@@ -153,12 +179,15 @@ def _lines(group: pd.DataFrame) -> dict[str, Callable[[pd.DataFrame], str]]:
 
 
 def _ours(rows: pd.DataFrame) -> str:
-    if rows.empty or not (rows["seeds"] + rows["diverged_seeds"]).any():
+    counts = [int(count.max()) for count in _counts(rows)] if len(rows) else [0, 0, 0]
+    if not counts[-1]:
         return MISSING
-    lost, runs = int(rows["diverged_seeds"].max()), int((rows["seeds"] + rows["diverged_seeds"]).max())
-    if lost == runs:
-        return DIVERGED
-    return _cell(rows["ours"], rows["ours_sd"]) + (f" ({lost} of {runs} diverged)" if lost else "")
+    lost = in_a_word(*counts)
+    if not rows["seeds"].any():
+        return lost
+    never = NEVER_REDISTRIBUTED if rows["never_redistributed"].all() else ""
+    remarks = joined(lost, never)
+    return _cell(rows["ours"], rows["ours_sd"]) + (f" ({remarks})" if remarks else "")
 
 
 def _published(rows: pd.DataFrame) -> str:

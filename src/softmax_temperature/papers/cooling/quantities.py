@@ -11,9 +11,11 @@ import pandas as pd
 
 from softmax_temperature.papers.cooling.effects import factor_gains, figure_1_trainings
 from softmax_temperature.papers.cooling.growth import LIMIT, crossings
+from softmax_temperature.papers.cooling.notes import guessing_note, joined
+from softmax_temperature.papers.cooling.outcomes import is_lost
 from softmax_temperature.papers.cooling.printed_tables import MEASURED, MISSING
 from softmax_temperature.papers.cooling.records import SLUG
-from softmax_temperature.papers.cooling.selection import PERIODIC, SIMPLEST, finished
+from softmax_temperature.papers.cooling.selection import NO_COOLING, PERIODIC, SIMPLEST
 from softmax_temperature.tables import published
 
 if TYPE_CHECKING:
@@ -24,6 +26,8 @@ if TYPE_CHECKING:
 
 NEVER = "the temperature does not get there"
 NOT_HERE = "times are no results: see benchmarks/results.json"
+_SIGNS = {"share": "%", "points": "points"}
+"""What is a fraction in the table, and how a reader sees it: shares, and differences of shares."""
 _COLUMNS = ["quantity", "dataset", "network", "unit", "published", "ours", "ours_sd", "seeds", "status"]
 
 
@@ -36,14 +40,15 @@ def quantities(records: Records, spec: Quantities) -> pd.DataFrame:
 
     Returns:
         Columns quantity, dataset and network (empty where nothing ran; then what the paper says), unit, published, ours
-        (mean over seeds), ours_sd, seeds, status. A row for each data set that gives the quantity, the best factor's
-        for the gain of Figure 1; shares are fractions. Times are not compared here.
+        (mean over seeds), ours_sd, seeds, status. A row for each data set that gives the quantity; shares and points
+        are fractions. The gain of Figure 1 is that of the best factor up to 1, and a lost training counts as guessing
+        in it; epochs are means over the seeds whose temperature gets there. Times are not compared here.
     """
     rows: list[dict[str, Any]] = []
     for printed in published(SLUG, spec.title).to_dict("records"):
-        share = printed["unit"] == "percent"
+        unit = _unit(printed["metric"], printed["unit"])
         row = {"quantity": printed["metric"], "dataset": printed["dataset"], "network": printed["model"]}
-        row |= {"unit": "share" if share else "", "published": float(printed["value"]) / (100 if share else 1)}
+        row |= {"unit": unit, "published": float(printed["value"]) / (100 if unit in _SIGNS else 1)}
         if printed["metric"] in _MEASURES:
             found = [{**row, **ours} for ours in _MEASURES[printed["metric"]](records)]
             rows += found or [{**row, "seeds": 0, "status": "not run: profile cifar10"}]
@@ -53,7 +58,7 @@ def quantities(records: Records, spec: Quantities) -> pd.DataFrame:
 
 
 def wide_quantities(table: pd.DataFrame) -> pd.DataFrame:
-    """The quantities for a reader, shares in percent.
+    """The quantities for a reader, shares in percent, differences of them in points.
 
     Args:
         table: as `quantities` returns it.
@@ -62,25 +67,36 @@ def wide_quantities(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def _largest_gain(records: Records) -> list[dict[str, Any]]:
-    gains = factor_gains(finished(figure_1_trainings(records)))
+    known = figure_1_trainings(records)
+    known = known[(known["mode"] == NO_COOLING) | (known["factor"] <= 1)]
     rows = []
-    for setting, group in gains.groupby(["dataset", "network"], sort=False):
-        best = group.groupby("factor").mean().idxmax()
-        rows.append(_measured(setting, group[group.index.get_level_values("factor") == best]))
+    for setting, some in known.groupby(["dataset", "network"], sort=False):
+        found = factor_gains(some)
+        if found.empty:
+            continue
+        best = found.groupby("factor").mean().idxmax()
+        pair = some[(some["mode"] == NO_COOLING) | (some["factor"] == best)]
+        note = guessing_note(pair, SIMPLEST, NO_COOLING)
+        gain = found[found.index.get_level_values("factor") == best]
+        rows.append(_measured(setting, gain[:0] if is_lost(pair).all() else gain, note, missing=note))
     return rows
 
 
 def _crossing(records: Records, *, mode: str) -> list[dict[str, Any]]:
     found = crossings(records)
     found = found[(found["mode"] == mode) & (found["limit"] == LIMIT)]
-    return [_measured(setting, rows["epoch"]) for setting, rows in found.groupby(["dataset", "network"], sort=False)]
+    rows = []
+    for setting, some in found.groupby(["dataset", "network"], sort=False):
+        epochs = some["epoch"].dropna()
+        few = f"in {len(epochs)} of {len(some)} seeds" if len(epochs) < len(some) else ""
+        rows.append(_measured(setting, epochs, few, missing=NEVER))
+    return rows
 
 
-def _measured(setting: tuple[Any, ...], values: pd.Series[float]) -> dict[str, Any]:
+def _measured(setting: tuple[Any, ...], values: pd.Series[float], note: str, *, missing: str) -> dict[str, Any]:
     names = dict(zip(("dataset", "network"), setting, strict=True))
-    known = values.dropna()
-    numbers = {"ours": known.mean(), "ours_sd": known.std(), "seeds": len(known)}
-    return {**names, **numbers, "status": MEASURED if len(known) else NEVER}
+    numbers = {"ours": values.mean(), "ours_sd": values.std(), "seeds": len(values)}
+    return {**names, **numbers, "status": joined(MEASURED, note) if len(values) else missing}
 
 
 _MEASURES: MappingProxyType[str, Callable[[Records], list[dict[str, Any]]]] = MappingProxyType(
@@ -93,14 +109,23 @@ _MEASURES: MappingProxyType[str, Callable[[Records], list[dict[str, Any]]]] = Ma
 """What the records can say, by the metric of the printed numbers."""
 
 
+def _unit(metric: str, printed: Any) -> str:
+    if "percentage points" in metric:
+        return "points"
+    return "share" if printed == "percent" else ""
+
+
 def _row(row: Any) -> dict[str, Any]:
-    ours = _text(row.ours, row.unit) + ("" if np.isnan(row.ours_sd) else f" ± {_text(row.ours_sd, row.unit)}")
+    sd = "" if np.isnan(row.ours_sd) else f" ± {_number(row.ours_sd, row.unit)}"
+    ours = MISSING if np.isnan(row.ours) else _number(row.ours, row.unit) + sd + _sign(row.unit)
     names = {"quantity": row.quantity, "dataset": row.dataset, "network": row.network}
-    numbers = {"printed": _text(row.published, row.unit), "ours": ours, "seeds": row.seeds}
+    numbers = {"printed": _number(row.published, row.unit) + _sign(row.unit), "ours": ours, "seeds": row.seeds}
     return {**names, **numbers, "status": row.status}
 
 
-def _text(value: float, unit: str) -> str:
-    if np.isnan(value):
-        return MISSING
-    return f"{100 * value:.1f} %" if unit == "share" else f"{value:.3g}"
+def _number(value: float, unit: str) -> str:
+    return f"{100 * value:.1f}" if unit in _SIGNS else f"{value:.3g}"
+
+
+def _sign(unit: Any) -> str:
+    return f" {_SIGNS[unit]}" if unit in _SIGNS else ""

@@ -6,7 +6,7 @@ set with a network and a recipe; it is trained with several learning-rate schedu
 
 | file | one row |
 |---|---|
-| runs.csv | training: whether it diverged, accuracy, NLL and ECE of test data after the last epoch, last temperature |
+| runs.csv | training: what became of it, accuracy, NLL and ECE of test data after the last epoch, last temperature |
 | experiments.csv | experiment: data set, network, what of the paper it stands for, parameters, images, epochs |
 | arms.csv | arm: mode, factor, bounds, period, loss |
 | history.csv | training × epoch × split: what `training.Watch` sees |
@@ -38,8 +38,8 @@ class Records:
 
     Columns, besides `experiment`, `schedule`, `arm` and `seed`:
 
-    runs: diverged (bool), epochs_done, test_accuracy, train_accuracy, test_nll, test_ece (all four empty when
-        diverged), temperature (product of all applied; 1 without Cooling).
+    runs: diverged, stuck (bool, see `outcomes`), epochs_done, test_accuracy, train_accuracy, test_nll, test_ece (all
+        four empty when either), temperature (product of all applied; 1 without Cooling).
     experiments: dataset, network, activation ("relu", "crelu"), role ("table_1", "table_2", "figure_1", "figure_2",
         "ablation", "ours"), change (what an ablation changes, "" otherwise), printed_model (as the paper's tables name
         it, empty where it has none), classes, parameters, train_images, validation_images, test_images, epochs,
@@ -52,8 +52,8 @@ class Records:
     norms: epoch, logit_norm (mean over validation images), weight_norm (all layers), gradient_norm (mean over the
         epoch's batches).
     segmentation: arm ("none", "last_layer"), seed, epoch, mean_iou, pixel_accuracy, temperature (test split of CamVid
-        or of what the profile names; the last epoch of each training has the largest epoch), dataset. Beside the table
-        stands segmentation.npz, as `segmentation_panel` reads it, where a profile shows images.
+        or of what the profile names; the last epoch of each training has the largest epoch), dataset, classes. Beside
+        the table stands segmentation.npz, as `segmentation_panel` reads it, where a profile shows images.
     theory_checks: statement, network, predicted, measured, largest_relative_difference.
     """
 

@@ -8,6 +8,7 @@ import numpy as np
 from matplotlib import colormaps
 from matplotlib.figure import Figure
 
+from softmax_temperature.papers.cooling.outcomes import DIVERGED
 from softmax_temperature.papers.cooling.selection import MODES, NO_COOLING, SIMPLEST, final_segmentation
 from softmax_temperature.plots import WIDTH, style
 
@@ -88,7 +89,8 @@ def _prediction(axes: Axes, answer: NDArray[np.uint8], label: NDArray[np.uint8],
 
 
 def _name(records: Records) -> dict[str, str]:
-    """The arms, with the mean intersection over union of their first seed."""
+    """The arms, with the mean intersection over union of their first seed, or that it diverged."""
     last = final_segmentation(records)
-    first = last[last["seed"] == last["seed"].min()].set_index("arm")["mean_iou"]
-    return {arm: f"{MODES[arm]}\nmIoU {100 * first.get(arm, np.nan):.1f} %" for arm in ARMS}
+    first = last[last["seed"] == last["seed"].min()].set_index("arm")["mean_iou"].reindex(list(ARMS))
+    scores = {arm: DIVERGED if np.isnan(score) else f"mIoU {100 * score:.1f} %" for arm, score in first.items()}
+    return {arm: f"{MODES[arm]}\n{score}" for arm, score in scores.items()}

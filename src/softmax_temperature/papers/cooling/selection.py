@@ -64,7 +64,7 @@ def experiments(records: Records) -> pd.DataFrame:
 
 
 def trainings(records: Records, *roles: str) -> pd.DataFrame:
-    """The trainings of the experiments with some roles, diverged ones too.
+    """The trainings of the experiments with some roles, lost ones too.
 
     Args:
         records: the paper's.
@@ -79,7 +79,11 @@ def trainings(records: Records, *roles: str) -> pd.DataFrame:
     rank = chosen["role"].map({role: place for place, role in enumerate(roles)})
     chosen = chosen.iloc[rank.argsort(kind="stable")]
     arms = records.arms.assign(arm_place=range(len(records.arms)))
-    return chosen.merge(records.runs, on="experiment").merge(arms, on="arm", how="left").astype({"diverged": bool})
+    return (
+        chosen.merge(records.runs, on="experiment")
+        .merge(arms, on="arm", how="left")
+        .astype({"diverged": bool, "stuck": bool})
+    )
 
 
 def standard(rows: pd.DataFrame) -> pd.DataFrame:
@@ -111,11 +115,6 @@ def _one_each(rows: pd.DataFrame) -> pd.DataFrame:
     return rows.drop_duplicates([*SETTING, "schedule", "mode", "factor", "seed"]).reset_index(drop=True)
 
 
-def finished(rows: pd.DataFrame) -> pd.DataFrame:
-    """The trainings that did not diverge."""
-    return rows[~rows["diverged"]]
-
-
 def of_runs(table: pd.DataFrame, runs: pd.DataFrame) -> pd.DataFrame:
     """The rows of a table of the records that belong to some trainings, with what names these.
 
@@ -127,10 +126,13 @@ def of_runs(table: pd.DataFrame, runs: pd.DataFrame) -> pd.DataFrame:
 
 
 def final_segmentation(records: Records) -> pd.DataFrame:
-    """The rows of `segmentation` after the last epoch of each training, with the column `diverged`."""
+    """The rows of `segmentation` after the last epoch of each training, with the columns `diverged` and `stuck`.
+
+    None is called stuck: naming the commonest class everywhere is no guess.
+    """
     table = records.segmentation
     last = table[table["epoch"] == table.groupby(["arm", "seed"])["epoch"].transform("max")]
-    return last.assign(diverged=last["mean_iou"].isna())
+    return last.assign(diverged=last["mean_iou"].isna(), stuck=False)
 
 
 def setting_title(setting: pd.Series[str]) -> str:

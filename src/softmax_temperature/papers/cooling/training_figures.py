@@ -2,7 +2,7 @@
 
 Each function takes the records and returns a figure, or None where nothing was trained for it. It shows the first data
 set and network of Table 1. Lines are means over seeds, bands one standard deviation, of logarithms where the axis is
-logarithmic; trainings that diverged are not in them.
+logarithmic; lost trainings are not in them.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.ticker import MaxNLocator
+from matplotlib.ticker import MaxNLocator, NullLocator, ScalarFormatter
 
 from softmax_temperature.papers.cooling.figures import COLOURS, PERCENT
+from softmax_temperature.papers.cooling.outcomes import finished
 from softmax_temperature.papers.cooling.selection import (
     MODES,
     NO_SCHEDULE,
     SCHEDULES,
     SETTING,
     TABLE_1,
-    finished,
     of_runs,
     setting_title,
     standard,
@@ -85,6 +85,7 @@ def effects(records: Records) -> Figure | None:
         for axes, (table, column, title, unit) in zip(grid.ravel(), EFFECTS, strict=True):
             axes.set(title=title, ylabel=unit, yscale="linear" if unit == "%" else "log")
             _by_mode(axes, of_runs(tables[table], runs), column, scale=PERCENT if unit == "%" else 1)
+            _label_within_a_decade(axes)
         for axes in grid[-1]:
             axes.set_xlabel("epoch")
         figure.suptitle(f"{setting_title(runs.iloc[0])}: no schedule", fontsize=10)
@@ -108,6 +109,15 @@ def _by_mode(axes: Axes, rows: pd.DataFrame, column: str, *, scale: float, **loo
             bounds = back(mean - sd), back(mean + sd)
             axes.fill_between(mean.index, *bounds, color=COLOURS[mode], alpha=0.15, linewidth=0)
     axes.xaxis.set_major_locator(MaxNLocator(6, integer=True))
+
+
+def _label_within_a_decade(axes: Axes) -> None:
+    """Several numbers also on a logarithmic axis that holds at most one power of ten."""
+    low, high = axes.get_ylim()
+    if axes.get_yscale() == "log" and high < 10 * low:
+        axes.yaxis.set_major_locator(MaxNLocator(4))
+        axes.yaxis.set_major_formatter(ScalarFormatter())
+        axes.yaxis.set_minor_locator(NullLocator())
 
 
 def _legend(runs: pd.DataFrame, *, splits: bool = False) -> list[Line2D]:

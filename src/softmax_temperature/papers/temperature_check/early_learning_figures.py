@@ -38,6 +38,8 @@ if TYPE_CHECKING:
     from softmax_temperature.papers.temperature_check.records import Records
 
 COLUMNS = 2
+ROOM = 30
+"""Factor of the time axis, for text above the marks."""
 DASHED: dict[str, Any] = {"color": "0.15", "linestyle": "--", "linewidth": 1.1}
 DOTTED: dict[str, Any] = {"color": "0.15", "linestyle": ":", "linewidth": 1.1}
 TIMES = (
@@ -75,7 +77,7 @@ def learning_curves(records: Records) -> Figure | None:
             right.set(xscale="log")
             left.set_title(network, loc="left")
         grid[-1, 0].set_xlabel("time t at rate η = 1")
-        grid[-1, 1].set_xlabel("rescaled time β²ηt, in units of time")
+        grid[-1, 1].set_xlabel("rescaled time β²ηt, over that to change by 1")
         handles = [Line2D([], [], color=colour, label=f"β = {value:g}") for value, colour in colours.items()]
         handles.append(Line2D([], [], **DASHED, label="linearised, any β"))
         figure.legend(handles=handles, loc="outside lower center", ncols=min(6, len(handles)))
@@ -111,7 +113,8 @@ def logit_norms(records: Records) -> Figure | None:
             _regimes(axes, some)
             parts = [f"{each.where}: {_slope(slopes, network, each)}" for each in (FIT_SMALL, FIT_LARGE)]
             text = "\n".join(["to half of the loss,", *parts])
-            axes.text(0.03, 0.97, text, transform=axes.transAxes, va="top", fontsize=7.5)
+            axes.set_ylim(top=ROOM * axes.get_ylim()[1])
+            axes.text(0.03, 0.98, text, transform=axes.transAxes, va="top", fontsize=7)
         for axes in grid.ravel()[: len(networks)][-width:]:
             axes.set_xlabel("norm of the tempered logits at the start")
             axes.tick_params(labelbottom=True)
@@ -206,8 +209,9 @@ def _slope(slopes: pd.DataFrame, network: str, prediction: Prediction) -> str:
     if rows.empty:
         return "no slope"
     row = rows.iloc[0]
-    interval = "" if pd.isna(row["low"]) else f" [{row['low']:.3f}, {row['high']:.3f}]"
-    return f"{row['slope']:.3f}{interval}, predicted {prediction.slope:g}"
+    slope, low, high = (f"{round(row[name], 3) + 0:.3f}" for name in ("slope", "low", "high"))  # + 0: no minus zero.
+    interval = "" if pd.isna(row["low"]) else f" [{low}, {high}]"
+    return f"{slope}{interval}, predicted {prediction.slope:g}"
 
 
 def _times_legend() -> list[Line2D | Patch]:

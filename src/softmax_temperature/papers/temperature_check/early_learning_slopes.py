@@ -104,7 +104,7 @@ def _rows(records: Records, prediction: Prediction) -> list[dict[str, Any]]:
         ).T.dropna()
         if fits.empty:
             continue
-        effect = Effect.of(fits["slope"])
+        effect = Effect.of(fits["slope"].rename_axis("seed"))
         found.append(
             {
                 "network": network,

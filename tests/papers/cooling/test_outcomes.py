@@ -1,0 +1,41 @@
+"""Divergence, collapse, and a training that never started are told apart, and said in the same words everywhere."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pandas as pd
+import pytest
+
+from softmax_temperature.papers.cooling.outcomes import Outcome, counted, finished, in_a_word, lost_in, outcome
+
+
+@pytest.mark.parametrize(
+    ("accuracies", "is_finite", "became"),
+    [
+        ([0.1, 0.4, 0.9], True, Outcome(diverged=False, stuck=False)),
+        ([0.1, 0.4, 0.1], True, Outcome(diverged=True, stuck=False)),
+        ([0.1, 0.13, 0.15], True, Outcome(diverged=False, stuck=True)),
+        ([0.1, 0.1, 0.16], True, Outcome(diverged=False, stuck=False)),
+        ([0.1, 0.1], False, Outcome(diverged=True, stuck=False)),
+        ([], False, Outcome(diverged=True, stuck=False)),
+    ],
+)
+def test_what_became_of_a_training_on_ten_classes(
+    accuracies: Sequence[float], is_finite: bool, became: Outcome
+) -> None:
+    assert outcome(accuracies, 10, is_finite=is_finite) == became
+
+
+def test_the_limit_moves_with_the_number_of_classes() -> None:
+    assert outcome([0.5], 2, is_finite=True).stuck
+    assert outcome([0.016], 100, is_finite=True) == Outcome(diverged=False, stuck=False)
+
+
+def test_losses_are_counted_by_kind() -> None:
+    rows = pd.DataFrame({"diverged": [True, False, False], "stuck": [False, True, False], "seed": [0, 1, 2]})
+    assert finished(rows)["seed"].tolist() == [2]
+    assert lost_in(rows) == counted(1, 1, 3) == "1 of 3 diverged, 1 of 3 stuck"
+    assert (counted(0, 0, 3), counted(3, 0, 3)) == ("", "3 of 3 diverged")
+    words = [in_a_word(*counts) for counts in ((3, 0, 3), (0, 3, 3), (1, 2, 3), (0, 1, 3), (0, 0, 3))]
+    assert words == ["diverged", "stuck", "1 of 3 diverged, 2 of 3 stuck", "1 of 3 stuck", ""]
