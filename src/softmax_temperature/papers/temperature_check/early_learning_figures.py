@@ -209,9 +209,12 @@ def _slope(slopes: pd.DataFrame, network: str, prediction: Prediction) -> str:
     if rows.empty:
         return "no slope"
     row = rows.iloc[0]
-    slope, low, high = (f"{round(row[name], 3) + 0:.3f}" for name in ("slope", "low", "high"))  # + 0: no minus zero.
-    interval = "" if pd.isna(row["low"]) else f" [{low}, {high}]"
-    return f"{slope}{interval}, predicted {prediction.slope:g}"
+    interval = "" if pd.isna(row["low"]) else f" [{_number(row['low'])}, {_number(row['high'])}]"
+    return f"{_number(row['slope'])}{interval}, predicted {prediction.slope:g}"
+
+
+def _number(value: float) -> str:
+    return f"{round(value, 3) + 0:.3f}"  # + 0: no minus zero.
 
 
 def _times_legend() -> list[Line2D | Patch]:
