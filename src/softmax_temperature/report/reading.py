@@ -1,0 +1,128 @@
+"""Reading what results/ holds of a profile. What is missing is left empty, for the pages to say so."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import nbformat
+import pandas as pd
+
+from softmax_temperature.artifacts import digest_of_file
+from softmax_temperature.errors import InputError
+from softmax_temperature.report.captions import Captions, captions, clean
+from softmax_temperature.report.comparison import is_comparison
+from softmax_temperature.report.model import Caption, Comparison, Download, Figure, Paper, Profile
+from softmax_temperature.report.records import read_records
+from softmax_temperature.results import PAPERS
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+_DAMAGED = "Take the file from Git, or run `dvc repro`."
+
+
+def read_profile(folder: Path) -> Profile:
+    """The results of a profile.
+
+    Args:
+        folder: `results/<profile>`.
+
+    Raises:
+        InputError: a file does not hold what its name says.
+    """
+    there = [paper for paper in PAPERS if (folder / paper / "claims.json").is_file()]
+    environment = _json(folder / "environment.json") or {}
+    papers = [_paper(folder, slug, environment.get(slug)) for slug in there]
+    missing = [paper for paper in PAPERS if paper not in there]
+    return Profile(folder.name, papers, missing, parameters=(folder / "params.yaml").is_file())
+
+
+def _paper(profile: Path, slug: str, environment: dict[str, Any] | None) -> Paper:
+    folder = profile / slug
+    notebook = _notebook(folder / "notebook.ipynb")
+    said = captions(notebook) if notebook else Captions("", {}, {}, [])
+    tables = {path: _table(path) for path in (folder / "runs.csv", *sorted((folder / "tables").glob("*.csv")))}
+    known = {path: table for path, table in tables.items() if table is not None}
+    return Paper(
+        slug=slug,
+        title=said.title or slug,
+        claims=_json(folder / "claims.json") or [],
+        words=said.words,
+        comparisons=_comparisons(profile, known, said.tables),
+        figures=_figures(profile, folder / "figures", said.figures),
+        downloads=[Download(_relative(path, profile), *table.shape) for path, table in known.items()],
+        deviations=known.get(folder / "tables" / "deviations.csv"),
+        notebook=notebook,
+        records=read_records(folder),
+        environment=environment,
+    )
+
+
+def _comparisons(profile: Path, tables: Mapping[Path, pd.DataFrame], shown: Mapping[str, Caption]) -> list[Comparison]:
+    """In the order of the notebook, which calls a table by the name of its file with hyphens; then those it lacks."""
+    order = list(shown)
+    found = [
+        Comparison(
+            path.stem, _relative(path, profile), shown.get(_hyphens(path.stem), Caption(_title(path.stem))), table
+        )
+        for path, table in tables.items()
+        if is_comparison(table)
+    ]
+    return sorted(found, key=lambda one: order.index(_hyphens(one.name)) if _hyphens(one.name) in order else len(order))
+
+
+def _figures(profile: Path, folder: Path, shown: Mapping[str, Caption]) -> list[Figure]:
+    """In the order of the notebook, which shows the PNG; then those that it does not show."""
+    order, found = list(shown), []
+    for path in sorted(folder.glob("*.svg")):
+        drawing = path.with_suffix(".png")
+        digest = digest_of_file(drawing) if drawing.is_file() else ""
+        place = order.index(digest) if digest in order else len(order)
+        caption = shown.get(digest, Caption(_title(path.stem)))
+        found.append((place, Figure(path.stem, _relative(path, profile), caption, path.read_text(encoding="utf-8"))))
+    return [figure for _, figure in sorted(found, key=lambda pair: (pair[0], pair[1].name))]
+
+
+def _title(name: str) -> str:
+    """What a file is called where the notebook does not say."""
+    return name.replace("_", " ").replace("-", " ").capitalize()
+
+
+def _hyphens(name: str) -> str:
+    return name.replace("_", "-")
+
+
+def _relative(path: Path, profile: Path) -> str:
+    return path.relative_to(profile).as_posix()
+
+
+def _json(path: Path) -> Any:
+    if not path.is_file():
+        return None
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise InputError(f"is not JSON ({error})", where=str(path), remedy=_DAMAGED) from error
+
+
+def _table(path: Path) -> pd.DataFrame | None:
+    """A table; one without columns is as good as none."""
+    if not path.is_file():
+        return None
+    try:
+        return pd.read_csv(path)
+    except pd.errors.EmptyDataError:
+        return None
+    except (pd.errors.ParserError, UnicodeDecodeError) as error:
+        raise InputError(f"is not a table ({error})", where=str(path), remedy=_DAMAGED) from error
+
+
+def _notebook(path: Path) -> nbformat.NotebookNode | None:
+    if not path.is_file():
+        return None
+    try:
+        return clean(nbformat.read(path, as_version=4))
+    except nbformat.reader.NotJSONError as error:
+        raise InputError("is not a notebook", where=str(path), remedy=_DAMAGED) from error
