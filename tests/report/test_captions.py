@@ -11,8 +11,10 @@ from softmax_temperature.report.captions import captions, clean
 def test_a_table_is_found_by_its_name(notebook: nbformat.NotebookNode) -> None:
     found = captions(clean(notebook))
     assert found.title == "Focal loss, checked"
-    assert found.tables["table-1"].title == "Table 1: errors"
-    assert found.tables["table-1"].text.strip() == "<p>Read it from left to right.</p>"
+    table = found.tables["table-1"]
+    assert table.caption.title == "Table 1: errors"
+    assert table.caption.text.strip() == "<p>Read it from left to right.</p>"
+    assert (table.rows, table.html) == (1, "<table><tbody><tr><td>1</td></tr></tbody></table>")
 
 
 def test_a_figure_is_found_by_its_bytes(notebook: nbformat.NotebookNode, pixel: bytes) -> None:

@@ -115,6 +115,15 @@ def test_a_table_marks_a_difference_by_sign_and_word(results: Path) -> None:
     assert "2 printed numbers that this profile does not run" in shown
 
 
+def test_a_table_of_ours_alone_stands_as_the_notebook_shows_it(results: Path) -> None:
+    assert "Tables: ours alone" not in page(results, "toy/index.html").text
+    notebook = results / "toy" / "focal" / "notebook.ipynb"
+    notebook.write_text(notebook.read_text().replace("T_table-1", "T_ablation"))
+    shown = page(results, "toy/index.html").text
+    assert "Tables: ours alone" in shown
+    assert "ablation, rows: 1" in shown
+
+
 def test_a_number_links_to_its_cells(results: Path) -> None:
     assert "pages/focal-records.html#cells-focal-evaluation-toy-CE" in page(results, "toy/index.html").addresses
 
@@ -157,7 +166,7 @@ def test_the_notebook_keeps_its_formulas_and_figures(results: Path) -> None:
     [
         ("focal/notebook.ipynb", "index.html", "No executed notebook is here."),
         ("focal/figures", "index.html", "No figure of this paper is here."),
-        ("focal/tables/table_1.csv", "index.html", "No table of this paper is here."),
+        ("focal/tables/table_1.csv", "index.html", "No table with printed numbers is here."),
         ("focal/tables/deviations.csv", "index.html", "No list of deviations is here."),
         ("params.yaml", "index.html", "(params.yaml) are not here"),
         ("focal/records.json", "pages/focal-records.html", "There is no records.json"),

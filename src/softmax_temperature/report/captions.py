@@ -16,13 +16,13 @@ from nbconvert.filters import markdown2html
 from nbconvert.preprocessors.sanitize import SanitizeHTML
 
 from softmax_temperature.artifacts import digest_of_bytes
-from softmax_temperature.report.model import Caption, Words
+from softmax_temperature.report.model import Caption, Table, Words
 
 if TYPE_CHECKING:
     import nbformat
 
 _HEADING = re.compile(r"^#+ +(.+)$", re.MULTILINE)
-_TABLE = re.compile(r'<table id="T_([\w-]+)"')
+_TABLE = re.compile(r'<table id="T_([\w-]+)"(.*?</table>)', re.DOTALL)
 _STYLE = re.compile(r"<style.*?</style>", re.DOTALL)
 _ASIDE = re.compile(r"<p><em>[^<]+</em></p>")
 """A remark that something was not run, for which the report has words of its own."""
@@ -41,13 +41,13 @@ class Captions:
 
     Attributes:
         title: its own.
-        tables: name of a table to its caption, in the order of the notebook.
-        figures: sha256 of a PNG likewise.
+        tables: by their name, in the order of the notebook.
+        figures: sha256 of a PNG to its caption, likewise.
         words: sentences made from the numbers.
     """
 
     title: str
-    tables: dict[str, Caption]
+    tables: dict[str, Table]
     figures: dict[str, Caption]
     words: list[Words]
 
@@ -100,8 +100,8 @@ def _add(found: Captions, output: Any, caption: Caption) -> None:
     if "image/png" in data:
         found.figures[digest_of_bytes(base64.b64decode(data["image/png"]))] = caption
     html = data.get("text/html", "").strip()
-    for name in _TABLE.findall(html):
-        found.tables[name] = caption
+    for name, rest in _TABLE.findall(html):
+        found.tables[name] = Table(name, caption, f"<table{rest}", rest.count("<tr") - rest.count("<thead"))
     if output.get("metadata", {}).get(_WORDS) and html and not _ASIDE.fullmatch(html):
         found.words.append(Words(caption, html))
 

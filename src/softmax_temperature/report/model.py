@@ -34,6 +34,23 @@ class Words:
 
 
 @dataclass(frozen=True)
+class Table:
+    """A table as the notebook shows it.
+
+    Attributes:
+        name: that the notebook gave it.
+        caption: what the notebook says of it.
+        html: the table, without a name on the page.
+        rows: how many it has.
+    """
+
+    name: str
+    caption: Caption
+    html: str
+    rows: int
+
+
+@dataclass(frozen=True)
 class Comparison:
     """A table that has a printed number beside ours.
 
@@ -85,7 +102,9 @@ class Paper:
         title: as its notebook has it.
         claims: rows of `claims.json`.
         words: what the notebook says in sentences made from the numbers.
-        comparisons, figures: in the order of the notebook.
+        comparisons: tables that have a printed number beside ours, in the order of the notebook.
+        tables: those of ours alone that the notebook shows.
+        figures: in the order of the notebook.
         downloads: all tables.
         deviations: columns where, what.
         notebook: the executed notebook.
@@ -98,6 +117,7 @@ class Paper:
     claims: list[dict[str, Any]]
     words: list[Words]
     comparisons: list[Comparison]
+    tables: list[Table]
     figures: list[Figure]
     downloads: list[Download]
     deviations: pd.DataFrame | None

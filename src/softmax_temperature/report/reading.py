@@ -12,13 +12,16 @@ from softmax_temperature.artifacts import digest_of_file
 from softmax_temperature.errors import InputError
 from softmax_temperature.report.captions import Captions, captions, clean
 from softmax_temperature.report.comparison import is_comparison
-from softmax_temperature.report.model import Caption, Comparison, Download, Figure, Paper, Profile
+from softmax_temperature.report.model import Caption, Comparison, Download, Figure, Paper, Profile, Table
 from softmax_temperature.report.records import read_records
 from softmax_temperature.results import PAPERS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
+
+_OWN_PLACES = ("claims", "deviations")
+"""Tables of a notebook that the page shows in another way."""
 
 _DAMAGED = "Take the file from Git, or run `dvc repro`."
 
@@ -45,12 +48,15 @@ def _paper(profile: Path, slug: str, environment: dict[str, Any] | None) -> Pape
     said = captions(notebook) if notebook else Captions("", {}, {}, [])
     tables = {path: _table(path) for path in (folder / "runs.csv", *sorted((folder / "tables").glob("*.csv")))}
     known = {path: table for path, table in tables.items() if table is not None}
+    comparisons = _comparisons(profile, known, said.tables)
+    elsewhere = {*_OWN_PLACES, *(_hyphens(one.name) for one in comparisons)}
     return Paper(
         slug=slug,
         title=said.title or slug,
         claims=_json(folder / "claims.json") or [],
         words=said.words,
-        comparisons=_comparisons(profile, known, said.tables),
+        comparisons=comparisons,
+        tables=[table for name, table in said.tables.items() if name not in elsewhere],
         figures=_figures(profile, folder / "figures", said.figures),
         downloads=[Download(_relative(path, profile), *table.shape) for path, table in known.items()],
         deviations=known.get(folder / "tables" / "deviations.csv"),
@@ -60,17 +66,16 @@ def _paper(profile: Path, slug: str, environment: dict[str, Any] | None) -> Pape
     )
 
 
-def _comparisons(profile: Path, tables: Mapping[Path, pd.DataFrame], shown: Mapping[str, Caption]) -> list[Comparison]:
+def _comparisons(profile: Path, tables: Mapping[Path, pd.DataFrame], shown: Mapping[str, Table]) -> list[Comparison]:
     """In the order of the notebook, which calls a table by the name of its file with hyphens; then those it lacks."""
-    order = list(shown)
-    found = [
-        Comparison(
-            path.stem, _relative(path, profile), shown.get(_hyphens(path.stem), Caption(_title(path.stem))), table
-        )
-        for path, table in tables.items()
-        if is_comparison(table)
-    ]
-    return sorted(found, key=lambda one: order.index(_hyphens(one.name)) if _hyphens(one.name) in order else len(order))
+    order, found = list(shown), []
+    for path, table in tables.items():
+        if is_comparison(table):
+            name = _hyphens(path.stem)
+            caption = shown[name].caption if name in shown else Caption(_title(path.stem))
+            place = order.index(name) if name in shown else len(order)
+            found.append((place, Comparison(path.stem, _relative(path, profile), caption, table)))
+    return [comparison for _, comparison in sorted(found, key=lambda pair: pair[0])]
 
 
 def _figures(profile: Path, folder: Path, shown: Mapping[str, Caption]) -> list[Figure]:
