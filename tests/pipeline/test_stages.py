@@ -133,7 +133,7 @@ def test_the_records_lead_from_every_cell_back_to_the_data() -> None:
     results = {cell["result"] for cell in found["cells"]}
     inputs = [digest for cell in found["cells"] for digest in cell["inputs"].values()]
     assert set(inputs) <= results
-    assert {cell["stage"] for cell in found["cells"] if not cell["inputs"]} >= {"prepared/digits", "backbones"}
+    assert {cell["stage"] for cell in found["cells"] if not cell["inputs"]} >= {"prepared/digits"}
     assert all(cell["code"] in found["code"] for cell in found["cells"])
 
 

@@ -184,7 +184,14 @@ def test_papers_without_results_are_named(results: Path) -> None:
     assert "Not run in this profile: classifier temperature, cooling" in page(results, "toy/index.html").text
 
 
-@pytest.mark.parametrize("piece", ["focal/claims.json", "focal/notebook.ipynb", "focal/tables/table_1.csv"])
+@pytest.mark.parametrize(
+    "piece",
+    [
+        *("focal/claims.json", "focal/records.json", "environment.json"),
+        "focal/notebook.ipynb",
+        "focal/tables/table_1.csv",
+    ],
+)
 def test_a_damaged_piece_is_named(results: Path, piece: str) -> None:
     (results / "toy" / piece).write_text('"a\n1,2,3')
     with pytest.raises(InputError, match=piece.rpartition("/")[2]):

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
-import nbformat
-import pandas as pd
-
 from softmax_temperature.artifacts import digest_of_file
-from softmax_temperature.errors import InputError
 from softmax_temperature.report.captions import Captions, captions, clean
 from softmax_temperature.report.comparison import is_comparison
+from softmax_temperature.report.files import read_json, read_notebook, read_table
 from softmax_temperature.report.model import Caption, Comparison, Download, Figure, Paper, Profile, Table
 from softmax_temperature.report.records import read_records
 from softmax_temperature.results import PAPERS
@@ -20,10 +16,10 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
+    import pandas as pd
+
 _OWN_PLACES = ("claims", "deviations")
 """Tables of a notebook that the page shows in another way."""
-
-_DAMAGED = "Take the file from Git, or run `dvc repro`."
 
 
 def read_profile(folder: Path) -> Profile:
@@ -36,7 +32,7 @@ def read_profile(folder: Path) -> Profile:
         InputError: a file does not hold what its name says.
     """
     there = [paper for paper in PAPERS if (folder / paper / "claims.json").is_file()]
-    environment = _json(folder / "environment.json") or {}
+    environment = read_json(folder / "environment.json") or {}
     papers = [_paper(folder, slug, environment.get(slug)) for slug in there]
     missing = [paper for paper in PAPERS if paper not in there]
     return Profile(folder.name, papers, missing, parameters=(folder / "params.yaml").is_file())
@@ -44,16 +40,17 @@ def read_profile(folder: Path) -> Profile:
 
 def _paper(profile: Path, slug: str, environment: dict[str, Any] | None) -> Paper:
     folder = profile / slug
-    notebook = _notebook(folder / "notebook.ipynb")
+    executed = read_notebook(folder / "notebook.ipynb")
+    notebook = clean(executed) if executed else None
     said = captions(notebook) if notebook else Captions("", {}, {}, [])
-    tables = {path: _table(path) for path in (folder / "runs.csv", *sorted((folder / "tables").glob("*.csv")))}
+    tables = {path: read_table(path) for path in (folder / "runs.csv", *sorted((folder / "tables").glob("*.csv")))}
     known = {path: table for path, table in tables.items() if table is not None}
     comparisons = _comparisons(profile, known, said.tables)
     elsewhere = {*_OWN_PLACES, *(_hyphens(one.name) for one in comparisons)}
     return Paper(
         slug=slug,
         title=said.title or slug,
-        claims=_json(folder / "claims.json") or [],
+        claims=read_json(folder / "claims.json") or [],
         words=said.words,
         comparisons=comparisons,
         tables=[table for name, table in said.tables.items() if name not in elsewhere],
@@ -101,33 +98,3 @@ def _hyphens(name: str) -> str:
 
 def _relative(path: Path, profile: Path) -> str:
     return path.relative_to(profile).as_posix()
-
-
-def _json(path: Path) -> Any:
-    if not path.is_file():
-        return None
-    try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise InputError(f"is not JSON ({error})", where=str(path), remedy=_DAMAGED) from error
-
-
-def _table(path: Path) -> pd.DataFrame | None:
-    """A table; one without columns is as good as none."""
-    if not path.is_file():
-        return None
-    try:
-        return pd.read_csv(path)
-    except pd.errors.EmptyDataError:
-        return None
-    except (pd.errors.ParserError, UnicodeDecodeError) as error:
-        raise InputError(f"is not a table ({error})", where=str(path), remedy=_DAMAGED) from error
-
-
-def _notebook(path: Path) -> nbformat.NotebookNode | None:
-    if not path.is_file():
-        return None
-    try:
-        return clean(nbformat.read(path, as_version=4))
-    except nbformat.reader.NotJSONError as error:
-        raise InputError("is not a notebook", where=str(path), remedy=_DAMAGED) from error

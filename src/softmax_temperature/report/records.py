@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import re
 from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from softmax_temperature.provenance import FILE
+from softmax_temperature.report.files import read_json
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -78,10 +78,9 @@ def read_records(folder: Path) -> Records:
     Args:
         folder: of the paper's results.
     """
-    path = folder / FILE
-    if not path.is_file():
+    content = read_json(folder / FILE)
+    if content is None:
         return Records([], {}, {})
-    content = json.loads(path.read_text(encoding="utf-8"))
     groups = [Group(*key, list(cells)) for key, cells in groupby(content["cells"], _group)]
     return Records(groups, content["parameters"], content["code"])
 
