@@ -43,6 +43,7 @@ def read_notebook(path: Path) -> nbformat.NotebookNode | None:
     if not path.is_file():
         return None
     try:
-        return nbformat.read(path, as_version=4)
+        notebook: nbformat.NotebookNode = nbformat.read(path, as_version=4)
     except nbformat.reader.NotJSONError as error:
         raise InputError("is not a notebook", where=str(path), remedy=_DAMAGED) from error
+    return notebook
