@@ -22,7 +22,7 @@ class Score:
 
     Attributes:
         claim: a row of `claims.json`.
-        paper, title: slug and title.
+        paper: its slug.
         records: address of what its number comes from.
         place: address of the paper's part of the profile's page.
         number: its place among the paper's claims.
@@ -30,7 +30,6 @@ class Score:
 
     claim: dict[str, Any]
     paper: str
-    title: str
     records: str
     place: str
     number: int
@@ -48,7 +47,6 @@ def scores(profile: Profile, *, folder: str = "") -> list[Score]:
         Score(
             claim=claim,
             paper=paper.slug,
-            title=paper.title,
             records=f"{folder}pages/{paper.slug}-records.html",
             place=f"{folder}index.html#{paper.slug}" if folder else f"#{paper.slug}",
             number=number,
