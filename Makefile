@@ -14,7 +14,7 @@ READY := $(VENV)/.installed
 ENTER := PATH="$(CURDIR)/$(BIN):$$PATH"
 
 .DEFAULT_GOAL := help
-.PHONY: help repro test lint bench profile lock clean
+.PHONY: help repro report test lint bench profile lock clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' Makefile
@@ -23,7 +23,10 @@ repro: $(READY) ## Rebuild every table and figure of params.yaml; only what chan
 	@test -e .git || $(BIN)/python -m dvc config --local core.no_scm true
 	$(ENTER) $(BIN)/dvc repro
 	@profile=$$(sed -n 's/^profile: *\([A-Za-z0-9_-]*\).*/\1/p' params.yaml) && \
-	  printf '\nResults of profile %s:\n' "$$profile" && ls results/"$$profile"/*/notebook.ipynb
+	  printf '\nThe report on profile %s:\n' "$$profile" && ls results/"$$profile"/index.html
+
+report: $(READY) ## Rebuild the HTML report of every profile from results/ alone: no data, no GPU
+	$(ENTER) $(BIN)/python pipeline/report.py
 
 test: $(READY) ## Run the tests (ARGS="-k name" to choose)
 	$(ENTER) $(BIN)/python -m pytest $(ARGS)

@@ -3,8 +3,10 @@
 import sys
 from importlib import import_module
 
+from softmax_temperature.artifacts import write_json
 from softmax_temperature.params import read_params
 from softmax_temperature.programs import exit_code, parser, require_known
+from softmax_temperature.provenance import FILE, provenance
 from softmax_temperature.results import PAPERS, paper_folder, record_run
 
 
@@ -17,8 +19,10 @@ def main() -> int:
         require_known(options.paper, PAPERS, where="--paper")
         params = read_params(options.params)
         paper = import_module(f"softmax_temperature.papers.{options.paper}.collect")
-        paper.collect(params, paper_folder(params.profile, options.paper))
-        record_run(params.profile, options.paper, options.params, [stage.OUTPUT for stage in paper.STAGES])
+        folder, outputs = paper_folder(params.profile, options.paper), [stage.OUTPUT for stage in paper.STAGES]
+        paper.collect(params, folder)
+        write_json(folder / FILE, provenance(outputs))
+        record_run(params.profile, options.paper, options.params, outputs)
 
     return exit_code(work)
 

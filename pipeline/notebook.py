@@ -6,7 +6,9 @@ from pathlib import Path
 from softmax_temperature.notebooks import execute
 from softmax_temperature.params import read_params
 from softmax_temperature.programs import exit_code, parser, require_known
-from softmax_temperature.results import PAPERS, paper_folder
+from softmax_temperature.results import PAPERS, paper_folder, write_contents
+
+SHOWN = Path("data/shown")
 
 
 def main() -> int:
@@ -18,6 +20,7 @@ def main() -> int:
         require_known(options.paper, PAPERS, where="--paper")
         folder = paper_folder(read_params(options.params).profile, options.paper)
         execute(Path("notebooks") / f"{options.paper}.ipynb", folder / "notebook.ipynb", {"results": folder.as_posix()})
+        write_contents(folder, SHOWN / options.paper)
 
     return exit_code(work)
 

@@ -38,6 +38,12 @@ def project_root() -> Path:
     return ROOT
 
 
+@pytest.fixture(scope="session")
+def browser_program() -> str:
+    """The browser that tests marked so may start."""
+    return next(path for name in BROWSERS if (path := shutil.which(name)))
+
+
 def _missing(marker: pytest.Mark) -> str | None:
     """What a marked test needs and this machine has not."""
     if marker.name == "gpu":
@@ -45,7 +51,8 @@ def _missing(marker: pytest.Mark) -> str | None:
 
         return None if torch.cuda.is_available() else "a CUDA device"
     if marker.name == "browser":
-        return None if any(map(shutil.which, BROWSERS)) else "Chromium or Chrome on PATH"
+        found = any(map(shutil.which, BROWSERS)) and shutil.which("chromedriver")
+        return None if found else "Chromium or Chrome, and chromedriver, on PATH"
     if marker.name == "real_data":
         absent = [name for name in marker.args if not _unpacked(name)]
         return f"{', '.join(absent)} below data/raw" if absent else None

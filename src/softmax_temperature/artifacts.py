@@ -41,7 +41,12 @@ def canonical_json(value: Any) -> str:
 
 def digest_of_text(text: str) -> str:
     """The sha256 of a text, in hexadecimal."""
-    return hashlib.sha256(text.encode()).hexdigest()
+    return digest_of_bytes(text.encode())
+
+
+def digest_of_bytes(content: bytes) -> str:
+    """The sha256 of some bytes, in hexadecimal."""
+    return hashlib.sha256(content).hexdigest()
 
 
 def digest_of_file(path: Path) -> str:

@@ -198,6 +198,7 @@ def _run(task: _Task, work: Path) -> None:
         "cell": cell.name,
         "parameters": dict(cell.parameters),
         "inputs": {name: artifact.digest for name, artifact in inputs.items()},
+        "code": {module: code_digest(module) for module in _modules(cell)},
         "fingerprint": task.fingerprint,
         "seed": task.seed,
     }

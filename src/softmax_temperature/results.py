@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from softmax_temperature.artifacts import find_artifacts, open_artifact, write_json, write_text
+from softmax_temperature.artifacts import digest_of_file, find_artifacts, open_artifact, write_json, write_text
 from softmax_temperature.cells import timing_file
 
 PAPERS = ("classifier_temperature", "focal", "cooling", "temperature_check")
@@ -17,6 +17,20 @@ RESULTS = Path("results")
 def paper_folder(profile: str, paper: str) -> Path:
     """Where one paper's results of one profile stand."""
     return RESULTS / profile / paper
+
+
+def write_contents(folder: Path, path: Path) -> None:
+    """Write what a folder holds: a line a file, its sha256 and its place.
+
+    DVC cannot say "the results of all papers that this profile runs": this file stands for a paper's in the folder that
+    the report depends on.
+
+    Args:
+        folder: a paper's results.
+        path: the file to write.
+    """
+    files = sorted(each for each in folder.rglob("*") if each.is_file())
+    write_text(path, "".join(f"{digest_of_file(each)}  {each.as_posix()}\n" for each in files))
 
 
 def record_run(profile: str, paper: str, params: Path, outputs: Iterable[Path]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -32,6 +33,18 @@ def test_the_code_stage_sees_all_code() -> None:
 def test_a_notebook_stage_depends_on_its_notebook() -> None:
     for paper in PAPERS:
         assert f"notebooks/{paper}.ipynb" in STAGES[f"notebook-{paper}"]["deps"]
+
+
+@pytest.mark.parametrize("paper", PAPERS)
+def test_a_paper_is_collected_again_when_anything_changes_that_its_records_name(paper: str) -> None:
+    stages = import_module(f"softmax_temperature.papers.{paper}.collect").STAGES
+    assert {stage.OUTPUT.as_posix() for stage in stages} <= set(STAGES[f"collect-{paper}"]["deps"])
+
+
+def test_the_report_is_made_from_what_every_notebook_shows() -> None:
+    assert "data/shown" in STAGES["report"]["deps"]
+    for paper in PAPERS:
+        assert f"data/shown/{paper}" in STAGES[f"notebook-{paper}"]["outs"]
 
 
 @pytest.mark.parametrize("stage", sorted(STAGES))

@@ -19,6 +19,7 @@ from softmax_temperature.papers.classifier_temperature.claims import CLAIMS
 from softmax_temperature.papers.classifier_temperature.collect import STAGES, collect
 from softmax_temperature.papers.classifier_temperature.records import read_records
 from softmax_temperature.params import Params, validate
+from softmax_temperature.provenance import provenance
 from softmax_temperature.splits import SPLITS
 from softmax_temperature.stages import describe, embed, fetch, heuristic, search
 
@@ -125,6 +126,15 @@ def test_every_claim_has_a_verdict() -> None:
     assert [row["id"] for row in rows] == [claim.id for claim in CLAIMS]
     assert {row["verdict"] for row in rows} <= {"holds", "does not hold", "not tested"}
     assert {row["profile"] for row in rows} == {"smoke"}
+
+
+def test_the_records_lead_from_every_cell_back_to_the_data() -> None:
+    found = provenance([stage.OUTPUT for stage in STAGES])
+    results = {cell["result"] for cell in found["cells"]}
+    inputs = [digest for cell in found["cells"] for digest in cell["inputs"].values()]
+    assert set(inputs) <= results
+    assert {cell["stage"] for cell in found["cells"] if not cell["inputs"]} >= {"prepared/digits"}
+    assert all(cell["code"] in found["code"] for cell in found["cells"])
 
 
 def test_table_1_stands_beside_the_printed_values() -> None:

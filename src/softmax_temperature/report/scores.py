@@ -1,0 +1,69 @@
+"""The rows of the scorecard, and how many claims hold."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from softmax_temperature.claims import DOES_NOT_HOLD, HOLDS, NOT_TESTED
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from softmax_temperature.report.model import Profile
+
+VERDICTS = (HOLDS, DOES_NOT_HOLD, NOT_TESTED)
+
+
+@dataclass(frozen=True)
+class Score:
+    """A claim in a profile.
+
+    Attributes:
+        claim: a row of `claims.json`.
+        paper: its slug.
+        records: address of what its number comes from.
+        place: address of the paper's part of the profile's page.
+        number: its place among the paper's claims.
+    """
+
+    claim: dict[str, Any]
+    paper: str
+    records: str
+    place: str
+    number: int
+
+
+def scores(profile: Profile, *, folder: str = "") -> list[Score]:
+    """A row for each claim of a profile.
+
+    Args:
+        profile: whose.
+        folder: from the page to the profile's folder, with a slash at its end.
+    """
+    pairs = [(paper, number, claim) for paper in profile.papers for number, claim in enumerate(paper.claims)]
+    return [
+        Score(
+            claim=claim,
+            paper=paper.slug,
+            records=f"{folder}pages/{paper.slug}-records.html",
+            place=f"{folder}index.html#{paper.slug}" if folder else f"#{paper.slug}",
+            number=number,
+        )
+        for paper, number, claim in pairs
+    ]
+
+
+def tallies(profiles: Sequence[Profile]) -> dict[tuple[str, str], dict[str, int]]:
+    """How many claims have each verdict, by profile and paper."""
+    return {
+        (profile.name, paper.slug): _tally(claim["verdict"] for claim in paper.claims)
+        for profile in profiles
+        for paper in profile.papers
+    }
+
+
+def _tally(verdicts: Any) -> dict[str, int]:
+    counts = Counter(verdicts)
+    return {verdict: counts[verdict] for verdict in VERDICTS}

@@ -1,0 +1,77 @@
+"""Writing the pages below results/."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from softmax_temperature.artifacts import write_text
+from softmax_temperature.errors import InputError
+from softmax_temperature.report.comparison import layout
+from softmax_temperature.report.executed import cells_as_html
+from softmax_temperature.report.reading import read_profile
+from softmax_temperature.report.rendering import grid, render
+from softmax_temperature.report.scores import scores, tallies
+from softmax_temperature.results import PAPERS
+from softmax_temperature.scorecard import profiles_with_results
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from softmax_temperature.report.comparison import Number
+    from softmax_temperature.report.model import Comparison, Paper, Profile
+
+INDEX, PAGES = "index.html", "pages"
+
+
+def write_report(results: Path) -> list[Path]:
+    """Write the pages of every profile with results, and the one over all profiles.
+
+    Args:
+        results: the folder of all results.
+
+    Returns:
+        The index of all profiles, then that of each.
+
+    Raises:
+        InputError: there are no results, or a file does not hold what its name says.
+    """
+    profiles = [read_profile(results / name) for name in profiles_with_results(results)]
+    if not profiles:
+        raise InputError("no results of any paper", where=str(results), remedy="Run `dvc repro` first.")
+    for profile in profiles:
+        _write_profile(results / profile.name, profile)
+    shown = [score for profile in profiles for score in scores(profile, folder=f"{profile.name}/")]
+    shown.sort(key=lambda score: (PAPERS.index(score.paper), score.number))
+    page = render("overview.html.j2", profiles=profiles, papers=PAPERS, tallies=tallies(profiles), scores=shown)
+    write_text(results / INDEX, page)
+    return [results / INDEX, *(results / profile.name / INDEX for profile in profiles)]
+
+
+def _write_profile(folder: Path, profile: Profile) -> None:
+    for paper in profile.papers:
+        names = {"profile": profile, "paper": paper}
+        write_text(folder / PAGES / f"{paper.slug}-records.html", render("records.html.j2", **names))
+        if paper.notebook:
+            cells = cells_as_html(paper.notebook)
+            write_text(folder / PAGES / f"{paper.slug}-notebook.html", render("notebook.html.j2", **names, cells=cells))
+    tables = {paper.slug: [_tables(paper, one) for one in paper.comparisons] for paper in profile.papers}
+    page = render("profile.html.j2", profile=profile, tables=tables, scores=scores(profile))
+    write_text(folder / INDEX, page)
+
+
+def _tables(paper: Paper, comparison: Comparison) -> dict[str, Any]:
+    """What a page shows of a comparison: its two parts as HTML, empty where they have no rows."""
+    arranged, link = layout(comparison), partial(_link, paper)
+    name = f"{paper.slug}-{comparison.name}".replace("_", "-")
+    parts = {"measured": arranged.measured, "not_run": arranged.not_run}
+    made = {
+        part: grid(table, f"{name}-{part}", link, count=not arranged.count) if len(table) else ""
+        for part, table in parts.items()
+    }
+    return {"comparison": comparison, "layout": arranged, **made}
+
+
+def _link(paper: Paper, number: Number) -> str:
+    anchor = paper.records.anchor(number.names)
+    return f"{PAGES}/{paper.slug}-records.html" + (f"#{anchor}" if anchor else "")
