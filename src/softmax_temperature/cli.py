@@ -79,8 +79,18 @@ def scorecard(
 @app.command()
 def calibrate(
     logits: Annotated[
-        Path, typer.Argument(metavar="LOGITS.npz", help="Arrays logits (n, classes) and labels (n,), by numpy.savez.")
+        Path,
+        typer.Argument(
+            metavar="LOGITS",
+            help="A file with logits (n, classes) and labels (n,): npz, npy, safetensors, csv or parquet. A table has "
+            "a column label, and a column for each class.",
+        ),
     ],
+    labels: Annotated[Path | None, typer.Option(help="A file with the labels, if they lie apart, as with npy.")] = None,
+    validation: Annotated[
+        Path | None, typer.Option(help="A second file of logits and labels, to fit the temperature on.")
+    ] = None,
+    validation_labels: Annotated[Path | None, typer.Option(help="Its labels, if they lie apart.")] = None,
     name: Annotated[
         str | None, typer.Option(help="The network, if logits is (networks, n, classes) and there are names.")
     ] = None,
@@ -88,9 +98,9 @@ def calibrate(
         str | None,
         typer.Option(
             metavar="validation|half|all",
-            help="Rows the temperature is fitted on: the arrays validation_logits and validation_labels; a random half "
-            "of every class, reporting on the other half; or all, reporting on the same rows, which flatters. "
-            "By default validation if the file has it, else half.",
+            help="Rows the temperature is fitted on: those of --validation, or the arrays validation_logits and "
+            "validation_labels; a random half of every class, reporting on the other half; or all, reporting on the "
+            "same rows, which flatters. By default validation if there is, else half.",
         ),
     ] = None,
     bins: Annotated[int, typer.Option(help="Bins of the calibration errors and of the diagram.")] = 15,
@@ -100,23 +110,134 @@ def calibrate(
         Path | None,
         typer.Option(help="Folder to write, by default LOGITS-calibration or LOGITS-NAME-calibration beside the file."),
     ] = None,
+    html: Annotated[Path | None, typer.Option(help="Write a page too, which needs no other file.")] = None,
     as_json: Json = False,
 ) -> None:
     """Report how well saved logits are calibrated, before and after temperature scaling, and draw the diagram.
 
     Writes report.json, reliability.png and reliability.svg.
 
-    Example: softmax-temperature calibrate logits.npz
+    Example: softmax-temperature calibrate logits.npz --html report.html
     """
     from softmax_temperature import calibrate as calibration
+    from softmax_temperature.calibration_summary import summary
 
     report, folder = calibration.calibrate(
-        logits, name=name, fit_on=fit_on, bins=bins, bootstrap=bootstrap, seed=seed, output=output
+        logits,
+        labels=labels,
+        validation=validation,
+        validation_labels=validation_labels,
+        name=name,
+        fit_on=fit_on,
+        bins=bins,
+        bootstrap=bootstrap,
+        seed=seed,
+        output=output,
+        html=html,
     )
     if as_json:
         print(json.dumps(report | {"folder": str(folder)}, indent=1))
+        return
+    print(f"{summary(report)}\n\nWritten to {folder}: report.json, reliability.png, reliability.svg")
+    if html is not None:
+        print(f"Written to {html}")
+
+
+@app.command()
+def suggest(
+    data: Annotated[
+        Path,
+        typer.Argument(
+            metavar="EMBEDDINGS|IMAGE_FOLDER",
+            help="A file with embeddings (n, dim) and labels (n,): npz, npy, safetensors, csv or parquet; perhaps "
+            "test_embeddings and test_labels. Or a folder with a folder of images for each class, or with train/ and "
+            "test/ that hold these.",
+        ),
+    ],
+    labels: Annotated[Path | None, typer.Option(help="A file with the labels, if they lie apart, as with npy.")] = None,
+    test: Annotated[Path | None, typer.Option(help="A second file of embeddings and labels, for --verify.")] = None,
+    test_labels: Annotated[Path | None, typer.Option(help="Its labels, if they lie apart.")] = None,
+    backbone: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="For images: a backbone of the parameter file; or a network of timm or torchvision, as in resnet18, "
+            "timm/resnet18.a1_in1k, torchvision/resnet18.",
+        ),
+    ] = None,
+    weights: Annotated[
+        Path | None, typer.Option(help="A safetensors file for a network of timm or torchvision.")
+    ] = None,
+    download: Annotated[bool, typer.Option(help="Let the library fetch its own weights if they are not here.")] = False,
+    params: Annotated[Path, typer.Option(help="The parameter file.")] = Path("params.yaml"),
+    limit: Annotated[
+        int | None, typer.Option(help="At most so many images of each part, balanced over classes.")
+    ] = None,
+    save_embeddings: Annotated[
+        Path | None, typer.Option(metavar="NAME.npz", help="Keep the images' embeddings for the next time.")
+    ] = None,
+    heuristic: Annotated[
+        Path | None, typer.Option(help="Another heuristic.json than the one that comes with the package.")
+    ] = None,
+    verify: Annotated[
+        bool, typer.Option("--verify", help="Search the best inverse temperature too, and say what each rule loses.")
+    ] = False,
+    epochs: Annotated[int | None, typer.Option(help="Of the search; by default as many as the study's.")] = None,
+    lr: Annotated[float | None, typer.Option(help="Of the search; by default the study's.")] = None,
+    seed: Annotated[int, typer.Option(help="Of drawn rows and of the search.")] = 0,
+    device: Annotated[str, typer.Option(metavar="auto|cpu|cuda", help="Where to compute.")] = "auto",
+    as_json: Json = False,
+) -> None:
+    """Suggest the inverse temperature of a cosine classifier from statistics of the embeddings.
+
+    Prints the 23 statistics, the prediction with its 90 % interval, whether the data lie in the range that the
+    heuristic was fitted on, and rules of thumb beside it.
+
+    Example: softmax-temperature suggest embeddings.npz --verify --epochs 50
+    """
+    from softmax_temperature import suggest as suggesting
+
+    options = suggesting.Options(heuristic, verify, epochs, lr, seed, device)
+    if data.is_dir():
+        _refuse_beside("an image folder", {"--labels": labels, "--test": test, "--test-labels": test_labels})
+        if backbone is None:
+            raise InputError(
+                "is missing", where="--backbone", remedy="Name the network that turns images to embeddings."
+            )
+        wish = suggesting.Wish(backbone, weights, download, params)
+        found = suggesting.suggest_for_images(data, wish, options, limit=limit, save=save_embeddings)
     else:
-        print(f"{calibration.summary(report)}\n\nWritten to {folder}: report.json, reliability.png, reliability.svg")
+        _refuse_beside(
+            "a file of embeddings",
+            {"--backbone": backbone, "--weights": weights, "--limit": limit, "--save-embeddings": save_embeddings},
+        )
+        found = suggesting.suggest_for_files(suggesting.EmbeddingFiles(data, labels, test, test_labels), options)
+    print(json.dumps(found, indent=1) if as_json else suggesting.summary(found))
+
+
+@app.command(name="fit-heuristic")
+def fit_heuristic(
+    results: Annotated[Path, typer.Argument(metavar="RESULTS", help="A profile's results, as results/collection.")],
+    output: Annotated[Path, typer.Option(help="The file to write, for suggest --heuristic.")],
+    as_json: Json = False,
+) -> None:
+    """Fit the heuristic that `suggest` asks on the pairs of a profile's results.
+
+    Example: softmax-temperature fit-heuristic results/collection --output heuristic.json
+    """
+    from softmax_temperature.artifacts import write_text
+    from softmax_temperature.suggest.study import fit_study
+
+    text = fit_study(results).model_dump_json(indent=1) + "\n"
+    write_text(output, text)
+    print(text if as_json else f"Written to {output}. Next: softmax-temperature suggest --heuristic {output} ...")
+
+
+def _refuse_beside(data: str, options: dict[str, object]) -> None:
+    """Refuse options that say nothing about such data."""
+    for option, value in options.items():
+        if value is not None:
+            raise InputError(f"says nothing about {data}", where=option, remedy="Leave it out.")
 
 
 def main() -> None:
