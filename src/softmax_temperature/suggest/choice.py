@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
+from pydantic import ValidationError
 
 from softmax_temperature.artifacts import open_artifact
 from softmax_temperature.backbone_spec import Backbone
@@ -18,7 +20,7 @@ from softmax_temperature.backbones.sources import locate_weights, whole_safetens
 from softmax_temperature.errors import InputError, nearest
 from softmax_temperature.folders import BACKBONES
 from softmax_temperature.jobs import seed_of
-from softmax_temperature.params import read_params
+from softmax_temperature.params import read_yaml
 from softmax_temperature.stages.embed import WEIGHTS
 
 
@@ -45,16 +47,27 @@ def load_choice(wish: Wish) -> LoadedBackbone:
     Raises:
         InputError: there is none of that name, or its weights are not there or not its own.
     """
-    params = read_params(wish.params) if wish.params.is_file() else None
-    if params is not None and wish.name in params.backbones:
-        if wish.weights is not None:
-            what = f"is given, and {wish.params} says where the weights of {wish.name} lie"
-            raise InputError(what, where="--weights", remedy="Leave it out, or name a network of timm or torchvision.")
-        spec, root = params.backbones[wish.name], Path(params.data.root)
-        seed = seed_of(params.seed, "backbones", wish.name)
-        return load_backbone(_fetched(spec, root, wish), root=root, seed=seed, pretrained=_pretrained(spec, wish.name))
-    spec = _of_library(wish, list(params.backbones) if params else [])
-    return load_backbone(_fetched(spec, Path(), wish), root=Path(), seed=0)
+    # Only what is needed: a parameter file beside older results may lack sections that have come since.
+    params = json.loads(json.dumps(read_yaml(wish.params))) if wish.params.is_file() else {}
+    described = params.get("backbones", {})
+    if wish.name not in described:
+        spec = _of_library(wish, list(described))
+        return load_backbone(_fetched(spec, Path(), wish), root=Path(), seed=0)
+    if wish.weights is not None:
+        what = f"is given, and {wish.params} says where the weights of {wish.name} lie"
+        raise InputError(what, where="--weights", remedy="Leave it out, or name a network of timm or torchvision.")
+    spec = _validated(described[wish.name], wish)
+    root, seed = Path(params["data"]["root"]), seed_of(params["seed"], "backbones", wish.name)
+    return load_backbone(_fetched(spec, root, wish), root=root, seed=seed, pretrained=_pretrained(spec, wish.name))
+
+
+def _validated(description: Any, wish: Wish) -> Backbone:
+    try:
+        return Backbone.model_validate(description)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = f"{wish.params}: backbones.{wish.name}"
+        raise InputError(f"{first['loc']}: {first['msg']}", where=where, remedy="Correct it.") from error
 
 
 def _fetched(spec: Backbone, root: Path, wish: Wish) -> Backbone:

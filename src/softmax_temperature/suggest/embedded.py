@@ -151,7 +151,8 @@ def _checked(arrays: dict[str, NDArray[Any]], names: NDArray[Any], path: Path, p
     key = f"{prefix}embeddings"
     if found.dtype.kind != "f" or found.ndim != 2 or 0 in found.shape:
         _refuse(path, f"{key} is {found.dtype} of shape {found.shape}, not floating point of shape (n, dim)")
-    embeddings = torch.from_numpy(np.ascontiguousarray(found, dtype=np.float32))
+    with np.errstate(over="ignore"):  # What is beyond float32 becomes infinite, and is refused below.
+        embeddings = torch.from_numpy(np.ascontiguousarray(found, dtype=np.float32))
     for fault, rows in (("not finite", ~embeddings.isfinite().all(1)), ("all zero", ~embeddings.any(1))):
         if rows.any():
             what = f"row {int(rows.int().argmax())} of {key} is {fault}"
