@@ -256,7 +256,7 @@ def test_a_validation_file_of_another_type_is_fitted_on(tmp_path: Path) -> None:
     assert "holds validation_logits of its own" in refused(tmp_path / "logits.npz", validation=table)
     assert "--validation-labels: is given without" in refused(path, validation_labels=tmp_path / "labels.npy")
     for fault, message in (
-        ({**validation, "logits": validation["logits"][:, :3]}, "validation_logits has 3 classes, logits 4"),
+        (network(90, 5), "validation_logits has 5 classes, logits 4"),
         ({**validation, "labels": validation["labels"][:-1]}, "validation_labels has shape (89,) for 90 rows"),
     ):
         bad = saved(tmp_path, fault, "bad.npz")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
@@ -39,24 +40,42 @@ def profile(
 
 
 @app.command()
+def plan(
+    params: Annotated[Path, typer.Option(help="The parameter file.")] = Path("params.yaml"),
+    as_json: Json = False,
+) -> None:
+    """Say what dvc repro would do: stages, cells that stand or have to run, minutes and disk; changes nothing.
+
+    Minutes are those of the profile's recorded run, on the machine in results/<profile>/environment.json.
+
+    Example: softmax-temperature plan
+    """
+    from softmax_temperature import plan as planning
+    from softmax_temperature import plan_text
+    from softmax_temperature.params import read_params
+
+    known = read_params(params)
+    plans = planning.plan(known)
+    print(json.dumps(plan_text.as_json(plans, known), indent=1) if as_json else plan_text.summary(plans, known))
+
+
+@app.command()
 def verify(as_json: Json = False) -> None:
-    """Compare every artifact below data/ with its manifest; exit 1 when one is damaged.
+    """Compare every artifact below data/ and results/ with its manifest, and results with dvc.lock.
+
+    Exit code 1 when one is missing or damaged; dvc repro makes it again.
 
     Example: softmax-temperature verify
     """
-    from softmax_temperature.artifacts import ArtifactError, find_artifacts, open_artifact
+    from softmax_temperature import verification
 
-    folders, problems = find_artifacts(Path("data")), []
-    for folder in folders:
-        try:
-            problems += open_artifact(folder).problems()
-        except ArtifactError as error:
-            problems.append(f"{error.where}: {error.what}")
+    found = verification.verify()
     if as_json:
-        print(json.dumps({"artifacts": len(folders), "problems": problems}, indent=1))
+        print(json.dumps(asdict(found), indent=1))
     else:
-        print("\n".join([*problems, f"{len(folders)} artifacts, {len(problems)} problems"]))
-    if problems:
+        counts = f"{found.artifacts} artifacts and {found.results} results, {len(found.problems)} problems"
+        print("\n".join([*found.problems, counts]))
+    if found.problems:
         raise typer.Exit(1)
 
 
