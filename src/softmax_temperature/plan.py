@@ -118,7 +118,7 @@ def _stage_plan(
         len(cells),
         to_run,
         None if known is None and to_run else round((known or 0.0) / items * share, 2),
-        round(_megabytes(standing) / len(standing) * len(to_run), 1) if standing else (None if to_run else 0.0),
+        round(_megabytes(standing) / len(standing) * len(to_run), 4) if standing else (None if to_run else 0.0),
         "; ".join(notes),
     )
 

@@ -14,13 +14,13 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from softmax_temperature import heuristic
 from softmax_temperature.artifacts import digest_of_file
 from softmax_temperature.dataset_statistics import STATISTICS
 from softmax_temperature.errors import InputError
-from softmax_temperature.heuristic import Heuristic
+from softmax_temperature.heuristic import Heuristic, fit
 from softmax_temperature.params import read_yaml
 from softmax_temperature.params.classifier_temperature import HeuristicSection, Search
+from softmax_temperature.stages.heuristic_tables import identified_pairs
 from softmax_temperature.tables import read_csv
 
 PAPER = "classifier_temperature"
@@ -73,8 +73,7 @@ def fit_study(results: Path) -> Study:
     pairs = read_csv(tables / "pairs.csv")
     section = json.loads(json.dumps(read_yaml(results / "params.yaml")[PAPER]))  # without the reader's own types
     search, rules = Search.model_validate(section["search"]), HeuristicSection.model_validate(section["heuristic"])
-    clear = heuristic.identified(pairs, max_share=rules.max_plateau, grid=search.inverse_temperatures)
-    enough = clear["dataset"].nunique() >= heuristic.MINIMUM_DATASETS
+    clear = identified_pairs(pairs, search.inverse_temperatures, rules.max_plateau)
     costs = read_csv(tables / "cost_of_rules.csv")
     return Study(
         profile=results.resolve().name,
@@ -83,7 +82,7 @@ def fit_study(results: Path) -> Study:
         ranges={name: (float(pairs[name].min()), float(pairs[name].max())) for name in STATISTICS},
         accuracy_lost=dict(zip(costs["rule"], costs["mean"].round(6).tolist(), strict=True)),
         search=search,
-        heuristic=heuristic.fit(clear if enough else pairs, statistics=rules.selected),
+        heuristic=fit(clear, statistics=rules.selected),
     )
 
 
