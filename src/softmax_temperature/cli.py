@@ -1,4 +1,4 @@
-"""The command `softmax-temperature`: profiles, verification, scorecard, calibration of saved logits."""
+"""The command `softmax-temperature`: the pipeline's profiles, plan and verification, and tools for one's own data."""
 
 from __future__ import annotations
 
@@ -12,16 +12,21 @@ import typer
 
 from softmax_temperature.errors import InputError
 
+EXIT_CODES = (
+    "Exit codes: 0 done; 1 something is damaged; 2 wrong input, and one line that says what, where and what to do."
+)
+
 app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode=None,
+    epilog=EXIT_CODES,
     help="Four papers on the temperature of the softmax, rebuilt by one pipeline.",
 )
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 
 
-@app.command()
+@app.command(epilog=EXIT_CODES)
 def profile(
     name: Annotated[str, typer.Argument(help="A profile: the name of a file in profiles/ without its ending.")],
     as_json: Json = False,
@@ -36,10 +41,10 @@ def profile(
     if as_json:
         print(params.model_dump_json(indent=1))
     else:
-        print(f"params.yaml now says profile {name}. Next: dvc repro")
+        print(f"params.yaml now says profile {name}. Next: softmax-temperature plan, dvc repro")
 
 
-@app.command()
+@app.command(epilog=EXIT_CODES)
 def plan(
     params: Annotated[Path, typer.Option(help="The parameter file.")] = Path("params.yaml"),
     as_json: Json = False,
@@ -59,7 +64,7 @@ def plan(
     print(json.dumps(plan_text.as_json(plans, known), indent=1) if as_json else plan_text.summary(plans, known))
 
 
-@app.command()
+@app.command(epilog=EXIT_CODES)
 def verify(as_json: Json = False) -> None:
     """Compare every artifact below data/ and results/ with its manifest, and results with dvc.lock.
 
@@ -79,9 +84,10 @@ def verify(as_json: Json = False) -> None:
         raise typer.Exit(1)
 
 
-@app.command()
+@app.command(epilog=EXIT_CODES)
 def scorecard(
     write: Annotated[Path | None, typer.Option(help="A Markdown file whose scorecard is replaced.")] = None,
+    as_json: Json = False,
 ) -> None:
     """Print the verdict on every claim over all profiles with results, or write it into a file.
 
@@ -89,13 +95,15 @@ def scorecard(
     """
     from softmax_temperature import scorecard as cards
 
-    if write is None:
-        print(cards.scorecard())
-    else:
+    if write is not None:
         cards.write_scorecard(write)
+    elif as_json:
+        print(json.dumps(cards.all_claims(), indent=1))
+    else:
+        print(cards.scorecard())
 
 
-@app.command()
+@app.command(epilog=EXIT_CODES)
 def calibrate(
     logits: Annotated[
         Path,
@@ -162,7 +170,7 @@ def calibrate(
         print(f"Written to {html}")
 
 
-@app.command()
+@app.command(epilog=EXIT_CODES)
 def suggest(
     data: Annotated[
         Path,
@@ -234,7 +242,7 @@ def suggest(
     print(json.dumps(found, indent=1) if as_json else suggesting.summary(found))
 
 
-@app.command(name="fit-heuristic")
+@app.command(name="fit-heuristic", epilog=EXIT_CODES)
 def fit_heuristic(
     results: Annotated[Path, typer.Argument(metavar="RESULTS", help="A profile's results, as results/collection.")],
     output: Annotated[Path, typer.Option(help="The file to write, for suggest --heuristic.")],
