@@ -262,6 +262,17 @@ def test_a_validation_file_of_another_type_is_fitted_on(tmp_path: Path) -> None:
         assert refused(path, validation=bad).startswith(f"{bad}: {message}")
 
 
+def test_a_table_with_a_hole_or_a_label_of_no_class_is_refused_and_so_are_labels_of_other_rows(tmp_path: Path) -> None:
+    arrays = network()
+    holed = as_csv(tmp_path / "holed.csv", arrays | {"logits": with_entry(np.nan)})
+    assert "holed.csv: logits must be finite, and in the range of float32, got nan in row 7, class 2" in refused(holed)
+    strange = as_csv(tmp_path / "strange.csv", arrays | {"labels": np.arange(120) % 5})
+    assert "strange.csv: labels must be in [0, 4), got 4" in refused(strange)
+    np.save(tmp_path / "labels.npy", arrays["labels"][:-1])
+    path = saved(tmp_path, {"logits": arrays["logits"]}, "alone.npz")
+    assert "labels.npy: labels has shape (119,) for 120 rows" in refused(path, labels=tmp_path / "labels.npy")
+
+
 def test_the_page_shows_the_report_and_needs_no_other_file(tmp_path: Path) -> None:
     path = saved(tmp_path, several() | {"names": np.array(["<wide>", "narrow"])})
     target = tmp_path / "page.html"

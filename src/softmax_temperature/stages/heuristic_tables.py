@@ -24,7 +24,7 @@ Pair = tuple[str, str]  # data set and backbone
 
 def heuristic_tables(
     searches: Mapping[Pair, Artifact],
-    statistics: Mapping[Pair, Mapping[str, float]],
+    statistics: Mapping[Pair, dict[str, float]],
     select_on: str,
     *,
     selected: int,
