@@ -7,10 +7,15 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
+import typer
 
+from softmax_temperature import cli
 from softmax_temperature.artifacts import new_artifact, write_json
 
 
@@ -92,7 +97,7 @@ def test_a_stage_whose_input_is_missing_says_what_to_do(project: Path) -> None:
 def test_verify_names_what_is_damaged(project: Path) -> None:
     with new_artifact(project / "data" / "a", kind="numbers", about={}) as output:
         write_json(output / "one.json", 1)
-    assert command(project, "verify").stdout == "1 artifacts, 0 problems\n"
+    assert command(project, "verify").stdout == "1 artifacts and 0 results, 0 problems\n"
     (project / "data" / "a" / "one.json").write_text("2")
     done = command(project, "verify", "--json")
     assert done.returncode == 1
@@ -100,8 +105,67 @@ def test_verify_names_what_is_damaged(project: Path) -> None:
     assert problem.startswith("data/a/one.json: missing or damaged")
 
 
-def test_help_names_every_command_and_imports_no_torch(project: Path) -> None:
-    code = "import sys; from softmax_temperature import cli; assert 'torch' not in sys.modules; cli.main()"
-    done = call(project, "-c", code, "--help")
+COMMANDS: Mapping[str, Any] = typer.main.get_command(cli.app).commands  # type: ignore[attr-defined]
+
+
+def test_help_names_every_command_and_says_what_exit_codes_mean(project: Path) -> None:
+    done = command(project, "--help")
     assert done.returncode == 0, done.stderr
-    assert all(name in done.stdout for name in ("profile", "verify", "scorecard"))
+    assert {"profile", "plan", "verify", "scorecard", "calibrate", "suggest", "fit-heuristic"} == set(COMMANDS)
+    assert all(f"  {name} " in done.stdout for name in COMMANDS)
+    assert "Exit codes: 0 done" in done.stdout
+
+
+def test_no_help_waits_for_torch(project: Path) -> None:
+    code = (
+        "import sys; from softmax_temperature import cli\n"
+        f"for name in {sorted(COMMANDS)}: cli.app([name, '--help'], standalone_mode=False)\n"
+        "assert not {'torch', 'numpy', 'pandas', 'pyarrow', 'matplotlib'} & set(sys.modules)"
+    )
+    done = call(project, "-c", code)
+    assert done.returncode == 0, done.stderr
+    assert all(f"Usage: -c {name} " in done.stdout for name in COMMANDS)
+    assert done.stdout.count("Exit codes: 0 done") == len(COMMANDS)
+    assert done.stdout.count("--json") >= len(COMMANDS)
+
+
+@pytest.fixture
+def ready(project: Path, project_root: Path) -> Path:
+    """The same with what the examples of the help speak of."""
+    for name in ("results", "dvc.lock", "dvc.yaml"):
+        (project / name).symlink_to(project_root / name)
+    shutil.copy(project_root / "README.md", project)
+    generator = np.random.default_rng(0)
+    labels = np.arange(120) % 3
+    logits = generator.normal(size=(120, 3)) + 2 * np.eye(3)[labels]
+    np.savez(project / "logits.npz", logits=logits, labels=labels)
+    np.savez(project / "embeddings.npz", embeddings=logits, labels=labels)
+    return project
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_example_of_the_help_runs(
+    ready: Path, name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    help_text = " ".join(str(COMMANDS[name].help).split())
+    example = help_text.partition("Example: softmax-temperature ")[2].split()
+    assert example[0] == name
+    monkeypatch.chdir(ready)
+    monkeypatch.setattr(sys, "argv", ["softmax-temperature", *example])
+    with pytest.raises(SystemExit) as ended:
+        cli.main()
+    assert not ended.value.code, capsys.readouterr()
+
+
+def test_scorecard_as_json_holds_every_claim(
+    ready: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(ready)
+    monkeypatch.setattr(sys, "argv", ["softmax-temperature", "scorecard", "--json"])
+    with pytest.raises(SystemExit):
+        cli.main()
+    found = json.loads(capsys.readouterr().out)
+    for profile, papers in found.items():
+        for paper, claims in papers.items():
+            path = ready / "results" / profile / paper / "claims.json"
+            assert claims == json.loads(path.read_text())

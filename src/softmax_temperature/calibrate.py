@@ -1,4 +1,4 @@
-"""What temperature scaling does to the logits that a user saved: a report and a reliability diagram.
+"""What temperature scaling does to the logits that a user saved: a report, a reliability diagram, perhaps a page.
 
 The temperature is fitted on rows that are not reported on, unless the user asks for the same; the report says which.
 """
@@ -21,10 +21,13 @@ from softmax_temperature.artifacts import (
     new_artifact,
     open_artifact,
     write_json,
+    write_text,
 )
+from softmax_temperature.calibration_page import page
+from softmax_temperature.calibration_summary import heading, title
 from softmax_temperature.datasets.sampling import generator_for, stratified_holdout
 from softmax_temperature.errors import InputError
-from softmax_temperature.logits_archive import LogitsArchive, Predictions
+from softmax_temperature.logits_archive import LogitsArchive, LogitsFiles, Predictions
 from softmax_temperature.metrics import calibration_report, reliability_bins
 from softmax_temperature.plots import save
 from softmax_temperature.reliability import reliability_diagram
@@ -32,49 +35,41 @@ from softmax_temperature.scaling import apply_temperature, fit_temperature
 
 KIND = "calibration"
 CRITERIA = ("nll", "ece")
-_ELSEWHERE = "Choose another folder with --output."
-_ROWS = (
-    ("accuracy (%)", "accuracy", 100),
-    ("top-5 accuracy (%)", "top5_accuracy", 100),
-    ("NLL (nats)", "negative_log_likelihood", 1),
-    ("Brier score", "brier_score", 1),
-    ("ECE (%)", "expected_calibration_error", 100),
-    ("  noise floor (%)", "noise_floor", 100),
-    ("  debiased (%)", "debiased_calibration_error", 100),
-    ("MCE (%)", "maximum_calibration_error", 100),
-    ("AdaECE (%)", "adaptive_calibration_error", 100),
-    ("Classwise-ECE (%)", "classwise_calibration_error", 100),
-)
-_NOTE = "An ECE near the noise floor, which a perfectly calibrated model shows too, is no evidence of miscalibration."
-_INTERVALS = (
-    "In brackets: 90 % intervals, percentiles over {:,} resamples. Calibration errors are biased upwards, those of\n"
-    "resamples twice as much, so an interval may lie above its value."
-)
+_ELSEWHERE = "Choose another place."
 
 
 def calibrate(
-    path: Path,
+    logits: Path,
     *,
+    labels: Path | None = None,
+    validation: Path | None = None,
+    validation_labels: Path | None = None,
     name: str | None = None,
     fit_on: str | None = None,
     bins: int = 15,
     bootstrap: int = 1000,
     seed: int = 0,
     output: Path | None = None,
+    html: Path | None = None,
 ) -> tuple[dict[str, Any], Path]:
     """Report on a network's saved logits, before and after scaling; write the report and a reliability diagram.
 
     Args:
-        path: An archive with `logits`, shape (n, classes) or (networks, n, classes), and `labels`, shape (n,); for
-            several networks also `names`, shape (networks,); perhaps `validation_logits` and `validation_labels`.
+        logits: An npz, npy, safetensors, csv or parquet file with `logits`, shape (n, classes) or (networks, n,
+            classes), and `labels`, shape (n,); for several networks also `names`, shape (networks,); perhaps
+            `validation_logits` and `validation_labels`. A table has a column of labels and one for each class.
+        labels: The file with the labels, where they lie apart.
+        validation: A second file of logits and labels, to fit the temperature on.
+        validation_labels: The file with its labels, where they lie apart.
         name: Which network, where there are several.
-        fit_on: Which rows the temperature is fitted on: "validation", the arrays of that name; "half", a random half
-            of every class, the report being on the other; "all", the very rows that are reported on. By default
-            "validation" where there is, else "half".
+        fit_on: Which rows the temperature is fitted on: "validation", the second file or the arrays of that name;
+            "half", a random half of every class, the report being on the other; "all", the very rows that are reported
+            on. By default "validation" where there is, else "half".
         bins: Number of bins of every binned metric and of the diagram.
         bootstrap: Resamples for the intervals; 0 for none.
         seed: Of the half, the resamples and the noise floor, at least 0.
         output: Folder to write; by default beside the file, with the network's name where there are several.
+        html: A page to write, which needs no other file.
 
     Returns:
         What report.json holds, plain values in fractions and nats, and the folder. It holds report.json,
@@ -85,15 +80,18 @@ def calibrate(
         InputError: The file, an array, an option or the folder is not as stated; nothing has been written.
     """
     _check_counts({"--bins": (bins, 1), "--bootstrap": (bootstrap, 0), "--seed": (seed, 0)})
-    archive = LogitsArchive.open(path)
+    files = LogitsFiles(logits, labels, validation, validation_labels)
+    archive = LogitsArchive.open(files)
     network, fit_on = archive.network(name), archive.fit_on(fit_on)
-    folder = _place(output or path.with_name(f"{path.stem}{_suffix(network)}-calibration"))
+    folder = _place(output or logits.with_name(f"{logits.stem}{_suffix(network)}-calibration"))
+    _check_page(html, folder)
     fitted, reported = _divided(archive, network, fit_on, seed)
     for rows, purpose in ((fitted, "to fit the temperature on"), (reported, "to report on")):
         if len(rows.labels) < bins:
             archive.refuse(f"has {len(rows.labels)} rows {purpose}, fewer than {bins} bins", "Choose fewer --bins.")
+    sources = {role: {"file": path.name, "sha256": digest_of_file(path)} for role, path in files.all().items()}
     about = {
-        "source": {"file": path.name, "sha256": digest_of_file(path), "network": network},
+        "source": {"files": sources, "network": network},
         "settings": {"fit_on": fit_on, "bins": bins, "bootstrap": bootstrap, "seed": seed},
         "rows": {"fitted": len(fitted.labels), "reported": len(reported.labels), "same": fit_on == "all"},
     }
@@ -105,20 +103,20 @@ def calibrate(
         for arm, rows in arms.items()
     }
     report = about | {"temperature": {by: asdict(fit) for by, fit in fits.items()}, "metrics": metrics}
-    with _write_faults(folder), new_artifact(folder, kind=KIND, about=about) as building:
-        write_json(building / "report.json", report)
-        save(reliability_diagram(_tables(report, arms), title=network or path.stem), building, "reliability")
+    _write(report, arms, folder, html)
     return report, folder
 
 
-def summary(report: dict[str, Any]) -> str:
-    """The report as a person reads it: rows and temperatures in sentences, metrics as a table, in percent and nats."""
-    source, settings = report["source"], report["settings"]
-    title = source["file"] if source["network"] is None else f"{source['file']}, {source['network']}"
-    notes = [_NOTE, _INTERVALS.format(settings["bootstrap"])] if settings["bootstrap"] else [_NOTE]
-    temperatures = [_temperature(by, fit) for by, fit in report["temperature"].items()]
-    parts = [[title, _origin(settings, report["rows"])], temperatures, _metrics(report), notes]
-    return "\n\n".join("\n".join(lines) for lines in parts)
+def _write(report: dict[str, Any], arms: dict[str, Predictions], folder: Path, html: Path | None) -> None:
+    with _write_faults(folder), new_artifact(folder, kind=KIND, about=_about(report)) as building:
+        write_json(building / "report.json", report)
+        save(reliability_diagram(_tables(report, arms), title=title(report)), building, "reliability")
+        if html is not None:
+            write_text(html, page(report, (building / "reliability.svg").read_bytes()))
+
+
+def _about(report: dict[str, Any]) -> dict[str, Any]:
+    return {key: report[key] for key in ("source", "settings", "rows")}
 
 
 def _divided(archive: LogitsArchive, network: str | None, fit_on: str, seed: int) -> tuple[Predictions, Predictions]:
@@ -132,7 +130,7 @@ def _divided(archive: LogitsArchive, network: str | None, fit_on: str, seed: int
     validation = archive.predictions(network, "validation_")
     there, here = (some.logits.shape[1] for some in (validation, rows))
     if there != here:
-        archive.refuse(f"validation_logits has {there} classes, logits {here}")
+        archive.refuse(f"validation_logits has {there} classes, logits {here}", key="validation_logits")
     return validation, rows
 
 
@@ -140,7 +138,7 @@ def _tables(report: dict[str, Any], arms: dict[str, Predictions]) -> dict[str, A
     """The bins of each panel of the diagram."""
     bins = report["settings"]["bins"]
     return {
-        _heading(report, arm): reliability_bins(torch.softmax(rows.logits, dim=1), rows.labels, bins=bins)
+        heading(report, arm): reliability_bins(torch.softmax(rows.logits, dim=1), rows.labels, bins=bins)
         for arm, rows in arms.items()
     }
 
@@ -176,45 +174,22 @@ def _place(folder: Path) -> Path:
     return folder
 
 
+def _check_page(html: Path | None, folder: Path) -> None:
+    """Refuse a page that could not be written, or that the folder's replacement would take away."""
+    if html is None:
+        return
+    where = str(html)
+    if html.is_dir():
+        raise InputError("is a folder, not a file", where=where, remedy=_ELSEWHERE)
+    if not html.parent.is_dir():
+        raise InputError(f"there is no folder {html.parent}", where=where, remedy=_ELSEWHERE)
+    if html.resolve().is_relative_to(folder):
+        raise InputError("lies in the folder that the report replaces", where=where, remedy=_ELSEWHERE)
+
+
 @contextmanager
 def _write_faults(folder: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
         raise InputError(f"cannot write ({error.strerror})", where=str(folder), remedy=_ELSEWHERE) from error
-
-
-def _origin(settings: dict[str, Any], rows: dict[str, Any]) -> str:
-    fitted, reported = f"{rows['fitted']:,}", f"{rows['reported']:,}"
-    return {
-        "validation": f"Temperature fitted on the {fitted} validation rows; metrics of the {reported} rows of logits.",
-        "half": f"Temperature fitted on a random half of every class, {fitted} rows (seed {settings['seed']}); "
-        f"metrics of the other {reported} rows.",
-        "all": f"Temperature fitted on the same {reported} rows that the metrics are of: those after scaling flatter.",
-    }[settings["fit_on"]]
-
-
-def _temperature(by: str, fit: dict[str, Any]) -> str:
-    at_bound = " (at a bound of the search: not an optimum)" if fit["at_bound"] else ""
-    return f"Temperature by {by.upper()}: {fit['temperature']:.4g}{at_bound}"
-
-
-def _heading(report: dict[str, Any], arm: str) -> str:
-    if arm == "before":
-        return "before scaling"
-    return f"T = {report['temperature'][arm]['temperature']:.4g}, by {arm.upper()}"
-
-
-def _metrics(report: dict[str, Any]) -> list[str]:
-    """A line for the headings and one for each metric, in columns."""
-    arms = report["metrics"]
-    lines = [[label, *(_cell(values, key, scale) for values in arms.values())] for label, key, scale in _ROWS]
-    lines.insert(0, ["", *(_heading(report, arm) for arm in arms)])
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    return ["  ".join(map(str.ljust, line, widths)).rstrip() for line in lines]
-
-
-def _cell(values: dict[str, Any], key: str, scale: int) -> str:
-    digits = 2 if scale == 100 else 4
-    value, *bounds = (f"{scale * number:.{digits}f}" for number in (values[key], *values["intervals"].get(key, ())))
-    return f"{value} [{', '.join(bounds)}]" if bounds else value

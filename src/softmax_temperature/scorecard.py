@@ -36,6 +36,14 @@ def scorecard(results: Path = RESULTS) -> str:
     return "\n".join(lines)
 
 
+def all_claims(results: Path = RESULTS) -> dict[str, dict[str, list[dict[str, Any]]]]:
+    """By profile and paper, the claims with their verdicts, as the papers' stages wrote them."""
+    return {
+        profile: {paper: list(found.values()) for paper in PAPERS if (found := _claims(results, profile, paper))}
+        for profile in profiles_with_results(results)
+    }
+
+
 def write_scorecard(readme: Path, results: Path = RESULTS) -> None:
     """Replace what stands between the markers in a Markdown file.
 

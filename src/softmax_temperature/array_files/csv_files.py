@@ -1,0 +1,93 @@
+"""Tables as text (csv): a column of labels and one column of numbers for each class or dimension."""
+
+from __future__ import annotations
+
+import csv
+import warnings
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from softmax_temperature.array_files.array_file import BadFile
+from softmax_temperature.array_files.memory import too_large
+from softmax_temperature.array_files.numpy_files import one_line
+from softmax_temperature.array_files.table_columns import TableFile
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+LONGEST_LINE = 2**24  # bytes, a million numbers; pandas would look for the end of a longer one through the whole file
+CHUNK_ROWS = 4096
+
+
+class CsvFile(TableFile):
+    """Numbers with commas between them, below a line of names; without names all columns are the matrix."""
+
+    def __init__(self, path: Path, matrix: str) -> None:
+        first, second = _first_lines(path)
+        fields = next(csv.reader([first]))
+        self.has_names = not all(map(_is_number, fields))
+        super().__init__(path, matrix, fields if self.has_names else [str(place) for place in range(len(fields))])
+        # Lines of numbers are much the same length.
+        self.rows = path.stat().st_size // len((second or first).encode())
+
+    @staticmethod
+    def form(matrix: str) -> str:
+        """What the file must hold."""
+        return f"A CSV file has a line of names and then numbers: a column label, and the others are {matrix}."
+
+    def numbers(self, name: str) -> int:
+        """About how many numbers there are."""
+        return self.rows * len(self.columns_of(name))
+
+    def load(self, names: Sequence[str]) -> dict[str, NDArray[Any]]:
+        """Read all columns, some rows at a time."""
+        parts: list[NDArray[np.float64]] = []
+        for part in self._parts():
+            parts.append(part.to_numpy())
+            if excess := too_large(len(parts) * parts[0].size):
+                raise BadFile(excess)
+        if not any(map(len, parts)):
+            raise BadFile("has no rows")
+        table = pd.DataFrame(np.concatenate(parts), columns=self.columns)
+        return {name: self.array(name, table[self.columns_of(name)].to_numpy()) for name in names}
+
+    def _parts(self) -> Iterator[pd.DataFrame]:
+        options: Any = {"dtype": np.float64, "encoding": "utf-8-sig"}
+        options |= {"header": 0 if self.has_names else None, "index_col": False, "chunksize": CHUNK_ROWS}
+        try:
+            with warnings.catch_warnings(), pd.read_csv(self.path, **options) as parts:
+                warnings.simplefilter("error", pd.errors.ParserWarning)  # Lines that are longer than the first.
+                yield from parts
+        except (ValueError, OSError, pd.errors.ParserWarning) as error:
+            raise BadFile(f"cannot be read as a table of numbers ({one_line(error)})") from error
+
+
+def _first_lines(path: Path) -> tuple[str, str]:
+    """The first two lines, the second perhaps empty.
+
+    Raises:
+        BadFile: the file is empty, or no text.
+    """
+    with path.open("rb") as file:
+        lines = [file.readline(LONGEST_LINE), file.readline(LONGEST_LINE)]
+    if not lines[0].strip():
+        raise BadFile("is empty, or begins with an empty line")
+    if any(b"\0" in line or len(line) == LONGEST_LINE for line in lines):
+        raise BadFile("is not a text of short lines")
+    try:
+        first, second = (line.decode("utf-8-sig") for line in lines)
+    except UnicodeDecodeError as error:
+        raise BadFile("is not text in UTF-8") from error
+    return first, second
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True

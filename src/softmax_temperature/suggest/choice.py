@@ -1,0 +1,165 @@
+"""The backbone that a user names: one of a parameter file, or a network of timm or torchvision with its own weights."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from pydantic import ValidationError
+
+from softmax_temperature.artifacts import open_artifact
+from softmax_temperature.backbone_spec import Backbone
+from softmax_temperature.backbones.loading import LoadedBackbone, load_backbone
+from softmax_temperature.backbones.networks import build_embedding_network
+from softmax_temperature.backbones.preprocessing import torchvision_preprocess
+from softmax_temperature.backbones.sources import locate_weights, whole_safetensors
+from softmax_temperature.errors import InputError, nearest
+from softmax_temperature.folders import BACKBONES
+from softmax_temperature.jobs import seed_of
+from softmax_temperature.params import read_yaml
+from softmax_temperature.stages.embed import WEIGHTS
+
+
+@dataclass(frozen=True)
+class Wish:
+    """What the user says of the backbone.
+
+    Attributes:
+        name: of a backbone in the parameter file; or ARCHITECTURE, ARCHITECTURE.TAG, LIBRARY/ARCHITECTURE, ...
+        weights: a safetensors file for a network of a library; None for the library's own.
+        download: whether the library may fetch its weights.
+        params: the parameter file; it may be absent.
+    """
+
+    name: str
+    weights: Path | None
+    download: bool
+    params: Path
+
+
+def load_choice(wish: Wish) -> LoadedBackbone:
+    """Load the backbone.
+
+    Raises:
+        InputError: there is none of that name, or its weights are not there or not its own.
+    """
+    # Only what is needed: a parameter file beside older results may lack sections that have come since.
+    params = json.loads(json.dumps(read_yaml(wish.params))) if wish.params.is_file() else {}
+    described = params.get("backbones", {})
+    if wish.name not in described:
+        spec = _of_library(wish, list(described))
+        return load_backbone(_fetched(spec, Path(), wish), root=Path(), seed=0)
+    if wish.weights is not None:
+        what = f"is given, and {wish.params} says where the weights of {wish.name} lie"
+        raise InputError(what, where="--weights", remedy="Leave it out, or name a network of timm or torchvision.")
+    spec = _validated(described[wish.name], wish)
+    root, seed = Path(params["data"]["root"]), seed_of(params["seed"], "backbones", wish.name)
+    return load_backbone(_fetched(spec, root, wish), root=root, seed=seed, pretrained=_pretrained(spec, wish.name))
+
+
+def _validated(description: Any, wish: Wish) -> Backbone:
+    try:
+        return Backbone.model_validate(description)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = f"{wish.params}: backbones.{wish.name}"
+        raise InputError(f"{first['loc']}: {first['msg']}", where=where, remedy="Correct it.") from error
+
+
+def _fetched(spec: Backbone, root: Path, wish: Wish) -> Backbone:
+    """The same, once its weights are there."""
+    locate_weights(spec, root=root, download=wish.download)
+    return spec
+
+
+def _pretrained(spec: Backbone, name: str) -> Path | None:
+    """The weights that the pipeline has trained, if it is the one that trains them."""
+    return open_artifact(BACKBONES / name).path(WEIGHTS) if spec.weights == "pretrain" else None
+
+
+def _of_library(wish: Wish, others: list[str]) -> Backbone:
+    """The description of a network of a library.
+
+    Its preprocessing is the one of the library's own weights: weights in a file of the user's are taken to be trained
+    with it, and provenance says what it is.
+    """
+    library, architecture, tag = _named(wish.name, others)
+    tag, own = (_of_timm if library == "timm" else _of_torchvision)(architecture, tag)
+    fields: dict[str, Any] = {"library": library, "architecture": architecture, "embedding": 1}
+    if wish.weights is None:
+        fields |= {"weights": "hub", "tag": tag}
+    elif not wish.weights.is_file():
+        raise InputError("no such file", where=str(wish.weights), remedy="Give a safetensors file.")
+    else:
+        fields |= {"weights": "file", "file": str(whole_safetensors(wish.weights).resolve()), **own}
+    return _measured(Backbone.model_validate(fields), own["input_size"])
+
+
+def _measured(spec: Backbone, input_size: int) -> Backbone:
+    """The same with the length of its embedding; a network without a linear layer is pooled."""
+    try:
+        network = build_embedding_network(spec).network
+    except InputError:
+        spec = spec.model_copy(update={"tensor": "mean_features"})
+        network = build_embedding_network(spec).network
+    with torch.inference_mode():
+        shape = tuple(network.eval()(torch.zeros(1, 3, input_size, input_size)).shape)
+    return spec.model_copy(update={"embedding": shape[1]})
+
+
+def _named(name: str, others: list[str]) -> tuple[str, str, str | None]:
+    """Library, architecture and tag of a name."""
+    import timm
+    from torchvision import models
+
+    library, _, rest = name.rpartition("/")
+    architecture, _, tag = rest.partition(".")
+    known = {"timm": timm.list_models(), "torchvision": models.list_models(module=models)}
+    if library not in ("", *known):
+        raise InputError(f"unknown library {library!r}", where="--backbone", remedy=nearest(library, known))
+    for candidate in [library] if library else known:
+        if architecture in known[candidate]:
+            return candidate, architecture, tag or None
+    valid = [*others, *(architecture for candidate in known for architecture in known[candidate])]
+    remedy = nearest(name, others) if not library and nearest(name, others).startswith("Did") else nearest(rest, valid)
+    raise InputError(f"unknown network {name!r}", where="--backbone", remedy=remedy)
+
+
+def _of_timm(architecture: str, tag: str | None) -> tuple[str, dict[str, Any]]:
+    """The tag of its weights, by default timm's own choice, and their preprocessing."""
+    import timm
+
+    tags = [name.partition(".")[2] for name in timm.list_pretrained(f"{architecture}.*")]
+    if not tags:
+        raise _undescribed(f"timm/{architecture}")
+    if tag is not None and tag not in tags:
+        raise InputError(f"no weights {tag!r}", where=f"timm/{architecture}", remedy=nearest(tag, tags))
+    config = timm.get_pretrained_cfg(f"{architecture}.{tag}" if tag else architecture)
+    if config is None or config.interpolation not in ("bilinear", "bicubic"):
+        raise _undescribed(f"timm/{architecture}")
+    size = config.input_size[-1]
+    own = {"input_size": size, "resize": math.floor(size / config.crop_pct), "interpolation": config.interpolation}
+    return str(config.tag), own | {"mean": list(config.mean), "std": list(config.std)}
+
+
+def _of_torchvision(architecture: str, tag: str | None) -> tuple[str, dict[str, Any]]:
+    """The tag of its weights, by default torchvision's own choice, and their preprocessing."""
+    from torchvision import models
+
+    weights = models.get_model_weights(architecture)
+    if tag is not None and tag not in weights.__members__:
+        remedy = nearest(tag, weights.__members__)
+        raise InputError(f"no weights {tag!r}", where=f"torchvision/{architecture}", remedy=remedy)
+    chosen = weights[tag or weights.DEFAULT.name]
+    found = torchvision_preprocess(chosen)
+    own = {"input_size": found.size, "resize": found.resize, "interpolation": found.interpolation}
+    return chosen.name, own | {"mean": list(found.mean), "std": list(found.std)}
+
+
+def _undescribed(name: str) -> InputError:
+    what = "the library does not say how its images are prepared"
+    return InputError(what, where=name, remedy="Describe it in params.yaml, under `backbones`.")

@@ -1,0 +1,105 @@
+"""A fitted heuristic and the study that it rests on: what `suggest` asks, shipped with the package.
+
+The shipped one is made from the committed results of the profile `collection`, by
+
+    softmax-temperature fit-heuristic results/collection --output src/softmax_temperature/suggest/heuristic.json
+"""
+
+from __future__ import annotations
+
+import json
+from importlib.resources import files
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from softmax_temperature.artifacts import digest_of_file
+from softmax_temperature.dataset_statistics import STATISTICS
+from softmax_temperature.errors import InputError
+from softmax_temperature.heuristic import Heuristic, fit
+from softmax_temperature.params import read_yaml
+from softmax_temperature.params.classifier_temperature import HeuristicSection, Search
+from softmax_temperature.stages.heuristic_tables import identified_pairs
+from softmax_temperature.tables import read_csv
+
+PAPER = "classifier_temperature"
+_REMEDY = "Give a heuristic.json of results/, or one that `softmax-temperature fit-heuristic` wrote."
+
+
+class Study(BaseModel):
+    """A heuristic, and what a user should know of the pairs that it was fitted on; None and empty where not known.
+
+    Attributes:
+        profile: whose results they are, or the file that the heuristic alone came from.
+        pairs_sha256: of the table of pairs.
+        median_inverse_temperature: of the best ones of all pairs.
+        ranges: of each statistic, over all pairs.
+        accuracy_lost: by rule, the mean over all pairs of what following it costs, each data set left out in turn.
+        search: how the best ones were searched.
+        heuristic: the fit.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    profile: str
+    pairs_sha256: str | None = None
+    median_inverse_temperature: Annotated[float, Field(gt=0)] | None = None
+    ranges: dict[str, tuple[float, float]] = {}
+    accuracy_lost: dict[str, float] = {}
+    search: Search
+    heuristic: Heuristic
+
+    def outside(self, statistics: dict[str, float]) -> list[str]:
+        """The statistics that lie outside the range of the study's pairs."""
+        return [name for name, (low, high) in self.ranges.items() if not low <= statistics[name] <= high]
+
+
+def shipped_study() -> Study:
+    """The study that comes with the package."""
+    return Study.model_validate_json((files(__package__) / "heuristic.json").read_text(encoding="utf-8"))
+
+
+def fit_study(results: Path) -> Study:
+    """Fit the heuristic on the pairs of a profile's results, as the pipeline's stage does.
+
+    Args:
+        results: the profile's folder, with `params.yaml` and the paper's tables.
+
+    Raises:
+        InputError: it has no such results.
+    """
+    tables = results / PAPER / "tables"
+    pairs = read_csv(tables / "pairs.csv")
+    section = json.loads(json.dumps(read_yaml(results / "params.yaml")[PAPER]))  # without the reader's own types
+    search, rules = Search.model_validate(section["search"]), HeuristicSection.model_validate(section["heuristic"])
+    clear = identified_pairs(pairs, search.inverse_temperatures, rules.max_plateau)
+    costs = read_csv(tables / "cost_of_rules.csv")
+    return Study(
+        profile=results.resolve().name,
+        pairs_sha256=digest_of_file(tables / "pairs.csv"),
+        median_inverse_temperature=float(pairs["inverse_temperature"].median()),
+        ranges={name: (float(pairs[name].min()), float(pairs[name].max())) for name in STATISTICS},
+        accuracy_lost=dict(zip(costs["rule"], costs["mean"].round(6).tolist(), strict=True)),
+        search=search,
+        heuristic=fit(clear, statistics=rules.selected),
+    )
+
+
+def read_study(path: Path) -> Study:
+    """Read what `fit-heuristic` wrote; or a heuristic alone, which is then checked as the shipped study was searched.
+
+    Raises:
+        InputError: the file is neither.
+    """
+    if not path.is_file():
+        raise InputError("no such file", where=str(path), remedy=_REMEDY)
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+        if isinstance(content, dict) and "profile" not in content:
+            fitted = Heuristic.from_json(json.dumps(content))
+            return Study(profile=str(path), search=shipped_study().search, heuristic=fitted)
+        return Study.model_validate_json(json.dumps(content))
+    except ValueError as error:  # pydantic's are ValueErrors too
+        what = f"is no heuristic ({' '.join(str(error).split())[:120]})"
+        raise InputError(what, where=str(path), remedy=_REMEDY) from error

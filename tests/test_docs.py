@@ -1,0 +1,83 @@
+"""README and docs: their Python runs, their commands exist, their links lead somewhere, and every page is linked."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import textwrap
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+
+from softmax_temperature import cli
+
+ROOT = Path(__file__).parents[1]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+TEXTS = {page.relative_to(ROOT).as_posix(): page.read_text(encoding="utf-8") for page in PAGES}
+COMMANDS: Mapping[str, Any] = typer.main.get_command(cli.app).commands  # type: ignore[attr-defined]
+
+
+def blocks(language: str) -> list[tuple[str, str]]:
+    """The page and text of each block of code, without the indent of a list."""
+    pattern = re.compile(rf"^( *)```{language}\n(.*?)^\1```", re.DOTALL | re.MULTILINE)
+    return [(page, textwrap.dedent(code)) for page, text in TEXTS.items() for _, code in pattern.findall(text)]
+
+
+def links(text: str) -> list[str]:
+    """What the links of a page lead to, those in code left out."""
+    prose = re.sub(r"```.*?```|`[^`\n]*`", "", text, flags=re.DOTALL)
+    return re.findall(r"\]\(([^)\s]+)\)", prose)
+
+
+def anchors(path: Path) -> set[str]:
+    """The headings of a page, as links name them."""
+    headings = re.findall(r"^#+ (.*)$", path.read_text(encoding="utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize(("page", "code"), blocks("python"))
+def test_a_snippet_runs_and_prints(page: str, code: str, capsys: pytest.CaptureFixture[str]) -> None:
+    exec(compile(code, page, "exec"), {})  # noqa: S102  # Our own text.
+    assert capsys.readouterr().out.strip()
+
+
+def test_there_are_snippets() -> None:
+    assert len(blocks("python")) >= 5
+
+
+@pytest.mark.parametrize("page", TEXTS)
+def test_links_lead_to_files_and_headings_that_are_there(page: str) -> None:
+    for target in links(TEXTS[page]):
+        if target.startswith("https://"):
+            continue  # No test uses the network.
+        place, _, anchor = target.partition("#")
+        path = ((ROOT / page).parent / place).resolve() if place else ROOT / page
+        assert path.exists(), target
+        assert not anchor or anchor in anchors(path), target
+
+
+def test_every_page_is_linked_from_the_readme() -> None:
+    linked = set(links(TEXTS["README.md"]))
+    assert {page for page in TEXTS if page.startswith("docs/")} <= linked
+
+
+@pytest.mark.parametrize("page", TEXTS)
+def test_commands_and_their_options_exist(page: str) -> None:
+    lines = [line for found, code in blocks("sh") if found == page for line in code.splitlines()]
+    for line in lines:
+        words = shlex.split(line, comments=True)
+        if words[:1] == ["softmax-temperature"]:
+            name, *rest = words[1:]
+            # Parsing alone: the command itself is not run.
+            COMMANDS[name].make_context(name, rest)
+        if words[:1] == ["python"]:
+            assert (ROOT / words[1]).is_file(), line
+        if words[:1] == ["make"]:
+            assert re.search(rf"^{words[1]}:", (ROOT / "Makefile").read_text(), re.MULTILINE), line
+
+
+def test_a_page_says_what_it_is_in_its_first_line() -> None:
+    assert [page for page, text in TEXTS.items() if not text.startswith("# ")] == []
