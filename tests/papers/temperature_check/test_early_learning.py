@@ -153,11 +153,14 @@ def test_what_is_no_power_law_is_told_by_its_misfit(early: Records) -> None:
     """A drift that steps: its slope may be the predicted one by accident."""
     curves = early.early_curves.copy()
     curves.loc[curves["inverse_temperature"] == 10, "drift"] *= 8  # The middle one of three: the slope stays.
-    table = early_slopes(replace(early, early_curves=curves))
+    stepped = replace(early, early_curves=curves)
+    table = early_slopes(stepped)
     row = table[(table["network"] == KINKED) & (table["predicted"] == -1)].iloc[0]
     assert row["slope"] == pytest.approx(-1)
     # Least squares share a logarithm of 8 as 2 : -1 among the points.
     assert row["misfit"] == pytest.approx(8 ** (2 / 3))
+    assert judged("early-drift-kinks", early).holds
+    assert not judged("early-drift-kinks", stepped).holds
 
 
 def test_points_outside_of_the_regime_change_nothing(early: Records) -> None:

@@ -25,10 +25,14 @@ if TYPE_CHECKING:
 MARGIN = 0.1
 """Of a slope: the predictions are limits, and what is measured is finite."""
 
+LINE = 1.5
+"""The largest factor by which a point may miss its line: otherwise there is no power law, whatever its slope."""
+
 _WHERE = "theory behind the abstract, derived again"
 _CRITERION = (
     "Slope of the logarithms, fitted seed by seed: holds if on every network its mean over seeds is within "
-    f"{MARGIN:g} of the predicted slope. The value is that of the network farthest off."
+    f"{MARGIN:g} of the predicted slope, and no point off its line by more than a factor {LINE:g}. The value is "
+    "that of the network farthest off."
 )
 
 
@@ -85,7 +89,7 @@ def _judge(records: Records, *, predictions: tuple[Prediction, ...], smooth: boo
     misses = (rows["slope"] - rows["predicted"]).abs()
     worst = rows.iloc[int(misses.to_numpy().argmax())]
     return Evidence(
-        bool((misses <= MARGIN).all()),
+        bool((misses <= MARGIN).all() and (rows["misfit"] <= LINE).all()),
         float(worst["slope"]),
         int(worst["n"]),
         f"slope, predicted {worst['predicted']:g}, {worst['network']}",
