@@ -172,7 +172,7 @@ def test_adding_a_backbone_runs_only_its_cells(tiny: Params, monkeypatch: pytest
     monkeypatch.setattr(module, "_attempt", lambda task: (ran.append(task.cell.name), original(task))[1])
     for stage in (embed, search):
         run(more, stage.cells(more), stage.OUTPUT)
-    assert ran == 2 * [f"{dataset}/another" for dataset in tiny.datasets]
+    assert ran == 2 * [f"{dataset}/another" for dataset in tiny.classifier_temperature.datasets]
 
 
 def test_a_flipped_byte_in_embeddings_is_named_and_healed(tiny: Params) -> None:
