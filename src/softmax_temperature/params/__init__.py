@@ -72,7 +72,7 @@ class Params(Section):
             all_known(f"temperature_check.sweeps.{name}.network", [sweep.network], self.networks)
         if early := self.temperature_check.early_learning:
             all_known("temperature_check.early_learning.dataset", [early.dataset], self.datasets)
-            all_known("temperature_check.early_learning.networks", early.networks, self.networks)
+            all_known("temperature_check.early_learning.networks", list(early.networks), self.networks)
         return self
 
 

@@ -52,13 +52,14 @@ def _cell(params: Params, training: Training) -> Cell:
     paper = params.temperature_check
     sweep = paper.sweeps[training.sweep]
     check_network(params.networks[sweep.network])  # Before any training: an error of the parameters, not of a cell.
+    cooled = training.start == COOLED
     describes = training.start == PLAIN and training.inverse_temperature == 1
     parameters = {
         "network": params.networks[sweep.network].model_dump(),
         "recipe": paper.recipe_of(training).model_dump(),
         "inverse_temperature": training.inverse_temperature,
         "correlation": training.correlation,
-        "cooled": training.start == COOLED,
+        "cooled": cooled,
         "describes": describes,
         "text": paper.text.model_dump(),
         "watch_images": paper.watch_images,
@@ -66,7 +67,7 @@ def _cell(params: Params, training: Training) -> Cell:
         # The seed's alone: all temperatures, rates and pairs start from the same weights and see the same batches.
         "training_seed": seed_of(params.seed, "temperature_check", training.sweep, str(training.seed)),
     }
-    extra = (PAIR,) * (training.correlation is not None) + (COOLING,) * parameters["cooled"] + (STATISTICS,) * describes
+    extra = (PAIR,) * (training.correlation is not None) + (COOLING,) * cooled + (STATISTICS,) * describes
     code = (params.networks[sweep.network].module, OBJECTIVE, *extra)
     return Cell(training.cell, run, parameters, {"data": PREPARED / sweep.dataset}, code)
 
@@ -117,7 +118,8 @@ def run(
     trainer = Trainer(model, objective, sets["train"], plan, seed=training_seed, device=job.device)
     logit_norm = (inverse_temperature * _logits(trainer, sets["validation"].inputs)).double().norm(dim=1).mean().item()
     sample = sets["train"].sample(watch_images)
-    watch = Watch({**sets, "train": sample}, ClosePlaces(), inverse_temperature=inverse_temperature)
+    splits = {"train": sample, "validation": sets["validation"], "test": sets["test"]}
+    watch = Watch(splits, ClosePlaces(), inverse_temperature=inverse_temperature)
     followers: dict[str, Follower] = {"watch": watch}
     cooling = None
     if cooled:

@@ -40,9 +40,9 @@ def test_pairs_and_cooled_networks_are_no_part_of_a_sweep(records: Records) -> N
 
 
 def test_the_best_temperature_is_chosen_on_validation_data(records: Records) -> None:
-    found = best_temperatures(alone(records)).set_index("sweep")
-    assert found["best"].to_dict() == {"wrn": 0.1, "gru": 1.0}
-    assert found["worst"].to_dict() == {"wrn": 10.0, "gru": 0.01}
+    found = {place.sweep: place for place in best_temperatures(alone(records))}
+    assert {sweep: place.best for sweep, place in found.items()} == {"wrn": 0.1, "gru": 1.0}
+    assert {sweep: place.worst for sweep, place in found.items()} == {"wrn": 10.0, "gru": 0.01}
 
 
 @pytest.mark.parametrize(("gap", "low"), [(0.0, 0.1), (0.2, 1.0)])
@@ -50,5 +50,5 @@ def test_what_is_as_good_as_the_best(make_records: Callable[..., Records], gap: 
     # Seeds differ by turns, so that a difference has a standard error of 0.005.
     rows = [run("wrn", 1.0, 1.0, seed, 0.8) for seed in SEEDS]
     rows += [run("wrn", 0.1, 1.0, seed, 0.799 - gap + 0.01 * (-1) ** seed) for seed in SEEDS]
-    found = best_temperatures(alone(make_records(rows))).iloc[0]
-    assert (found["best"], found["low"], found["high"]) == (1.0, low, 1.0)
+    (found,) = best_temperatures(alone(make_records(rows)))
+    assert (found.best, found.low, found.high) == (1.0, low, 1.0)

@@ -68,7 +68,7 @@ def _is_no_matter_of_confidence(records: Records) -> Evidence | NotTested:
 
 def _tuning_helps_everywhere(records: Records) -> Evidence | NotTested:
     rows, effects = alone(records), {}
-    for place in best_temperatures(rows).itertuples():
+    for place in best_temperatures(rows):
         best, own = at(rows, place.sweep, place.best), at(rows, place.sweep, UNTEMPERED)
         gaps = (best["test_accuracy"] - own["test_accuracy"]).dropna()
         if len(gaps):
@@ -85,8 +85,8 @@ def _best_depends_on_architecture(records: Records) -> Evidence | NotTested:
     if len(places) < 2:
         return NotTested("this profile sweeps one architecture")
     known = titles(alone(records))
-    apart = float(places["low"].max() / places["high"].min())
-    parts = (f"{known[row.sweep]}: {row.best:g} ({row.low:g} to {row.high:g})" for row in places.itertuples())
+    apart = max(place.low for place in places) / min(place.high for place in places)
+    parts = (f"{known[place.sweep]}: {place.best:g} ({place.low:g} to {place.high:g})" for place in places)
     return Evidence(apart > 1, apart, len(places), "highest lower end over lowest upper end", note=", ".join(parts))
 
 
@@ -132,8 +132,8 @@ def _best_against_worst(records: Records, metric: str, *, sign: int = 1) -> dict
     """By sweep, how much better the best inverse temperature is than the worst, both chosen on validation data."""
     effects = {}
     for name, rows in _sweeps(records):
-        place = best_temperatures(rows).iloc[0]
-        best, worst = at(rows, place["sweep"], place["best"]), at(rows, place["sweep"], place["worst"])
+        (place,) = best_temperatures(rows)
+        best, worst = at(rows, place.sweep, place.best), at(rows, place.sweep, place.worst)
         gaps = sign * (best[metric] - worst[metric]).dropna()
         if len(gaps):
             effects[name] = Effect.of(gaps)

@@ -160,7 +160,7 @@ def _predictions() -> Callable[[Artifact], list[dict[str, Any]]]:
 
 def _sweeps(params: Params, trainings: Mapping[Training, Artifact]) -> pd.DataFrame:
     """The facts about each sweep; those of its first training hold for all."""
-    first = {training.sweep: one.json("record.json") for training, one in reversed(trainings.items())}
+    first = {training.sweep: one.json("record.json") for training, one in reversed(list(trainings.items()))}
     rows = []
     for name, sweep in params.temperature_check.sweeps.items():
         record = first[name]

@@ -177,7 +177,7 @@ def _accuracy_panel(axes: Axes, rows: pd.DataFrame) -> None:
     means = PERCENT * good.groupby("inverse_temperature")["test_accuracy"].mean()
     axes.plot(means.index, means, "o-", color="C0", markersize=3.5, linewidth=1.2)
     validation = rows.groupby("inverse_temperature")["validation_accuracy"].mean()
-    best = validation.idxmax()
+    best = validation.index.to_numpy(float)[validation.to_numpy().argmax()]
     axes.plot(best, 0.97, "v", color="0.15", markersize=6, transform=axes.get_xaxis_transform())
     lost = rows[rows["diverged"]].groupby("inverse_temperature").size()
     low, high = axes.get_ylim()

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
-
-import numpy as np
 
 from softmax_temperature.papers.temperature_check import tables
 from softmax_temperature.papers.temperature_check.selection import UNTEMPERED, alone, best_temperatures, titles
@@ -40,20 +39,21 @@ def _coverage(records: Records) -> str:
 def _diverged(records: Records) -> str:
     """Nothing, if nothing did."""
     lost = records.runs[records.runs["diverged"].astype(bool)]
-    places = lost.groupby(["sweep", "inverse_temperature"], sort=True).size()
-    parts = [f"{sweep} at {value:g}: {count}" for (sweep, value), count in places.items()]
+    places = lost.groupby(["sweep", "inverse_temperature"], sort=True).size().rename("lost").reset_index()
+    parts = [f"{row.sweep} at {row.inverse_temperature:g}: {row.lost}" for row in places.itertuples()]
     return f"**Diverged**, counted as guessing: {'; '.join(parts)}." if parts else ""
 
 
 def _best(records: Records) -> str:
     rows = alone(records)
-    table, known = tables.accuracies(records).set_index(["sweep", "inverse_temperature"]), titles(rows)
+    table, known = tables.accuracies(records), titles(rows)
     parts = []
-    for place in best_temperatures(rows).itertuples():
-        best = table.loc[(place.sweep, place.best)]
-        text = f"{known[place.sweep]}: {place.best:g} ({PERCENT * best['test']:.1f} %"
-        if not np.isnan(best["gain"]) and place.best != UNTEMPERED:
-            text += f", {PERCENT * best['gain']:+.1f} points against 1"
+    for place in best_temperatures(rows):
+        best = table[(table["sweep"] == place.sweep) & (table["inverse_temperature"] == place.best)]
+        test, gain = (float(best[name].iloc[0]) for name in ("test", "gain"))
+        text = f"{known[place.sweep]}: {place.best:g} ({PERCENT * test:.1f} %"
+        if not math.isnan(gain) and place.best != UNTEMPERED:
+            text += f", {PERCENT * gain:+.1f} points against 1"
         parts.append(f"{text}; as good from {place.low:g} to {place.high:g})")
     return f"**Best inverse temperature**, chosen on validation data. {'; '.join(parts)}." if parts else ""
 
@@ -92,9 +92,9 @@ def _confidence(records: Records) -> str:
 
 def _three(records: Records) -> str:
     parts = []
-    for row in tables.three_temperatures(records).itertuples():
-        others = {"post-hoc": row.post_hoc, "Cooling": row.cooling, "heuristic": row.heuristic}
-        known = [f"{name} {value:.2g}" for name, value in others.items() if not np.isnan(value)]
-        parts.append(f"{row.architecture}: best {row.training_best:g}, {', '.join(known)}" if known else "")
-    parts = [part for part in parts if part]
+    for _, row in tables.three_temperatures(records).iterrows():
+        others = {"post-hoc": row["post_hoc"], "Cooling": row["cooling"], "heuristic": row["heuristic"]}
+        known = [f"{name} {value:.2g}" for name, value in others.items() if not math.isnan(value)]
+        if known:
+            parts.append(f"{row['architecture']}: best {row['training_best']:g}, {', '.join(known)}")
     return f"**Three inverse temperatures of one network.** {'; '.join(parts)}." if parts else ""

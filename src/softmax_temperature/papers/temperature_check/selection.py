@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-import pandas as pd
+from typing import TYPE_CHECKING, NamedTuple
 
 from softmax_temperature.params.temperature_check import COOLED, PLAIN
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from softmax_temperature.papers.temperature_check.records import Records
 
 GROUP = ["sweep", "start", "inverse_temperature"]
@@ -55,29 +55,43 @@ def pairs(records: Records) -> pd.DataFrame:
     return chosen(rows[rows["correlation"].notna()])
 
 
-def best_temperatures(rows: pd.DataFrame) -> pd.DataFrame:
-    """The best inverse temperature of each sweep, and those that are as good.
+class Best(NamedTuple):
+    """The inverse temperature that validation data prefer in a sweep.
 
-    The best has the highest mean accuracy on validation data. As good are those whose mean is at most one standard
-    error of its difference below, seed by seed; with one seed, the best alone.
+    Attributes:
+        sweep: its name.
+        best: with the highest mean accuracy.
+        low, high: the ends of what is as good.
+        worst: with the lowest mean accuracy.
+    """
+
+    sweep: str
+    best: float
+    low: float
+    high: float
+    worst: float
+
+
+def best_temperatures(rows: pd.DataFrame) -> list[Best]:
+    """The best inverse temperature of each sweep.
+
+    As good are those whose mean accuracy on validation data is at most one standard error of its difference below, seed
+    by seed; with one seed, the best alone.
 
     Args:
         rows: as `alone` returns them.
-
-    Returns:
-        Columns sweep, best, low, high (the ends of what is as good), worst (the lowest mean on validation data).
     """
     found = []
     for sweep, some in rows.groupby("sweep", sort=False):
         table = some.pivot(index="seed", columns="inverse_temperature", values="validation_accuracy")
-        means = table.mean()
-        best = float(means.idxmax())
-        gaps = table.sub(table[best], axis=0)
-        close = (gaps.mean() >= -gaps.sem().fillna(0.0)) | (means == means[best])
-        good = [float(value) for value in means.index[close]]
-        worst = float(means.idxmin())
-        found.append({"sweep": sweep, "best": best, "low": min(good), "high": max(good), "worst": worst})
-    return pd.DataFrame(found, columns=["sweep", "best", "low", "high", "worst"])
+        temperatures, means = table.columns.to_numpy(float), table.mean().to_numpy()
+        best = int(means.argmax())
+        gaps = table.sub(table.iloc[:, best], axis=0)
+        # The best has a gap of exactly 0.
+        close = (gaps.mean() >= -gaps.sem().fillna(0.0)).to_numpy()
+        good, worst = temperatures[close], temperatures[means.argmin()]
+        found.append(Best(str(sweep), float(temperatures[best]), float(good.min()), float(good.max()), float(worst)))
+    return found
 
 
 def at(rows: pd.DataFrame, sweep: str, inverse_temperature: float) -> pd.DataFrame:

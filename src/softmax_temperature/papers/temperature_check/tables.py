@@ -93,7 +93,7 @@ def three_temperatures(records: Records) -> pd.DataFrame:
     """
     rows, cold, predictions = alone(records), cooled(records), records.heuristic
     found = []
-    for place in best_temperatures(rows).itertuples():
+    for place in best_temperatures(rows):
         first = rows[rows["sweep"] == place.sweep].iloc[0]
         own = at(rows, place.sweep, UNTEMPERED)
         about = predictions.merge(own.reset_index()[["sweep", "learning_rate", "seed"]])
