@@ -4,26 +4,28 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from io import BytesIO
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import matplotlib as mpl
 import seaborn as sns
+from matplotlib import font_manager
 
 from softmax_temperature.artifacts import atomic_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from matplotlib.figure import Figure
 
+FONT = "DejaVu Sans"  # shipped with matplotlib, so that figures are the same on every machine
 WIDTH = 7.0  # inches: the text width of a printed page
 PALETTE = "colorblind"
 _STYLE: Any = {  # the stubs list every key there is; seaborn's styles are plain dictionaries
     "figure.dpi": 110,
     "savefig.dpi": 160,
     "savefig.bbox": "tight",
-    "font.family": "DejaVu Sans",  # shipped with matplotlib, so that figures are the same on every machine
+    "font.family": FONT,
     "font.size": 9,
     "axes.titlesize": 10,
     "axes.spines.top": False,
@@ -37,6 +39,7 @@ _STYLE: Any = {  # the stubs list every key there is; seaborn's styles are plain
 @contextmanager
 def style() -> Iterator[None]:
     """Draw in the project's style inside the block; nothing outside it changes."""
+    _use_matplotlibs_own_font()
     look: Any = {**sns.axes_style("ticks"), **sns.plotting_context("paper", font_scale=1.0), **_STYLE}
     with mpl.rc_context(look), sns.color_palette(PALETTE):
         yield
@@ -53,6 +56,7 @@ def save(figure: Figure, folder: Path, name: str) -> Path:
     Returns:
         The path of the PNG.
     """
+    _use_matplotlibs_own_font()
     for ending, metadata in (("svg", {"Date": None}), ("png", {"Software": None})):
         buffer = BytesIO()
         with mpl.rc_context(_STYLE):
@@ -60,3 +64,15 @@ def save(figure: Figure, folder: Path, name: str) -> Path:
         with atomic_file(folder / f"{name}.{ending}") as file:
             file.write(buffer.getvalue())
     return folder / f"{name}.png"
+
+
+def _use_matplotlibs_own_font() -> None:
+    """Put the font that matplotlib ships in the place of other releases of it.
+
+    A system may have one, which matplotlib then prefers; it numbers and draws some letters otherwise.
+    """
+    fonts, folder = font_manager.fontManager, Path(mpl.get_data_path(), "fonts", "ttf")
+    own = {str(folder / f"DejaVuSans{face}.ttf") for face in ("", "-Bold", "-Oblique", "-BoldOblique")}
+    fonts.ttflist = [each for each in fonts.ttflist if each.name != FONT or each.fname in own]
+    for path in sorted(own - {each.fname for each in fonts.ttflist}):
+        fonts.addfont(path)

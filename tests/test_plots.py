@@ -1,0 +1,37 @@
+"""Figures have the same bytes on every machine."""
+
+from __future__ import annotations
+
+import copy
+from pathlib import Path
+
+import matplotlib as mpl
+import pytest
+from matplotlib import font_manager
+from matplotlib.figure import Figure
+
+from softmax_temperature.plots import FONT, save, style
+
+
+def drawn(folder: Path) -> bytes:
+    with style():
+        figure = Figure(figsize=(1, 1))
+        figure.text(0.1, 0.5, "α = 1")
+        save(figure, folder, "letters")
+    return (folder / "letters.svg").read_bytes()
+
+
+def test_a_release_of_the_font_in_the_system_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    expected = drawn(tmp_path)
+    fonts = font_manager.fontManager
+    other = next(each for each in fonts.ttflist if each.name == "DejaVu Sans Mono")
+    disguised = copy.copy(other)
+    disguised.name, disguised.fname = FONT, str(tmp_path / "other.ttf")
+    (tmp_path / "other.ttf").write_bytes(Path(other.fname).read_bytes())
+    monkeypatch.setattr(fonts, "ttflist", [disguised, *fonts.ttflist])
+    assert drawn(tmp_path) == expected
+    assert all(each.fname.startswith(mpl.get_data_path()) for each in fonts.ttflist if each.name == FONT)
+
+
+def test_equal_figures_have_equal_bytes(tmp_path: Path) -> None:
+    assert drawn(tmp_path) == drawn(tmp_path)
