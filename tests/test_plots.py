@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import copy
+import dataclasses
 from pathlib import Path
 
 import matplotlib as mpl
@@ -25,8 +25,7 @@ def test_a_release_of_the_font_in_the_system_changes_nothing(tmp_path: Path, mon
     expected = drawn(tmp_path)
     fonts = font_manager.fontManager
     other = next(each for each in fonts.ttflist if each.name == "DejaVu Sans Mono")
-    disguised = copy.copy(other)
-    disguised.name, disguised.fname = FONT, str(tmp_path / "other.ttf")
+    disguised = dataclasses.replace(other, name=FONT, fname=str(tmp_path / "other.ttf"))
     (tmp_path / "other.ttf").write_bytes(Path(other.fname).read_bytes())
     monkeypatch.setattr(fonts, "ttflist", [disguised, *fonts.ttflist])
     assert drawn(tmp_path) == expected
