@@ -72,6 +72,18 @@ def test_a_result_that_is_gone_or_too_many_is_named(project: Path) -> None:
     ]
 
 
+def test_the_report_counts_once_it_is_there(project: Path) -> None:
+    page = project / "results/mini/index.html"
+    recorded = hashlib.md5(b"<p>").hexdigest()  # noqa: S324
+    with (project / "dvc.lock").open("a") as lock:
+        lock.write(f"  report:\n    cmd: z\n    outs:\n    - path: results/mini/index.html\n      md5: {recorded}\n")
+    assert verify(project) == Verified(artifacts=2, results=2, problems=())
+    page.write_text("<p>")
+    assert verify(project) == Verified(artifacts=2, results=3, problems=())
+    page.write_text("<b>")
+    assert verify(project).problems == ("results/mini/index.html: not as dvc.lock records it",)
+
+
 def test_the_committed_results_are_as_the_lock_records_them(project_root: Path, tmp_path: Path) -> None:
     for name in ("results", "dvc.lock"):
         (tmp_path / name).symlink_to(project_root / name)

@@ -15,6 +15,7 @@ from softmax_temperature.progress import counting
 from softmax_temperature.results import RESULTS
 
 LOCK = "dvc.lock"
+REPORT = "report"  # A stage whose results Git ignores: a checkout has them once they are rebuilt.
 
 
 @dataclass(frozen=True)
@@ -42,7 +43,7 @@ def verify(root: Path = Path()) -> Verified:
         root: of the project.
     """
     folders = [folder for name in ("data", RESULTS) for folder in find_artifacts(root / name)]
-    recorded = _recorded(root / LOCK)
+    recorded = _recorded(root)
     problems: list[str] = []
     with counting("artifacts", len(folders) + len(recorded)) as advance:
         for folder in folders:
@@ -62,12 +63,18 @@ def _problems(folder: Path) -> list[str]:
         return [f"{error.where}: {error.what}"]
 
 
-def _recorded(lock: Path) -> dict[str, str]:
+def _recorded(root: Path) -> dict[str, str]:
     """The digests of the results that stages wrote."""
+    lock = root / LOCK
     if not lock.is_file():
         return {}
     stages: dict[str, Any] = YAML(typ="safe").load(lock)["stages"]
-    outs = [out for stage in stages.values() for out in stage.get("outs", ())]
+    outs = [
+        out
+        for name, stage in stages.items()
+        for out in stage.get("outs", ())
+        if name != REPORT or (root / out["path"]).exists()
+    ]
     return {out["path"]: out["md5"] for out in outs if Path(out["path"]).is_relative_to(RESULTS)}
 
 

@@ -85,8 +85,9 @@ def wait_for_epoch(folder: Path, epoch: int) -> None:
     """Until the cell says that it has come so far."""
     deadline = time.monotonic() + 120
     while time.monotonic() < deadline:
-        for path in folder.rglob("progress"):
-            text = path.read_text()
+        # Folders come and go meanwhile, which os.walk passes over and rglob does not.
+        for place, _, names in os.walk(folder):
+            text = Path(place, "progress").read_text() if "progress" in names else ""
             if text and int(text.split("/")[0]) >= epoch:
                 return
         time.sleep(0.002)
