@@ -4,7 +4,6 @@
 # first time, a package index. Nothing is compiled, and after that nothing is fetched.
 
 PYTHON ?= python3
-UV ?= uv
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -14,7 +13,7 @@ READY := $(VENV)/.installed
 ENTER := PATH="$(CURDIR)/$(BIN):$$PATH"
 
 .DEFAULT_GOAL := help
-.PHONY: help repro report test lint bench profile lock clean
+.PHONY: help repro report test soak lint bench profile lock clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' Makefile
@@ -31,6 +30,9 @@ report: $(READY) ## Rebuild the HTML report of every profile from results/ alone
 test: $(READY) ## Run the tests (ARGS="-k name" to choose)
 	$(ENTER) $(BIN)/python -m pytest $(ARGS)
 
+soak: $(READY) ## Run the long tests of faults; their figures go to soak/ (ARGS="-k name" to choose)
+	$(ENTER) $(BIN)/python -m pytest -m soak tests/faults --junitxml=soak/figures.xml $(ARGS)
+
 lint: $(READY) ## Check formatting, style and types
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
@@ -40,11 +42,11 @@ bench: $(READY) ## Measure the speed promises into benchmarks/results.json (ARGS
 	$(ENTER) $(BIN)/python -m benchmarks $(ARGS)
 
 profile: $(READY) ## Write params.yaml from a profile: make profile PROFILE=mini
-	@test -n "$(PROFILE)" || { echo "Which? make profile PROFILE=NAME, one of:" $$(cd profiles && ls *.yaml | sed 's/\.yaml//'); exit 2; }
+	@test -n "$(PROFILE)" || { echo "Which? make profile PROFILE=NAME, one of:" $$(cd profiles && ls *.yaml | sed 's/\.yaml//; /^defaults$$/d'); exit 2; }
 	@$(BIN)/softmax-temperature profile "$(PROFILE)"
 
-lock: ## Pin what pyproject.toml asks for, keeping pins that still fit (needs uv)
-	$(UV) pip compile --quiet --universal --generate-hashes --no-header --python-version 3.11 --all-extras \
+lock: $(READY) ## Pin what pyproject.toml asks for, keeping pins that still fit
+	$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-header --python-version 3.11 --all-extras \
 	  pyproject.toml --output-file requirements.lock
 
 clean: ## Remove the environment and the tools' caches; data and results stay
@@ -52,14 +54,18 @@ clean: ## Remove the environment and the tools' caches; data and results stay
 	find src tests pipeline benchmarks -name __pycache__ -prune -exec rm -rf {} +
 
 # setuptools comes first, and from the lock: one dependency of DVC's is a (pure Python) source distribution, and without
-# build isolation neither it nor the package itself asks an index for anything that is not pinned.
+# build isolation neither it nor the package itself asks an index for anything that is not pinned. uv, likewise from the
+# lock, installs the rest in a third of pip's time; but it does not read pip's settings, so where only those know the way
+# to the packages, pip installs them. Like pip it compiles them, once: some environments forbid Python to do so later.
+INSTALL_ALL := --quiet --require-hashes --no-build-isolation --requirement requirements.lock
+
 $(READY): requirements.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' || \
 	  { echo "Needs Python 3.11 to 3.13; this is $$($(PYTHON) --version 2>&1). Try: make PYTHON=python3.12 ..."; exit 2; }
 	@echo "Setting up $(VENV) from requirements.lock: a few minutes, once."
 	$(PYTHON) -m venv $(VENV)
-	@awk '/^[^ ]/ { wanted = /^setuptools==/ } wanted' requirements.lock > $(VENV)/setuptools.lock
-	$(BIN)/python -m pip install --quiet --require-hashes --requirement $(VENV)/setuptools.lock
-	$(BIN)/python -m pip install --quiet --require-hashes --no-build-isolation --requirement requirements.lock
+	@awk '/^[^ ]/ { wanted = /^(setuptools|uv)==/ } wanted' requirements.lock > $(VENV)/first.lock
+	$(BIN)/python -m pip install --quiet --require-hashes --requirement $(VENV)/first.lock
+	$(BIN)/uv pip install --compile-bytecode --python $(BIN)/python $(INSTALL_ALL) || $(BIN)/python -m pip install $(INSTALL_ALL)
 	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
 	@touch $@

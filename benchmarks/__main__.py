@@ -32,7 +32,11 @@ BENCHMARKS = (
     "training",
     "cooling_step",
     "side_by_side",
+    "tree_lstm",
     "embedding_memory",
+    "embed_stream",
+    "cost_model",
+    "ray_scaling",
     "overhead",
 )
 Section = Literal["cpu", "gpu"]
@@ -85,7 +89,15 @@ PROMISES: dict[str, tuple[Promise, ...]] = {
         Promise("share", 0.019, at_least=False, section="gpu"),
     ),
     "side_by_side": (),  # Not a promise: it decides how sweeps are trained.
+    "tree_lstm": (Promise("ratio", 5.0, at_least=True),),
     "embedding_memory": (Promise("gibibytes", 2.0, at_least=False),),
+    "embed_stream": (
+        Promise("worker_gibibytes", 2.0, at_least=False),
+        Promise("grid_gibibytes", 2.0, at_least=False),
+        Promise("repeated", 0, at_least=False),
+    ),
+    "cost_model": (Promise("worst_factor_of_plan", 2.5, at_least=False),),
+    "ray_scaling": (),  # Not a promise: it says what Ray's part of a cell is.
     "overhead": (
         Promise("help_seconds", 1.5, at_least=False),
         Promise("repro_seconds", 5.0, at_least=False),

@@ -6,9 +6,7 @@ from pathlib import Path
 from softmax_temperature.notebooks import execute
 from softmax_temperature.params import read_params
 from softmax_temperature.programs import exit_code, parser, require_known
-from softmax_temperature.results import PAPERS, paper_folder, write_contents
-
-SHOWN = Path("data/shown")
+from softmax_temperature.results import PAPERS, SHOWN, paper_folder, write_contents
 
 
 def main() -> int:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
 import hypothesis
 import pytest
+from hypothesis.internal.conjecture import providers
 
 ROOT = Path(__file__).resolve().parent.parent
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
@@ -20,9 +22,13 @@ def pytest_configure() -> None:
         os.environ[name] = "1"
     os.environ["MPLBACKEND"] = "Agg"
     os.environ["HF_HUB_OFFLINE"] = "1"
-    # The same examples everywhere, and no deadline: nothing here may depend on how busy the machine is.
+    # Servers of tests are on this machine, whatever proxy the user has.
+    os.environ["NO_PROXY"] = os.environ["no_proxy"] = "127.0.0.1,localhost"
+    # The same examples each time, and no deadline: nothing here may depend on how busy the machine is.
     hypothesis.settings.register_profile("project", derandomize=True, deadline=None, database=None)
     hypothesis.settings.load_profile("project")
+    # Nor on which modules are loaded and where they lie: their constants would be among the examples.
+    providers._get_local_constants = providers.Constants
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
@@ -36,6 +42,19 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 def project_root() -> Path:
     """The checkout, wherever the tests were started."""
     return ROOT
+
+
+@pytest.fixture
+def patient_ray(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Ray may be started in this process, however busy the machine is; it ends with the test."""
+    ray = pytest.importorskip("ray")
+    from tests.faults.ray_nodes import SETTINGS, start_slowly_and_little
+
+    for name, value in SETTINGS.items():
+        monkeypatch.setenv(name, value)
+    start_slowly_and_little(monkeypatch.setattr)
+    yield
+    ray.shutdown()
 
 
 @pytest.fixture(scope="session")

@@ -19,6 +19,7 @@ from pydantic import ValidationError
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
+from softmax_temperature import downloads
 from softmax_temperature.backbone_spec import Backbone
 from softmax_temperature.backbones.loading import LoadedBackbone, load_backbone
 from softmax_temperature.backbones.networks import build_classifier, build_embedding_network
@@ -323,7 +324,7 @@ HUB_SPECS = [hub_spec("timm", "resnet18", "a1_in1k"), hub_spec("torchvision", "r
 @pytest.mark.usefixtures("torch_cache", "timm_cache")
 @pytest.mark.parametrize("spec", HUB_SPECS, ids=lambda spec: spec.library)
 def test_without_weights_and_permission_the_error_comes_at_once(spec: Backbone, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"not on this machine .*data.download is false"):
+    with pytest.raises(InputError, match=r"not on this machine .*Set data.download to true"):
         locate_weights(spec, root=tmp_path, download=False)
 
 
@@ -335,8 +336,8 @@ def test_without_weights_and_network_the_error_comes_at_once(
     def unreachable(*_: Any, **__: Any) -> None:
         raise URLError("no route to host")
 
-    monkeypatch.setattr(torch.hub, "download_url_to_file", unreachable)
-    with pytest.raises(InputError, match=r"could not be fetched from .*weights: file"):
+    monkeypatch.setattr(downloads, "download", unreachable)
+    with pytest.raises(InputError, match=r"could not be fetched from .*use a file of weights"):
         locate_weights(spec, root=tmp_path, download=True)
 
 

@@ -1,10 +1,14 @@
-"""The runner of the benchmarks judges promises and never mixes results of different machines."""
+"""Promises are judged, results of different machines never mixed, and what is timed side by side does the same."""
 
 from __future__ import annotations
 
 import pytest
+import torch
 
+from benchmarks import side_by_side
 from benchmarks.__main__ import BENCHMARKS, PROMISES, Promise, merged
+from softmax_temperature.network_spec import Network
+from softmax_temperature.training import build_network
 
 HERE, OTHER = {"processor": "a"}, {"processor": "b"}
 LIBRARIES = {"torch": "2"}
@@ -41,3 +45,22 @@ def test_another_machine_or_version_starts_anew_and_leaves_the_other_section() -
 
 def test_every_benchmark_has_a_promise() -> None:
     assert set(PROMISES) == set(BENCHMARKS)
+
+
+@pytest.mark.parametrize("name", ["mlp", "wrn-8-1"])
+def test_a_sweep_in_one_batched_step_is_that_of_one_network_at_a_time(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(side_by_side, "RATE", 0.01)
+    architecture, arguments, side, _ = side_by_side.NETWORKS[name]
+    spec = Network(architecture=architecture, arguments=arguments)
+    networks = [build_network(spec, classes=10, seed=seed) for seed in range(len(side_by_side.INVERSE_TEMPERATURES))]
+    images, labels = torch.randn(4, 3, side, side, generator=torch.Generator().manual_seed(0)), torch.arange(4)
+    batched, stacked = side_by_side.batched_step(networks, images, labels)
+    single = side_by_side.single_steps(networks, images, labels)
+    for _ in range(3):
+        batched()
+    assert side_by_side.difference(networks, stacked) > 1e-3
+    for _ in range(3):
+        single()
+    assert side_by_side.difference(networks, stacked) < 1e-5

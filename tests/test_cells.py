@@ -118,6 +118,12 @@ def test_a_users_error_is_reported_as_it_is() -> None:
         run([1], complain)
 
 
+def test_a_fault_that_cells_share_is_said_once() -> None:
+    failed = CellsFailed("training", {"a": "line 3 is empty", "b": "no memory", "c": "line 3 is empty"}, 5)
+    assert str(failed).splitlines()[1:] == ["  a and 1 more: line 3 is empty", "  b: no memory"]
+    assert set(failed.failures) == {"a", "b", "c"}
+
+
 def test_a_damaged_result_is_made_again() -> None:
     run([1])
     (OUTPUT / "n-1" / "square.json").write_text("{}")  # A link: the copy in the work folder is damaged too.
@@ -174,7 +180,7 @@ def test_a_changed_input_makes_the_cell_stale() -> None:
 def test_a_damaged_input_fails_the_cell_and_is_named() -> None:
     cell = Cell("copy", copy_input, {}, {"source": source(1)})
     Path("data/source/source.json").write_text("{}")
-    with pytest.raises(CellsFailed, match=r"data/source/source\.json: missing or damaged"):
+    with pytest.raises(CellsFailed, match=r"data/source/source\.json: damaged"):
         run_cells([cell], output=Path("data/copies"), compute=compute(), seed=0)
 
 

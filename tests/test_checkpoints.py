@@ -10,6 +10,7 @@ import pytest
 import torch
 
 from softmax_temperature.checkpoints import Checkpointer, load_checkpoint, save_checkpoint
+from softmax_temperature.errors import InputError
 
 STATE = {"epoch": 3, "weights": torch.arange(5.0), "curves": [torch.ones(2), torch.zeros(2)], "note": None}
 
@@ -48,9 +49,16 @@ def test_a_pickle_with_code_is_refused(tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.chdir(tmp_path)
     content = pickle.dumps(Payload())
     Path("c.pt").write_bytes(hashlib.sha256(content).digest() + content)
-    with pytest.warns(UserWarning, match="pickle"), pytest.raises(pickle.UnpicklingError):
+    with pytest.warns(UserWarning, match="pickle"), pytest.raises(InputError, match="is no checkpoint"):
         load_checkpoint(Path("c.pt"))
     assert not Path("ran").exists()
+
+
+def test_a_checkpoint_of_something_else_is_refused(tmp_path: Path) -> None:
+    save_checkpoint(tmp_path / "c.pt", [1, 2])  # type: ignore[arg-type]  # the point of the test
+    with pytest.raises(InputError, match="does not hold values by name"):
+        load_checkpoint(tmp_path / "c.pt")
+    assert (tmp_path / "c.pt").is_file()
 
 
 def test_saving_waits_for_its_time(tmp_path: Path) -> None:

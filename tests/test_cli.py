@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 import typer
+from PIL import Image
 
 from softmax_temperature import cli
 from softmax_temperature.artifacts import new_artifact, write_json
@@ -26,7 +27,8 @@ def project(tmp_path: Path, project_root: Path) -> Path:
     folder.mkdir()
     for name in ("profiles", "pipeline"):
         shutil.copytree(project_root / name, folder / name)
-    shutil.copy(project_root / "params.yaml", folder)
+    for name in ("params.yaml", "dvc.yaml"):
+        shutil.copy(project_root / name, folder)
     return folder
 
 
@@ -97,12 +99,18 @@ def test_a_stage_whose_input_is_missing_says_what_to_do(project: Path) -> None:
 def test_verify_names_what_is_damaged(project: Path) -> None:
     with new_artifact(project / "data" / "a", kind="numbers", about={}) as output:
         write_json(output / "one.json", 1)
-    assert command(project, "verify").stdout == "1 artifacts and 0 results, 0 problems\n"
+    assert command(project, "verify").stdout == "1 artifacts, 0 results and 0 objects in DVC's cache: 0 problems\n"
     (project / "data" / "a" / "one.json").write_text("2")
     done = command(project, "verify", "--json")
     assert done.returncode == 1
     (problem,) = json.loads(done.stdout)["problems"]
-    assert problem.startswith("data/a/one.json: missing or damaged")
+    assert problem.startswith("data/a/one.json: damaged")
+
+
+def test_verify_refuses_a_folder_without_a_project(tmp_path: Path) -> None:
+    done = command(tmp_path, "verify")
+    assert done.returncode == 2
+    assert done.stderr == "error: dvc.yaml: no such file. Run this in the project's root folder.\n"
 
 
 COMMANDS: Mapping[str, Any] = typer.main.get_command(cli.app).commands  # type: ignore[attr-defined]
@@ -111,7 +119,7 @@ COMMANDS: Mapping[str, Any] = typer.main.get_command(cli.app).commands  # type: 
 def test_help_names_every_command_and_says_what_exit_codes_mean(project: Path) -> None:
     done = command(project, "--help")
     assert done.returncode == 0, done.stderr
-    assert {"profile", "plan", "verify", "scorecard", "calibrate", "suggest", "fit-heuristic"} == set(COMMANDS)
+    assert {"profile", "plan", "verify", "scorecard", "calibrate", "embed", "suggest", "fit-heuristic"} == set(COMMANDS)
     assert all(f"  {name} " in done.stdout for name in COMMANDS)
     assert "Exit codes: 0 done" in done.stdout
 
@@ -132,7 +140,7 @@ def test_no_help_waits_for_torch(project: Path) -> None:
 @pytest.fixture
 def ready(project: Path, project_root: Path) -> Path:
     """The same with what the examples of the help speak of."""
-    for name in ("results", "dvc.lock", "dvc.yaml"):
+    for name in ("results", "dvc.lock"):
         (project / name).symlink_to(project_root / name)
     shutil.copy(project_root / "README.md", project)
     generator = np.random.default_rng(0)
@@ -140,6 +148,10 @@ def ready(project: Path, project_root: Path) -> Path:
     logits = generator.normal(size=(120, 3)) + 2 * np.eye(3)[labels]
     np.savez(project / "logits.npz", logits=logits, labels=labels)
     np.savez(project / "embeddings.npz", embeddings=logits, labels=labels)
+    for name, grey in (("dark", 40), ("bright", 200)):
+        (project / "images" / name).mkdir(parents=True)
+        for number in range(8):
+            Image.new("L", (16, 16), grey + number).save(project / "images" / name / f"{number}.png")
     return project
 
 

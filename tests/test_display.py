@@ -9,11 +9,19 @@ from softmax_temperature.display import shown
 
 
 def test_shown_tables_are_equal_from_run_to_run_and_say_percent() -> None:
-    table = pd.DataFrame({"rule": ["x"], "accuracy": [0.123456], "r": [0.5], "n": [3.0], "none": [np.nan]})
-    first, second = (shown(table, "t", percent=["accuracy"]).data for _ in range(2))
+    table = pd.DataFrame(
+        {"rule": ["x"], "accuracy": [0.123456], "whole": [0.02], "r": [0.5], "n": [3.0], "none": [np.nan]}
+    )
+    first, second = (shown(table, "t", percent=["accuracy", "whole"]).data for _ in range(2))
     assert first == second
-    for text in ("accuracy (%)", ">12.3<", ">0.500<", ">3<", ">–<"):
+    for text in ("accuracy (%)", ">12.3<", ">2.0<", ">0.500<", ">3<", ">–<"):
         assert text in first
+
+
+def test_small_numbers_are_not_shown_as_nothing() -> None:
+    table = pd.DataFrame({"rate": [0.0003, -0.0004, 0.0, 0.01]})
+    for text in (">0.0003<", ">-0.0004<", ">0<", ">0.010<"):
+        assert text in shown(table, "t").data
 
 
 def test_names_are_escaped() -> None:

@@ -40,7 +40,7 @@ def anchors(path: Path) -> set[str]:
 
 @pytest.mark.parametrize(("page", "code"), blocks("python"))
 def test_a_snippet_runs_and_prints(page: str, code: str, capsys: pytest.CaptureFixture[str]) -> None:
-    exec(compile(code, page, "exec"), {})  # noqa: S102  # Our own text.
+    exec(compile(code, page, "exec"), {"__name__": "__main__"})  # noqa: S102  # Our own text.
     assert capsys.readouterr().out.strip()
 
 

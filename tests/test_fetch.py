@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from softmax_temperature.datasets.prepared_texts import PreparedTexts, open_text
 from softmax_temperature.errors import InputError
 from softmax_temperature.jobs import Cell
 from softmax_temperature.params import Compute, Data, Dataset, Fetch
+from softmax_temperature.splits import SPLITS
 from softmax_temperature.stages import fetch
 
 OUTPUT = Path("data/prepared")
@@ -100,6 +102,29 @@ def test_texts_go_from_archive_to_reader(root: Path) -> None:
     assert list(texts.part("test").texts)[-1] == "A last one."
     assert texts.card["source"]["sha256"] == only_cell(SomeParams(root), "imdb").parameters["archive"]
     assert texts.card["title"] == "IMDB (Large Movie Review Dataset)"
+
+
+def test_pooled_texts_are_divided_anew(root: Path) -> None:
+    write_reviews(root)
+    texts = fetched_texts(SomeParams(root, pool=True), "imdb")
+    parts = {split: list(texts.part(split).texts) for split in texts.splits}
+    # Of 20 and 21: a quarter of each class for test, and a fifth of the rest for validation.
+    assert {split: len(some) for split, some in parts.items()} == {"train": 25, "validation": 6, "test": 10}
+    kept = fetched_texts(SomeParams(root), "imdb")
+    everything = (text for split in SPLITS for text in kept.part(split).texts)
+    assert sorted(chain.from_iterable(parts.values())) == sorted(everything)
+    assert {text.split()[0] for text in parts["test"]} >= {"train", "test"}, "of both parts of the source"
+    for split in SPLITS:
+        told = [int(text.split()[1]) % 2 for text in parts[split] if text != "A last one."]
+        labels = texts.part(split).labels.tolist()
+        assert [label for label, text in zip(labels, parts[split], strict=True) if text != "A last one."] == told
+    assert texts.card["source"]["pooled"]
+    assert texts.card["split_rule"].startswith("25% of each class drawn for test")
+
+
+def test_images_are_not_pooled(root: Path) -> None:
+    with pytest.raises(CellsFailed, match=r"datasets\.digits\.pool: is for texts: images keep"):
+        fetched(SomeParams(root, pool=True), "digits")
 
 
 def test_a_changed_archive_of_texts_changes_the_cell(root: Path) -> None:
@@ -216,3 +241,16 @@ def test_real_texts_are_read(project_root: Path, tmp_path: Path, monkeypatch: py
     sizes = [len(texts.part(split).labels) for split in texts.splits]
     assert sizes == ([400, 872, 100] if own_validation else [320, 80, 100])
     assert len({text for split in texts.splits for text in texts.part(split).texts}) > 0.99 * sum(sizes)
+
+
+@pytest.mark.real_data("sst_trees")
+def test_the_treebank_has_the_sizes_of_the_paper(
+    project_root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    params = SomeParams(project_root / "data" / "raw")
+    params.datasets = {"sst_trees": Dataset()}
+    texts = fetched_texts(params, "sst_trees")
+    assert texts.trees
+    assert [len(texts.part(split).labels) for split in SPLITS] == [6920, 872, 1821]
+    assert texts.card["source"]["neutral_sentences_left_out"] == 1624 + 229 + 389

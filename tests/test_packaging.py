@@ -43,7 +43,10 @@ ENVIRONMENTS = {
     for python in PYTHONS
 }
 INSTALL_FILES = ("pyproject.toml", "requirements.lock", "environment.yml", "Makefile", ".pre-commit-config.yaml")
-ADDRESS = re.compile(r"\w+://\S*|--(?:extra-)?index-url|--find-links|--trusted-host|\S*pypi\S*", re.IGNORECASE)
+ADDRESS = re.compile(
+    r"\w+://\S*|--(?:extra-)?index-url|--find-links|--trusted-host|\S+\.(?:org|com|net|io)\b\S*|\S*/simple\b\S*",
+    re.IGNORECASE,
+)
 
 Project = dict[str, Any]
 Lock = list[tuple[Requirement, list[str]]]  # Each pinned requirement with its hashes.
@@ -124,6 +127,14 @@ def test_gpu_libraries_are_for_linux_alone(lock: Lock, environment: dict[str, st
     assert any(name.startswith("nvidia-") for name in names) is on_linux
 
 
+@pytest.mark.parametrize(
+    "text",
+    ["a: https://host/a", "--index-url", "--find-links x", "at packages.example.org", "mirror/simple/", "x.NET/y"],
+)
+def test_an_address_is_seen_in_each_form(text: str) -> None:
+    assert ADDRESS.search(text)
+
+
 @pytest.mark.parametrize("name", INSTALL_FILES)
 def test_install_files_hold_no_address(project_root: Path, name: str) -> None:
     assert ADDRESS.findall((project_root / name).read_text(encoding="utf-8")) == []
@@ -140,7 +151,7 @@ def test_every_import_is_a_declared_dependency(
     listed = [*project["project"]["dependencies"], *(text for extra in extras for text in optional[extra])]
     declared = {canonicalize_name(Requirement(text).name) for text in listed}
     files = list((project_root / folder).rglob("*.py"))
-    own = {"softmax_temperature", "benchmarks", *(path.stem for path in files)}
+    own = {"softmax_temperature", "benchmarks", "tests", *(path.stem for path in files)}
     imported = {name for path in files for name in top_level_imports(path)} - sys.stdlib_module_names - own
 
     assert files

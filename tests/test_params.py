@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from softmax_temperature.errors import InputError
-from softmax_temperature.params import Params, read_params, read_yaml, validate
+from softmax_temperature.params import Params, read_params, validate
 from softmax_temperature.profiles import apply_profile, profile_names, render_profile
+from softmax_temperature.yaml_files import read_yaml
 
 ROOT = Path(__file__).parents[1]
 PROFILES = ROOT / "profiles"
@@ -91,6 +92,7 @@ def change(path: str, value: Any) -> Callable[[Any], None]:
             r"classifier_temperature\.search\.epoch: unknown .*'epochs'",
         ),
         (change("sede", 3), r"params\.yaml: sede: unknown parameter\. Did you mean 'seed'\?"),
+        (change("data.\n", 3), r"params\.yaml: data\.\\n: unknown parameter\. Valid: download, root\."),
         (change("seed", "three"), r"params\.yaml: seed: .*given: 'three'"),
         (change("seed", -1), r"seed: .*given: -1"),
         (change("classifier_temperature.search.lr", "1e-3x"), r"search\.lr: "),
@@ -99,6 +101,20 @@ def change(path: str, value: Any) -> Callable[[Any], None]:
         (change("compute.engine", "threads"), r"compute\.engine: .*'processes'"),
         (change("classifier_temperature.datasets", ["digit"]), r"unknown name 'digit'\. Did you mean 'digits'\?"),
         (change("classifier_temperature.rescaling.backbone", "resnet"), r"rescaling\.backbone: unknown name 'resnet'"),
+        (change("focal.tasks.phrases-1200.text.words", 5), r"tasks\.phrases-1200\.text\.words: unknown parameter"),
+        (change("focal.tasks.phrases-1200.text.keep", "middle"), r"text\.keep: .*given: 'middle'"),
+        (change("focal.tasks.phrases-1200.select", "best"), r"phrases-1200\.select: .*'best_validation'"),
+        (
+            change("focal.tasks.phrases-1200.gaussian_noise", 0.1),
+            r"text: out_of_distribution and gaussian_noise are for im",
+        ),
+        (change("focal.tasks.phrases-1200.out_of_distribution", ["digits"]), "text: out_of_distribution and"),
+        (
+            change("focal.tasks.phrases-1200.embeddings", {"file": "a.txt", "step": -1.0}),
+            r"embeddings\.step: .*given: -1",
+        ),
+        (change("focal.tasks.phrases-1200.embeddings", {"file": "", "step": 0.0}), r"embeddings\.file: "),
+        (change("focal.tasks.digits-100.embeddings", {"file": "a.txt", "step": 0.0}), "only a task with `text` has wo"),
         (change("datasets.digits.train_limits", 5), r"train_limits: unknown .*'train_limit'"),
     ],
 )
@@ -123,7 +139,13 @@ def test_numbers_are_read_as_yaml_1_2(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("text", "says"),
-    [("a: [1", "not readable as YAML"), ("a: 1\na: 2", "not readable as YAML"), ("- 1", "params"), ("", "params")],
+    [
+        ("a: [1", "not readable as YAML"),
+        ("a: 1\na: 2", "not readable as YAML"),
+        ("a: &a\n  <<: *a\n", "not readable as YAML"),
+        ("- 1", "params"),
+        ("", "params"),
+    ],
 )
 def test_a_broken_file_is_named(tmp_path: Path, text: str, says: str) -> None:
     path = tmp_path / "params.yaml"

@@ -34,3 +34,15 @@ def test_a_release_of_the_font_in_the_system_changes_nothing(tmp_path: Path, mon
 
 def test_equal_figures_have_equal_bytes(tmp_path: Path) -> None:
     assert drawn(tmp_path) == drawn(tmp_path)
+
+
+def test_a_list_of_fonts_from_elsewhere_brings_no_warnings(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    fonts = font_manager.fontManager
+    monkeypatch.setattr(fonts, "ttflist", [each for each in fonts.ttflist if each.name.startswith("DejaVu Sans")])
+    with style():
+        figure = Figure(figsize=(1, 1))
+        figure.text(0.1, 0.5, "$10^{-1}$")
+        save(figure, tmp_path, "power")
+    assert "findfont" not in caplog.text

@@ -24,6 +24,7 @@ VALUES: dict[str, Any] = {
     "optimizer": "sgd",
     "lr": 0.1,
     "momentum": 0.9,
+    "beta2": 0.999,
     "weight_decay": 0.0005,
     "epsilon": 1e-8,
     "schedule": {"name": "steps", "milestones": [150.0, 250.0], "factor": 0.1, "warmup": 0.0},
@@ -88,6 +89,7 @@ def test_a_schedule_is_replaced_as_a_whole(recipe: Recipe) -> None:
         {"lr": -1.0},
         {"epochs": 1.5},
         {"momentum": 1.0},
+        {"beta2": 1.0},
         {"clip_norm": 0.0},
         {"crop_padding": -1},
         {"flip": 1},
@@ -101,6 +103,7 @@ def test_a_schedule_is_replaced_as_a_whole(recipe: Recipe) -> None:
         {"schedule": {"name": "polynomial"}},
         {"schedule": {"name": "steps", "milestone": [3.0]}},
         {"schedule": {"warmup": 3.0}},
+        {"schedule": {"name": "inverse_square_root"}},
         {"schedule": "cosine"},
     ],
 )

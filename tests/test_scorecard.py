@@ -11,7 +11,11 @@ from softmax_temperature.errors import InputError
 from softmax_temperature.scorecard import END, START, scorecard, write_scorecard
 
 ROW = {
+    "paper": "classifier_temperature",
     "id": "a",
+    "criterion": "The difference is above 0.",
+    "profile": "mini",
+    "note": "",
     "statement": "A beats B.",
     "where": "Table 1",
     "published": 0.5,

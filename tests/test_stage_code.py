@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from softmax_temperature.code_digest import import_closure
-from softmax_temperature.params import read_yaml
 from softmax_temperature.profiles import profile_names, render_profile
 from softmax_temperature.stage_code import imported, stage_modules, write_stage_code
 from softmax_temperature.stages import train_cooling, train_focal
+from softmax_temperature.yaml_files import read_yaml
 
 ROOT = Path(__file__).parents[1]
 STAGES = {"focal": train_focal, "cooling": train_cooling}
@@ -46,6 +46,8 @@ def test_a_stage_does_not_rest_on_what_it_does_not_run() -> None:
 def test_a_module_that_a_string_names_counts() -> None:
     assert {"cooling.follower", "cooling.method"} <= set(modules("train-cooling"))
     assert "cooling.pixel_follower" in modules("train-segmentation")
+    assert {"translation.search", "objectives.focal"} <= set(modules("train-translation"))
+    assert "translation.search" not in modules("train-focal")
 
 
 def test_a_paper_is_collected_and_shown_by_its_own_code() -> None:
@@ -64,6 +66,12 @@ def test_a_paper_is_collected_and_shown_by_its_own_code() -> None:
 )
 def test_imports_of_a_piece_of_code(code: str, found: set[str]) -> None:
     assert imported(code) == found
+
+
+def test_a_stage_that_is_no_more_has_no_file(tmp_path: Path) -> None:
+    first = written(ROOT, tmp_path)
+    (tmp_path / "renamed").write_text("")
+    assert written(ROOT, tmp_path) == first
 
 
 def test_every_stage_has_a_file_and_the_same_code_gives_the_same_bytes(tmp_path: Path) -> None:

@@ -6,28 +6,34 @@ manifest is complete, and a reader that compares digests cannot be given a damag
 
 Artifacts hold nothing that differs between two runs of the same parameters (no times, no machine names): equal inputs
 give equal bytes.
+
+A file that is found damaged is set aside as `*.damaged`: nothing can read it any more, and DVC, which trusts a file
+whose time and size are as before, sees that it is missing and runs the stage again.
 """
 
 from __future__ import annotations
 
-import errno
+import ctypes
 import hashlib
 import json
 import os
-import shutil
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
+from softmax_temperature.disk_faults import disk_faults
 from softmax_temperature.errors import InputError
+from softmax_temperature.unfinished import ENDING, unfinished_file, unfinished_folder
 
 if TYPE_CHECKING:
     from torch import Tensor
 
 MANIFEST = "manifest.json"
+DAMAGED = ".damaged"
+"""What the names of files end with that were found damaged."""
 
 
 class ArtifactError(InputError):
@@ -66,21 +72,20 @@ def sync(path: Path) -> None:
 
 @contextmanager
 def atomic_file(path: Path) -> Iterator[BinaryIO]:
-    """Write a file so that a reader sees the old bytes or all of the new ones, whatever happens in between."""
-    with _write_faults(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with _write_faults(path), os.fdopen(descriptor, "wb") as file:
+    """Write a file so that a reader sees the old bytes or all of the new ones, whatever happens in between.
+
+    Raises:
+        InputError: the disk is full or the place cannot be written.
+    """
+    with unfinished_file(path) as temporary:
+        with disk_faults(path), temporary.open("wb") as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
-        with _write_faults(path):
-            os.chmod(temporary, 0o644)
+        with disk_faults(path):
+            temporary.chmod(0o644)
             os.replace(temporary, path)
             sync(path.parent)
-    finally:
-        Path(temporary).unlink(missing_ok=True)
 
 
 def write_text(path: Path, text: str) -> None:
@@ -109,26 +114,35 @@ def new_artifact(folder: Path, *, kind: str, about: dict[str, Any]) -> Iterator[
     Raises:
         InputError: the disk is full or the place cannot be written.
     """
-    with _write_faults(folder):
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        temporary = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f".{folder.name}."))
-    try:
-        with _write_faults(folder):
-            yield temporary
-            _seal(temporary, kind, about)
-            replace_folder(temporary, folder)
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
+    with unfinished_folder(folder) as temporary, disk_faults(folder):
+        yield temporary
+        _seal(temporary, kind, about)
+        replace_folder(temporary, folder)
 
 
 def replace_folder(new: Path, place: Path) -> None:
-    """Move a finished folder to its place; the old one is moved aside first, so the gap is one rename long."""
+    """Move a finished folder to its place, once all of it is on the disk.
+
+    Where something stood there, the two change places in one step, and the caller removes what is now called `new`. A
+    system that cannot do that moves the old folder away first: then there is an instant without either.
+    """
     new.chmod(0o755)
-    with tempfile.TemporaryDirectory(dir=place.parent, prefix=f".{place.name}.") as aside:
-        if place.exists():
-            os.replace(place, Path(aside) / "old")
+    for path in sorted(new.rglob("*"), reverse=True):  # What is in a folder before its list of names.
+        sync(path)
+    sync(new)
+    if not place.exists():
         os.replace(new, place)
-        sync(place.parent)
+    elif not _exchange(new, place):
+        with tempfile.TemporaryDirectory(dir=place.parent, prefix=f".{place.name}.", suffix=ENDING) as aside:
+            os.replace(place, Path(aside) / "old")
+            os.replace(new, place)
+    sync(place.parent)
+
+
+def set_aside(path: Path) -> None:
+    """Move a damaged file out of the way, if this process may: whoever looks for it finds it missing."""
+    with suppress(OSError):
+        path.replace(path.with_name(path.name + DAMAGED))
 
 
 @dataclass(frozen=True)
@@ -153,7 +167,7 @@ class Artifact:
         return digest_of_text(canonical_json({"kind": self.kind, "files": self.files}))
 
     def path(self, name: str) -> Path:
-        """The path of one file, after comparing its bytes with the manifest.
+        """The path of one file, after comparing its bytes with the manifest; if they differ, it is set aside.
 
         Raises:
             ArtifactError: the file is not listed, is missing, or has other bytes.
@@ -161,10 +175,13 @@ class Artifact:
         if name not in self.files:
             raise ArtifactError(f"no file {name!r}", where=str(self.folder), remedy=_REBUILD)
         path = self.folder / name
-        if not path.is_file() or digest_of_file(path) != self.files[name]:
-            raise ArtifactError(
-                "missing or damaged (its sha256 is not the recorded one)", where=str(path), remedy=_REBUILD
-            )
+        if not path.is_file():
+            raise ArtifactError("missing", where=str(path), remedy=_REBUILD)
+        if digest_of_file(path) != self.files[name]:
+            # Unless the whole artifact has been replaced since its manifest was read.
+            if open_artifact(self.folder) == self:
+                set_aside(path)
+            raise ArtifactError("damaged (its sha256 is not the recorded one)", where=str(path), remedy=_REBUILD)
         return path
 
     def json(self, name: str) -> Any:
@@ -179,7 +196,8 @@ class Artifact:
 
     def problems(self) -> list[str]:
         """One line for each file that is missing, damaged or not listed; empty when all is well."""
-        found = {path.relative_to(self.folder).as_posix() for path in self.folder.rglob("*") if path.is_file()}
+        paths = [path for path in self.folder.rglob("*") if path.is_file() and path.suffix != DAMAGED]
+        found = {path.relative_to(self.folder).as_posix() for path in paths}
         lines = [f"{self.folder / name}: not in the manifest" for name in sorted(found - {MANIFEST, *self.files})]
         for name in sorted(self.files):
             try:
@@ -190,6 +208,35 @@ class Artifact:
 
 
 _REBUILD = "Run `dvc repro` to make it again."
+
+
+def sealed(body: dict[str, Any]) -> dict[str, Any]:
+    """A mapping of JSON values with its own sha256 in it."""
+    return {**body, "sha256": digest_of_text(canonical_json(body))}
+
+
+def write_sealed(path: Path, body: dict[str, Any]) -> None:
+    """Write a mapping as JSON together with its own sha256, atomically."""
+    write_json(path, sealed(body))
+
+
+def read_sealed(path: Path) -> dict[str, Any]:
+    """Read a mapping that `write_sealed` wrote.
+
+    Raises:
+        ArtifactError: a byte of it is another one.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+        body: dict[str, Any] = json.loads(text)
+        del body["sha256"]
+        whole = text == canonical_json(sealed(body))
+    except (ValueError, KeyError, AttributeError, TypeError, RecursionError):
+        whole = False
+    if not whole:
+        remedy = "Run `softmax-temperature verify`, which sets it aside, then `dvc repro` to make it again."
+        raise ArtifactError("damaged (its own sha256 differs)", where=str(path), remedy=remedy)
+    return body
 
 
 def open_artifact(folder: Path, *, kind: str | None = None) -> Artifact:
@@ -205,14 +252,11 @@ def open_artifact(folder: Path, *, kind: str | None = None) -> Artifact:
     path = folder / MANIFEST
     if not path.is_file():
         raise ArtifactError("not there, or not complete (no manifest)", where=str(folder), remedy=_REBUILD)
+    manifest = read_sealed(path)
     try:
-        manifest = json.loads(path.read_text(encoding="utf-8"))
-        seal, body = manifest.pop("sha256"), manifest
-        artifact = Artifact(folder, body["kind"], body["about"], body["files"])
-    except (ValueError, KeyError, AttributeError, TypeError) as error:
-        raise ArtifactError(f"the manifest is damaged ({error})", where=str(path), remedy=_REBUILD) from error
-    if digest_of_text(canonical_json(body)) != seal:
-        raise ArtifactError("the manifest is damaged (its own sha256 differs)", where=str(path), remedy=_REBUILD)
+        artifact = Artifact(folder, manifest["kind"], manifest["about"], manifest["files"])
+    except KeyError as error:
+        raise ArtifactError(f"lacks {error}", where=str(path), remedy=_REBUILD) from error
     if kind is not None and artifact.kind != kind:
         raise ArtifactError(f"is of kind {artifact.kind!r}, not {kind!r}", where=str(folder), remedy=_REBUILD)
     return artifact
@@ -231,24 +275,15 @@ def _seal(folder: Path, kind: str, about: dict[str, Any]) -> None:
     paths = sorted(path for path in folder.rglob("*") if path.is_file())
     for path in paths:
         path.chmod(0o644)
-        sync(path)
-    body = {
-        "kind": kind,
-        "about": about,
-        "files": {path.relative_to(folder).as_posix(): digest_of_file(path) for path in paths},
-    }
-    write_json(folder / MANIFEST, {**body, "sha256": digest_of_text(canonical_json(body))})
+    files = {path.relative_to(folder).as_posix(): digest_of_file(path) for path in paths}
+    write_sealed(folder / MANIFEST, {"kind": kind, "about": about, "files": files})
 
 
-@contextmanager
-def _write_faults(place: Path) -> Iterator[None]:
-    """Turn "disk full", "read-only" and "not permitted" into one clear error; other faults pass through."""
+def _exchange(first: Path, second: Path) -> bool:
+    """Let two names change places in one step; False where system or file system cannot."""
     try:
-        yield
-    except OSError as error:
-        not_permitted = error.errno in {errno.EACCES, errno.EPERM}
-        elsewhere = error.filename is not None and Path(error.filename).parent not in {place, place.parent}
-        if error.errno not in {errno.ENOSPC, errno.EDQUOT, errno.EROFS} and (elsewhere or not not_permitted):
-            raise
-        what = f"cannot write ({error.strerror})"
-        raise InputError(what, where=str(place), remedy="Free space or choose a folder that can be written.") from error
+        rename = ctypes.CDLL(None, use_errno=True).renameat2
+    except AttributeError:
+        return False
+    here, exchange = -100, 2  # AT_FDCWD and RENAME_EXCHANGE of Linux.
+    return bool(rename(here, os.fsencode(first), here, os.fsencode(second), exchange) == 0)

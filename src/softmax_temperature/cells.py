@@ -10,18 +10,17 @@ exactly those results, so a left-over can never be read.
 
 from __future__ import annotations
 
+import math
 import os
 import shutil
-import tempfile
 import time
 import traceback
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from filelock import FileLock, Timeout
 from threadpoolctl import threadpool_limits
 
 from softmax_temperature.artifacts import (
@@ -30,14 +29,21 @@ from softmax_temperature.artifacts import (
     digest_of_text,
     new_artifact,
     open_artifact,
+    read_sealed,
     replace_folder,
-    write_json,
+    write_sealed,
 )
 from softmax_temperature.code_digest import code_digest, fresh_code_digest
-from softmax_temperature.engines import run_all, say
+from softmax_temperature.disk_faults import disk_faults
+from softmax_temperature.engines import run_all
 from softmax_temperature.errors import InputError
-from softmax_temperature.jobs import CHECKPOINT, Cell, Job, seed_of
+from softmax_temperature.jobs import CHECKPOINT, Cell, seed_of
+from softmax_temperature.locks import alone
 from softmax_temperature.machine import machine, versions
+from softmax_temperature.progress import say
+from softmax_temperature.stopping import Stop, put_off
+from softmax_temperature.torchrun import follow, follows, leading, together
+from softmax_temperature.unfinished import unfinished_folder
 
 if TYPE_CHECKING:
     from softmax_temperature.params import Compute
@@ -52,7 +58,13 @@ class CellsFailed(Exception):
 
     def __init__(self, stage: str, failures: Mapping[str, str], total: int) -> None:
         lines = [f"{stage}: {len(failures)} of {total} cells failed; the others are kept and will not run again."]
-        super().__init__("\n".join(lines + [f"  {name}: {reason}" for name, reason in failures.items()]))
+        # A wrong file stops every cell that reads it: said once.
+        names: dict[str, list[str]] = {}
+        for name, reason in failures.items():
+            names.setdefault(reason, []).append(name)
+        for reason, (first, *more) in names.items():
+            lines.append(f"  {first}{f' and {len(more)} more' if more else ''}: {reason}")
+        super().__init__("\n".join(lines))
         self.failures = dict(failures)
 
 
@@ -75,15 +87,16 @@ def fingerprint(cell: Cell, seed: int) -> str:
     )
 
 
-def run_cells(cells: Sequence[Cell], *, output: Path, compute: Compute, seed: int) -> None:
+def run_cells(cells: Sequence[Cell], *, output: Path, compute: Compute, seed: int, data: Path = DATA) -> None:
     """Run the cells that are not done yet, then publish all results in the stage's output folder.
 
     Args:
         cells: all cells of the stage.
-        output: the folder that the stage declares, below data/; its place there names the stage, for seeds, for the
+        output: the folder that the stage declares, below `data`; its place there names the stage, for seeds, for the
             work folder and for whoever watches. It holds one artifact per cell afterwards, and nothing else.
         compute: engine, workers, threads, device.
         seed: the project's seed.
+        data: the project's folder of data, or another folder for work that is no part of the pipeline.
 
     Raises:
         CellsFailed: some failed; nothing is published, and the next call runs only these.
@@ -92,34 +105,28 @@ def run_cells(cells: Sequence[Cell], *, output: Path, compute: Compute, seed: in
     names = [cell.name for cell in cells]
     if len(set(names)) < len(names):
         raise ValueError(f"cells: names are not unique: {sorted(names)}")
-    stage = output.relative_to(DATA).as_posix()
-    with _alone(WORK / stage):
-        tasks = [_Task(stage, cell, fingerprint(cell, seed), seed, compute) for cell in cells]
+    stage, work = output.relative_to(data).as_posix(), data / WORK.name
+    if follows():
+        follow(cells, lambda cell, folder: _train_along(cell, folder, stage, seed, compute))
+        return
+    with alone(work / stage), leading(compute):
+        tasks = [_Task(stage, cell, fingerprint(cell, seed), seed, compute, work) for cell in cells]
         failures = _run_pending(stage, tasks)
         if failures:
             raise CellsFailed(stage, failures, len(cells))
         _publish({task.cell.name: task.result for task in tasks}, output)
 
 
-def timing_file(stage: str, cell: str, fingerprint: str) -> Path:
+def timing_file(stage: str, cell: str, fingerprint: str, work: Path = WORK) -> Path:
     """Where the run of a cell left its seconds, machine and versions."""
-    return WORK / stage / cell / fingerprint[:16] / TIMING
+    return work / stage / cell / fingerprint[:16] / TIMING
 
 
-@contextmanager
-def _alone(folder: Path) -> Iterator[None]:
-    """Hold a folder's lock; a second holder waits. The kernel frees it when its holder dies."""
-    folder.mkdir(parents=True, exist_ok=True)
-    lock = FileLock(folder / "lock")
-    try:
-        lock.acquire(timeout=1)
-    except Timeout:
-        say(f"{folder}: another process is at work here; waiting for it")
-        lock.acquire()
-    try:
-        yield
-    finally:
-        lock.release()
+def read_timing(path: Path) -> dict[str, Any] | None:
+    """What a cell's run left there; None where it ran elsewhere, as for a pulled result, or where that is damaged."""
+    with suppress(ArtifactError):
+        return read_sealed(path) if path.is_file() else None
+    return None
 
 
 def _run_pending(stage: str, tasks: Sequence[_Task]) -> dict[str, str]:
@@ -129,8 +136,7 @@ def _run_pending(stage: str, tasks: Sequence[_Task]) -> dict[str, str]:
         say(f"{stage}: all {len(tasks)} cells are up to date")
         return {}
     labels = [(task.cell.name, task.result.parent) for task in pending]
-    lost = "not finished: a worker process was killed (out of memory?)"
-    reasons = run_all(_attempt, pending, labels, title=stage, compute=pending[0].compute, lost=lost)
+    reasons = run_all(_attempt, pending, labels, title=stage, compute=pending[0].compute)
     return {task.cell.name: reason for task, reason in zip(pending, reasons, strict=True) if reason}
 
 
@@ -143,14 +149,25 @@ class _Task:
     fingerprint: str
     seed: int
     compute: Compute
+    work: Path
 
     @property
     def timing(self) -> Path:
-        return timing_file(self.stage, self.cell.name, self.fingerprint)
+        return timing_file(self.stage, self.cell.name, self.fingerprint, self.work)
 
     @property
     def result(self) -> Path:
         return self.timing.parent / "result"
+
+    @property
+    def inputs(self) -> Mapping[str, Path]:
+        return self.cell.inputs
+
+    @property
+    def root(self) -> Path | None:
+        """The folder of the user's own files, for a cell that may read them."""
+        root = self.cell.parameters.get("root")
+        return None if root is None else Path(root)
 
 
 def _modules(cell: Cell) -> tuple[str, ...]:
@@ -164,12 +181,6 @@ def _stands(result: Path) -> bool:
         return False
 
 
-def _remove_unfinished(place: Path) -> None:
-    """Remove what a killed process had begun to build beside a place."""
-    for folder in place.parent.glob(f".{place.name}.*"):
-        shutil.rmtree(folder, ignore_errors=True)
-
-
 def _attempt(task: _Task) -> str | None:
     """Run one cell; a fault becomes a line of the stage's report, and the others go on.
 
@@ -178,20 +189,30 @@ def _attempt(task: _Task) -> str | None:
     """
     work = task.result.parent
     try:
-        with _alone(work):
+        with disk_faults(work), alone(work):
             if not _stands(task.result):  # A worker that outlived its stage may have done it meanwhile.
-                _remove_unfinished(task.result)
-                _run(task, work)
+                with put_off(task.compute.checkpoint_seconds) as stop:
+                    _run(task, work, stop)
     except InputError as error:
         return str(error)
     except Exception as error:  # noqa: BLE001  # A cell must not end its neighbours; the stage still exits non-zero.
         (work / "error.txt").write_text(traceback.format_exc())
-        return f"{type(error).__name__}: {error} (trace: {work / 'error.txt'})"
+        return f"{type(error).__name__}: {error} (trace: {work / 'error.txt'}){_remedy(error)}"
     return None
 
 
-def _run(task: _Task, work: Path) -> None:
+def _remedy(error: Exception) -> str:
+    """What to do about an error that says nothing of it: memory that ran out, where the system said no in time."""
+    # By name, as this module does not import torch; torch has a class for the GPU's memory alone.
+    out_of_memory = type(error).__name__ in {"MemoryError", "OutOfMemoryError"} or "DefaultCPUAllocator" in str(error)
+    return ". Lower compute.workers or the size of the batches; then run again" if out_of_memory else ""
+
+
+def _run(task: _Task, work: Path, stop: Stop) -> None:
+    from softmax_temperature.stoppable import StoppableJob  # Imports torch, which `--help` must not.
+
     cell, started = task.cell, time.monotonic()
+    _refuse_another_plan(task)
     inputs = {name: open_artifact(path) for name, path in cell.inputs.items()}
     about = {
         "stage": task.stage,
@@ -204,14 +225,26 @@ def _run(task: _Task, work: Path) -> None:
     }
     kind = cell.run.__module__.rpartition(".")[2]
     device = _prepare_torch(task.compute)
-    with new_artifact(task.result, kind=kind, about=about) as output, _threads(task.compute):
+    with new_artifact(task.result, kind=kind, about=about) as output, _threads(task.compute), together(cell.name):
         seed = seed_of(task.seed, task.stage, cell.name)
-        cell.run(Job(seed, inputs, output, work, device, task.compute.checkpoint_seconds), **cell.parameters)
+        job = StoppableJob(seed, inputs, output, work, device, task.compute.checkpoint_seconds, stop)
+        cell.run(job, **cell.parameters)
         _refuse_changed_code(cell)
     (work / CHECKPOINT).unlink(missing_ok=True)
     seconds = round(time.monotonic() - started, 3)
     # Beside the artifact, not in it: these differ between runs that give equal results.
-    write_json(task.timing, {"seconds": seconds, "device": device, "machine": machine(), "versions": versions()})
+    write_sealed(task.timing, {"seconds": seconds, "device": device, "machine": machine(), "versions": versions()})
+
+
+def _train_along(cell: Cell, folder: Path, stage: str, seed: int, compute: Compute) -> None:
+    """What `_run` does in another process under torchrun: no artifact, no checkpoint."""
+    from softmax_temperature.stoppable import StoppableJob
+
+    inputs = {name: open_artifact(path) for name, path in cell.inputs.items()}
+    device = _prepare_torch(compute)
+    with _threads(compute), put_off(compute.checkpoint_seconds) as stop:
+        job = StoppableJob(seed_of(seed, stage, cell.name), inputs, folder, folder, device, math.inf, stop)
+        cell.run(job, **cell.parameters)
 
 
 def _prepare_torch(compute: Compute) -> str:
@@ -230,6 +263,13 @@ def _threads(compute: Compute) -> threadpool_limits:
     return threadpool_limits(limits=compute.threads_per_cell)
 
 
+def _refuse_another_plan(task: _Task) -> None:
+    """A worker, perhaps on another machine, must find the code, the libraries and the inputs that were planned with."""
+    if fingerprint(task.cell, task.seed) != task.fingerprint:
+        what = "its code, a library's version or an input is not the one that was planned with"
+        raise InputError(what, where=task.cell.name, remedy="Make them equal on every machine, and run it again.")
+
+
 def _refuse_changed_code(cell: Cell) -> None:
     """A worker imports late: what was edited meanwhile must not be stored under the fingerprint of what was planned."""
     for module in _modules(cell):
@@ -239,15 +279,10 @@ def _refuse_changed_code(cell: Cell) -> None:
 
 def _publish(results: Mapping[str, Path], output: Path) -> None:
     """Replace the output folder by links to the results; a copy where links are not possible."""
-    output.parent.mkdir(parents=True, exist_ok=True)
-    _remove_unfinished(output)
-    new = Path(tempfile.mkdtemp(dir=output.parent, prefix=f".{output.name}."))
-    try:
+    with unfinished_folder(output) as new, disk_faults(output):
         for name, result in results.items():
             shutil.copytree(result, new / name, copy_function=_link, dirs_exist_ok=True)
         replace_folder(new, output)
-    finally:
-        shutil.rmtree(new, ignore_errors=True)
 
 
 def _link(source: str, target: str) -> None:

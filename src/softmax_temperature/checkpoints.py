@@ -15,9 +15,11 @@ from typing import Any
 
 import torch
 
-from softmax_temperature.artifacts import atomic_file
+from softmax_temperature.artifacts import atomic_file, set_aside
+from softmax_temperature.errors import InputError
 
 _DIGEST_BYTES = 32
+_REMOVE = "Remove it: the work then starts again from its beginning."
 
 
 def save_checkpoint(path: Path, state: dict[str, Any]) -> None:
@@ -38,20 +40,37 @@ def save_checkpoint(path: Path, state: dict[str, Any]) -> None:
 def load_checkpoint(path: Path) -> dict[str, Any] | None:
     """Read a checkpoint back.
 
-    A damaged one is moved aside as `*.damaged` and counts as absent: the work then starts again from its beginning,
-    which costs time and nothing else.
+    A damaged one is set aside and counts as absent: the work then starts again from its beginning, which costs time and
+    nothing else.
 
     Returns:
         The state, on the CPU, or None when there is no usable checkpoint.
+
+    Raises:
+        InputError: the file is as it was written, but not by `save_checkpoint`, or not so that it can be read here.
     """
     if not path.is_file():
         return None
     content = path.read_bytes()
-    if hashlib.sha256(content[_DIGEST_BYTES:]).digest() != content[:_DIGEST_BYTES]:
-        path.replace(path.with_suffix(path.suffix + ".damaged"))
+    if not _is_whole(content):
+        set_aside(path)
         return None
-    state: dict[str, Any] = torch.load(io.BytesIO(content[_DIGEST_BYTES:]), weights_only=True, map_location="cpu")
+    try:
+        state = torch.load(io.BytesIO(content[_DIGEST_BYTES:]), weights_only=True, map_location="cpu")
+    except Exception as error:  # A strange pickle can make torch stumble over anything.
+        raise InputError(f"is no checkpoint ({type(error).__name__})", where=str(path), remedy=_REMOVE) from error
+    if not isinstance(state, dict):
+        raise InputError("does not hold values by name", where=str(path), remedy=_REMOVE)
     return state
+
+
+def is_whole(path: Path) -> bool:
+    """Whether a checkpoint is as it was saved."""
+    return _is_whole(path.read_bytes())
+
+
+def _is_whole(content: bytes) -> bool:
+    return hashlib.sha256(content[_DIGEST_BYTES:]).digest() == content[:_DIGEST_BYTES]
 
 
 class Checkpointer:

@@ -27,6 +27,8 @@ NOT_TESTED = "not tested"
 LEVEL = 0.90  # Of every interval in this package, as in the focal paper's figures.
 DIRECTIONS_ONLY = ("smoke", "mini")
 """Profiles whose data and networks are so small that a verdict is about the direction of an effect, not its size."""
+SEPARATOR = "; "
+"""Between the names of cells where a column `cells` of a table says what its numbers come from."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +42,9 @@ class Evidence:
         unit: of value, sd and interval.
         sd: standard deviation over the n; None where n is 1 or it has no meaning.
         low, high: the 90 % interval of the value; None where there is none.
+        bounds: what the criterion compares the interval with; none if it is about something else.
         note: what a reader must know beside the numbers.
+        cells: what the value comes from: the stage and the name of cells, without the seed where they have one.
     """
 
     holds: bool
@@ -50,7 +54,9 @@ class Evidence:
     sd: float | None = None
     low: float | None = None
     high: float | None = None
+    bounds: tuple[float, ...] = (0.0,)
     note: str = ""
+    cells: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -97,11 +103,28 @@ def _row(paper: str, claim: Claim[Any], outcome: Evidence | NotTested, profile: 
         "profile": profile,
     }
     if isinstance(outcome, NotTested):
-        empty = dict.fromkeys(("value", "sd", "low", "high", "n", "unit"))
-        return {**row, **empty, "verdict": NOT_TESTED, "note": outcome.reason}
+        empty = dict.fromkeys(("value", "sd", "low", "high", "bounds", "n", "unit"))
+        return {**row, **empty, "verdict": NOT_TESTED, "note": outcome.reason, "cells": []}
     evidence = asdict(outcome)
     verdict = HOLDS if evidence.pop("holds") else DOES_NOT_HOLD
-    return {**row, **evidence, "verdict": verdict}
+    return {**row, **evidence, "cells": list(outcome.cells), "verdict": verdict}
+
+
+def cells_of(stage: str, rows: pd.DataFrame, *columns: str) -> tuple[str, ...]:
+    """What the cells are called that rows of the records come from, for `Evidence.cells`.
+
+    Args:
+        stage: of these cells, as their manifests name it.
+        rows: any number, also of one cell.
+        columns: what a cell of this stage is named after, in order and without the seed.
+    """
+    names = rows[list(columns)].drop_duplicates().itertuples(index=False)
+    return tuple("/".join([stage, *map(_part, name)]) for name in names)
+
+
+def _part(value: object) -> str:
+    """A number as the names of cells have it."""
+    return f"{value:g}" if isinstance(value, int | float) else str(value)
 
 
 def claims_table(rows: Sequence[dict[str, Any]]) -> pd.DataFrame:
@@ -131,10 +154,18 @@ def with_scope(heading: str, profile: str) -> str:
 
 
 def verdict(row: dict[str, Any]) -> str:
-    """The verdict; of a criterion that is not met, whether the runs speak against the claim or tell neither sign."""
-    tells_no_sign = row["low"] is not None and row["low"] <= 0 <= row["high"]
-    is_open = row["verdict"] == DOES_NOT_HOLD and tells_no_sign
-    return f"{row['verdict']} (interval includes 0)" if is_open else str(row["verdict"])
+    """The verdict; of a criterion that is not met, whether the runs speak against the claim or for neither side."""
+    bound = open_bound(row)
+    return str(row["verdict"]) if bound is None else f"{row['verdict']} (interval includes {bound:g})"
+
+
+def open_bound(row: dict[str, Any]) -> float | None:
+    """The bound that the interval includes, of a criterion that is not met; None where the runs tell the side."""
+    if row["verdict"] != DOES_NOT_HOLD or row["low"] is None:
+        return None
+    # Results of before the bounds were written down were nearly all compared with 0.
+    bounds = (0.0,) if row.get("bounds") is None else row["bounds"]
+    return next((bound for bound in bounds if row["low"] <= bound <= row["high"]), None)
 
 
 def measured(row: dict[str, Any]) -> str:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from softmax_temperature.disk_faults import disk_faults
 from softmax_temperature.errors import InputError
 
 EXIT_CODES = (
@@ -51,7 +53,8 @@ def plan(
 ) -> None:
     """Say what dvc repro would do: stages, cells that stand or have to run, minutes and disk; changes nothing.
 
-    Minutes are those of the profile's recorded run, on the machine in results/<profile>/environment.json.
+    Minutes are those of the profile's recorded run, on the machine in results/<profile>/environment.json; where there
+    is none, shapes foretell them, and what a GPU needs, on one machine and on several (docs/scaling.md).
 
     Example: softmax-temperature plan
     """
@@ -66,19 +69,23 @@ def plan(
 
 @app.command(epilog=EXIT_CODES)
 def verify(as_json: Json = False) -> None:
-    """Compare every artifact below data/ and results/ with its manifest, and results with dvc.lock.
+    """Compare all artifacts with their manifests, results with dvc.lock, and the files in DVC's cache with their names.
 
-    Exit code 1 when one is missing or damaged; dvc repro makes it again.
+    Exit code 1 when one is missing or damaged. What is damaged is set aside as *.damaged (results stay where they are),
+    and dvc repro makes it again.
 
     Example: softmax-temperature verify
     """
     from softmax_temperature import verification
 
+    if not Path("dvc.yaml").is_file():  # Where there is nothing to find, nothing damaged would be found either.
+        raise InputError("no such file", where="dvc.yaml", remedy="Run this in the project's root folder.")
     found = verification.verify()
     if as_json:
         print(json.dumps(asdict(found), indent=1))
     else:
-        counts = f"{found.artifacts} artifacts and {found.results} results, {len(found.problems)} problems"
+        counts = f"{found.artifacts} artifacts, {found.results} results and {found.objects} objects in DVC's cache"
+        counts += f": {len(found.problems)} problems"
         print("\n".join([*found.problems, counts]))
     if found.problems:
         raise typer.Exit(1)
@@ -171,14 +178,70 @@ def calibrate(
 
 
 @app.command(epilog=EXIT_CODES)
+def embed(
+    source: Annotated[
+        Path,
+        typer.Argument(
+            metavar="SOURCE",
+            help="A folder of tar files in the form of WebDataset, in which 0007.jpg and 0007.cls are an image and its "
+            "class; one such file; or a folder with a folder of images for each class.",
+        ),
+    ],
+    backbone: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME",
+            help="A backbone of the parameter file; or a network of timm or torchvision, as in resnet18, "
+            "timm/resnet18.a1_in1k, torchvision/resnet18.",
+        ),
+    ],
+    out: Annotated[Path, typer.Option(metavar="FOLDER", help="The folder to write, or to go on with.")],
+    weights: Annotated[
+        Path | None, typer.Option(help="A safetensors file for a network of timm or torchvision.")
+    ] = None,
+    download: Annotated[bool, typer.Option(help="Let the library fetch its own weights if they are not here.")] = False,
+    params: Annotated[
+        Path, typer.Option(help="The parameter file; its section compute says how to run, unless options do.")
+    ] = Path("params.yaml"),
+    workers: Annotated[int | None, typer.Option(help="Shards at a time.")] = None,
+    engine: Annotated[str | None, typer.Option(metavar="serial|processes|ray", help="Where the workers are.")] = None,
+    device: Annotated[str | None, typer.Option(metavar="auto|cpu|cuda", help="Where to compute.")] = None,
+    batch_size: Annotated[int, typer.Option(help="The most images that a worker holds at a time.")] = 64,
+    images_per_shard: Annotated[int, typer.Option(help="Of class folders; a tar file is one shard.")] = 10_000,
+    as_json: Json = False,
+) -> None:
+    """Embed a data set that need not fit in memory, shard by shard; started again, it makes those that are missing.
+
+    Example: softmax-temperature embed images --backbone untrained-64 --out embedded --workers 2
+    """
+    from softmax_temperature.programs import exit_code
+    from softmax_temperature.shards import command
+    from softmax_temperature.shards.embedding import Extraction
+    from softmax_temperature.suggest.choice import Wish
+
+    def work() -> None:
+        found = command.embed_for_user(
+            source,
+            Wish(backbone, weights, download, params),
+            out,
+            options={"workers": workers, "engine": engine, "device": device},
+            extraction=Extraction(batch_size, images_per_shard),
+        )
+        print(json.dumps(found, indent=1) if as_json else command.summary(found))
+
+    if code := exit_code(work):  # A signal ends it too, and its workers.
+        raise typer.Exit(code)
+
+
+@app.command(epilog=EXIT_CODES)
 def suggest(
     data: Annotated[
         Path,
         typer.Argument(
-            metavar="EMBEDDINGS|IMAGE_FOLDER",
+            metavar="EMBEDDINGS|IMAGE_FOLDER|SHARDS",
             help="A file with embeddings (n, dim) and labels (n,): npz, npy, safetensors, csv or parquet; perhaps "
             "test_embeddings and test_labels. Or a folder with a folder of images for each class, or with train/ and "
-            "test/ that hold these.",
+            "test/ that hold these. Or a folder that embed has written.",
         ),
     ],
     labels: Annotated[Path | None, typer.Option(help="A file with the labels, if they lie apart, as with npy.")] = None,
@@ -225,7 +288,11 @@ def suggest(
     from softmax_temperature import suggest as suggesting
 
     options = suggesting.Options(heuristic, verify, epochs, lr, seed, device)
-    if data.is_dir():
+    of_images = {"--backbone": backbone, "--weights": weights, "--limit": limit, "--save-embeddings": save_embeddings}
+    if suggesting.is_sharded(data):
+        _refuse_beside("embeddings in shards", of_images | {"--labels": labels, "--test": test})
+        found = suggesting.suggest_for_shards(data, options)
+    elif data.is_dir():
         _refuse_beside("an image folder", {"--labels": labels, "--test": test, "--test-labels": test_labels})
         if backbone is None:
             raise InputError(
@@ -234,10 +301,7 @@ def suggest(
         wish = suggesting.Wish(backbone, weights, download, params)
         found = suggesting.suggest_for_images(data, wish, options, limit=limit, save=save_embeddings)
     else:
-        _refuse_beside(
-            "a file of embeddings",
-            {"--backbone": backbone, "--weights": weights, "--limit": limit, "--save-embeddings": save_embeddings},
-        )
+        _refuse_beside("a file of embeddings", of_images)
         found = suggesting.suggest_for_files(suggesting.EmbeddingFiles(data, labels, test, test_labels), options)
     print(json.dumps(found, indent=1) if as_json else suggesting.summary(found))
 
@@ -252,15 +316,13 @@ def fit_heuristic(
 
     Example: softmax-temperature fit-heuristic results/collection --output heuristic.json
     """
-    from softmax_temperature.artifacts import write_text
-    from softmax_temperature.suggest.study import fit_study
+    from softmax_temperature.suggest.study import write_study
 
-    text = fit_study(results).model_dump_json(indent=1) + "\n"
-    write_text(output, text)
+    text = write_study(results, output)
     print(text if as_json else f"Written to {output}. Next: softmax-temperature suggest --heuristic {output} ...")
 
 
-def _refuse_beside(data: str, options: dict[str, object]) -> None:
+def _refuse_beside(data: str, options: Mapping[str, object]) -> None:
     """Refuse options that say nothing about such data."""
     for option, value in options.items():
         if value is not None:
@@ -270,7 +332,8 @@ def _refuse_beside(data: str, options: dict[str, object]) -> None:
 def main() -> None:
     """Entry point: the user's errors are printed on one line and exit with 2."""
     try:
-        app()
+        with disk_faults():
+            app()
     except InputError as error:
         print(f"error: {error}", file=sys.stderr)
         sys.exit(2)

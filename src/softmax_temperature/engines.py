@@ -1,91 +1,92 @@
-"""Engines: how a stage's cells are spread over processes or machines, through joblib, and how progress is shown."""
+"""Engines: how a stage's cells are spread over processes or machines, and how progress is shown."""
 
 from __future__ import annotations
 
-import os
 import sys
 import threading
 import time
-from collections.abc import Callable, Collection, Iterator, Sequence
-from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Collection, Generator, Iterator, Sequence
+from contextlib import closing, contextmanager
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
-import joblib
+from softmax_temperature.progress import SECONDS_BETWEEN_LINES, say
+from softmax_temperature.workers import run_in_workers
 
 if TYPE_CHECKING:
     from softmax_temperature.params import Compute
+    from softmax_temperature.ray_engine import Portable
 
 Labels = Sequence[tuple[str, Path]]
-Task = TypeVar("Task")
-
-SECONDS_BETWEEN_LINES = 5.0
+Task = TypeVar("Task", bound="Portable")
 
 
 def run_all(
-    function: Callable[[Task], str | None],
-    tasks: Sequence[Task],
-    labels: Labels,
-    *,
-    title: str,
-    compute: Compute,
-    lost: str,
+    function: Callable[[Task], str | None], tasks: Sequence[Task], labels: Labels, *, title: str, compute: Compute
 ) -> list[str | None]:
     """Call a function on every task; returns what it said of each, in the order of the tasks.
+
+    Of a task whose process was killed, or ended because it took too long, it is said instead what happened.
 
     Args:
         function: module-level, so that it can travel to another process.
         tasks: what it is called on.
         labels: for the display, the name of each task and the folder in which it leaves `progress` ("done/total").
         title: the stage, for the display.
-        compute: engine, workers, and for Ray the cluster.
-        lost: what to say of a task that did not end because a worker process was killed.
+        compute: engine, workers, their threads and time, and for Ray the cluster.
     """
-    workers = min(compute.workers, len(tasks))
     results: dict[int, str | None] = {}
-    # One cell or one worker stays in this process: starting another costs seconds.
-    here = str(Path.cwd())
-    calls = (joblib.delayed(_numbered)(here, function, number, task) for number, task in enumerate(tasks))
-    # Ray's backend gives its results all at once.
-    order = "list" if compute.engine == "ray" else "generator_unordered"
-    with _engine(compute, workers), _display(title, labels, results), suppress(BrokenProcessPool):
-        for number, result in joblib.Parallel(n_jobs=workers, return_as=order)(calls):
-            results[number] = result  # noqa: PERF403  # What came before a break is kept.
-    return [results.get(number, lost) for number in range(len(tasks))]
+    # Closed when a signal stops the stage: workers then come to a checkpoint.
+    with _display(title, labels, results), closing(_results(function, tasks, compute)) as pairs:
+        results.update(pairs)  # One by one, as they come: the display counts them.
+    return [results[number] for number in range(len(tasks))]
 
 
-def say(line: str) -> None:
-    """Print a line for whoever watches; on standard error, because standard output is for results."""
-    print(line, file=sys.stderr, flush=True)
-
-
-def _numbered(folder: str, function: Callable[[Any], Any], number: int, task: Any) -> tuple[int, Any]:
-    os.chdir(folder)  # Workers of a cluster start elsewhere; the project lies at the same path on every machine.
-    return number, function(task)
-
-
-@contextmanager
-def _engine(compute: Compute, workers: int) -> Iterator[None]:
+def _results(
+    function: Callable[[Task], str | None], tasks: Sequence[Task], compute: Compute
+) -> Generator[tuple[int, str | None]]:
+    """The number of each task and what the function said of it, as they come."""
     if compute.engine == "ray":
-        import ray
-        from ray.util.joblib import register_ray
+        from softmax_temperature.ray_engine import run_on_ray
 
-        ray.init(address=compute.ray_address, ignore_reinit_error=True, include_dashboard=False)
-        register_ray()
-        with joblib.parallel_config(backend="ray", ray_remote_args={"num_gpus": compute.gpus_per_cell}):
-            yield
-    elif compute.engine == "processes" and workers > 1:
-        with joblib.parallel_config(backend="loky", inner_max_num_threads=compute.threads_per_cell):
-            yield
+        yield from run_on_ray(_on_a_node(function, compute), tasks, compute=compute)
+        return
+    workers = 1 if compute.engine == "serial" else min(compute.workers, len(tasks))
+    if workers == 1 and compute.cell_minutes is None:
+        # One cell or one worker stays in this process: starting another costs seconds.
+        for number, task in enumerate(tasks):
+            yield number, function(task)
     else:
-        with joblib.parallel_config(backend="sequential"):
-            yield
+        yield from _in_workers(function, tasks, compute, workers)
+
+
+def _in_workers(
+    function: Callable[[Task], str | None], tasks: Sequence[Task], compute: Compute, workers: int
+) -> Generator[tuple[int, str | None]]:
+    return run_in_workers(
+        function,
+        tasks,
+        workers=workers,
+        threads=compute.threads_per_cell,
+        minutes=compute.cell_minutes,
+        patience=compute.checkpoint_seconds,
+    )
+
+
+def _on_a_node(function: Callable[[Task], str | None], compute: Compute) -> Callable[[Task], str | None]:
+    """What a node of a cluster is to call: where time is limited, in a process there that can be ended."""
+    return function if compute.cell_minutes is None else partial(_in_a_worker, function, compute)
+
+
+def _in_a_worker(function: Callable[[Task], str | None], compute: Compute, task: Task) -> str | None:
+    ((_, said),) = _in_workers(function, [task], compute, 1)
+    return said
 
 
 @contextmanager
 def _display(title: str, labels: Labels, finished: Collection[int]) -> Iterator[None]:
-    """Show progress until the block ends: a live bar on a terminal, one line every few seconds elsewhere."""
+    """Show progress until the block ends: a live bar on a terminal, what has changed every few seconds elsewhere."""
     stop = threading.Event()
     show = _show_bars if sys.stderr.isatty() else _print_lines
     thread = threading.Thread(target=show, args=(title, labels, finished, stop), daemon=True)
@@ -98,9 +99,13 @@ def _display(title: str, labels: Labels, finished: Collection[int]) -> Iterator[
 
 
 def _print_lines(title: str, labels: Labels, finished: Collection[int], stop: threading.Event) -> None:
+    said = ""
     while not stop.wait(SECONDS_BETWEEN_LINES):
-        say(_status(title, labels, finished))
-    say(f"{title}: {len(finished)}/{len(labels)} cells")
+        if (line := _status(title, labels, finished)) != said:
+            say(line)
+            said = line
+    if (last := f"{title}: {len(finished)}/{len(labels)} cells") != said:
+        say(last)
 
 
 def _show_bars(title: str, labels: Labels, finished: Collection[int], stop: threading.Event) -> None:

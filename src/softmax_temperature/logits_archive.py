@@ -150,7 +150,7 @@ class LogitsArchive:
         sound = np.abs(logits) <= np.finfo(np.float32).max
         if not sound.all():
             row, column = np.argwhere(~sound)[0].tolist()
-            place = f"{logits[row, column]} in row {row}, class {column}"
+            place = f"{logits[row, column]} in row {row}, class {column}, counted from 0"
             self.refuse(
                 f"{key} must be finite, and in the range of float32, got {place}", "Look at what wrote it.", key=key
             )
@@ -183,6 +183,7 @@ def _pair(
     arrays = read_arrays(path, "logits", required=required, optional=optional)
     origin = dict.fromkeys(arrays, path)
     if labels:
-        arrays |= read_arrays(labels, "logits", required=("labels",))
+        rows = arrays["logits"].shape[-2:-1]
+        arrays |= read_arrays(labels, "logits", required=("labels",), rows=rows[0] if rows else None)
         origin["labels"] = labels
     return arrays, origin

@@ -25,7 +25,7 @@ def execute(source: Path, target: Path, parameters: Mapping[str, Any]) -> None:
         parameters: values for names that the cell tagged "parameters" defines.
 
     Raises:
-        InputError: the notebook does not know a parameter, or a cell of it fails.
+        InputError: the notebook does not know a parameter, a cell of it fails or hangs, or its kernel is killed.
     """
     _refuse_unknown(source, parameters)
     with tempfile.TemporaryDirectory() as folder:
@@ -33,13 +33,19 @@ def execute(source: Path, target: Path, parameters: Mapping[str, Any]) -> None:
         try:
             papermill.execute_notebook(
                 source, executed, dict(parameters), kernel_name="python3", progress_bar=False, cwd=".",
-                execution_timeout=TIMEOUT_SECONDS,
+                execution_timeout=TIMEOUT_SECONDS, iopub_timeout=TIMEOUT_SECONDS,
             )  # fmt: skip
         except papermill.PapermillExecutionError as error:
             remedy = "Run it in Jupyter to see the whole trace."
             raise InputError(
                 f"a cell failed ({error.ename}: {error.evalue})", where=str(source), remedy=remedy
             ) from error
+        except TimeoutError as error:
+            what, remedy = f"a cell took longer than {TIMEOUT_SECONDS} seconds", "Run it in Jupyter to see which."
+            raise InputError(what, where=str(source), remedy=remedy) from error
+        except RuntimeError as error:  # What its client says of a kernel that does not start, or is killed.
+            remedy = "If memory ran out, free some; then run again."
+            raise InputError(f"its kernel ended ({error})", where=str(source), remedy=remedy) from error
         write_text(target, nbformat.writes(_without_times(nbformat.read(executed, as_version=4))) + "\n")
 
 

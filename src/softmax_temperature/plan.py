@@ -1,12 +1,14 @@
 """What `dvc repro` would do: the stages, their cells, how many of them stand already, and what the others cost.
 
+Minutes are those that a run of the profile recorded; where there is no record, and for memory and disk, they are
+foretold from shapes (`cost`), and scaled by what the cells of the stage took that stand already.
+
 Nothing is run, fetched or written. A cell stands if there is a result for its parameters, its code and the results that
 it reads; one that reads a cell that has to run has to run too, unless that one turns out as before.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from importlib import import_module
@@ -15,11 +17,13 @@ from typing import TYPE_CHECKING, Any
 
 from softmax_temperature.artifacts import MANIFEST, ArtifactError
 from softmax_temperature.cells import DATA, fingerprint, timing_file
+from softmax_temperature.cost.forecast import forecast
 from softmax_temperature.errors import InputError
-from softmax_temperature.params import read_yaml
 from softmax_temperature.progress import counting
+from softmax_temperature.result_files import read_environments
 from softmax_temperature.results import PAPERS, RESULTS
 from softmax_temperature.stage_code import imported
+from softmax_temperature.yaml_files import read_yaml
 
 if TYPE_CHECKING:
     from softmax_temperature.jobs import Cell
@@ -36,9 +40,12 @@ class StagePlan:
         stage: its name, with the data set it is for.
         cells: how many it has; None for a stage without cells, and where they cannot be listed.
         to_run: those that do not stand.
-        minutes: of these cells, one after the other; None where nothing is recorded.
-        megabytes: that they would write; None where none of the stage stands to go by.
+        minutes: of these cells, one after the other; None where nothing is recorded or foretold.
+        megabytes: that they would write; None where none of the stage stands to go by and shapes do not tell.
         note: why something is not known, or what the stage waits for.
+        foretold: minutes from shapes, on so many GPUs (or cores); None where shapes do not tell.
+        foretold_cells: the cells that these are of, which may be fewer than have to run.
+        gpu_gigabytes: the most that one of these cells needs at a time; None likewise.
     """
 
     stage: str
@@ -47,6 +54,9 @@ class StagePlan:
     minutes: float | None = 0.0
     megabytes: float | None = 0.0
     note: str = ""
+    foretold: Mapping[int, float] | None = None
+    foretold_cells: int = 0
+    gpu_gigabytes: float | None = None
 
 
 @dataclass
@@ -92,7 +102,7 @@ def _items(params: Params, content: Mapping[str, Any]) -> list[str]:
 
 
 def _stage_plan(
-    name: str, stage: Any, params: Params, item: str, results: _Results, minutes: Mapping[str, float | None]
+    name: str, stage: Any, params: Params, item: str, results: _Results, recorded: Mapping[str, float | None]
 ) -> StagePlan:
     output = stage.OUTPUT / item
     try:
@@ -108,19 +118,23 @@ def _stage_plan(
         else:
             results.standing[output / cell_name] = result
     to_run = tuple(cell_name for cell_name, result in found.items() if result is None)
-    known = minutes.get(_minutes_key(stage.OUTPUT))
+    known = recorded.get(_minutes_key(stage.OUTPUT))
     share = len(to_run) / len(cells) if cells else 0.0
     items = len(_items(params, {"matrix": {"": "${datasets}"}})) if item else 1
-    standing = [result for result in found.values() if result is not None]
-    notes = [] if known is not None or not to_run else [f"no minutes recorded for profile {params.profile}"]
-    return StagePlan(
-        name,
-        len(cells),
-        to_run,
-        None if known is None and to_run else round((known or 0.0) / items * share, 2),
-        round(_megabytes(standing) / len(standing) * len(to_run), 4) if standing else (None if to_run else 0.0),
-        "; ".join(notes),
-    )
+    standing = {cell_name: result for cell_name, result in found.items() if result is not None}
+    taking: float | None
+    will = forecast(stage.__name__.rpartition(".")[2], cells, standing, params)
+    if known is not None or not to_run:
+        taking, note = round((known or 0.0) / items * share, 2), ""
+    else:
+        taking = will.minutes[1] if will.minutes else None
+        source = f"foretold from shapes, of {will.timed} cells" if will.minutes else "not recorded"
+        note = f"minutes of profile {params.profile}: {source}"
+    if standing:
+        megabytes: float | None = round(_megabytes(list(standing.values())) / len(standing) * len(to_run), 4)
+    else:
+        megabytes = will.megabytes if to_run else 0.0
+    return StagePlan(name, len(cells), to_run, taking, megabytes, note, will.minutes, will.timed, will.gpu_gigabytes)
 
 
 def _offline(params: Params) -> Params:
@@ -143,10 +157,8 @@ def _standing(cell: Cell, stage: str, seed: int, results: _Results) -> Path | No
 
 def _recorded_minutes(folder: Path) -> dict[str, float | None]:
     """Minutes of all cells of each stage when the profile was run; see `_minutes_key`."""
-    path = folder / "environment.json"
-    papers = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
     found: dict[str, float | None] = {}
-    for paper, environment in papers.items():
+    for paper, environment in read_environments(folder).items():
         for output, minutes in environment["cell_minutes"].items():
             found[output] = found[f"{paper}/{output}"] = minutes
     return found

@@ -39,7 +39,7 @@ _STYLE: Any = {  # the stubs list every key there is; seaborn's styles are plain
 @contextmanager
 def style() -> Iterator[None]:
     """Draw in the project's style inside the block; nothing outside it changes."""
-    _use_matplotlibs_own_font()
+    _use_matplotlibs_own_fonts()
     look: Any = {**sns.axes_style("ticks"), **sns.plotting_context("paper", font_scale=1.0), **_STYLE}
     with mpl.rc_context(look), sns.color_palette(PALETTE):
         yield
@@ -56,7 +56,7 @@ def save(figure: Figure, folder: Path, name: str) -> Path:
     Returns:
         The path of the PNG.
     """
-    _use_matplotlibs_own_font()
+    _use_matplotlibs_own_fonts()
     for ending, metadata in (("svg", {"Date": None}), ("png", {"Software": None})):
         buffer = BytesIO()
         with mpl.rc_context(_STYLE):
@@ -66,13 +66,14 @@ def save(figure: Figure, folder: Path, name: str) -> Path:
     return folder / f"{name}.png"
 
 
-def _use_matplotlibs_own_font() -> None:
-    """Put the font that matplotlib ships in the place of other releases of it.
+def _use_matplotlibs_own_fonts() -> None:
+    """Put the fonts that matplotlib ships in the place of other releases of them, or of none.
 
-    A system may have one, which matplotlib then prefers; it numbers and draws some letters otherwise.
+    A system may have one, which matplotlib then prefers; it numbers and draws some letters otherwise. And the list of
+    fonts that matplotlib keeps for a user may be that of another installation, which it then warns of in the notebook.
     """
-    fonts, folder = font_manager.fontManager, Path(mpl.get_data_path(), "fonts", "ttf")
-    own = {str(folder / f"DejaVuSans{face}.ttf") for face in ("", "-Bold", "-Oblique", "-BoldOblique")}
+    fonts = font_manager.fontManager
+    own = {str(path) for path in Path(mpl.get_data_path(), "fonts", "ttf").glob("*.ttf")}
     fonts.ttflist = [each for each in fonts.ttflist if each.name != FONT or each.fname in own]
     for path in sorted(own - {each.fname for each in fonts.ttflist}):
         fonts.addfont(path)

@@ -19,7 +19,8 @@ from ruamel.yaml.tokens import CommentToken
 
 from softmax_temperature.artifacts import write_text
 from softmax_temperature.errors import InputError, nearest
-from softmax_temperature.params import Params, read_yaml, validate
+from softmax_temperature.params import Params, validate
+from softmax_temperature.yaml_files import read_yaml
 
 COMMENT_COLUMN = 37
 PROFILES = Path("profiles")
@@ -44,10 +45,16 @@ def render_profile(name: str, folder: Path = PROFILES) -> tuple[str, Params]:
         InputError: there is no such profile, or it is not valid over the defaults.
     """
     names = profile_names(folder)
+    if not names:
+        what = "no such folder, or no profile in it"
+        raise InputError(what, where=str(folder), remedy="Run this in the project's root folder.")
     if name not in names:
         raise InputError(f"unknown profile {name!r}", where=str(folder), remedy=nearest(name, names))
-    merged = read_yaml(folder / f"{DEFAULTS}.yaml")
-    _overlay(merged, read_yaml(folder / f"{name}.yaml") or CommentedMap())
+    merged, top = read_yaml(folder / f"{DEFAULTS}.yaml"), read_yaml(folder / f"{name}.yaml") or CommentedMap()
+    if not isinstance(top, CommentedMap):
+        what = "is no mapping of parameters to values"
+        raise InputError(what, where=str(folder / f"{name}.yaml"), remedy="Write it as profiles/mini.yaml.")
+    _overlay(merged, top)
     merged["profile"] = name
     merged.yaml_set_start_comment(HEADING.format(name=name))
     return _text(merged), validate(merged, where=f"{folder / name}.yaml over {DEFAULTS}.yaml")

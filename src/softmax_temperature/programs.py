@@ -1,19 +1,25 @@
 """What the programs in `pipeline/` share: arguments, exit codes, and the call of a stage's cells.
 
-Exit codes: 0 done, 1 some cells failed (the others are kept), 2 something that the user supplied is wrong.
+Exit codes: 0 done, 1 some cells failed (the others are kept), 2 something that the user supplied is wrong; 130 and 143
+stopped by SIGINT and SIGTERM, after a checkpoint.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
+import signal
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from softmax_temperature.cells import CellsFailed, run_cells
+from softmax_temperature.disk_faults import disk_faults
 from softmax_temperature.errors import InputError, nearest
+from softmax_temperature.lifeline import end_with_parent
 from softmax_temperature.params import Params, read_params
+from softmax_temperature.stopping import Stopped, stopped_by_signals
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -82,7 +88,14 @@ def require_known(name: str, valid: Iterable[str], *, where: str) -> None:
 def exit_code(work: Callable[[], None]) -> int:
     """Do the work; print the user's errors on one line, and failed cells on a line each."""
     try:
-        work()
+        with stopped_by_signals(), disk_faults():
+            if "DVC_STAGE" in os.environ:  # Of a `dvc repro` that is killed, nobody would tell its stage.
+                end_with_parent(signal.SIGTERM)
+            work()
+    except Stopped as stop:
+        name = signal.Signals(stop.number).name
+        print(f"stopped by {name}: what is finished is kept, and the next run goes on from there", file=sys.stderr)
+        return 128 + stop.number
     except InputError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2

@@ -7,7 +7,12 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from softmax_temperature.engines import SECONDS_BETWEEN_LINES, say
+SECONDS_BETWEEN_LINES = 5.0
+
+
+def say(line: str) -> None:
+    """Print a line for whoever watches; on standard error, because standard output is for results."""
+    print(line, file=sys.stderr, flush=True)
 
 
 @contextmanager

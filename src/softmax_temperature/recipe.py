@@ -8,7 +8,16 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    NonNegativeFloat,
+    NonNegativeInt,
+    PositiveFloat,
+    PositiveInt,
+    model_validator,
+)
 
 
 class _Described(BaseModel):
@@ -21,13 +30,20 @@ class Schedule(_Described):
     """The learning rate as a factor of `lr`, over the epochs of the written recipe (`planned_epochs`).
 
     "steps" multiplies by `factor` at each of the `milestones`; "linear" and "cosine" fall to 0; "exponential" falls by
-    `factor` in all. A warm-up rises linearly from 0 during the first `warmup` epochs, whatever follows.
+    `factor` in all; "inverse_square_root" falls as one over the root of the epochs, from 1 at the end of the warm-up,
+    which it needs. A warm-up rises linearly from 0 during the first `warmup` epochs, whatever follows.
     """
 
-    name: Literal["constant", "steps", "linear", "exponential", "cosine"]
+    name: Literal["constant", "steps", "linear", "exponential", "cosine", "inverse_square_root"]
     milestones: list[PositiveFloat] = []
     factor: PositiveFloat = 0.1
     warmup: NonNegativeFloat = 0.0
+
+    @model_validator(mode="after")
+    def _warms_up(self) -> Schedule:
+        if self.name == "inverse_square_root" and not self.warmup:
+            raise ValueError("warmup: 0, must be positive for inverse_square_root")
+        return self
 
 
 class Recipe(_Described):
@@ -36,6 +52,7 @@ class Recipe(_Described):
     `planned_epochs` is the length that everything with an epoch in it is written for: milestones, warm-up, a loss that
     changes on the way, epochs that a figure shows. A shorter or longer training (`epochs`) stretches all of it.
 
+    Of Adam, `momentum` is the first beta and `beta2` the second.
     `reduction` is over the batch, "sum" or "mean"; `clip_norm` bounds the norm of the whole gradient (null: no bound).
     Images are padded by `crop_padding` zeros and cropped at random, and mirrored with probability one half if `flip`.
     `mean` and `std` normalise pixels on the scale 0 to 1, one number a channel. Texts have none of these: 0, false and
@@ -48,6 +65,7 @@ class Recipe(_Described):
     optimizer: Literal["sgd", "adam", "adagrad"]
     lr: PositiveFloat
     momentum: Annotated[float, Field(ge=0, lt=1)]
+    beta2: Annotated[float, Field(ge=0, lt=1)] = 0.999
     weight_decay: NonNegativeFloat
     epsilon: PositiveFloat
     schedule: Schedule

@@ -2,27 +2,36 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 from softmax_temperature.artifacts import write_text
 from softmax_temperature.claims import measured, verdict, with_scope
 from softmax_temperature.errors import InputError
+from softmax_temperature.result_files import read_claims
 from softmax_temperature.results import PAPERS, RESULTS
 
 START, END = "<!-- scorecard -->", "<!-- /scorecard -->"
 
 
 def profiles_with_results(results: Path = RESULTS) -> list[str]:
-    """The profiles that have claims of at least one paper, sorted."""
-    return sorted({path.parts[-3] for path in results.glob("*/*/claims.json")})
+    """The profiles that have claims of at least one paper, sorted.
+
+    Raises:
+        InputError: there is none.
+    """
+    found = sorted({path.parts[-3] for path in results.glob("*/*/claims.json")})
+    if not found:
+        remedy = "Run `dvc repro` first, in the project's root folder."
+        raise InputError("no results of any paper", where=str(results), remedy=remedy)
+    return found
 
 
 def scorecard(results: Path = RESULTS) -> str:
     """A Markdown table: one row a claim, one column a profile; "not run" where a profile has no results of a paper.
 
-    A verdict against a claim whose interval includes 0 says so; so do the profiles that show directions only.
+    A verdict against a claim whose interval includes the bound of the criterion says so; so do the profiles that show
+    directions only.
     """
     profiles = profiles_with_results(results)
     headings = [with_scope(profile, profile) for profile in profiles]
@@ -48,9 +57,12 @@ def write_scorecard(readme: Path, results: Path = RESULTS) -> None:
     """Replace what stands between the markers in a Markdown file.
 
     Raises:
-        InputError: the file has no such markers.
+        InputError: the file has no such markers, or is not text.
     """
-    text = readme.read_text(encoding="utf-8")
+    try:
+        text = readme.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"cannot be read ({error})", where=str(readme), remedy="Give a text in UTF-8.") from error
     before, start, rest = text.partition(START)
     _, end, after = rest.partition(END)
     if not (start and end):
@@ -61,10 +73,7 @@ def write_scorecard(readme: Path, results: Path = RESULTS) -> None:
 
 
 def _claims(results: Path, profile: str, paper: str) -> dict[str, dict[str, Any]]:
-    path = results / profile / paper / "claims.json"
-    if not path.is_file():
-        return {}
-    return {row["id"]: row for row in json.loads(path.read_text(encoding="utf-8"))}
+    return {row["id"]: row for row in read_claims(results / profile / paper)}
 
 
 def _line(paper: str, claim: dict[str, Any], found: list[dict[str, Any] | None]) -> str:

@@ -15,7 +15,7 @@ import nbformat
 
 from softmax_temperature.artifacts import digest_of_text, write_text
 from softmax_temperature.code_digest import PACKAGE, code_only, import_closure, source_path
-from softmax_temperature.params import read_yaml
+from softmax_temperature.yaml_files import read_yaml
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -31,9 +31,13 @@ def write_stage_code(root: Path, folder: Path) -> None:
 
     Args:
         root: of the project.
-        folder: where to; made when absent.
+        folder: where to; made when absent. What else stands there is removed, because DVC does not.
     """
-    for stage, content in read_yaml(root / "dvc.yaml")["stages"].items():
+    stages = read_yaml(root / "dvc.yaml")["stages"]
+    for path in folder.glob("*"):
+        if path.name not in stages:
+            path.unlink()
+    for stage, content in stages.items():
         program = root / content["cmd"].split()[1]
         names = stage_modules(stage, program, root / "notebooks")
         lines = [f"{_digest(source_path(name))}  {name}" for name in names]

@@ -5,12 +5,15 @@ Numbers are fractions and nats; percent appears only where something is shown to
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pandas as pd
 
 from softmax_temperature.artifacts import write_text
 from softmax_temperature.errors import InputError
+
+_MARK = re.compile(rb"^(<{7}|>{7}) ", re.MULTILINE)
 
 PUBLISHED = Path("data/published")
 
@@ -24,11 +27,27 @@ def read_csv(path: Path) -> pd.DataFrame:
     """Read a table that `write_csv` wrote.
 
     Raises:
-        InputError: there is no such table.
+        InputError: there is no such table, it is damaged, or in the middle of a merge.
     """
     if not path.is_file():
         raise InputError("no such table", where=str(path), remedy="Run `dvc repro`, or check the profile's name.")
-    return pd.read_csv(path)
+    refuse_marks_of_a_merge(path)
+    try:
+        return pd.read_csv(path)
+    except ValueError as error:  # Whatever pandas finds: all of its own are ValueErrors.
+        what = f"is not a table ({error})"
+        raise InputError(what, where=str(path), remedy="Take the file from Git, or run `dvc repro`.") from error
+
+
+def refuse_marks_of_a_merge(path: Path) -> None:
+    """Refuse a text in which Git shows two sides of a merge; as a table it could be read, with both sides in it.
+
+    Raises:
+        InputError: it names the file.
+    """
+    if _MARK.search(path.read_bytes()):
+        remedy = f"Take one side (`git checkout --ours {path}`), then make it again with `dvc repro`."
+        raise InputError("a merge left its marks", where=str(path), remedy=remedy)
 
 
 def published(paper: str, table: str) -> pd.DataFrame:

@@ -31,9 +31,11 @@ Keep = Literal["start", "end"]
 _RESERVED = {"<padding>": PADDING, "<unknown>": UNKNOWN}
 _BATCH = 1000  # Texts that are in memory at a time.
 
-# Deviation: the text at hand of the temperature_check paper does not say how words are told apart, how many of them
-# have a number, or where a long review is cut. Here a token is a run of letters and digits, in lower case, or a single
-# punctuation mark. Markup is not removed: the line breaks of IMDB's reviews, `<br />`, are four tokens each.
+# Deviation: the texts at hand of the papers temperature_check and focal do not say how words are told apart, how many
+# of them have a number, or where a long text is cut. Here a token is a run of letters and digits, in lower case, or a
+# single punctuation mark. Markup is not removed: the line breaks of IMDB's reviews, `<br />`, are four tokens each. The
+# released code of the focal paper passes over punctuation marks, reads the last 1,000 words, and counts the words of
+# all documents, those to be tested on included.
 
 
 class Tokeniser:

@@ -1,20 +1,34 @@
-"""Whether what lies below data/ and results/ is what was written there."""
+"""Whether what lies below data/ and results/ and in DVC's cache is what was written there.
+
+What is damaged is set aside, so that nothing can read it and the next `dvc repro` makes it again. Results stay where
+they are, because they are in Git; DVC is made to compare them.
+"""
 
 from __future__ import annotations
 
-import hashlib
-import json
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any
 
-from ruamel.yaml import YAML
-
-from softmax_temperature.artifacts import ArtifactError, find_artifacts, open_artifact
+from softmax_temperature import dvc_records
+from softmax_temperature.artifacts import (
+    MANIFEST,
+    ArtifactError,
+    digest_of_file,
+    find_artifacts,
+    open_artifact,
+    read_sealed,
+    set_aside,
+)
+from softmax_temperature.cells import TIMING, WORK
+from softmax_temperature.errors import InputError
+from softmax_temperature.jobs import CHECKPOINT
 from softmax_temperature.progress import counting
-from softmax_temperature.results import RESULTS
+from softmax_temperature.recorded_output import Listing, output_problems
+from softmax_temperature.results import RESULTS, SHOWN, read_contents, record_problems
 
-LOCK = "dvc.lock"
 REPORT = "report"  # A stage whose results Git ignores: a checkout has them once they are rebuilt.
 
 
@@ -25,66 +39,124 @@ class Verified:
     Attributes:
         artifacts: how many folders with a manifest.
         results: how many files and folders of results that `dvc.lock` records.
+        objects: how many files in DVC's cache.
         problems: a line for each file that is missing, damaged or not listed.
     """
 
     artifacts: int
     results: int
+    objects: int
     problems: tuple[str, ...]
 
 
 def verify(root: Path = Path()) -> Verified:
-    """Compare every artifact below data/ and results/ with its manifest, and results with the digests in `dvc.lock`.
+    """Compare artifacts with their manifests, other outputs with `dvc.lock`, and DVC's objects with their names.
 
-    Results have no manifests: they are small files in Git, and `dvc.lock` records those of the profile that was run
-    last.
+    Results of the profile that was run last are in `dvc.lock`. Checkpoints, timings, and what stands beside the results
+    carry digests of their own.
 
     Args:
         root: of the project.
+
+    Raises:
+        InputError: DVC cannot read its settings.
     """
+    cache = dvc_records.cache_folder(root)
+    objects = dvc_records.cached_objects(cache) if cache else []
     folders = [folder for name in ("data", RESULTS) for folder in find_artifacts(root / name)]
-    recorded = _recorded(root)
-    problems: list[str] = []
-    with counting("artifacts", len(folders) + len(recorded)) as advance:
-        for folder in folders:
-            problems += _problems(folder)
-            advance(1)
-        for path, md5 in recorded.items():
-            if (found := _md5(root / path)) != md5:
-                problems.append(f"{path}: {'missing' if found is None else f'not as {LOCK} records it'}")
-            advance(1)
-    return Verified(len(folders), len(recorded), tuple(problems))
-
-
-def _problems(folder: Path) -> list[str]:
-    try:
-        return open_artifact(folder).problems()
-    except ArtifactError as error:
-        return [f"{error.where}: {error.what}"]
-
-
-def _recorded(root: Path) -> dict[str, str]:
-    """The digests of the results that stages wrote."""
-    lock = root / LOCK
-    if not lock.is_file():
-        return {}
-    stages: dict[str, Any] = YAML(typ="safe").load(lock)["stages"]
-    outs = [
-        out
-        for name, stage in stages.items()
-        for out in stage.get("outs", ())
-        if name != REPORT or (root / out["path"]).exists()
+    outputs, problems = _recorded(root)
+    shown = _shown(root)
+    checks: list[Callable[[], list[str]]] = [
+        # First, because what has been set aside would be missing.
+        *(
+            partial(output_problems, root, path, md5, _listing(path, md5, cache, shown))
+            for path, md5 in outputs.items()
+        ),
+        *(partial(_artifact, folder, scratch=root / WORK in folder.parents) for folder in folders),
+        *(partial(record_problems, folder) for folder in sorted((root / RESULTS).glob("*/"))),
+        *(partial(_timing, path) for path in sorted((root / WORK).rglob(TIMING))),
+        *(partial(_checkpoint, path) for path in sorted((root / WORK).rglob(CHECKPOINT))),
+        *(partial(_object, path) for path in objects),
+        partial(_locks, root),
     ]
-    return {out["path"]: out["md5"] for out in outs if Path(out["path"]).is_relative_to(RESULTS)}
+    with counting("files and folders", len(checks)) as advance:
+        for check in checks:
+            with suppress(FileNotFoundError):  # A run that goes on meanwhile has removed it, as a finished checkpoint.
+                problems += check()
+            advance(1)
+    results = sum(Path(path).is_relative_to(RESULTS) for path in outputs)
+    return Verified(len(folders), results, len(objects), tuple(problems))
 
 
-def _md5(path: Path) -> str | None:
-    """The digest as DVC makes it, of a file, or of the list of a folder's files; None if there is neither."""
-    if path.is_file():
-        with path.open("rb") as file:
-            return hashlib.file_digest(file, lambda: hashlib.md5(usedforsecurity=False)).hexdigest()
-    if not path.is_dir():
-        return None
-    files = sorted(file.relative_to(path).as_posix() for file in path.rglob("*") if file.is_file())
-    listing = [{"md5": _md5(path / name), "relpath": name} for name in files]
-    return hashlib.md5(json.dumps(listing, sort_keys=True).encode(), usedforsecurity=False).hexdigest() + ".dir"
+def _recorded(root: Path) -> tuple[dict[str, str], list[str]]:
+    """The outputs that should be there, path to MD5: all results, and what was made or pulled of the data."""
+    try:
+        stages = dvc_records.recorded_outputs(root)
+    except InputError as error:
+        return {}, [str(error)]
+    return dict(_expected(root, stages)), []
+
+
+def _expected(root: Path, stages: dict[str, dict[str, str]]) -> Iterator[tuple[str, str]]:
+    for stage, outputs in stages.items():
+        for path, md5 in outputs.items():
+            if (Path(path).is_relative_to(RESULTS) and stage != REPORT) or (root / path).exists():
+                yield path, md5
+
+
+def _shown(root: Path) -> dict[str, str]:
+    """The sha256 of every file of results that a notebook has shown."""
+    return {place: digest for path in (root / SHOWN).glob("*") for place, digest in read_contents(path).items()}
+
+
+def _listing(path: str, md5: str, cache: Path | None, shown: dict[str, str]) -> Listing | None:
+    """What a folder should hold: as DVC lists it, otherwise as the notebook's stage did."""
+    listed = dvc_records.listed_files(cache, md5)
+    if listed is not None:
+        return Listing(listed, dvc_records.md5_of)
+    inside = {place.removeprefix(f"{path}/"): one for place, one in shown.items() if place.startswith(f"{path}/")}
+    return Listing(inside, digest_of_file) if inside else None
+
+
+def _artifact(folder: Path, *, scratch: bool) -> list[str]:
+    try:
+        lines = open_artifact(folder).problems()
+    except ArtifactError as error:
+        set_aside(folder / MANIFEST)
+        return [f"{error.where}: {error.what}"]
+    if lines and scratch:
+        # DVC does not know it: a result that is not one any more is made again when its stage asks for it.
+        set_aside(folder / MANIFEST)
+    return lines
+
+
+def _timing(path: Path) -> list[str]:
+    try:
+        read_sealed(path)
+    except ArtifactError as error:
+        set_aside(path)
+        return [f"{error.where}: {error.what}"]
+    return []
+
+
+def _checkpoint(path: Path) -> list[str]:
+    from softmax_temperature.checkpoints import is_whole  # Imports torch, and most projects have none.
+
+    if is_whole(path):
+        return []
+    set_aside(path)
+    return [f"{path}: damaged (its own sha256 differs)"]
+
+
+def _object(path: Path) -> list[str]:
+    if dvc_records.is_whole(path):
+        return []
+    set_aside(path)
+    return [f"{path}: damaged (its name is not its digest)"]
+
+
+def _locks(root: Path) -> list[str]:
+    if dvc_records.has_whole_locks(root):
+        return []
+    set_aside(root / dvc_records.LOCKS)
+    return [f"{root / dvc_records.LOCKS}: damaged (not as DVC writes it)"]

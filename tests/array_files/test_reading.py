@@ -215,6 +215,22 @@ class Payload:
         return Path.touch, (self.path,)
 
 
+@pytest.mark.parametrize("order", ["<", ">"])
+@pytest.mark.parametrize("code", [0x110000, 0xFFFFFFFF, 0xD800])
+def test_texts_of_what_are_no_characters_are_refused(tmp_path: Path, order: str, code: int) -> None:
+    codes = np.array([ord("a"), code], dtype=f"{order}u4")
+    write_npz(tmp_path / "a.npz", arrays() | {"names": codes.view(f"{order}U2")})
+    with pytest.raises(InputError, match=r"names is damaged .holds texts with numbers that are no characters"):
+        read_arrays(tmp_path / "a.npz", "logits", required=("names",))
+
+
+def test_texts_in_both_orders_of_bytes_are_read(tmp_path: Path) -> None:
+    texts = np.array(["aü", "数😀"])
+    write_npz(tmp_path / "a.npz", {"little": texts.astype("<U2"), "big": texts.astype(">U2"), "one": texts[0]})
+    found = read_arrays(tmp_path / "a.npz", "logits", required=("little", "big", "one"))
+    assert [found[name].tolist() for name in ("little", "big", "one")] == [texts.tolist(), texts.tolist(), "aü"]
+
+
 def test_a_member_that_is_longer_than_the_archive_says(tmp_path: Path) -> None:
     header = io.BytesIO()
     fields: Any = {"descr": "<f8", "fortran_order": False, "shape": (2**40, 2**20)}

@@ -116,8 +116,13 @@ def test_a_truncated_file_is_refused_by_name(tmp_path: Path, name: str, part: fl
 
 def test_text_with_an_images_name_is_refused(tmp_path: Path) -> None:
     (tmp_path / "a.jpg").write_text("<html>404</html>")
-    with pytest.raises(InputError, match=r"a.jpg: not a readable image"):
+    with pytest.raises(InputError, match=r"a.jpg: not a readable image \(of no kind that Pillow knows\)"):
         inspect_image(tmp_path / "a.jpg", size_limit=None)
+
+
+def test_a_file_of_no_index_is_compared_with_nothing(tmp_path: Path) -> None:
+    path = saved(tmp_path, "RGB")
+    assert np.array_equal(read_image(path, sha256=None, channels=3, size_limit=None), read(path))
 
 
 def test_a_changed_file_is_refused_by_name(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from softmax_temperature.artifacts import digest_of_file
-from softmax_temperature.datasets import jsonl_texts
+from softmax_temperature.datasets import jsonl_rows, jsonl_texts
 from softmax_temperature.datasets.jsonl_texts import JsonlTexts
 from softmax_temperature.datasets.raw_texts import RawTextPart, RawTextSet
 from softmax_temperature.errors import InputError
@@ -122,11 +122,15 @@ FAULTS: dict[str, tuple[Any, str]] = {
     "a list": ([1, 2], r"is \[1, 2\], not a JSON object"),
     "deep nesting": (b"[" * 200_000, "is not JSON"),
     "a number of 5,000 digits": (b'{"split": "train", "text": "a", "label": 1' + b"0" * 5000 + b"}", "is not JSON"),
-    "no text": ({"split": "train", "label": 0}, r"has no text \(it holds: split, label\)"),
+    "no text": ({"split": "train", "label": 0}, r"has no text \(it holds: 'split', 'label'\)"),
     "no label": ({"split": "train", "text": "a"}, "has no label"),
     "no split": ({"label": 0, "text": "a"}, "has no split"),
     "nothing": ({}, r"has no split, label, text \(it holds: nothing\)"),
-    "a tree": ({"split": "train", "label": 3, "tree": "(3 (2 The))"}, r"has no text \(it holds: split, label, tree\)"),
+    "a tree": (
+        {"split": "train", "label": 3, "tree": "(3 (2 The))"},
+        r"has no text \(it holds: 'split', 'label', 'tree'\)",
+    ),
+    "a line break in a key": ({"\n": 0}, r"has no split, label, text \(it holds: '\\n'\)"),
     "an unknown split": (row(split="extra"), "the split is 'extra', not one of train, test, dev"),
     "a split that is no name": (row(split=["train"]), r"the split is \['train'\], not one of"),
     "a text that is a number": (row(text=3), "the text is 3, not a string"),
@@ -156,7 +160,7 @@ def test_a_fault_is_one_error_that_names_file_and_row(write_jsonl: Any, fault: s
 def test_a_row_that_memory_could_not_hold_is_refused_before_it_is_read(
     write_jsonl: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(jsonl_texts, "_LONGEST", 1000)
+    monkeypatch.setattr(jsonl_rows, "LONGEST", 1000)
     assert len(read(write_jsonl(*BOTH, row(0, "x" * 900))).train.labels) == 3
     with pytest.raises(InputError, match="row 3: is longer than 1,000 bytes"):
         read(write_jsonl(*BOTH, row(0, "x" * 1000)))

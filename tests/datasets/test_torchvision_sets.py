@@ -194,6 +194,7 @@ def test_what_is_absent_is_not_found_and_leaves_no_trace(tmp_path: Path, name: s
 def test_a_failed_download_is_one_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, kind: str, fault: Exception
 ) -> None:
+    monkeypatch.setattr(torchvision_sets, "download", Mock(side_effect=fault if isinstance(fault, OSError) else None))
     monkeypatch.setattr(getattr(datasets, kind), "download", Mock(side_effect=fault))
     with pytest.raises(InputError, match=f"data set {name}: the download failed .*put {name}.npz into"):
         find_torchvision_set(name, root=tmp_path / "raw", download=True)
@@ -206,6 +207,7 @@ def test_a_download_is_used_and_not_repeated(tmp_path: Path, monkeypatch: pytest
         calls.append(self.root)
         write_mnist(tmp_path, "MNIST", np.arange(20) % 10)
 
+    monkeypatch.setattr(torchvision_sets, "download", Mock())
     monkeypatch.setattr(datasets.MNIST, "download", download)
     for _ in range(2):
         assert find_torchvision_set("mnist", root=tmp_path, download=True) is not None

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
+import pandas as pd
 import pytest
 
 from softmax_temperature.params import Params, validate
 from softmax_temperature.profiles import render_profile
+from softmax_temperature.provenance import provenance
 
 ROOT = Path(__file__).parents[2]
 
@@ -51,9 +55,33 @@ def make_project(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Pa
     """Makes a project folder by name: printed numbers, notebooks, and nothing else."""
 
     def make(name: str) -> Path:
-        folder = tmp_path_factory.mktemp(name)
+        folder = tmp_path_factory.mktemp(f"{name} größer 数")
         shutil.copytree(ROOT / "data" / "published", folder / "data" / "published")
         shutil.copytree(ROOT / "notebooks", folder / "notebooks")
         return folder
 
     return make
+
+
+@pytest.fixture(scope="session")
+def without_records() -> Callable[[Path, Sequence[Any]], list[str]]:
+    """Says which numbers of a paper's results name no cells, or others than its stages have."""
+
+    def find(folder: Path, stages: Sequence[Any]) -> list[str]:
+        known = provenance([stage.OUTPUT for stage in stages])["cells"]
+        names = [f"{cell['stage']}/{cell['cell']}" for cell in known]
+        claims = json.loads((folder / "claims.json").read_text())
+        numbers = [(claim["id"], claim["cells"]) for claim in claims if claim["value"] is not None]
+        for path in (folder / "tables").glob("*.csv"):
+            table = pd.read_csv(path)
+            if {"published", "ours"} <= set(table):
+                rows = table[table["ours"].notna()].astype({"cells": str})
+                numbers += [(path.stem, cells.split("; ")) for cells in rows["cells"]]
+        assert numbers
+        return [name for name, cells in numbers if not cells or not all(_is_known(each, names) for each in cells)]
+
+    return find
+
+
+def _is_known(cells: str, names: Sequence[str]) -> bool:
+    return any(name == cells or name.startswith(f"{cells}/") for name in names)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,6 @@ import torch
 
 from softmax_temperature import cells as cells_module
 from softmax_temperature.artifacts import digest_of_file, find_artifacts, open_artifact
-from softmax_temperature.cells import run_cells
 from softmax_temperature.code_digest import import_closure
 from softmax_temperature.notebooks import execute
 from softmax_temperature.papers.cooling.claims import CLAIMS
@@ -25,6 +23,7 @@ from softmax_temperature.papers.cooling.records import TABLES, read_records
 from softmax_temperature.papers.cooling.tables import SPECS
 from softmax_temperature.params import Params, validate
 from softmax_temperature.stages import fetch, train_cooling
+from tests.pipeline.whole_runs import digests, finish, prepare, run_stages
 
 RESULTS = Path("results/tiny/cooling")
 DATASET = "digits"
@@ -33,40 +32,19 @@ NAMES = ["experiment", "schedule", "arm", "seed"]
 
 def run_all(params: Params) -> None:
     """The stages in the order of dvc.yaml, in this process and the current folder."""
-    run_cells(fetch.cells(params, DATASET), output=fetch.OUTPUT / DATASET, compute=params.compute, seed=params.seed)
+    prepare(params, (DATASET,))
     run_stages(params, STAGES[1:])
     collect(params, RESULTS)
 
 
-def run_stages(params: Params, stages: Sequence[Any]) -> None:
-    for stage in stages:
-        run_cells(stage.cells(params), output=stage.OUTPUT, compute=params.compute, seed=params.seed)
-
-
 @pytest.fixture(scope="module")
 def project(make_project: Callable[[str], Path], tiny: Params) -> Path:
-    folder = make_project("cooling")
-    before = Path.cwd()
-    os.chdir(folder)
-    try:
-        run_all(tiny)
-    finally:
-        os.chdir(before)
-    return folder
+    return finish(make_project("cooling"), run_all, tiny)
 
 
 @pytest.fixture(autouse=True)
 def _in_project(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(project)
-
-
-def digests(folder: Path) -> dict[str, str]:
-    return {
-        path.relative_to(folder).as_posix(): digest_of_file(path)
-        for part in ("data/cooling", "results")
-        for path in sorted((folder / part).rglob("*"))
-        if path.is_file() and path.parent.name != "figures" and path.suffix != ".ipynb"
-    }
 
 
 def records_of(cell: str) -> tuple[Any, Any, Any]:
@@ -87,9 +65,9 @@ def test_two_cold_runs_give_equal_bytes(
     second = make_project("second")
     monkeypatch.chdir(second)
     run_all(tiny)
-    first = digests(project)
+    first = digests(project, "data/cooling", "results")
     assert len(first) > 100
-    assert digests(second) == first
+    assert digests(second, "data/cooling", "results") == first
 
 
 def test_trainings_of_one_seed_start_alike_and_seeds_differ(tiny: Params) -> None:
@@ -209,6 +187,10 @@ def test_every_table_and_claim_is_written() -> None:
     assert len(printed) == 24
     assert printed["status"].str.startswith("not run: ").all()
     assert (table["status"] == "measured").any()
+
+
+def test_every_number_names_the_cells_that_it_comes_from(without_records: Callable[..., list[str]]) -> None:
+    assert without_records(RESULTS, STAGES) == []
 
 
 def test_the_theory_is_measured_as_predicted() -> None:

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -15,7 +13,6 @@ import torch
 
 from softmax_temperature import cells as cells_module
 from softmax_temperature.artifacts import digest_of_file, find_artifacts, open_artifact
-from softmax_temperature.cells import run_cells
 from softmax_temperature.errors import InputError
 from softmax_temperature.metrics import expected_calibration_error
 from softmax_temperature.notebooks import execute
@@ -24,35 +21,23 @@ from softmax_temperature.papers.focal.collect import STAGES, collect
 from softmax_temperature.papers.focal.records import TABLES, read_records
 from softmax_temperature.papers.focal.table_specs import SPECS
 from softmax_temperature.params import Params, validate
-from softmax_temperature.stages import evaluate_focal, fetch, train_focal
+from softmax_temperature.stages import evaluate_focal, fetch, train_focal, train_translation
+from tests.pipeline.whole_runs import digests, finish, prepare, run_stages
 
 RESULTS = Path("results/tiny/focal")
-NEEDED = ("digits", "glyphs-12")
+NEEDED = ("digits", "glyphs-12", "phrases")
 
 
 def run_all(params: Params) -> None:
     """The stages in the order of dvc.yaml, in this process and the current folder."""
-    for dataset in NEEDED:
-        run_cells(fetch.cells(params, dataset), output=fetch.OUTPUT / dataset, compute=params.compute, seed=params.seed)
+    prepare(params, NEEDED)
     run_stages(params, STAGES[1:])
     collect(params, RESULTS)
 
 
-def run_stages(params: Params, stages: Sequence[Any]) -> None:
-    for stage in stages:
-        run_cells(stage.cells(params), output=stage.OUTPUT, compute=params.compute, seed=params.seed)
-
-
 @pytest.fixture(scope="module")
 def project(make_project: Callable[[str], Path], tiny: Params) -> Path:
-    folder = make_project("focal")
-    before = Path.cwd()
-    os.chdir(folder)
-    try:
-        run_all(tiny)
-    finally:
-        os.chdir(before)
-    return folder
+    return finish(make_project("focal"), run_all, tiny)
 
 
 @pytest.fixture(autouse=True)
@@ -60,18 +45,10 @@ def _in_project(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(project)
 
 
-def digests(folder: Path) -> dict[str, str]:
-    return {
-        path.relative_to(folder).as_posix(): digest_of_file(path)
-        for part in ("data/focal", "results")
-        for path in sorted((folder / part).rglob("*"))
-        if path.is_file() and path.parent.name != "figures" and path.suffix != ".ipynb"
-    }
-
-
 def test_every_artifact_verifies(tiny: Params) -> None:
     folders = find_artifacts(Path("data/focal"))
-    assert len(folders) == 2 * len(train_focal.cells(tiny)) + 3 * tiny.focal.linear.seeds
+    translations = len(train_translation.cells(tiny))
+    assert len(folders) == 2 * len(train_focal.cells(tiny)) + 3 * tiny.focal.linear.seeds + translations
     assert [line for folder in folders for line in open_artifact(folder).problems()] == []
 
 
@@ -81,9 +58,9 @@ def test_two_cold_runs_give_equal_bytes(
     second = make_project("second")
     monkeypatch.chdir(second)
     run_all(tiny)
-    first = digests(project)
+    first = digests(project, "data/focal", "results")
     assert len(first) > 100
-    assert digests(second) == first
+    assert digests(second, "data/focal", "results") == first
 
 
 def test_arms_of_one_seed_start_alike_and_seeds_differ(tiny: Params) -> None:
@@ -130,13 +107,17 @@ def test_a_run_in_the_table_is_what_its_logits_say() -> None:
 
 def test_every_table_and_claim_is_written() -> None:
     written = {path.stem for path in (RESULTS / "tables").glob("*.csv")}
-    assert written == {*TABLES, *SPECS, "ablation", "deviations", "not_in_a_table"}
+    assert written == {*TABLES, *SPECS, "table_k1", "ablation", "deviations", "not_in_a_table"}
     rows = json.loads((RESULTS / "claims.json").read_text())
     assert [row["id"] for row in rows] == [claim.id for claim in CLAIMS]
     table = pd.read_csv(RESULTS / "tables" / "table_1.csv")
     printed = table[table["published"].notna()]
     assert printed["status"].str.startswith("not run: ").all()
     assert (table["status"] == "measured").any()
+
+
+def test_every_number_names_the_cells_that_it_comes_from(without_records: Callable[..., list[str]]) -> None:
+    assert without_records(RESULTS, STAGES) == []
 
 
 def test_panels_show_pixels_of_the_images_that_they_name() -> None:

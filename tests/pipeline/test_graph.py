@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from softmax_temperature.params import read_yaml
 from softmax_temperature.profiles import profile_names, render_profile
 from softmax_temperature.results import PAPERS
+from softmax_temperature.yaml_files import read_yaml
 
 ROOT = Path(__file__).parents[2]
 GRAPH = read_yaml(ROOT / "dvc.yaml")
@@ -42,9 +44,41 @@ def test_a_paper_is_collected_again_when_anything_changes_that_its_records_name(
 
 
 def test_the_report_is_made_from_what_every_notebook_shows() -> None:
-    assert "data/shown" in STAGES["report"]["deps"]
+    assert {"data/shown", "results/${profile}/environment.json"} <= set(STAGES["report"]["deps"])
     for paper in PAPERS:
-        assert f"data/shown/{paper}" in STAGES[f"notebook-{paper}"]["outs"]
+        assert f"data/shown/{paper}" in outputs(f"notebook-{paper}")
+
+
+def outputs(stage: str) -> dict[str, dict[str, bool]]:
+    """Path to options."""
+    return {path: dict(options) for output in STAGES[stage]["outs"] for path, options in output.items()}
+
+
+@pytest.mark.parametrize("stage", sorted(STAGES))
+def test_dvc_restores_nothing_by_itself(stage: str) -> None:
+    """It would take what its cache holds for whole; see the head of dvc.yaml."""
+    assert any(options.get("persist") for options in outputs(stage).values())
+
+
+@pytest.mark.parametrize("stage", sorted(STAGES))
+def test_of_the_results_only_single_files_persist(stage: str) -> None:
+    """Programs replace or clear their folders below data/; of a folder of tables DVC removes the one of yesterday."""
+    for path, options in outputs(stage).items():
+        assert options.get("cache", True) == (not path.startswith("results/"))
+        assert not options.get("persist") or path.startswith("data/") or Path(path).suffix
+
+
+def test_the_plots_show_each_paper_and_nothing_twice() -> None:
+    places = [place for plot in GRAPH["plots"] for place in ([plot] if isinstance(plot, str) else _data(plot))]
+    made = [ROOT / place.replace("${profile}", "mini") for place in places]
+    assert [path for path in made if not path.is_file()] == [], "mini's results are in Git"
+    assert len(set(made)) == len(made)
+    assert {path.relative_to(ROOT / "results/mini").parts[0] for path in made} == set(PAPERS)
+
+
+def _data(plot: Mapping[str, Any]) -> list[str]:
+    """The files that a plot draws from."""
+    return [place for content in plot.values() for place in content["y"]]
 
 
 @pytest.mark.parametrize("stage", sorted(STAGES))

@@ -10,12 +10,14 @@ from typing import Any
 
 import pytest
 
+from softmax_temperature.artifacts import read_sealed, write_sealed
 from softmax_temperature.cells import run_cells
+from softmax_temperature.cost.forecast import forecast
 from softmax_temperature.jobs import Cell
 from softmax_temperature.params import Params, validate
 from softmax_temperature.plan import StagePlan, plan
 from softmax_temperature.plan_text import as_json, summary
-from softmax_temperature.stages import describe, embed, fetch
+from softmax_temperature.stages import describe, embed, fetch, search
 
 
 def run(params: Params, cells: list[Cell], output: Path) -> None:
@@ -30,7 +32,10 @@ def planned(make_project: Callable[[str], Path], project_root: Path, tiny: Param
     shutil.copytree(project_root / "pipeline", folder / "pipeline")
     minutes = {"prepared": 3.0, "embeddings": 2.0, "statistics": 9.0, "search": None}
     (folder / "results" / tiny.profile).mkdir(parents=True)
-    record = {"classifier_temperature": {"cell_minutes": minutes}, "focal": {"cell_minutes": {"training": 5.0}}}
+    record = {
+        "classifier_temperature": {"machines": [], "cell_minutes": minutes},
+        "focal": {"machines": [], "cell_minutes": {"training": 5.0}},
+    }
     (folder / "results" / tiny.profile / "environment.json").write_text(json.dumps(record))
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
@@ -95,8 +100,12 @@ def test_minutes_are_the_recorded_share_and_megabytes_those_of_cells_that_stand(
     found = by_stage(tiny)
     assert found["describe"].minutes == 9.0
     assert (found["embed"].minutes, found["embed"].megabytes) == (0.0, 0.0)
-    assert (found["search"].minutes, found["search"].megabytes) == (None, None)
-    assert "no minutes recorded" in found["search"].note
+    search = found["search"]
+    assert search.foretold
+    assert search.minutes == search.foretold[1] > search.foretold[8] > 0
+    assert "foretold from shapes" in search.note
+    assert found["heuristic"].minutes is None
+    assert "not recorded" in found["heuristic"].note
     assert found["train-focal"].minutes == 5.0
     cells = describe.cells(tiny)
     run(tiny, cells, describe.OUTPUT)
@@ -109,13 +118,40 @@ def test_minutes_are_the_recorded_share_and_megabytes_those_of_cells_that_stand(
     shutil.rmtree("data/work/classifier_temperature/statistics")
 
 
+@pytest.mark.parametrize("stage", [fetch, embed])
+def test_disk_is_foretold_within_a_tenth(tiny: Params, stage: Any) -> None:
+    cells = fetch.cells(tiny, next(iter(tiny.datasets))) if stage is fetch else embed.cells(tiny)
+    place = fetch.OUTPUT / next(iter(tiny.datasets)) if stage is fetch else embed.OUTPUT
+    written = sum(path.stat().st_size for path in place.rglob("*.safetensors")) / 1e6
+    foretold = forecast(stage.__name__.rpartition(".")[2], cells, {}, tiny).megabytes
+    assert foretold == pytest.approx(written, rel=0.1)
+
+
+def test_what_cells_took_scales_the_others(tiny: Params) -> None:
+    cells = search.cells(tiny)
+    before = by_stage(tiny)["search"]
+    run(tiny, cells, search.OUTPUT)
+    work = Path("data/work/classifier_temperature/search")
+    for path in work.rglob("timing.json"):
+        write_sealed(path, read_sealed(path) | {"seconds": 3600.0})
+    shutil.rmtree(work / cells[0].name)
+    after = by_stage(tiny)["search"]
+    assert after.minutes == pytest.approx(60.0, rel=0.5)  # Cells of one size.
+    assert before.minutes is not None
+    assert before.minutes < 1
+    shutil.rmtree(work)
+
+
 def test_sums_say_what_is_missing_in_them(tiny: Params) -> None:
     plans = plan(tiny)
     total = as_json(plans, tiny)["total"]
     assert total["cells"] == total["finished"] + total["to_run"]
     assert total["to_run"] == sum(len(stage.to_run) for stage in plans)
-    assert "search" in total["minutes_unknown"]
+    assert "heuristic" in total["minutes_unknown"]
+    assert "search" not in total["minutes_unknown"]
     assert "describe" in total["megabytes_unknown"]
+    assert total["foretold_minutes"][64] <= total["foretold_minutes"][8] <= total["foretold_minutes"][1]
+    assert 0 < total["foretold_cells"] < total["to_run"]
     text = summary(plans, tiny)
     assert f"{total['to_run']:,} of {total['cells']:,} cells have to run" in text
     assert all(stage.stage in text for stage in plans)

@@ -19,11 +19,11 @@ from softmax_temperature.datasets.glyph_scenes import draw_scenes
 from softmax_temperature.errors import InputError
 from softmax_temperature.jobs import Job
 from softmax_temperature.papers.cooling.segmentation import COLUMNS, segmentation_pixels, segmentation_table
-from softmax_temperature.params import Compute
 from softmax_temperature.params.segmentation import Segmentation
 from softmax_temperature.recipe import Recipe
 from softmax_temperature.stages import train_segmentation
 from softmax_temperature.stages.train_segmentation import OUTPUT, cells
+from tests.serial import SERIAL
 
 RECIPE = {
     "epochs": 3,
@@ -58,15 +58,6 @@ SECTION = {
     "seeds": 2,
     "panels": 3,
 }
-COMPUTE = Compute(
-    engine="serial",
-    workers=1,
-    threads_per_cell=1,
-    device="cpu",
-    checkpoint_seconds=0,
-    ray_address=None,
-    gpus_per_cell=0,
-)
 
 
 def parameters(**changes: Any) -> Any:
@@ -74,7 +65,7 @@ def parameters(**changes: Any) -> Any:
     recipe = Recipe.model_validate(RECIPE | changes.pop("recipe", {}))
     section = Segmentation.model_validate({**SECTION, "recipe": recipe, **changes})
     data, cooling = SimpleNamespace(root="data/raw"), SimpleNamespace(segmentation=section)
-    return SimpleNamespace(seed=0, data=data, cooling=cooling, compute=COMPUTE)
+    return SimpleNamespace(seed=0, data=data, cooling=cooling, compute=SERIAL)
 
 
 def run(params: Any) -> None:
@@ -206,8 +197,8 @@ def test_a_training_killed_between_two_coolings_gives_the_same_bytes(
         [one] = [each for each in cells(parameters()) if each.name == cell]
         for _ in range(2):
             with pytest.raises(Killed):
-                run_cells([one], output=OUTPUT, compute=COMPUTE, seed=0)
-        run_cells([one], output=OUTPUT, compute=COMPUTE, seed=0)
+                run_cells([one], output=OUTPUT, compute=SERIAL, seed=0)
+        run_cells([one], output=OUTPUT, compute=SERIAL, seed=0)
         assert epochs == [1, 2, 3]
         assert open_artifact(OUTPUT / cell).files == expected[cell]
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -21,18 +20,16 @@ from softmax_temperature.papers.classifier_temperature.records import read_recor
 from softmax_temperature.params import Params, validate
 from softmax_temperature.provenance import provenance
 from softmax_temperature.splits import SPLITS
-from softmax_temperature.stages import describe, embed, fetch, heuristic, search
+from softmax_temperature.stages import describe, embed, heuristic, search
+from tests.pipeline.whole_runs import digests, finish, prepare, run_stages
 
 RESULTS = Path("results/tiny/classifier_temperature")
 
 
 def run_all(params: Params) -> None:
     """The stages in the order of dvc.yaml, in this process and the current folder."""
-
-    for dataset in params.datasets:
-        run(params, fetch.cells(params, dataset), fetch.OUTPUT / dataset)
-    for stage in STAGES[1:]:
-        run(params, stage.cells(params), stage.OUTPUT)
+    prepare(params, params.datasets)
+    run_stages(params, STAGES[1:])
     collect(params, RESULTS)
 
 
@@ -42,28 +39,12 @@ def run(params: Params, cells: list[Cell], output: Path) -> None:
 
 @pytest.fixture(scope="module")
 def project(make_project: Callable[[str], Path], tiny: Params) -> Path:
-    folder = make_project("first")
-    before = Path.cwd()
-    os.chdir(folder)
-    try:
-        run_all(tiny)
-    finally:
-        os.chdir(before)
-    return folder
+    return finish(make_project("first"), run_all, tiny)
 
 
 @pytest.fixture(autouse=True)
 def _in_project(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(project)
-
-
-def digests(folder: Path) -> dict[str, str]:
-    return {
-        path.relative_to(folder).as_posix(): digest_of_file(path)
-        for part in ("data", "results")
-        for path in sorted((folder / part).rglob("*"))
-        if path.is_file() and not path.is_relative_to(folder / "data/work")
-    }
 
 
 def test_every_artifact_verifies() -> None:
@@ -78,9 +59,9 @@ def test_two_cold_runs_give_equal_bytes(
     second = make_project("second")
     monkeypatch.chdir(second)
     run_all(tiny)
-    first = digests(project)
+    first = digests(project, "data", "results")
     assert len(first) > 30
-    assert digests(second) == first
+    assert digests(second, "data", "results") == first
 
 
 def test_splits_never_overlap() -> None:
@@ -137,6 +118,10 @@ def test_the_records_lead_from_every_cell_back_to_the_data() -> None:
     assert all(cell["code"] in found["code"] for cell in found["cells"])
 
 
+def test_every_number_names_the_cells_that_it_comes_from(without_records: Callable[..., list[str]]) -> None:
+    assert without_records(RESULTS, STAGES) == []
+
+
 def test_table_1_stands_beside_the_printed_values() -> None:
     table = pd.read_csv(RESULTS / "tables" / "table_1.csv")
     assert len(table) == 9
@@ -182,7 +167,7 @@ def test_a_flipped_byte_in_embeddings_is_named_and_healed(tiny: Params) -> None:
     path.write_bytes(bytes(content))
     for result in (Path("data/work") / describe.OUTPUT.relative_to("data")).rglob("statistics.json"):
         result.write_text("{}")  # Force the cells to read their input again.
-    with pytest.raises(CellsFailed, match=r"embeddings\.safetensors: missing or damaged"):
+    with pytest.raises(CellsFailed, match=r"embeddings\.safetensors: damaged"):
         run(tiny, describe.cells(tiny), describe.OUTPUT)
     for stage in (embed, describe):
         run(tiny, stage.cells(tiny), stage.OUTPUT)

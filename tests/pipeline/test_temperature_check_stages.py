@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
-from softmax_temperature.artifacts import digest_of_file, find_artifacts, open_artifact
-from softmax_temperature.cells import run_cells
+from softmax_temperature.artifacts import find_artifacts, open_artifact
 from softmax_temperature.code_digest import import_closure
+from softmax_temperature.network_spec import Network
 from softmax_temperature.notebooks import execute
 from softmax_temperature.papers.temperature_check.collect import STAGES, collect
 from softmax_temperature.papers.temperature_check.records import TABLES, read_records
 from softmax_temperature.params import Params, validate
 from softmax_temperature.params.temperature_check import Training
-from softmax_temperature.stages import fetch, train_temperature_check
+from softmax_temperature.stages import train_temperature_check
+from softmax_temperature.training import build_network
+from tests.pipeline.whole_runs import digests, finish, prepare, run_stages
 
 RESULTS = Path("results/tiny/temperature_check")
 DATASETS = ("digits", "phrases")
@@ -28,37 +30,19 @@ DATASETS = ("digits", "phrases")
 
 def run_all(params: Params) -> None:
     """The stages in the order of dvc.yaml, in this process and the current folder."""
-    for name in DATASETS:
-        run_cells(fetch.cells(params, name), output=fetch.OUTPUT / name, compute=params.compute, seed=params.seed)
-    for stage in STAGES[1:]:
-        run_cells(stage.cells(params), output=stage.OUTPUT, compute=params.compute, seed=params.seed)
+    prepare(params, DATASETS)
+    run_stages(params, STAGES[1:])
     collect(params, RESULTS)
 
 
 @pytest.fixture(scope="module")
 def project(make_project: Callable[[str], Path], tiny: Params) -> Path:
-    folder = make_project("temperature_check")
-    before = Path.cwd()
-    os.chdir(folder)
-    try:
-        run_all(tiny)
-    finally:
-        os.chdir(before)
-    return folder
+    return finish(make_project("temperature_check"), run_all, tiny)
 
 
 @pytest.fixture(autouse=True)
 def _in_project(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(project)
-
-
-def digests(folder: Path) -> dict[str, str]:
-    return {
-        path.relative_to(folder).as_posix(): digest_of_file(path)
-        for part in ("data/temperature_check", "results")
-        for path in sorted((folder / part).rglob("*"))
-        if path.is_file() and path.parent.name != "figures" and path.suffix != ".ipynb"
-    }
 
 
 def artifact(*names: Any) -> Any:
@@ -71,15 +55,16 @@ def test_every_artifact_verifies(tiny: Params) -> None:
     assert [line for folder in folders for line in open_artifact(folder).problems()] == []
 
 
-def test_two_cold_runs_give_equal_bytes(
+def test_trainings_side_by_side_give_the_bytes_of_one_at_a_time(
     project: Path, make_project: Callable[[str], Path], tiny: Params, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     second = make_project("second")
     monkeypatch.chdir(second)
-    run_all(tiny)
-    first = digests(project)
+    assert tiny.compute.engine == "serial"
+    run_all(tiny.model_copy(update={"compute": tiny.compute.model_copy(update={"engine": "processes", "workers": 2})}))
+    first = digests(project, "data/temperature_check", "results")
     assert len(first) > 50
-    assert digests(second) == first
+    assert digests(second, "data/temperature_check", "results") == first
 
 
 def test_the_learning_rate_is_rescaled_by_the_inverse_temperature(tiny: Params) -> None:
@@ -158,6 +143,25 @@ def test_a_training_that_diverges_is_a_result(
     assert runs["test_accuracy"].isna().all()
     claims = json.loads((RESULTS / "claims.json").read_text())
     assert {row["verdict"] for row in claims} <= {"does not hold", "not tested", "holds"}
+
+
+def test_a_network_whose_units_are_out_is_not_described() -> None:
+    """As large rates leave it: its logits are finite, so that it has not diverged, and its features are 0."""
+    spec = Network(architecture="wide_resnet", arguments={"depth": 8, "width": 1, "batch_norm": False})
+    network = build_network(spec, classes=2, seed=0)
+    images = torch.randn(8, 3, 8, 8, generator=torch.Generator().manual_seed(0))
+    sample = SimpleNamespace(inputs=images, labels=torch.arange(8) % 2)
+    plain = SimpleNamespace(prepare=lambda inputs, _: inputs)
+    trainer = SimpleNamespace(network=network, device="cpu", recipe=None, samples=plain)
+    assert train_temperature_check._statistics(trainer, sample)["dim"] == 64
+    with torch.no_grad():
+        for parameter in network.parameters():
+            parameter.zero_()
+    assert train_temperature_check._statistics(trainer, sample) is None
+
+
+def test_every_number_names_the_cells_that_it_comes_from(without_records: Callable[..., list[str]]) -> None:
+    assert without_records(RESULTS, STAGES) == []
 
 
 def test_records_are_read_back_and_the_notebook_runs(tiny: Params) -> None:

@@ -36,12 +36,13 @@ CLAIM: dict[str, Any] = {
     "unit": "ECE",
     "verdict": "holds",
     "note": "",
+    "cells": ["focal/evaluation/toy/CE"],
 }
 CLAIMS = [
     CLAIM,
-    CLAIM | {"id": "same", "statement": "It is as accurate.", "value": 0.5, "low": None, "high": None, "sd": None},
+    CLAIM | {"id": "same", "statement": "It is as accurate.", "low": -0.15, "high": 0.1, "cells": ["prepared/toy"]},
     CLAIM
-    | {"id": "never", "statement": "It is fast.", "verdict": "not tested", "n": None, "unit": None}
+    | {"id": "never", "statement": "It is fast.", "verdict": "not tested", "n": None, "unit": None, "cells": []}
     | dict.fromkeys(("value", "sd", "low", "high", "published")),
 ]
 CLAIMS[1]["verdict"] = "does not hold"
@@ -75,6 +76,7 @@ def table() -> pd.DataFrame:
             for metric, published in (("ece", 0.25), ("ece_after_scaling", None)):
                 names = {"task": task, "dataset": task or "CIFAR-10", "network": "small", "method": method}
                 here = {"ours": ours, "ours_sd": 0.01, "seeds": 3, "difference_in_standard_errors": 4.2}
+                here["cells"] = f"focal/evaluation/{task}/{method}"
                 numbers = here if task else dict.fromkeys(here)
                 rows.append({**names, "metric": metric, "published": published, **numbers, "status": status})
     frame = pd.DataFrame(rows)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from softmax_temperature.report.records import Records, read_records
 
 
@@ -16,16 +18,23 @@ def test_cells_that_differ_in_their_seed_stand_together(results: Path) -> None:
     assert groups == [("prepared/toy", ".", 1), ("focal/training", "toy/CE", 2), ("focal/evaluation", "toy/CE", 2)]
 
 
-def test_a_number_links_to_the_last_stage_that_is_named_like_it(results: Path) -> None:
-    assert found(results).anchor(("toy", "digits", "small", "CE", "ece")) == "cells-focal-evaluation-toy-CE"
+@pytest.mark.parametrize(
+    ("cells", "anchors"),
+    [
+        (["focal/evaluation/toy/CE"], ["cells-focal-evaluation-toy-CE"]),
+        (["focal/evaluation", "prepared/toy"], ["cells-prepared-toy-.", "cells-focal-evaluation-toy-CE"]),
+        (["focal/evaluation/toy/C", "focal/eval", "toy/CE"], []),
+        ([], []),
+    ],
+)
+def test_a_number_comes_from_the_cells_whose_names_begin_as_it_says(
+    results: Path, cells: list[str], anchors: list[str]
+) -> None:
+    assert [group.anchor for group in found(results).behind(cells)] == anchors
 
 
-def test_names_count_in_their_order(results: Path) -> None:
-    assert found(results).anchor(("CE", "small")) == ""
-
-
-def test_the_nearest_cells_are_taken_where_none_fits_wholly(results: Path) -> None:
-    assert found(results).anchor(("toy", "small", "Brier")) == "cells-focal-evaluation-toy-CE"
+def test_a_group_is_called_by_its_name_and_count_or_by_its_stage(results: Path) -> None:
+    assert [group.title for group in found(results).groups] == ["toy", "toy/CE (2)", "toy/CE (2)"]
 
 
 def test_without_the_file_there_are_none(tmp_path: Path) -> None:

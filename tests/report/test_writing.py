@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Iterator
 from html.parser import HTMLParser
@@ -108,6 +109,40 @@ def test_the_scorecard_shows_every_claim_whole(results: Path) -> None:
         assert said in shown
 
 
+def test_a_claim_whose_sign_is_not_told_says_so_and_is_counted(results: Path) -> None:
+    shown = " ".join(page(results, "index.html").text.split())
+    assert shown.count("does not hold (interval includes 0)") == 1
+    assert "1 of 3 hold 1 does not, 1 with the bound in the interval 1 not tested" in shown
+
+
+def test_a_profile_that_shows_directions_only_says_so_wherever_it_is_named(results: Path) -> None:
+    assert "directions only" not in page(results, "index.html").text + page(results, "toy/index.html").text
+    (results / "toy").rename(results / "mini")
+    claims = results / "mini" / "focal" / "claims.json"
+    claims.write_text(claims.read_text().replace('"toy"', '"mini"'))
+    shown = page(results, "index.html").text
+    assert shown.count("(directions only)") == 1 + 3, "in the head of the profile's column, and in each row"
+    assert "marked directions only has data and networks so small" in shown
+    assert "This profile shows directions only" in page(results, "mini/index.html").text
+
+
+def test_a_claim_links_to_the_cells_behind_it(results: Path) -> None:
+    place = "pages/focal-records.html#claim-better"
+    assert place in page(results, "toy/index.html").addresses
+    assert f"toy/{place}" in page(results, "index.html").addresses
+    records = page(results, "toy/pages/focal-records.html")
+    assert "focal/evaluation: toy/CE (2)" in " ".join(records.text.split())
+    assert {"#cells-focal-evaluation-toy-CE", "#cells-prepared-toy-."} <= set(records.addresses)
+
+
+def test_results_without_the_names_of_cells_link_to_the_whole_page(results: Path) -> None:
+    claims = results / "toy" / "focal" / "claims.json"
+    old = [{name: value for name, value in row.items() if name != "cells"} for row in json.loads(claims.read_text())]
+    claims.write_text(json.dumps(old))
+    assert "pages/focal-records.html" in page(results, "toy/index.html").addresses
+    assert "#claim-" not in (results / "toy/index.html").read_text()
+
+
 def test_a_table_marks_a_difference_by_sign_and_word(results: Path) -> None:
     shown = " ".join(page(results, "toy/index.html").text.split())
     assert "0.3000 ± 0.0100 printed 0.2500 ▲ +4.2 s.e., above" in shown
@@ -201,3 +236,26 @@ def test_a_damaged_piece_is_named(results: Path, piece: str) -> None:
 def test_without_results_there_is_nothing_to_report(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no results of any paper"):
         write_report(tmp_path)
+
+
+@pytest.mark.parametrize("field", ["cell_type", "id"])
+@pytest.mark.parametrize("value", [None, [], 3])
+def test_a_notebook_with_a_cell_of_another_form_is_named(results: Path, field: str, value: object) -> None:
+    path = results / "toy" / "focal" / "notebook.ipynb"
+    notebook = json.loads(path.read_text())
+    notebook["cells"][0][field] = value
+    path.write_text(json.dumps(notebook))
+    with pytest.raises(InputError, match=rf"notebook\.ipynb: cells\.0\.{field}: .*Take the file from Git"):
+        write_report(results)
+
+
+def test_a_notebook_with_a_figure_cut_short_is_named(results: Path) -> None:
+    path = results / "toy" / "focal" / "notebook.ipynb"
+    notebook = json.loads(path.read_text())
+    figures = [
+        output for cell in notebook["cells"] for output in cell.get("outputs", []) if "image/png" in output["data"]
+    ]
+    figures[0]["data"]["image/png"] = "A"
+    path.write_text(json.dumps(notebook))
+    with pytest.raises(InputError, match=r"notebook\.ipynb: is not a notebook \(.*base64"):
+        write_report(results)

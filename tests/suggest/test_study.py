@@ -11,7 +11,7 @@ import pytest
 from softmax_temperature.dataset_statistics import STATISTICS
 from softmax_temperature.errors import InputError
 from softmax_temperature.heuristic import Heuristic, fit, identified
-from softmax_temperature.suggest.study import fit_study, read_study, shipped_study
+from softmax_temperature.suggest.study import fit_study, read_study, shipped_study, write_study
 
 
 def test_the_shipped_study_is_what_the_committed_table_gives(project_root: Path) -> None:
@@ -77,3 +77,14 @@ def test_what_is_no_heuristic_is_refused(tmp_path: Path, text: str) -> None:
 def test_a_folder_without_results_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no such table"):
         fit_study(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("place", "says"), [("none/study.json", "there is no folder"), (".", "is a folder, not a file")]
+)
+def test_a_study_is_written_into_a_folder_that_is_there_or_not_at_all(
+    tmp_path: Path, project_root: Path, place: str, says: str
+) -> None:
+    with pytest.raises(InputError, match=says):
+        write_study(project_root / "results" / "mini", tmp_path / place)
+    assert list(tmp_path.iterdir()) == []

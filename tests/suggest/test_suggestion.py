@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import huggingface_hub
 import numpy as np
 import pytest
 import torch
@@ -77,7 +78,7 @@ def test_the_prediction_is_the_heuristic_s_of_the_training_rows_statistics(embed
         estimate.high,
         estimate.inside,
     ]
-    assert found["rows"] == {"train": 60, "test": 40, "held_out": False}
+    assert found["rows"] == {"train": 60, "test": 40, "described": 60, "held_out": False}
     assert found["search"] is None
 
 
@@ -136,7 +137,7 @@ def test_the_search_is_the_grid_s_own_with_the_rules_beside_it(embeddings: Path)
 def test_held_out_rows_are_not_described(tmp_path: Path) -> None:
     np.savez(tmp_path / "a.npz", **clusters())  # type: ignore[arg-type]
     found = suggest(tmp_path / "a.npz", verify=True, epochs=1)
-    assert found["rows"] == {"train": 45, "test": 15, "held_out": True}
+    assert found["rows"] == {"train": 45, "test": 15, "described": 45, "held_out": True}
     assert found["statistics"]["n_samples"] == 45
     assert suggest(tmp_path / "a.npz")["statistics"]["n_samples"] == 60
     assert "15 rows of all classes were held out" in summary(found)
@@ -149,7 +150,8 @@ def test_images_become_embeddings(
     folder, save = image_folder(parts=parts), tmp_path / "saved.npz"
     wish = Wish("tiny", None, download=False, params=params)
     found = suggest_for_images(folder, wish, Options(device="cpu"), save=save)
-    assert found["rows"] == {"train": 12, "test": 12 if "test" in parts else 0, "held_out": False}
+    test = 12 if "test" in parts else 0
+    assert found["rows"] == {"train": 12, "test": test, "described": 12, "held_out": False}
     assert found["backbone"]["architecture"] == "cifar_resnet"
     assert found["statistics"]["dim"] == 64
     assert suggest(save)["statistics"] == found["statistics"]
@@ -184,10 +186,19 @@ BAD_WISHES = {
     "unknown network": (Wish("resnet1888", None, download=False, params=Path("none")), "unknown network 'resnet1888'"),
     "unknown library": (Wish("keras/vgg16", None, download=False, params=Path("none")), "unknown library 'keras'"),
     "unknown tag": (Wish("resnet18.x", None, download=False, params=Path("none")), "timm/resnet18: no weights 'x'"),
-    "not here": (Wish("resnet18", None, download=False, params=Path("none")), "pretrained weights are not on this"),
+    "not here": (Wish("resnet18", None, download=False, params=Path("none")), "not on this machine"),
     "no weights": (Wish("resnet18", Path("no.safetensors"), download=False, params=Path("none")), "no such file"),
     "both": (Wish("tiny", Path("no.safetensors"), download=False, params=Path("params.yaml")), "--weights: is given"),
 }
+
+
+def test_weights_that_are_not_here_are_asked_for_by_the_command_s_own_options(
+    image_folder: Callable[..., Path], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_CACHE", str(tmp_path))
+    wish = Wish("resnet18", None, download=False, params=tmp_path / "none")
+    with pytest.raises(InputError, match=r"Give --download, .* or give a file of weights with --weights"):
+        suggest_for_images(image_folder(), wish, Options(device="cpu"))
 
 
 @pytest.mark.parametrize("case", BAD_WISHES)

@@ -51,6 +51,17 @@ def test_a_warm_up_rises_from_zero_and_then_is_gone(name: str) -> None:
         assert learning_rate_factor(warm, position, 350) == learning_rate_factor(cold, position, 350)
 
 
+@pytest.mark.parametrize("warmup", [4.0, 0.68])
+def test_the_inverse_square_root_is_that_of_vaswani_et_al(warmup: float) -> None:
+    # Section 5.3: min(step^-0.5, step * warmup_steps^-1.5), here over its value where the warm-up ends.
+    inverse = Schedule.model_validate({"name": "inverse_square_root", "warmup": warmup})
+    for step in (1, 300, 3999, 4000, 4001, 16_000, 99_999):
+        position = step * warmup / 4000
+        expected = min(step**-0.5, step * 4000**-1.5) * 4000**0.5
+        assert learning_rate_factor(inverse, position, 25 * warmup) == pytest.approx(expected)
+    assert learning_rate_factor(inverse, 4 * warmup, 25 * warmup) == pytest.approx(0.5)
+
+
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("position", [-1e-9, 10, 11, math.nan])
 def test_a_position_outside_the_training_is_refused(name: str, position: float) -> None:

@@ -6,6 +6,7 @@ import copy
 import hashlib
 import math
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -67,10 +68,10 @@ def sgd(gradient: Tensor, memory: Memory, _: int) -> Any:
     return memory["velocity"]
 
 
-def adam(gradient: Tensor, memory: Memory, steps: int) -> Any:
+def adam(gradient: Tensor, memory: Memory, steps: int, beta2: float = 0.999) -> Any:
     memory["mean"] = 0.9 * memory.get("mean", 0) + 0.1 * gradient
-    memory["square"] = 0.999 * memory.get("square", 0) + 0.001 * gradient**2
-    root = (memory["square"] / (1 - 0.999**steps)).sqrt()
+    memory["square"] = beta2 * memory.get("square", 0) + (1 - beta2) * gradient**2
+    root = (memory["square"] / (1 - beta2**steps)).sqrt()
     return memory["mean"] / (1 - 0.9**steps) / (root + 1e-3)
 
 
@@ -115,6 +116,7 @@ def plain_epochs(network: nn.Module, images: ImageSet, recipe: Any, move: Callab
         ("two-layers", sgd, {"reduction": "sum", "lr": 0.01}),
         ("two-layers", adam, {"optimizer": "adam", "epsilon": 1e-3, "weight_decay": 0.1}),
         ("two-layers", adam, {"optimizer": "adam", "epsilon": 1e-3, "clip_norm": 0.3}),
+        ("two-layers", partial(adam, beta2=0.9), {"optimizer": "adam", "epsilon": 1e-3, "beta2": 0.9}),
         ("two-layers", adagrad, {"optimizer": "adagrad", "epsilon": 1e-3, "weight_decay": 0.1}),
     ],
 )

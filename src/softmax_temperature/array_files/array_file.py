@@ -26,12 +26,16 @@ class ArrayFile(ABC):
         path: the file.
         matrix: what to call an array of rows that has no name of its own.
 
+    Attributes:
+        rows: how many rows every array must have; None where that is not known.
+
     Raises:
         BadFile: the file is of another type, or cut short.
     """
 
     def __init__(self, path: Path, matrix: str) -> None:
         self.path, self.matrix = path, matrix
+        self.rows: int | None = None
 
     @staticmethod
     @abstractmethod
@@ -44,10 +48,18 @@ class ArrayFile(ABC):
 
     @abstractmethod
     def numbers(self, name: str) -> int:
-        """How many numbers an array holds, or about so many.
+        """How many numbers an array holds, or about so many; of texts, how many would take the same memory.
 
         Raises:
             BadFile: its header is damaged, or it holds Python objects.
+        """
+
+    @abstractmethod
+    def shape(self, name: str) -> tuple[int, ...] | None:
+        """An array's shape; None where only reading all of it tells.
+
+        Raises:
+            BadFile: as above.
         """
 
     @abstractmethod
@@ -66,12 +78,16 @@ class ArrayFile(ABC):
         """Those of the names that there are, once it is clear that memory can hold them.
 
         Raises:
-            BadFile: a required one is not there, or they are too large.
+            BadFile: a required one is not there, they are too large, or one has not as many rows as it must have.
         """
         there = self.names()
         if absent := [name for name in required if name not in there]:
             raise BadFile(self.lacks(absent))
         wanted = [name for name in (*required, *optional) if name in there]
+        for name in wanted:
+            shape = self.shape(name)
+            if self.rows is not None and shape is not None and shape[:1] != (self.rows,):
+                raise BadFile(f"{name} has shape {shape} for {self.rows} rows of {self.matrix}")
         if excess := too_large(sum(map(self.numbers, wanted))):
             raise BadFile(excess)
         return wanted

@@ -28,11 +28,11 @@ class CsvFile(TableFile):
 
     def __init__(self, path: Path, matrix: str) -> None:
         first, second = _first_lines(path)
-        fields = next(csv.reader([first]))
+        fields = _fields(first)
         self.has_names = not all(map(_is_number, fields))
         super().__init__(path, matrix, fields if self.has_names else [str(place) for place in range(len(fields))])
         # Lines of numbers are much the same length.
-        self.rows = path.stat().st_size // len((second or first).encode())
+        self.estimated_rows = path.stat().st_size // len((second or first).encode())
 
     @staticmethod
     def form(matrix: str) -> str:
@@ -41,7 +41,10 @@ class CsvFile(TableFile):
 
     def numbers(self, name: str) -> int:
         """About how many numbers there are."""
-        return self.rows * len(self.columns_of(name))
+        return self.estimated_rows * len(self.columns_of(name))
+
+    def shape(self, name: str) -> None:
+        """Known when all lines are read."""
 
     def load(self, names: Sequence[str]) -> dict[str, NDArray[Any]]:
         """Read all columns, some rows at a time."""
@@ -50,6 +53,8 @@ class CsvFile(TableFile):
             parts.append(part.to_numpy())
             if excess := too_large(len(parts) * parts[0].size):
                 raise BadFile(excess)
+            if self.rows is not None and sum(map(len, parts)) > self.rows:
+                raise BadFile(f"has more than {self.rows} rows, as many as there are {self.matrix}")
         if not any(map(len, parts)):
             raise BadFile("has no rows")
         table = pd.DataFrame(np.concatenate(parts), columns=self.columns)
@@ -83,6 +88,13 @@ def _first_lines(path: Path) -> tuple[str, str]:
     except UnicodeDecodeError as error:
         raise BadFile("is not text in UTF-8") from error
     return first, second
+
+
+def _fields(line: str) -> list[str]:
+    try:
+        return next(csv.reader([line]))
+    except csv.Error as error:
+        raise BadFile(f"cannot be read as a table ({one_line(error)})") from error
 
 
 def _is_number(text: str) -> bool:

@@ -13,9 +13,9 @@ def memory_bytes() -> int:
     return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
 
-def too_large(numbers: int) -> str | None:
+def too_large(numbers: int, *, bytes_each: int = BYTES * COPIES) -> str | None:
     """Why so many numbers cannot be worked on here, in a clause; None if they can."""
-    needed, there = numbers * BYTES * COPIES, memory_bytes()
+    needed, there = numbers * bytes_each, memory_bytes()
     if needed <= there:
         return None
     return f"holds {numbers:,} numbers, which would take {_gibibytes(needed)} of memory; there are {_gibibytes(there)}"

@@ -3,21 +3,47 @@
 from __future__ import annotations
 
 import math
+import sys
 import zipfile
 import zlib
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from tokenize import TokenError
 from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.lib import format as npy
 
 from softmax_temperature.array_files.array_file import LABELS, ArrayFile, BadFile
+from softmax_temperature.array_files.memory import BYTES
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _DAMAGED = (OSError, ValueError, EOFError, RuntimeError, MemoryError, zipfile.BadZipFile, zlib.error)
+# numpy reads headers with Python's own tokenizer and evaluator of literals.
+_NO_HEADER = (ValueError, TypeError, SyntaxError, TokenError, RecursionError, MemoryError)
+
+_HALVES = range(0xD800, 0xE000)  # Of characters, in another encoding.
+
+
+@dataclass(frozen=True)
+class Header:
+    """What an array's header says.
+
+    Attributes:
+        shape: of the array.
+        bytes: that its values take.
+    """
+
+    shape: tuple[int, ...]
+    bytes: int
+
+    @property
+    def numbers(self) -> int:
+        """How many values it holds; texts, which may be of any length, count by their bytes."""
+        return max(math.prod(self.shape), self.bytes // BYTES)
 
 
 class NpyFile(ArrayFile):
@@ -26,8 +52,8 @@ class NpyFile(ArrayFile):
     def __init__(self, path: Path, matrix: str) -> None:
         super().__init__(path, matrix)
         with path.open("rb") as file:
-            shape = _checked_shape(file, path.stat().st_size)
-        self.sizes = {LABELS if len(shape) == 1 else matrix: math.prod(shape)}
+            header = _checked_header(file, path.stat().st_size)
+        self.headers = {LABELS if len(header.shape) == 1 else matrix: header}
 
     @staticmethod
     def form(matrix: str) -> str:
@@ -36,16 +62,20 @@ class NpyFile(ArrayFile):
 
     def names(self) -> list[str]:
         """The one array."""
-        return list(self.sizes)
+        return list(self.headers)
 
     def numbers(self, name: str) -> int:
         """How many numbers it holds."""
-        return self.sizes[name]
+        return self.headers[name].numbers
+
+    def shape(self, name: str) -> tuple[int, ...]:
+        """Its shape."""
+        return self.headers[name].shape
 
     def load(self, names: Sequence[str]) -> dict[str, NDArray[Any]]:
         """Read it."""
         try:
-            return {name: np.load(self.path, allow_pickle=False) for name in names}
+            return {name: _checked_text(np.load(self.path, allow_pickle=False)) for name in names}
         except _DAMAGED as error:
             raise BadFile(f"cannot be read ({one_line(error)})") from error
 
@@ -79,9 +109,21 @@ class NpzFile(ArrayFile):
 
     def numbers(self, name: str) -> int:
         """How many numbers an array's header promises, as many as the archive holds bytes for."""
+        return self.header(name).numbers
+
+    def shape(self, name: str) -> tuple[int, ...]:
+        """The shape that an array's header promises."""
+        return self.header(name).shape
+
+    def header(self, name: str) -> Header:
+        """What an array's header says.
+
+        Raises:
+            BadFile: it is damaged, promises other bytes than the archive has, or the array holds Python objects.
+        """
         try:
             with zipfile.ZipFile(self.path) as archive, archive.open(self.members[name]) as file:
-                return math.prod(_checked_shape(file, self.members[name].file_size))
+                return _checked_header(file, self.members[name].file_size)
         except (*_DAMAGED, BadFile) as error:
             raise BadFile(f"{name} {_reason(error)}") from error
 
@@ -92,7 +134,7 @@ class NpzFile(ArrayFile):
     def _array(self, name: str) -> NDArray[Any]:
         try:
             with zipfile.ZipFile(self.path) as archive, archive.open(self.members[name]) as file:
-                return np.asarray(npy.read_array(file, allow_pickle=False))
+                return _checked_text(npy.read_array(file, allow_pickle=False))
         except _DAMAGED as error:
             raise BadFile(f"{name} {_reason(error)}") from error
 
@@ -106,8 +148,21 @@ def _reason(error: BaseException) -> str:
     return str(error) if isinstance(error, BadFile) else f"is damaged ({one_line(error)})"
 
 
-def _checked_shape(file: IO[bytes], size: int) -> tuple[int, ...]:
-    """The shape in an array's header, if the file is as long as that says.
+def _checked_text(array: NDArray[Any]) -> NDArray[Any]:
+    """The array, unless it is of texts and one has a number that is no character: Python would break on it.
+
+    Raises:
+        ValueError: it has.
+    """
+    if array.dtype.kind == "U" and array.dtype.itemsize and array.size:
+        codes = np.atleast_1d(array).ravel("K").view(np.dtype(np.uint32).newbyteorder(array.dtype.byteorder))
+        if ((codes > sys.maxunicode) | ((codes >= _HALVES[0]) & (codes <= _HALVES[-1]))).any():
+            raise ValueError("holds texts with numbers that are no characters")
+    return array
+
+
+def _checked_header(file: IO[bytes], size: int) -> Header:
+    """An array's header, if the file is as long as that says.
 
     Raises:
         BadFile: it is no array, one of Python objects, or of another length.
@@ -116,11 +171,11 @@ def _checked_shape(file: IO[bytes], size: int) -> tuple[int, ...]:
         version = npy.read_magic(file)
         read = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
         shape, _, dtype = read(file)
-    except ValueError as error:
+    except _NO_HEADER as error:
         raise BadFile(f"is not an array that numpy saved ({one_line(error)})") from error
     if dtype.hasobject:
         raise BadFile("holds Python objects, not plain numbers")
-    promised = file.tell() + math.prod(shape) * dtype.itemsize
-    if promised != size:
-        raise BadFile(f"is cut short or damaged: {size:,} bytes, and its header promises {promised:,}")
-    return tuple(shape)
+    values = math.prod(shape) * dtype.itemsize
+    if file.tell() + values != size:
+        raise BadFile(f"is cut short or damaged: {size:,} bytes, and its header promises {file.tell() + values:,}")
+    return Header(tuple(shape), values)

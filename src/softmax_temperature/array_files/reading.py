@@ -23,7 +23,7 @@ KINDS = {  # imported when needed: reading an npz does not wait for Parquet
 
 
 def read_arrays(
-    path: Path, matrix: str, *, required: Sequence[str], optional: Sequence[str] = ()
+    path: Path, matrix: str, *, required: Sequence[str], optional: Sequence[str] = (), rows: int | None = None
 ) -> dict[str, NDArray[Any]]:
     """Read named arrays, after a look at the headers that refuses what is absent, damaged or beyond memory.
 
@@ -32,18 +32,21 @@ def read_arrays(
         matrix: the name of the array of rows, for types that give it none: "logits" or "embeddings".
         required: what must be there, some of `matrix`, "labels" and further names.
         optional: what is read too if it is there.
+        rows: how many rows each of them must have, where that is known: a file of billions of labels for a thousand
+            rows is refused, and not read first.
 
     Returns:
         By name, the arrays; labels of tables as int64, shape (n,).
 
     Raises:
-        InputError: the file is not there, of another type, damaged, too large, or lacks an array.
+        InputError: the file is not there, of another type, damaged, too large, of other rows, or lacks an array.
     """
     _check_place(path)
     module, _, kind = KINDS[path.suffix.lower()].partition(".")
     reader: type[ArrayFile] = getattr(import_module(f"{__package__}.{module}"), kind)
     try:
         file = reader(path, matrix)
+        file.rows = rows
         return file.load(file.wanted(required, optional))
     except BadFile as error:
         raise InputError(str(error), where=str(path), remedy=reader.form(matrix)) from error

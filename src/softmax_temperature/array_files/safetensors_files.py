@@ -39,6 +39,10 @@ class SafetensorsFile(ArrayFile):
         """How many numbers a tensor holds."""
         return math.prod(self.shapes[name])
 
+    def shape(self, name: str) -> tuple[int, ...]:
+        """A tensor's shape."""
+        return self.shapes[name]
+
     def load(self, names: Sequence[str]) -> dict[str, NDArray[Any]]:
         """Read tensors; one in bfloat16, which numpy does not have, comes as float32."""
         import torch

@@ -61,5 +61,5 @@ def _whole_numbers(values: NDArray[np.float64], column: str) -> NDArray[np.int64
     wrong = ~(np.isfinite(values) & (values == np.floor(values)) & (np.abs(values) < 2**53))
     if wrong.any():
         row = int(wrong.argmax())
-        raise BadFile(f"column {column} must hold whole numbers, got {values[row]} in row {row}")
+        raise BadFile(f"column {column} must hold whole numbers, got {values[row]} in row {row}, counted from 0")
     return values.astype(np.int64)

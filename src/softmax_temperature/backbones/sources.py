@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from safetensors import SafetensorError, safe_open
 
+from softmax_temperature import downloads
 from softmax_temperature.artifacts import digest_of_file
+from softmax_temperature.disk_faults import disk_faults
 from softmax_temperature.errors import InputError, nearest
 
 if TYPE_CHECKING:
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
     from softmax_temperature.backbone_spec import Backbone
 
 _HUB_FILE = "model.safetensors"
+_OTHER_DIGEST = "damaged (its sha256 is not the one in its name)"
 _PICKLES = (b"PK\x03\x04", b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05")
 
 
@@ -91,19 +94,28 @@ def torchvision_weights(spec: Backbone) -> WeightsEnum:
 
 def _timm_file(spec: Backbone, download: bool) -> Path:
     """The cached file of the Hugging Face hub; asked for without a request, since even a cached one costs one."""
-    from huggingface_hub import hf_hub_download, try_to_load_from_cache
+    from huggingface_hub import constants, hf_hub_download, try_to_load_from_cache
     from huggingface_hub.errors import HfHubHTTPError
 
     repository = _timm_repository(spec)
     cached = try_to_load_from_cache(repository, _HUB_FILE)
     if isinstance(cached, str):
-        return whole_safetensors(Path(cached))
+        return _whole_blob(Path(cached))
     if not download:
         raise _not_cached(spec, f"{_HUB_FILE} of {repository} in the cache of the Hugging Face hub")
     try:
-        return whole_safetensors(Path(hf_hub_download(repository, _HUB_FILE)))
+        with disk_faults(Path(constants.HF_HUB_CACHE)):
+            return _whole_blob(Path(hf_hub_download(repository, _HUB_FILE)))
     except (HfHubHTTPError, OSError) as error:
         raise _not_fetched(spec, f"{repository}/{_HUB_FILE}", error) from error
+
+
+def _whole_blob(path: Path) -> Path:
+    """The path, after comparing the file with its name in the hub's cache, which is its sha256."""
+    blob = path.resolve()
+    if re.fullmatch("[0-9a-f]{64}", blob.name) and digest_of_file(blob) != blob.name:
+        raise InputError(_OTHER_DIGEST, where=str(blob), remedy="Delete the file.")
+    return whole_safetensors(path)
 
 
 def _timm_repository(spec: Backbone) -> str:
@@ -126,28 +138,36 @@ def _torchvision_file(spec: Backbone, download: bool) -> Path:
     url: str = torchvision_weights(spec).url
     path = Path(torch.hub.get_dir()) / "checkpoints" / url.rpartition("/")[2]
     prefix = re.search(r"-([0-9a-f]{8,})\.", path.name)
-    if not path.is_file():
-        if not download:
-            raise _not_cached(spec, str(path))
-        path.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            torch.hub.download_url_to_file(url, str(path), prefix and prefix[1], progress=False)
-        except (OSError, RuntimeError) as error:
-            raise _not_fetched(spec, url, error) from error
-    if prefix and not digest_of_file(path).startswith(prefix[1]):
-        raise InputError("damaged (its sha256 is not the one in its name)", where=str(path), remedy="Delete the file.")
+    if prefix is None:
+        what = f"pretrained weights are published without a digest ({path.name})"
+        raise InputError(what, where=_where(spec), remedy="Choose another tag, or use `weights: file`.")
+    expected = downloads.Expected("sha256", prefix[1])
+    if path.is_file():
+        if not expected.fits(path):
+            raise InputError(_OTHER_DIGEST, where=str(path), remedy="Delete the file.")
+        return path
+    if not download:
+        raise _not_cached(spec, str(path))
+    try:
+        downloads.download([url], path, expected)
+    except OSError as error:
+        raise _not_fetched(spec, url, error) from error
     return path
 
 
-def _not_cached(spec: Backbone, place: str) -> InputError:
-    what = f"pretrained weights are not on this machine ({place}), and data.download is false"
+class NotCachedError(InputError):
+    """Weights of a library are not on this machine, and may not be fetched."""
+
+
+def _not_cached(spec: Backbone, place: str) -> NotCachedError:
+    what = f"pretrained weights are not on this machine ({place})"
     remedy = "Set data.download to true, copy them there from another machine, or use `weights: file`."
-    return InputError(what, where=_where(spec), remedy=remedy)
+    return NotCachedError(what, where=_where(spec), remedy=remedy)
 
 
 def _not_fetched(spec: Backbone, source: str, error: Any) -> InputError:
     what = f"pretrained weights could not be fetched from {source} ({type(error).__name__})"
-    remedy = "Try again when the network is there, copy them into the cache, or use `weights: file`."
+    remedy = "Try again when the network is there, copy them into the cache, or use a file of weights."
     return InputError(what, where=_where(spec), remedy=remedy)
 
 

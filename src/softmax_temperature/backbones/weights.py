@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from torch import Tensor, nn
 
 _NAMES_SHOWN = 3
+_REMOVE = "Delete the file, and let it be fetched again."
 
 
 def read_weights(path: Path) -> dict[str, Tensor]:
@@ -32,9 +33,18 @@ def read_weights(path: Path) -> dict[str, Tensor]:
 
 
 def read_torchvision_weights(path: Path) -> dict[str, Tensor]:
-    """Read a file that `locate_weights` found in torchvision's cache."""
-    state: dict[str, Tensor] = torch.load(path, map_location="cpu", weights_only=True)
-    return state
+    """Read a file that `locate_weights` found in torchvision's cache.
+
+    Raises:
+        InputError: it is damaged, or holds something else than tensors by name.
+    """
+    try:
+        state = torch.load(path, map_location="cpu", weights_only=True)
+    except Exception as error:  # A damaged pickle can make torch stumble over anything.
+        raise InputError(f"is no file of weights ({type(error).__name__})", where=str(path), remedy=_REMOVE) from error
+    if not isinstance(state, dict) or not all(isinstance(value, torch.Tensor) for value in state.values()):
+        raise InputError("does not hold tensors by name", where=str(path), remedy=_REMOVE)
+    return {str(name): value for name, value in state.items()}
 
 
 def load_exactly(network: nn.Module, weights: dict[str, Tensor], *, unused: tuple[str, ...], where: str) -> None:
@@ -56,7 +66,7 @@ def load_exactly(network: nn.Module, weights: dict[str, Tensor], *, unused: tupl
     faults = {
         "missing": missing,
         "not in the network": [name for name in given if name not in own],
-        "of another shape": [name for name in own.keys() & given.keys() if own[name].shape != given[name].shape],
+        "of another shape": [name for name in own if name in given and own[name].shape != given[name].shape],
         "not finite": [name for name, value in given.items() if not value.isfinite().all()],
     }
     described = [f"{len(names)} {fault} ({_some(names)})" for fault, names in faults.items() if names]

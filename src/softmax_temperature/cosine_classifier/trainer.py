@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from math import ceil
 from typing import TYPE_CHECKING
 
-import numpy as np
 import torch
 from torch import Tensor
 from torch.nn import functional
 
 from softmax_temperature.cosine_classifier.blocks import Workers, problem_blocks
 from softmax_temperature.cosine_classifier.classifiers import CosineClassifiers
-from softmax_temperature.cosine_classifier.inputs import check_class_labels, largest_entries, normalise
+from softmax_temperature.cosine_classifier.draws import INITIAL_WEIGHTS, generator
+from softmax_temperature.cosine_classifier.inputs import check_class_labels, largest_entries
+from softmax_temperature.cosine_classifier.rows import RowsInMemory
 from softmax_temperature.cosine_classifier.settings import Settings, checked_inverse_temperatures
 
 if TYPE_CHECKING:
     from softmax_temperature.cosine_classifier.classifiers import Batch
-
-_INITIAL_WEIGHTS, _BATCH_ORDER = 0, 1  # the streams of random numbers that a seed spawns
+    from softmax_temperature.cosine_classifier.rows import Portion, RowSource
 
 
 class TemperatureGridTrainer:
@@ -35,7 +36,8 @@ class TemperatureGridTrainer:
     CPU with the same number of threads bit for bit.
 
     Args:
-        train: embeddings, shape (n, dim), floating point, normalised here; labels, shape (n,), int64, from 0.
+        train: embeddings, shape (n, dim), floating point, normalised here; labels, shape (n,), int64, from 0. Or a
+            source that brings them to memory a portion at a time, as `softmax_temperature.shards` has one.
         inverse_temperatures: positive numbers alpha = 1/T that multiply the cosines, shape (temperatures,).
         batch_size: samples per step; the last batch of an epoch may be smaller.
         lr: learning rate.
@@ -59,7 +61,7 @@ class TemperatureGridTrainer:
 
     def __init__(
         self,
-        train: tuple[Tensor, Tensor],
+        train: tuple[Tensor, Tensor] | RowSource,
         inverse_temperatures: Sequence[float] | Tensor,
         *,
         batch_size: int,
@@ -77,19 +79,21 @@ class TemperatureGridTrainer:
             batch_size, lr, momentum, rescale, optimizer, repeats, seed, precision, problems_per_block
         )
         self.inverse_temperatures = checked_inverse_temperatures(inverse_temperatures)
-        embeddings, labels = train
-        embeddings = normalise(embeddings.to(device, self.settings.wide_dtype), name="train embeddings")
-        self.classes = check_class_labels(labels, len(embeddings), "train labels") + 1
+        self._rows = (
+            RowsInMemory(*train, self.settings, device)
+            if isinstance(train, tuple)
+            else train.prepared(self.settings, device)
+        )
+        self.classes = self._rows.classes
         if self.classes < 2:
             raise ValueError("train labels must name at least two classes, got class 0 alone")
-        self._labels = labels.to(embeddings.device)
-        initial = _initial_weights(self.settings, self.classes, embeddings.shape[1]).to(embeddings)
+        initial = _initial_weights(self.settings, self.classes, self._rows.dim)
+        initial = initial.to(self._rows.device, self.settings.wide_dtype)
         self._classifiers = CosineClassifiers(initial, self.inverse_temperatures, self.settings)
-        self._embeddings = embeddings.to(self._classifiers.products.dtype)
-        self._workers = Workers(embeddings.device)
+        self._workers = Workers(self._rows.device)
         blocks = problem_blocks(
             self._classifiers.weights,
-            min(batch_size, len(embeddings)),
+            min(batch_size, self._rows.count),
             self._classifiers.products.dtype,
             at_once=problems_per_block,
             workers=self._workers.count,
@@ -103,16 +107,12 @@ class TemperatureGridTrainer:
         Raises:
             ValueError: the weights overflow; the message names the learning rate.
         """
+        step = self.completed_epochs * ceil(self._rows.count / self.settings.batch_size) + 1
         with self._workers.busy():
-            batches = self._workers.map(self._prepare_batch, self._rows_of_batches())
-            first_step = self.completed_epochs * len(batches) + 1
-
-            def train(block: slice) -> bool:
-                for step, batch in enumerate(batches, start=first_step):
-                    self._classifiers.train_step(block, batch, step)
-                return self._classifiers.is_finite(block)
-
-            finite = self._workers.map(train, self._blocks)
+            for portion in self._rows.portions(self.completed_epochs):
+                self._train(portion, step)
+                step += len(portion.batches)
+            finite = self._workers.map(self._classifiers.is_finite, self._blocks)
         self.completed_epochs += 1
         if not all(finite):
             raise ValueError(f"lr={self.settings.lr} made the weights overflow in epoch {self.completed_epochs}")
@@ -148,7 +148,7 @@ class TemperatureGridTrainer:
             ValueError: the shapes disagree, a label is beyond the training classes, or an embedding is not finite or
                 all zeros.
         """
-        device, dim = self._embeddings.device, self._embeddings.shape[1]
+        device, dim = self._rows.device, self._rows.dim
         embeddings = embeddings.to(device, self.settings.wide_dtype)
         largest_entries(embeddings, "test embeddings")
         if embeddings.shape[1] != dim:
@@ -184,31 +184,29 @@ class TemperatureGridTrainer:
             tensor.copy_(given[name])
         self.completed_epochs = int(given["completed_epochs"])
 
-    def _rows_of_batches(self) -> tuple[Tensor, ...]:
-        """Row numbers of the batches of the next epoch, drawn from the seed and the number of that epoch."""
-        generator = _generator(self.settings.seed, _BATCH_ORDER, self.completed_epochs)
-        order = torch.randperm(len(self._labels), generator=generator).to(self._labels.device)
-        batches: tuple[Tensor, ...] = order.split(self.settings.batch_size)
-        return batches
+    def _train(self, portion: Portion, first_step: int) -> None:
+        """One step on each batch of a portion, for the problems of every block."""
 
-    def _prepare_batch(self, rows: Tensor) -> Batch:
-        embeddings, labels = (tensor.index_select(0, rows) for tensor in (self._embeddings, self._labels))
-        return self._classifiers.prepare_batch(embeddings, labels)
+        def prepare(rows: Tensor) -> Batch:
+            embeddings, labels = (tensor.index_select(0, rows) for tensor in (portion.embeddings, portion.labels))
+            return self._classifiers.prepare_batch(embeddings, labels)
+
+        batches = self._workers.map(prepare, portion.batches)
+
+        def train(block: slice) -> None:
+            for step, batch in enumerate(batches, start=first_step):
+                self._classifiers.train_step(block, batch, step)
+
+        self._workers.map(train, self._blocks)
 
 
 def _initial_weights(settings: Settings, classes: int, dim: int) -> Tensor:
     """Unit vectors of uniform direction, shape (repeats, classes, dim)."""
     # Deviation: the paper states no initialisation. Cosines do not depend on the length of a weight, but its gradient
     # falls with it, so that any length but 1 would be a learning rate in disguise.
-    generators = (_generator(settings.seed, _INITIAL_WEIGHTS, repeat) for repeat in range(settings.repeats))
-    drawn = torch.stack([torch.randn(classes, dim, generator=generator) for generator in generators])
+    streams = (generator(settings.seed, INITIAL_WEIGHTS, repeat) for repeat in range(settings.repeats))
+    drawn = torch.stack([torch.randn(classes, dim, generator=stream) for stream in streams])
     return functional.normalize(drawn, dim=2)
-
-
-def _generator(seed: int, stream: int, index: int) -> torch.Generator:
-    """Random numbers of one purpose; on the CPU, so that every device draws the same."""
-    state = np.random.SeedSequence([seed, stream, index]).generate_state(1, np.uint64)
-    return torch.Generator().manual_seed(int(state[0] >> np.uint64(1)))
 
 
 def _check_state_entry(name: str, given: Tensor, own: Tensor) -> None:

@@ -96,16 +96,32 @@ def class_files(
     Raises:
         InputError: a class has no image, a link leads outside, or a file has a name that cannot be listed.
     """
-    _check_inside(root / folder, boundary)
-    classes = [entry for entry in _entries(root / folder, boundary) if entry.is_dir() and entry.name not in leave_out]
-    found = {}
-    for entry in classes:
-        images = [file.name for file in _entries(root / folder / entry.name, boundary) if is_image_name(file.name)]
-        files = [_listable(root, f"{folder}/{entry.name}/{name}") for name in images]
-        if not files:
-            refuse(root / folder / entry.name, f"no image files (endings: {' '.join(sorted(ENDINGS))})", remedy=_LAYOUT)
-        found[entry.name] = files
-    return found
+    names = class_names(root / folder, boundary=boundary, leave_out=leave_out)
+    return {name: images_of_class(root, f"{folder}/{name}", boundary=boundary) for name in names}
+
+
+def class_names(folder: Path, *, boundary: Path, leave_out: Collection[str] = frozenset()) -> list[str]:
+    """The names of the class folders in a folder, sorted; hidden ones are passed over.
+
+    Args:
+        folder: what holds them.
+        boundary: no link may lead out of this folder (which may itself be a link).
+        leave_out: folders that are no classes.
+
+    Raises:
+        InputError: a link leads outside, or the folder cannot be listed.
+    """
+    _check_inside(folder, boundary)
+    return [entry.name for entry in _entries(folder, boundary) if entry.is_dir() and entry.name not in leave_out]
+
+
+def images_of_class(root: Path, folder: str, *, boundary: Path) -> list[str]:
+    """The image files of one class, as paths below `root`, sorted; arguments and errors as of `class_files`."""
+    images = [file.name for file in _entries(root / folder, boundary) if is_image_name(file.name)]
+    files = [_listable(root, f"{folder}/{name}") for name in images]
+    if not files:
+        refuse(root / folder, f"no image files (endings: {' '.join(sorted(ENDINGS))})", remedy=_LAYOUT)
+    return files
 
 
 def part_of(names: Sequence[str], files: Mapping[str, Sequence[str]]) -> RawPart:

@@ -8,6 +8,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from softmax_temperature.array_files.array_file import BadFile
+from softmax_temperature.array_files.numpy_files import NpyFile
 from softmax_temperature.artifacts import digest_of_file, digest_of_text
 from softmax_temperature.errors import InputError
 
@@ -66,7 +68,8 @@ def read_archive(root: Path, index: Tensor, labels: Tensor) -> Tensor:
 
 def _rows(path: Path, rows: np.ndarray) -> np.ndarray:
     try:
+        NpyFile(path, "images")  # Checks the header, and that the file is as long as it says.
         return np.asarray(np.load(path, mmap_mode="r", allow_pickle=False)[rows])
-    except (OSError, EOFError, ValueError, IndexError) as error:
+    except (BadFile, OSError, ValueError, IndexError) as error:
         remedy = "Unpack CIFAR-10-C.tar there again, or remove the folder."
         raise InputError(f"not readable ({error})", where=str(path), remedy=remedy) from error

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import hashlib
 import io
+import struct
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 import numpy as np
-from PIL import Image
+from PIL import Image, UnidentifiedImageError
 
 from softmax_temperature.errors import InputError
 
@@ -24,7 +25,9 @@ ENDINGS = frozenset({".bmp", ".jpeg", ".jpg", ".pgm", ".png", ".ppm", ".tif", ".
 
 _GREY = frozenset({"1", "L", "LA"})
 _COLOUR = frozenset({"P", "PA", "RGB", "RGBA", "RGBX", "CMYK", "YCbCr", "LAB", "HSV"})
-_UNREADABLE = (OSError, SyntaxError, ValueError, Image.DecompressionBombError)  # What Pillow raises on damaged files.
+LARGEST = 2**30  # Bytes; one image in memory at a time is what the pipeline reckons with.
+UNREADABLE = (OSError, SyntaxError, ValueError, struct.error, Image.DecompressionBombError)
+"""What Pillow raises on damaged files."""
 
 
 @dataclass(frozen=True)
@@ -57,16 +60,16 @@ def inspect_image(path: Path, *, size_limit: int | None) -> ImageFacts:
         InputError: the file is missing, damaged, or has pixels of more than 8 bits.
     """
     content = _content(path)
-    image = _decode(content, path, channels=None, size_limit=size_limit)
+    image = decode_image(content, path, channels=None, size_limit=size_limit)
     return ImageFacts(hashlib.sha256(content).hexdigest(), image.height, image.width, image.mode == "L")
 
 
-def read_image(path: Path, *, sha256: str, channels: int, size_limit: int | None) -> NDArray[np.uint8]:
-    """Read one file of an index, after comparing its bytes with the recorded digest.
+def read_image(path: Path, *, sha256: str | None, channels: int, size_limit: int | None) -> NDArray[np.uint8]:
+    """Read one file, of an index after comparing its bytes with the recorded digest.
 
     Args:
         path: the file.
-        sha256: its recorded digest.
+        sha256: its recorded digest; None for a file of no index.
         channels: 1 for grey, 3 for RGB.
         size_limit: the short side's largest length in pixels; larger images are shrunk to it.
 
@@ -77,10 +80,37 @@ def read_image(path: Path, *, sha256: str, channels: int, size_limit: int | None
         InputError: the file is missing or has changed since it was indexed.
     """
     content = _content(path)
-    if hashlib.sha256(content).hexdigest() != sha256:
+    if sha256 is not None and hashlib.sha256(content).hexdigest() != sha256:
         raise InputError("changed since the data set was prepared (its sha256 differs)", where=str(path), remedy=_AGAIN)
-    pixels = np.asarray(_decode(content, path, channels=channels, size_limit=size_limit))
+    pixels = np.asarray(decode_image(content, path, channels=channels, size_limit=size_limit))
     return np.array(np.atleast_3d(pixels).transpose(2, 0, 1), order="C")  # A copy: Pillow's own pixels are read-only.
+
+
+def decode_image(content: bytes, path: Path | str, *, channels: int | None, size_limit: int | None) -> Image.Image:
+    """Decode the bytes of an image file, brought to grey or RGB.
+
+    Args:
+        content: the file's bytes.
+        path: where they come from, for the error.
+        channels: 1 for grey, 3 for RGB; None keeps grey images grey.
+        size_limit: the short side's largest length in pixels; larger images are shrunk to it.
+
+    Returns:
+        A loaded image of mode L or RGB.
+
+    Raises:
+        InputError: it is damaged, or has pixels of more than 8 bits.
+    """
+    try:
+        with _opened(content, path) as image:
+            size = shrunk_size(*image.size, size_limit)
+            if size != image.size:
+                image.draft(image.mode, size)  # A JPEG decoder can skip what shrinking would throw away.
+            plain = _plain(image, path, channels)
+            # Bicubic with antialiasing, as most pretrained networks' own preprocessing.
+            return plain.resize(size, Image.Resampling.BICUBIC, reducing_gap=3.0) if plain.size != size else plain
+    except UNREADABLE as error:
+        _refuse(path, f"not a readable image ({error})")
 
 
 _AGAIN = "Restore the file, or prepare the data set again (`dvc repro --force` on its fetch stage)."
@@ -88,26 +118,21 @@ _AGAIN = "Restore the file, or prepare the data set again (`dvc repro --force` o
 
 def _content(path: Path) -> bytes:
     try:
+        if (size := path.stat().st_size) > LARGEST:
+            _refuse(path, f"{size:,} bytes are too many for an image")
         return path.read_bytes()
     except OSError as error:
         raise InputError(f"cannot be read ({error.strerror})", where=str(path), remedy=_AGAIN) from error
 
 
-def _decode(content: bytes, path: Path, *, channels: int | None, size_limit: int | None) -> Image.Image:
-    """A loaded image of mode L or RGB; `channels` None keeps grey images grey."""
+def _opened(content: bytes, path: Path | str) -> Image.Image:
     try:
-        with Image.open(io.BytesIO(content)) as image:
-            size = shrunk_size(*image.size, size_limit)
-            if size != image.size:
-                image.draft(image.mode, size)  # A JPEG decoder can skip what shrinking would throw away.
-            plain = _plain(image, path, channels)
-            # Bicubic with antialiasing, as most pretrained networks' own preprocessing.
-            return plain.resize(size, Image.Resampling.BICUBIC, reducing_gap=3.0) if plain.size != size else plain
-    except _UNREADABLE as error:
-        _refuse(path, f"not a readable image ({error})")
+        return Image.open(io.BytesIO(content))
+    except UnidentifiedImageError:
+        _refuse(path, "not a readable image (of no kind that Pillow knows)")
 
 
-def _plain(image: Image.Image, path: Path, channels: int | None) -> Image.Image:
+def _plain(image: Image.Image, path: Path | str, channels: int | None) -> Image.Image:
     if image.mode not in _GREY | _COLOUR:
         _refuse(path, f"pixels of mode {image.mode!r}, not 8 bits a channel")
     grey = channels == 1 if channels is not None else image.mode in _GREY
@@ -116,5 +141,5 @@ def _plain(image: Image.Image, path: Path, channels: int | None) -> Image.Image:
     return image.convert("L" if grey else "RGB")
 
 
-def _refuse(path: Path, what: str) -> NoReturn:
+def _refuse(path: Path | str, what: str) -> NoReturn:
     raise InputError(what, where=str(path), remedy="Replace the file, or take it out of the folder.")

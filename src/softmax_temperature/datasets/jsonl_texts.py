@@ -8,20 +8,18 @@ The file is read line by line and its texts are not kept: memory grows by a few 
 
 from __future__ import annotations
 
-import json
 from array import array
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import count
-from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
 import numpy as np
 
 from softmax_temperature.artifacts import digest_of_file
 from softmax_temperature.datasets.catalogue import CATALOGUE
+from softmax_temperature.datasets.jsonl_rows import check_characters, lines_of, record_of, refuse, short, split_of
 from softmax_temperature.datasets.raw_texts import RawTextPart, RawTextSet
-from softmax_temperature.errors import InputError
 from softmax_temperature.splits import SPLITS
 
 if TYPE_CHECKING:
@@ -35,10 +33,6 @@ if TYPE_CHECKING:
 Label = int | str
 
 _KEYS = ("split", "label", "text")
-_SPLITS: Mapping[str, SplitName] = MappingProxyType(
-    {"train": "train", "test": "test", **dict.fromkeys(("dev", "val", "valid", "validation"), "validation")}
-)
-_LONGEST = 2**26  # Bytes of a row: what memory must hold at a time.
 _MOST_CLASSES = 10_000  # More distinct labels are no classes; they would be remembered all the same.
 _FORM = (
     'Write one JSON object a line in UTF-8: {"split": "train", "label": 0, "text": "..."}, with the split train, test '
@@ -105,7 +99,7 @@ class JsonlTexts:
         """
         entry = CATALOGUE.get(self.name)
         found, empty = _Found({split: array("q") for split in SPLITS}, {split: array("q") for split in SPLITS}), 0
-        for number, offset, line in _lines(self.path):
+        for number, offset, line in lines_of(self.path, form=_FORM):
             where = f"{self.path}, row {number}"
             row = parse_row(line, where=where)
             if row.text.strip():
@@ -139,19 +133,16 @@ def parse_row(line: bytes, *, where: str) -> Row:
     Raises:
         InputError: it is not UTF-8, not a JSON object, lacks a key, or holds a value of another kind.
     """
-    record = _decoded(line, where)
-    if missing := [key for key in _KEYS if key not in record]:
-        _refuse(f"has no {', '.join(missing)} (it holds: {', '.join(map(str, record)) or 'nothing'})", where)
+    record = record_of(line, keys=_KEYS, where=where, form=_FORM)
     split, label, text = (record[key] for key in _KEYS)
-    if not isinstance(split, str) or split not in _SPLITS:
-        _refuse(f"the split is {_short(split)}, not one of {', '.join(_SPLITS)}", where)
+    part = split_of(split, where=where, form=_FORM)
     if isinstance(label, bool) or not isinstance(label, int | str) or label == "":
-        _refuse(f"the label is {_short(label)}, neither a whole number nor a name", where)
+        _refuse(f"the label is {short(label)}, neither a whole number nor a name", where)
     if not isinstance(text, str):
-        _refuse(f"the text is {_short(text)}, not a string", where)
+        _refuse(f"the text is {short(text)}, not a string", where)
     for value in (text, label):
-        _check_characters(value, where)
-    return Row(_SPLITS[split], label, text)
+        check_characters(value, where=where, form=_FORM)
+    return Row(part, label, text)
 
 
 @dataclass
@@ -166,7 +157,7 @@ class _Found:
     def add(self, row: Row, number: int, offset: int, where: str) -> None:
         code = self.codes.setdefault(row.label, len(self.codes))
         if code >= _MOST_CLASSES:
-            _refuse(f"has the {len(self.codes):,}th distinct label, {_short(row.label)}: too many for classes", where)
+            _refuse(f"has the {len(self.codes):,}th distinct label, {short(row.label)}: too many for classes", where)
         self.first.setdefault((row.split, row.label), number)
         self.offsets[row.split].append(offset)
         self.labels[row.split].append(code)
@@ -233,52 +224,9 @@ class _Classes:
         _refuse(what, str(self.path))
 
 
-def _lines(path: Path) -> Iterator[tuple[int, int, bytes]]:
-    """Number (from 1), place in bytes, and content of each row."""
-    offset = 0
-    try:
-        with path.open("rb") as file:
-            for number in count(1):
-                line = file.readline(_LONGEST + 1)
-                if len(line) > _LONGEST:
-                    _refuse(f"is longer than {_LONGEST:,} bytes", f"{path}, row {number}")
-                if not line:
-                    return
-                yield number, offset, line
-                offset += len(line)
-    except OSError as error:
-        _refuse(f"cannot be read ({error.strerror})", str(path))
-
-
-def _decoded(line: bytes, where: str) -> dict[str, object]:
-    try:
-        record = json.loads(line.decode())
-    except UnicodeDecodeError as error:
-        _refuse(f"is not UTF-8 (byte {line[error.start]:#04x} at place {error.start} of the row)", where)
-    except (ValueError, RecursionError) as error:
-        _refuse(f"is not JSON ({error})", where)
-    if not isinstance(record, dict):
-        _refuse(f"is {_short(record)}, not a JSON object", where)
-    return record
-
-
-def _check_characters(value: Label, where: str) -> None:
-    """Refuse what JSON can write and UTF-8 cannot."""
-    try:
-        str(value).encode()
-    except UnicodeEncodeError as error:
-        what = f"has half a character at place {error.start}, {error.object[error.start]!a}"
-        _refuse(what, where)
-
-
 def _range(classes: int) -> str:
     return "0 or 1" if classes == 2 else f"0 to {classes - 1}"
 
 
-def _short(value: object) -> str:
-    text = repr(value)
-    return text if len(text) <= 50 else f"{text[:50]}..."
-
-
 def _refuse(what: str, where: str) -> NoReturn:
-    raise InputError(what, where=where, remedy=_FORM)
+    refuse(what, where, _FORM)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import zipfile
-import zlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
+from softmax_temperature.array_files.array_file import BadFile
+from softmax_temperature.array_files.memory import too_large
+from softmax_temperature.array_files.numpy_files import NpzFile
 from softmax_temperature.artifacts import digest_of_file
 from softmax_temperature.datasets.raw import RawDataset, RawPart
 from softmax_temperature.errors import InputError
@@ -19,7 +20,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _REQUIRED = ("x_train", "y_train", "x_test", "y_test")
-_UNREADABLE = (OSError, ValueError, EOFError, RuntimeError, zipfile.BadZipFile, zlib.error)
+_COPIES = 3
+"""Of the bytes as they are: all of them, those of a split with channels first, and these as they are stored."""
 _FORM = (
     "Save it with numpy.savez: x_train and x_test uint8 of shape (n, height, width) or (n, height, width, 1 or 3), "
     "y_train and y_test integers of shape (n,), class_names (optional) text of shape (classes,)."
@@ -65,16 +67,15 @@ class NpzArchive:
 
     def _load(self) -> dict[str, Any]:
         try:
-            with self.path.open("rb") as file:  # numpy does not close a file that it opened and found damaged.
-                archive = np.load(file, allow_pickle=False)
-                if not isinstance(archive, np.lib.npyio.NpzFile):
-                    self._refuse("not an npz archive")
-                wanted = [key for key in (*_REQUIRED, "class_names") if key in archive.files]
-                if missing := [key for key in _REQUIRED if key not in wanted]:
-                    self._refuse(f"has no {', '.join(missing)} (it holds: {', '.join(archive.files) or 'nothing'})")
-                return {key: archive[key] for key in wanted}
-        except _UNREADABLE as error:
-            self._refuse(f"damaged, or not plain arrays ({error})")
+            file = NpzFile(self.path, "x_train")
+            wanted = [key for key in (*_REQUIRED, "class_names") if key in file.names()]
+            if missing := [key for key in _REQUIRED if key not in wanted]:
+                self._refuse(f"has no {', '.join(missing)} (it holds: {', '.join(file.names()) or 'nothing'})")
+            if excess := too_large(sum(file.header(key).bytes for key in wanted), bytes_each=_COPIES):
+                self._refuse(excess)
+            return file.load(wanted)
+        except (BadFile, OSError) as error:
+            self._refuse(str(error))
 
     def _images(self, arrays: dict[str, Any], key: str) -> NDArray[np.uint8]:
         images = np.asarray(arrays[key])

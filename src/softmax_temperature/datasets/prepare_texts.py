@@ -42,7 +42,7 @@ def prepare_texts(
     splits = {split: _store(rows, classes, output / texts_file(split)) for split, rows in division.splits.items()}
     own = {"own_validation": raw.validation is not None}
     card = common_card(raw, rules, division, name=name, source_sha256=source_sha256, **own)
-    write_json(output / CARD, card | {"form": "texts", "splits": splits})
+    write_json(output / CARD, card | {"form": "trees" if raw.trees else "texts", "splits": splits})
 
 
 def _store(rows: Rows[RawTextPart], classes: int, path: Path) -> dict[str, Any]:

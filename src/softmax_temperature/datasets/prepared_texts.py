@@ -2,7 +2,7 @@
 
 The artifact of kind "fetch" holds
 
-    card.json           name, source, licence, classes, splits, rules and limits
+    card.json           name, source, licence, classes, splits, rules and limits, form ("texts" or "trees")
     rows.safetensors    {split}.labels and {split}.index
     {split}.jsonl       one JSON string a line, in UTF-8, in the order of the labels
 """
@@ -109,6 +109,11 @@ class PreparedTexts:
     def class_names(self) -> tuple[str, ...]:
         """One name a class, in the order of the labels."""
         return tuple(self.card["class_names"])
+
+    @property
+    def trees(self) -> bool:
+        """Whether the texts are trees in brackets."""
+        return bool(self.card["form"] == "trees")
 
     @property
     def splits(self) -> tuple[SplitName, ...]:

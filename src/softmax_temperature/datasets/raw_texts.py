@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from bisect import bisect_right
+from dataclasses import dataclass, replace
+from itertools import accumulate, groupby
 from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    import numpy as np
     from numpy.typing import NDArray
 
 
@@ -34,6 +37,22 @@ class TextsInMemory:
     def read(self, rows: Iterable[int]) -> Iterator[str]:
         """Some of them, one at a time."""
         return (self.texts[row] for row in rows)
+
+
+@dataclass(frozen=True)
+class TextsTogether:
+    """The texts of several parts, one part behind the other."""
+
+    parts: tuple[Texts, ...]
+
+    def __len__(self) -> int:
+        return sum(map(len, self.parts))
+
+    def read(self, rows: Iterable[int]) -> Iterator[str]:
+        """Some of them, one at a time."""
+        starts = [0, *accumulate(map(len, self.parts))]
+        for number, some in groupby(rows, key=lambda row: bisect_right(starts, row) - 1):
+            yield from self.parts[number].read(row - starts[number] for row in some)
 
 
 @dataclass(frozen=True)
@@ -66,6 +85,7 @@ class RawTextSet:
         test: what may not be fitted on; None when the source has no such part.
         source: JSON values that say where it came from, for its card.
         split_rule: a sentence that says how the source tells its parts apart.
+        trees: whether the texts are trees in brackets.
     """
 
     name: str
@@ -75,3 +95,12 @@ class RawTextSet:
     test: RawTextPart | None
     source: Mapping[str, Any]
     split_rule: str = "the source's own train and test parts"
+    trees: bool = False
+
+    def pooled(self) -> RawTextSet:
+        """The same texts without parts of the source's own: all of them are its train part."""
+        parts = [part for part in (self.train, self.validation, self.test) if part is not None]
+        together = RawTextPart(
+            TextsTogether(tuple(part.texts for part in parts)), np.concatenate([part.labels for part in parts])
+        )
+        return replace(self, train=together, validation=None, test=None, source={**self.source, "pooled": True})

@@ -15,7 +15,7 @@ import numpy as np
 from PIL import Image
 
 from softmax_temperature.artifacts import digest_of_file, digest_of_text
-from softmax_temperature.datasets.image_files import ENDINGS, read_image
+from softmax_temperature.datasets.image_files import ENDINGS, UNREADABLE, read_image
 from softmax_temperature.errors import InputError
 
 if TYPE_CHECKING:
@@ -35,7 +35,6 @@ SIDE_FACTOR = 16
 _READERS = 8  # Threads; Pillow decodes outside the interpreter's lock.
 _ENDINGS = {"images": ENDINGS, "labels": frozenset({".png"})}
 _LABEL_MODES = frozenset({"L", "P"})
-_UNREADABLE = (OSError, SyntaxError, ValueError, Image.DecompressionBombError)  # What Pillow raises on damaged files.
 _LAYOUT = "Put images/train/STEM.jpg (or another image file), labels/train/STEM.png, and the same for test, below it."
 _PARAMETERS = "cooling.segmentation"
 
@@ -175,7 +174,7 @@ def _read_labels(file: Path, form: Form) -> Image.Image:
     try:
         with Image.open(file) as image:
             mode, numbers = image.mode, np.asarray(image)
-    except _UNREADABLE as error:
+    except UNREADABLE as error:
         _refuse(file, f"not a readable image ({error})", remedy="Replace the file.")
     if mode not in _LABEL_MODES:
         _refuse(file, f"labels of mode {mode!r}, not one number of 8 bits a pixel", remedy="Save them as such a PNG.")

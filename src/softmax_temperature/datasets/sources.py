@@ -10,6 +10,7 @@ from softmax_temperature.datasets.class_folders import ClassFolders, has_class_f
 from softmax_temperature.datasets.digits import DIGITS, read_digits
 from softmax_temperature.datasets.glyphs import is_glyphs, read_glyphs
 from softmax_temperature.datasets.jsonl_texts import JsonlTexts
+from softmax_temperature.datasets.jsonl_trees import JsonlTrees, holds_trees
 from softmax_temperature.datasets.npz_archives import NpzArchive
 from softmax_temperature.datasets.phrases import PHRASES, read_phrases
 from softmax_temperature.datasets.torchvision_sets import find_torchvision_set, is_torchvision_set
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from softmax_temperature.datasets.raw import RawDataset
     from softmax_temperature.datasets.raw_texts import RawTextSet
 
-Archive = NpzArchive | ClassFolders | JsonlTexts
+Archive = NpzArchive | ClassFolders | JsonlTexts | JsonlTrees
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
 _EXAMPLES = ("glyphs-10", "glyphs-100", "glyphs-1000", "glyphs-pretrain-100")
@@ -36,8 +37,8 @@ def find_archive(name: str, *, root: Path) -> Archive | None:
         return None
     if (root / f"{name}.npz").is_file():
         return NpzArchive(root, name)
-    if (root / f"{name}.jsonl").is_file():
-        return JsonlTexts(root, name)
+    if (lines := root / f"{name}.jsonl").is_file():
+        return JsonlTrees(root, name) if holds_trees(lines) else JsonlTexts(root, name)
     return ClassFolders(root, name) if has_class_folders(root, name) else None
 
 
@@ -90,7 +91,7 @@ def _is_built_in(name: str) -> bool:
 def _missing(name: str, root: Path) -> InputError:
     entry, folder = CATALOGUE[name], root / name
     if entry.texts:
-        expected = f"{folder}.jsonl (one JSON object a line: split, label, text)"
+        expected = f"{folder}.jsonl (one JSON object a line: {'split, tree' if entry.trees else 'split, label, text'})"
     else:
         expected = f"{folder}.npz (x_train, y_train, x_test, y_test), or class folders {folder}/train/CLASS/ and "
         expected += f"{folder}/test/CLASS/, or {folder}/all/CLASS/ to be split"

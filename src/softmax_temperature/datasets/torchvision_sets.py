@@ -10,14 +10,16 @@ import tarfile
 import zipfile
 from dataclasses import dataclass
 from functools import partial
-from http.client import HTTPException
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
 from softmax_temperature.datasets.class_folders import class_files, part_of
 from softmax_temperature.datasets.raw import RawDataset, RawPart
+from softmax_temperature.datasets.torchvision_archives import archives_of, refuse_hostile_tar
+from softmax_temperature.disk_faults import disk_faults
+from softmax_temperature.downloads import Expected, download
 from softmax_temperature.errors import InputError
 
 if TYPE_CHECKING:
@@ -27,8 +29,10 @@ if TYPE_CHECKING:
 Files = dict[str, list[str]]
 """Class name to image files, as paths below data.root."""
 
-_DAMAGED = (OSError, ValueError, TypeError, AssertionError, EOFError)
-_NOT_DOWNLOADED = (*_DAMAGED, RuntimeError, HTTPException, zipfile.BadZipFile, tarfile.TarError)
+_DAMAGED = (OSError, ValueError, TypeError, LookupError, AssertionError, EOFError, RuntimeError)
+_FOLDER = "Remove the folder and download it again."
+_ABSENT = "not found"  # What torchvision says of files that are not there, or have another MD5.
+_NOT_DOWNLOADED = (*_DAMAGED, zipfile.BadZipFile, tarfile.TarError)
 
 
 @dataclass(frozen=True)
@@ -42,14 +46,15 @@ class _ArraySet:
     def find(self, name: str, root: Path) -> RawDataset | None:
         try:
             found = [_construct(self.kind, root, **selection) for selection in (self.train, self.test)]
-        except RuntimeError:  # How torchvision says that files are absent, or have another MD5.
-            return None
+            train, test = (_pixels_and_labels(self.kind, part) for part in found)
         except _DAMAGED as error:
-            what = f"torchvision cannot read its files ({error})"
-            raise InputError(what, where=f"{name} in {root}", remedy="Remove them and download them again.") from error
+            if isinstance(error, RuntimeError) and _ABSENT in str(error):
+                return None
+            _refuse(f"{name} in {root}", f"torchvision cannot read its files ({error})")
         names = [str(label) for label in getattr(found[0], "classes", range(10))]
-        train, test = (_pixels_and_labels(self.kind, part) for part in found)
         used = np.unique(train[1])  # EMNIST Letters numbers its classes from 1.
+        if used[0] < 0 or used[-1] >= len(names) or not np.isin(test[1], used).all():
+            _refuse(f"{name} in {root}", "the labels are not those of its classes")
         return RawDataset(
             name,
             class_names=tuple(names[label] for label in used),
@@ -65,29 +70,46 @@ class _ArraySet:
 
 @dataclass(frozen=True)
 class _FileSet:
-    """Larger images: the class in torchvision.datasets, what it unpacks, and how many images that should be."""
+    """Larger images.
+
+    Attributes:
+        kind: the class in torchvision.datasets.
+        folder: what it unpacks.
+        images: how many that should be.
+        list_parts: lists those for training, and those for testing if it has such a part.
+        unpack: whether it takes an archive that is there for an unpacked one, and leaves the unpacking to us.
+    """
 
     kind: str
     folder: str
     images: int
     list_parts: Callable[[Path], tuple[Files, Files | None]]
-    selections: tuple[Mapping[str, Any], ...] = ({},)
+    unpack: bool = False
 
     def find(self, name: str, root: Path) -> RawDataset | None:
         if not (root / self.folder).is_dir():
             return None
-        train, test = self.list_parts(root)
+        try:
+            train, test = self.list_parts(root)
+        except _DAMAGED as error:
+            _refuse(str(root / self.folder), f"is not complete ({error})", _FOLDER)
         found = sum(len(files) for part in (train, test or {}) for files in part.values())
+        if not found:  # The folder holds archives, or parts of them.
+            return None
         if found != self.images:
-            what = f"{found:,} images, {self.images:,} expected"
-            raise InputError(what, where=str(root / self.folder), remedy="Remove the folder and download it again.")
+            _refuse(str(root / self.folder), f"{found:,} images, {self.images:,} expected", _FOLDER)
         names = tuple(sorted(train))
         test_part = None if test is None else part_of(names, test)
         return RawDataset(name, names, part_of(names, train), test_part, _source(self.kind))
 
     def download(self, root: Path) -> None:
-        for selection in self.selections:
-            _construct(self.kind, root, download=True, **selection)
+        if self.unpack:
+            from torchvision.datasets.utils import extract_archive
+
+            for archive in archives_of(self.kind):
+                extract_archive(root / archive.path)
+        else:
+            _construct(self.kind, root, download=True)
 
 
 def is_torchvision_set(name: str) -> bool:
@@ -107,7 +129,8 @@ def find_torchvision_set(name: str, *, root: Path, download: bool) -> RawDataset
         None when it is not there, or damaged, and may not be downloaded.
 
     Raises:
-        InputError: the download failed, or what is there is incomplete.
+        InputError: the download failed, which leaves what has arrived for the next time; or what is there is
+            incomplete.
     """
     known = _SETS[name]
     found = known.find(name, root)
@@ -119,12 +142,14 @@ def find_torchvision_set(name: str, *, root: Path, download: bool) -> RawDataset
 
 def _download(known: _ArraySet | _FileSet, name: str, root: Path) -> None:
     try:
-        root.mkdir(parents=True, exist_ok=True)
-        known.download(root)
+        for archive in archives_of(known.kind):
+            download(archive.addresses, root / archive.path, Expected("md5", archive.md5))
+            refuse_hostile_tar(root / archive.path)
+        with disk_faults(root):
+            known.download(root)
     except _NOT_DOWNLOADED as error:
-        reason = " ".join(str(error).split())
         remedy = f"Try again, or put {name}.npz into {root} by hand and set data.download: false."
-        raise InputError(f"the download failed ({reason})", where=f"data set {name}", remedy=remedy) from error
+        raise InputError(f"the download failed ({error})", where=f"data set {name}", remedy=remedy) from error
 
 
 def _construct(kind: str, root: Path, **selection: Any) -> Any:
@@ -135,14 +160,24 @@ def _construct(kind: str, root: Path, **selection: Any) -> Any:
 
 
 def _pixels_and_labels(kind: str, part: Any) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
-    """The arrays of one of torchvision's data sets: (n, height, width, channels) and (n,)."""
+    """The arrays of one of torchvision's data sets: (n, height, width, channels) and (n,).
+
+    Raises:
+        ValueError: the images are not pixels, or not as many as the labels.
+    """
     images = np.asarray(part.data)
     labels = np.asarray(part.labels if kind == "SVHN" else part.targets, dtype=np.int64)
     if kind == "SVHN":
         images = images.transpose(0, 2, 3, 1)
     if kind == "EMNIST":
         images = images.transpose(0, 2, 1)  # Its files hold every character mirrored at the diagonal.
+    if images.dtype != np.uint8 or images.ndim not in (3, 4) or labels.shape != images.shape[:1] or not labels.size:
+        raise ValueError(f"images are {images.dtype} of shape {images.shape}, labels of shape {labels.shape}")
     return images if images.ndim == 4 else images[..., None], labels
+
+
+def _refuse(where: str, what: str, remedy: str = "Remove the files and download them again.") -> NoReturn:
+    raise InputError(what, where=where, remedy=remedy)
 
 
 def _source(kind: str) -> dict[str, Any]:
@@ -203,8 +238,6 @@ _SETS: Mapping[str, _ArraySet | _FileSet] = MappingProxyType(
             29780,
             partial(_undivided, folder="caltech256/256_ObjectCategories", leave_out="257.clutter"),
         ),
-        "omniglot": _FileSet(
-            "Omniglot", "omniglot-py", 32460, _omniglot, selections=({"background": True}, {"background": False})
-        ),
+        "omniglot": _FileSet("Omniglot", "omniglot-py", 32460, _omniglot, unpack=True),
     }
 )

@@ -12,8 +12,6 @@ from types import UnionType
 from typing import Annotated, Any
 
 from pydantic import BaseModel, Field, ValidationError, model_validator
-from ruamel.yaml import YAML
-from ruamel.yaml.error import YAMLError
 
 from softmax_temperature.backbone_spec import Backbone  # pydantic looks it up at run time
 from softmax_temperature.errors import InputError, nearest
@@ -24,8 +22,9 @@ from softmax_temperature.params.focal import Focal
 from softmax_temperature.params.section import Name, Section, all_known
 from softmax_temperature.params.shared import Compute, Data, Dataset, Embed, Fetch, Pretrain
 from softmax_temperature.params.temperature_check import TemperatureCheck
+from softmax_temperature.yaml_files import read_yaml
 
-__all__ = ["Compute", "Params", "read_params", "read_yaml", "validate"]
+__all__ = ["Compute", "Params", "read_params", "validate"]
 
 
 class Params(Section):
@@ -83,17 +82,6 @@ def read_params(path: Path) -> Params:
         InputError: the file is missing, is not YAML, or says something that `Params` does not allow.
     """
     return validate(read_yaml(path), where=str(path))
-
-
-def read_yaml(path: Path) -> Any:
-    """Read a YAML 1.2 file, keeping comments and order for writing it back; no tag constructs an object."""
-    if not path.is_file():
-        raise InputError("no such file", where=str(path), remedy="Run this in the project's root folder.")
-    try:
-        return YAML(typ="rt").load(path.read_text(encoding="utf-8"))
-    except (YAMLError, UnicodeDecodeError) as error:
-        reason = " ".join(str(error).split())
-        raise InputError(f"not readable as YAML ({reason})", where=str(path), remedy="Mend that line.") from error
 
 
 def validate(content: Any, *, where: str) -> Params:

@@ -9,6 +9,8 @@ from pydantic import Field, NonNegativeFloat, PositiveFloat, PositiveInt, Valida
 from softmax_temperature.errors import nearest
 from softmax_temperature.objectives import objective_names
 from softmax_temperature.params.section import Name, Section, all_known
+from softmax_temperature.params.shared import Text
+from softmax_temperature.params.translation import Translation
 from softmax_temperature.recipe import Recipe
 
 
@@ -30,14 +32,27 @@ class Arm(Section):
     recipe: dict[str, Any] = {}
 
 
+class Embeddings(Section):
+    """Word vectors that a network starts from: a `file` below data.root, in the text form of GloVe.
+
+    With `step` 0 they stay as they are; otherwise they move by plain gradient steps of that size, without weight decay.
+    """
+
+    file: Annotated[str, Field(min_length=1)]
+    step: NonNegativeFloat
+
+
 class Task(Section):
     """A data set with a network, trained with every arm in `arms` (null: all of them).
 
     `out_of_distribution` are data sets whose test images are scored beside those of `dataset`, and so are its own with
-    noise of the standard deviation `gaussian_noise` (pixels on the scale 0 to 1). `recipe` replaces values of
-    `focal.recipe`, `arm_changes` those of one arm on this task. `variant_of` makes a task a part of the ablation: the
-    same as another one, but for its recipe. `printed_dataset` and `printed_network` are the paper's names for the two,
-    if it has numbers for them.
+    noise of the standard deviation `gaussian_noise` (pixels on the scale 0 to 1). `text` says how texts are read, of
+    which parse trees need the vocabulary alone; images have no use for it. `embeddings` are the word vectors to start
+    from; null learns them with the rest. `select` is the epoch whose weights are evaluated: the last, or the first with
+    the best accuracy on validation data. `recipe` replaces values of `focal.recipe`, `arm_changes` those of one arm on
+    this task. `variant_of` makes a task a part of the ablation: the same as another one, but for its recipe.
+    `printed_dataset` and `printed_network` are the paper's names for the two, if it has numbers for them; `differs`
+    says in a few words what is not as in the paper, beside the length of the training and the embeddings.
     """
 
     dataset: Name
@@ -45,11 +60,15 @@ class Task(Section):
     arms: Annotated[list[Name], Field(min_length=1)] | None = None
     out_of_distribution: list[Name] = []
     gaussian_noise: PositiveFloat | None = None
+    text: Text | None = None
+    embeddings: Embeddings | None = None
+    select: Literal["last", "best_validation"] = "last"
     recipe: dict[str, Any] = {}
     arm_changes: dict[Name, ArmChange] = {}
     variant_of: Name | None = None
     printed_dataset: str | None = None
     printed_network: str | None = None
+    differs: str | None = None
 
     @model_validator(mode="after")
     def _is_consistent(self) -> Task:
@@ -57,6 +76,10 @@ class Task(Section):
             raise ValueError(f"arms: {', '.join(self.arms)}: one of them is there twice")
         if (self.printed_dataset is None) != (self.printed_network is None):
             raise ValueError("printed_dataset and printed_network stand together or not at all")
+        if self.text and (self.out_of_distribution or self.gaussian_noise):
+            raise ValueError("text: out_of_distribution and gaussian_noise are for images")
+        if self.embeddings and not self.text:
+            raise ValueError("embeddings: only a task with `text` has words")
         return self
 
 
@@ -97,6 +120,7 @@ class Focal(Section):
     """The paper `focal`: every task with each of its arms, `seeds` times.
 
     `rebuild` names the notebook to execute; an empty list, with no tasks and gammas, leaves the paper out.
+    `translation` is appendix K; null leaves it out.
     """
 
     rebuild: list[Literal["focal"]]
@@ -107,6 +131,7 @@ class Focal(Section):
     watching: Watching
     evaluation: Evaluation
     linear: Linear
+    translation: Translation | None
 
     def arms_of(self, task: str) -> list[str]:
         """The arms of a task."""

@@ -21,7 +21,9 @@ class Compute(Section):
 
     `workers` cells run at a time, each with `threads_per_cell` threads, on `device` ("auto": a GPU when there is one).
     Engine and workers change no result; threads and device change its last bits.
-    `ray_address` is a running cluster's address, or null for this machine; `gpus_per_cell` may be a fraction.
+    A cell that takes longer than `cell_minutes` is ended and counts as failed; null for no limit.
+    `ray_address` is a running cluster's address, or null for that in RAY_ADDRESS, or for this machine where there is
+    none; `gpus_per_cell` may be a fraction of one GPU.
     """
 
     engine: Literal["serial", "processes", "ray"]
@@ -29,6 +31,7 @@ class Compute(Section):
     threads_per_cell: PositiveInt
     device: Literal["auto", "cpu", "cuda"]
     checkpoint_seconds: Annotated[float, Field(ge=0)]
+    cell_minutes: PositiveFloat | None = None
     ray_address: str | None
     gpus_per_cell: Annotated[float, Field(ge=0)]
 
@@ -37,10 +40,12 @@ class Dataset(Section):
     """How much of a data set is used; null means all of it. Limits keep classes balanced.
 
     The key of the section names it in this project; `source` is its name where it is found, when that differs: one data
-    set may be prepared in several ways. `validation_fraction` is its own, or that of `fetch`.
+    set may be prepared in several ways. `validation_fraction` is its own, or that of `fetch`. `pool` puts the source's
+    own parts together, of texts alone; a quarter of each class is then drawn for test.
     """
 
     source: Name | None = None
+    pool: bool = False
     validation_fraction: Fraction | None = None
     train_limit: PositiveInt | None = None
     test_limit: PositiveInt | None = None
@@ -74,3 +79,15 @@ class Embed(Section):
 
     batch_size: PositiveInt
     precision: Precision
+
+
+class Text(Section):
+    """Texts as a network reads them.
+
+    It knows the `vocabulary` most frequent words of the training texts (two numbers of it stand for padding and for
+    unknown words), and reads `length` words of a text at most, from its start or its end (`keep`).
+    """
+
+    vocabulary: Annotated[int, Field(ge=3)]
+    length: PositiveInt
+    keep: Literal["start", "end"]

@@ -9,6 +9,7 @@ from pydantic import Field, PositiveFloat, PositiveInt, ValidationError, model_v
 from softmax_temperature.errors import nearest
 from softmax_temperature.params.early_learning import EarlyLearning
 from softmax_temperature.params.section import Name, Section
+from softmax_temperature.params.shared import Text
 from softmax_temperature.recipe import Recipe
 
 PLAIN, COOLED = "plain", "cooled"
@@ -33,18 +34,6 @@ class Training(NamedTuple):
     def correlation(self) -> float | None:
         """Of the pair, or None for a network alone."""
         return float(self.start.removeprefix("pair-")) if self.start.startswith("pair-") else None
-
-
-class Text(Section):
-    """Texts as a network reads them.
-
-    It knows the `vocabulary` most frequent words of the training texts (two numbers of it stand for padding and for
-    unknown words), and reads `length` words of a text at most, from its start or its end (`keep`).
-    """
-
-    vocabulary: Annotated[int, Field(ge=3)]
-    length: PositiveInt
-    keep: Literal["start", "end"]
 
 
 class Sweep(Section):

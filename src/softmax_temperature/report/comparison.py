@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from softmax_temperature.claims import SEPARATOR
 from softmax_temperature.report.numbers import signed, with_deviation
 
 if TYPE_CHECKING:
     from softmax_temperature.report.model import Comparison
 
-PRINTED, OURS, METRIC = "published", "ours", "metric"
+PRINTED, OURS, METRIC, CELLS = "published", "ours", "metric", "cells"
 ALIKE = 2
 """Standard errors within which two numbers are called alike."""
 
@@ -37,7 +38,7 @@ class Number:
         printed: likewise ± the standard deviation, where it is printed.
         difference: ours minus printed, in standard errors, with its sign.
         verdict: "above", "below" or "alike".
-        names: what names the number, in the order of the file.
+        cells: what ours comes from, as records name it; empty where the table does not say.
     """
 
     ours: str
@@ -45,7 +46,7 @@ class Number:
     printed: str
     difference: str
     verdict: str
-    names: tuple[str, ...]
+    cells: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -88,7 +89,7 @@ def layout(comparison: Comparison) -> Layout:
     here = rows[OURS].notna() | (rows[_STATUS] == _DIVERGED)
     across = next((name for name in reversed(names) if name != METRIC), None) if METRIC in names else None
     down = _down(rows, names, across)
-    return Layout(_pivot(rows[here], names, down, across), _pivot(rows[~here], names, [*down, _STATUS], across))
+    return Layout(_pivot(rows[here], down, across), _pivot(rows[~here], [*down, _STATUS], across))
 
 
 def _down(rows: pd.DataFrame, names: list[str], across: str | None) -> list[str]:
@@ -99,18 +100,18 @@ def _down(rows: pd.DataFrame, names: list[str], across: str | None) -> list[str]
     return [name for name in down if name != names[0]] if enough else down
 
 
-def _pivot(rows: pd.DataFrame, names: list[str], down: list[str], across: str | None) -> pd.DataFrame:
-    cells: dict[tuple[str, ...], dict[str, Number]] = {}
+def _pivot(rows: pd.DataFrame, down: list[str], across: str | None) -> pd.DataFrame:
+    places: dict[tuple[str, ...], dict[str, Number]] = {}
     for row in rows.to_dict("records"):
-        place = cells.setdefault(tuple(row[name] for name in down), {})
-        place[row[across] if across else _ONLY] = _number(row, names)
-    columns = list(dict.fromkeys(column for place in cells.values() for column in place))
-    content = [[place.get(column) for column in columns] for place in cells.values()]
-    index = pd.MultiIndex.from_tuples(list(cells), names=down) if cells else None
+        place = places.setdefault(tuple(row[name] for name in down), {})
+        place[row[across] if across else _ONLY] = _number(row)
+    columns = list(dict.fromkeys(column for place in places.values() for column in place))
+    content = [[place.get(column) for column in columns] for place in places.values()]
+    index = pd.MultiIndex.from_tuples(list(places), names=down) if places else None
     return pd.DataFrame(content, index=index, columns=columns, dtype=object)
 
 
-def _number(row: dict[Any, Any], names: list[str]) -> Number:
+def _number(row: dict[Any, Any]) -> Number:
     difference = _difference(row)
     return Number(
         ours=_DIVERGED if row[_STATUS] == _DIVERGED else _with_deviation(row, OURS),
@@ -118,7 +119,7 @@ def _number(row: dict[Any, Any], names: list[str]) -> Number:
         printed=_DIVERGED if row.get("published_diverged") in (True, "True") else _with_deviation(row, PRINTED),
         difference="" if np.isnan(difference) else signed(difference),
         verdict="" if np.isnan(difference) else _verdict(difference),
-        names=tuple(row[name] for name in names),
+        cells=tuple(filter(None, _text(row.get(CELLS)).split(SEPARATOR))),
     )
 
 

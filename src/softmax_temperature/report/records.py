@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-from softmax_temperature.provenance import FILE
-from softmax_temperature.report.files import read_json
+from softmax_temperature.result_files import read_provenance
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,9 +29,19 @@ class Group:
     cells: list[dict[str, Any]]
 
     @property
+    def title(self) -> str:
+        """The name with the count of its cells, where there are several; of a stage with one cell that of the stage."""
+        name = self.stage.rpartition("/")[2] if self.name == "." else self.name
+        return f"{name} ({len(self.cells)})" if len(self.cells) > 1 else name
+
+    @property
     def anchor(self) -> str:
         """The name of its place on the page of records."""
         return "cells-" + re.sub(r"[^\w.-]+", "-", f"{self.stage}-{self.name}")
+
+    def is_of(self, cells: str) -> bool:
+        """Whether `cells` names these cells: by the stage and what their names begin with."""
+        return f"{self.stage}/{self.name}/".startswith(f"{cells}/")
 
 
 @dataclass(frozen=True)
@@ -48,20 +57,13 @@ class Records:
     parameters: dict[str, Any]
     code: dict[str, dict[str, str]]
 
-    def anchor(self, values: Sequence[str]) -> str:
-        """The place of the cells that a number comes from; empty where none is nearer than the whole page.
+    def behind(self, cells: Sequence[str]) -> list[Group]:
+        """The groups that a number comes from, in the order of the pipeline.
 
         Args:
-            values: what names the number's row in its table, in order. A cell is named after the same things in the
-                same order, so the nearest group is the one whose name begins with most of them. Of equally near ones
-                the last is taken: later stages read earlier ones.
+            cells: as `claims.Evidence` names them.
         """
-        nearest, most = "", 0
-        for group in self.groups:
-            found = _common(group.name.split("/"), values)
-            if found and found >= most:
-                nearest, most = group.anchor, found
-        return nearest
+        return [group for group in self.groups if any(group.is_of(each) for each in cells)]
 
     def stages(self) -> dict[str, list[Group]]:
         """The groups by their stage."""
@@ -78,7 +80,7 @@ def read_records(folder: Path) -> Records:
     Args:
         folder: of the paper's results.
     """
-    content = read_json(folder / FILE)
+    content = read_provenance(folder)
     if content is None:
         return Records([], {}, {})
     groups = [Group(*key, list(cells)) for key, cells in groupby(content["cells"], _group)]
@@ -88,13 +90,3 @@ def read_records(folder: Path) -> Records:
 def _group(cell: dict[str, Any]) -> tuple[str, str]:
     stage, name = cell["stage"], cell["cell"]
     return stage, name.rpartition("/")[0] or name
-
-
-def _common(parts: Sequence[str], values: Sequence[str]) -> int:
-    """How many parts, from the first, occur among the values in the same order."""
-    start = 0
-    for count, part in enumerate(parts):
-        if part not in values[start:]:
-            return count
-        start = values.index(part, start) + 1
-    return len(parts)

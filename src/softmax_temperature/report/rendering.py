@@ -10,9 +10,11 @@ from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 from pandas.io.formats.style import Styler
 
 from softmax_temperature.artifacts import canonical_json
+from softmax_temperature.claims import DIRECTIONS_ONLY, open_bound
 from softmax_temperature.report.comparison import METRIC
 from softmax_temperature.report.drawing import data_address
 from softmax_temperature.report.numbers import as_printed, number, with_deviation
+from softmax_temperature.report.scores import anchor
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -63,6 +65,8 @@ def _environment() -> Environment:
     )
     environment.filters |= {"number": number, "with_deviation": with_deviation, "as_printed": as_printed}
     environment.filters |= {"data_address": data_address, "json": canonical_json, "short": _short, "words": _words}
+    environment.filters |= {"anchor": anchor, "open_bound": open_bound}
+    environment.tests |= {"directions_only": DIRECTIONS_ONLY.__contains__}
     folder = files(PACKAGE) / "templates"
     environment.globals |= {name: (folder / file).read_text("utf-8") for name, file in ASSETS.items()}
     return environment

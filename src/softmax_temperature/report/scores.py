@@ -6,12 +6,13 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from softmax_temperature.claims import DOES_NOT_HOLD, HOLDS, NOT_TESTED
+from softmax_temperature.claims import DOES_NOT_HOLD, HOLDS, NOT_TESTED, open_bound
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from softmax_temperature.report.model import Profile
+    from softmax_temperature.report.model import Paper, Profile
+    from softmax_temperature.report.records import Group
 
 VERDICTS = (HOLDS, DOES_NOT_HOLD, NOT_TESTED)
 
@@ -47,7 +48,7 @@ def scores(profile: Profile, *, folder: str = "") -> list[Score]:
         Score(
             claim=claim,
             paper=paper.slug,
-            records=f"{folder}pages/{paper.slug}-records.html",
+            records=f"{folder}pages/{paper.slug}-records.html" + (f"#{anchor(claim)}" if behind(paper, claim) else ""),
             place=f"{folder}index.html#{paper.slug}" if folder else f"#{paper.slug}",
             number=number,
         )
@@ -55,15 +56,22 @@ def scores(profile: Profile, *, folder: str = "") -> list[Score]:
     ]
 
 
+def behind(paper: Paper, claim: dict[str, Any]) -> list[Group]:
+    """The records that a claim's number comes from; none where the results are older than such records."""
+    return paper.records.behind(claim.get("cells", ()))
+
+
+def anchor(claim: dict[str, Any]) -> str:
+    """The name of a claim's place on the page of records."""
+    return f"claim-{claim['id']}"
+
+
 def tallies(profiles: Sequence[Profile]) -> dict[tuple[str, str], dict[str, int]]:
-    """How many claims have each verdict, by profile and paper."""
-    return {
-        (profile.name, paper.slug): _tally(claim["verdict"] for claim in paper.claims)
-        for profile in profiles
-        for paper in profile.papers
-    }
+    """How many "claims" there are, how many of each verdict, and "open" ones among them, by profile and paper."""
+    return {(profile.name, paper.slug): _tally(paper.claims) for profile in profiles for paper in profile.papers}
 
 
-def _tally(verdicts: Any) -> dict[str, int]:
-    counts = Counter(verdicts)
-    return {verdict: counts[verdict] for verdict in VERDICTS}
+def _tally(claims: list[dict[str, Any]]) -> dict[str, int]:
+    counts = Counter(claim["verdict"] for claim in claims)
+    verdicts = {verdict: counts[verdict] for verdict in VERDICTS}
+    return {"claims": len(claims), **verdicts, "open": sum(open_bound(claim) is not None for claim in claims)}

@@ -6,12 +6,11 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from softmax_temperature.artifacts import write_text
-from softmax_temperature.errors import InputError
 from softmax_temperature.report.comparison import layout
 from softmax_temperature.report.executed import cells_as_html
 from softmax_temperature.report.reading import read_profile
 from softmax_temperature.report.rendering import grid, render
-from softmax_temperature.report.scores import scores, tallies
+from softmax_temperature.report.scores import behind, scores, tallies
 from softmax_temperature.results import PAPERS
 from softmax_temperature.scorecard import profiles_with_results
 
@@ -37,8 +36,6 @@ def write_report(results: Path) -> list[Path]:
         InputError: there are no results, or a file does not hold what its name says.
     """
     profiles = [read_profile(results / name) for name in profiles_with_results(results)]
-    if not profiles:
-        raise InputError("no results of any paper", where=str(results), remedy="Run `dvc repro` first.")
     for profile in profiles:
         _write_profile(results / profile.name, profile)
     shown = [score for profile in profiles for score in scores(profile, folder=f"{profile.name}/")]
@@ -51,7 +48,8 @@ def write_report(results: Path) -> list[Path]:
 def _write_profile(folder: Path, profile: Profile) -> None:
     for paper in profile.papers:
         names = {"profile": profile, "paper": paper}
-        write_text(folder / PAGES / f"{paper.slug}-records.html", render("records.html.j2", **names))
+        claims = [(claim, behind(paper, claim)) for claim in paper.claims]
+        write_text(folder / PAGES / f"{paper.slug}-records.html", render("records.html.j2", **names, claims=claims))
         if paper.notebook:
             cells = cells_as_html(paper.notebook)
             write_text(folder / PAGES / f"{paper.slug}-notebook.html", render("notebook.html.j2", **names, cells=cells))
@@ -73,5 +71,6 @@ def _tables(paper: Paper, comparison: Comparison) -> dict[str, Any]:
 
 
 def _link(paper: Paper, number: Number) -> str:
-    anchor = paper.records.anchor(number.names)
-    return f"{PAGES}/{paper.slug}-records.html" + (f"#{anchor}" if anchor else "")
+    """To the cells behind a number, or to the whole page where it is not known which they are."""
+    behind = paper.records.behind(number.cells)
+    return f"{PAGES}/{paper.slug}-records.html" + (f"#{behind[0].anchor}" if behind else "")

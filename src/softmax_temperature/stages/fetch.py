@@ -52,6 +52,8 @@ def cells(params: Params, dataset: str) -> list[Cell]:
         "validation_fraction": limits.validation_fraction or params.fetch.validation_fraction,
         "image_size_limit": params.fetch.image_size_limit,
         "seed": params.seed,
+        # Named only where it is asked for: what was prepared without it stays as it is.
+        **({"pool": True} if limits.pool else {}),
     }
     return [Cell(".", run, parameters)]
 
@@ -70,6 +72,7 @@ def run(
     validation_fraction: float,
     image_size_limit: int | None,
     seed: int,
+    pool: bool = False,
 ) -> None:
     """Prepare one data set; see `datasets.division.Rules` for the limits.
 
@@ -86,11 +89,20 @@ def run(
         validation_fraction: of each class of the train part.
         image_size_limit: pixels of the short side of image files.
         seed: the project's, not the cell's, so that a data set is the same in every stage that names it.
+        pool: whether the source's own parts are put together first.
+
+    Raises:
+        InputError: the data set is not there or not of the right form, a limit leaves too little of it, or its parts
+            cannot be put together.
     """
     folder = Path(root)
     rules = Rules(train_limit, test_limit, class_limit, validation_fraction, image_size_limit, seed)
     raw = find_dataset(source, root=folder, download=download, seed=seed)
     if isinstance(raw, RawTextSet):
+        raw = raw.pooled() if pool else raw
         prepare_texts(raw, rules, name=dataset, output=job.output, source_sha256=archive)
+    elif pool:
+        where, remedy = f"datasets.{dataset}.pool", "Leave it out."
+        raise InputError("is for texts: images keep their source's parts", where=where, remedy=remedy)
     else:
         prepare(raw, rules, name=dataset, root=folder, output=job.output, source_sha256=archive)

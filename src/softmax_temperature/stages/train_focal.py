@@ -10,15 +10,17 @@ from softmax_temperature.folders import FOCAL_TRAINING, PREPARED
 from softmax_temperature.jobs import Cell, Job, seed_of
 from softmax_temperature.network_spec import Network
 from softmax_temperature.recipe import Recipe
-from softmax_temperature.splits import SPLITS
 from softmax_temperature.stages.image_sets import image_set
 
 if TYPE_CHECKING:
-    from torch import Tensor
+    from collections.abc import Mapping
+
+    from torch import Tensor, nn
 
     from softmax_temperature.params import Params
+    from softmax_temperature.params.focal import Embeddings
     from softmax_temperature.splits import SplitName
-    from softmax_temperature.training import ImageSet, Trainer, Watch
+    from softmax_temperature.training import Follower, Samples, Trainer, Watch
 
 OUTPUT = FOCAL_TRAINING
 OUT_OF_DISTRIBUTION = "out_of_distribution/"
@@ -54,6 +56,9 @@ def _cell(params: Params, task: str, arm: str, seed: int) -> Cell:
         "options": chosen.options,
         "watching": paper.watching.model_dump(),
         "root": params.data.root,
+        "text": place.text.model_dump() if place.text else None,
+        "embeddings": _described(place.embeddings, params.data.root),
+        "select": place.select,
         "gaussian_noise": place.gaussian_noise,
         # CIFAR-10-C stands beside the data sets, for whoever has it; noise of our own otherwise.
         "noise_archive": archive_digest(Path(params.data.root)) if noisy and source == "cifar10" else None,
@@ -63,7 +68,16 @@ def _cell(params: Params, task: str, arm: str, seed: int) -> Cell:
     }
     others = {OUT_OF_DISTRIBUTION + name: PREPARED / name for name in place.out_of_distribution}
     code = (params.networks[place.network].module, objective_module(chosen.loss))
-    return Cell(f"{task}/{arm}/{seed}", run, parameters, {"images": PREPARED / place.dataset, **others}, code)
+    return Cell(f"{task}/{arm}/{seed}", run, parameters, {"data": PREPARED / place.dataset, **others}, code)
+
+
+def _described(embeddings: Embeddings | None, root: str) -> dict[str, Any] | None:
+    """The word vectors of a task, with the digest of their file: without the file, its cells fail and others do not."""
+    from softmax_temperature.word_vectors import word_vectors_digest
+
+    if embeddings is None:
+        return None
+    return {**embeddings.model_dump(), "sha256": word_vectors_digest(Path(root) / embeddings.file)}
 
 
 def run(
@@ -75,6 +89,9 @@ def run(
     options: dict[str, Any],
     watching: dict[str, Any],
     root: str,
+    text: dict[str, Any] | None,
+    embeddings: dict[str, Any] | None,
+    select: str,
     gaussian_noise: float | None,
     noise_archive: str | None,
     training_seed: int,
@@ -93,33 +110,37 @@ def run(
         options: of the objective.
         watching: `train_images`, `gradient_epochs` and `reliability_epochs`, as in `params.focal.watching`.
         root: the folder of the raw data.
+        text: `vocabulary`, `length` and `keep`, as in the task; images have none.
+        embeddings: `file` of word vectors below `root`, its `sha256`, and `step`, as in the task; None learns them.
+        select: "last" or "best_validation": the epoch whose weights and logits are written.
         gaussian_noise: the standard deviation of the noise on one more set, or None for no such set.
         noise_archive: the digest of CIFAR-10-C, which that set is then read from, or None.
         training_seed: of weights, order and augmentation.
     """
     from safetensors.torch import save_file
 
-    from softmax_temperature.datasets.prepared import open_prepared
-    from softmax_temperature.objectives import make_objective
-    from softmax_temperature.training import Diverged, Trainer, build_network, count_parameters, train
+    from softmax_temperature.stages.training_sets import training_sets
+    from softmax_temperature.training import BestEpoch, build_network, count_parameters, train
 
     plan = Recipe.model_validate(recipe)
-    classes = open_prepared(job.inputs["images"], root=Path(root)).classes
-    images = {split: image_set(job.inputs["images"], split, root) for split in SPLITS}
-    outliers = _outliers(job, images["test"], root)
+    sets, classes, words = training_sets(job.inputs["data"], root, text)
+    outliers = _outliers(job, sets["test"].inputs, root)
     if gaussian_noise is not None:
         noise_seed = seed_of(training_seed, "noise")
         outliers[NOISE] = _noise(job, root, gaussian_noise, archive=noise_archive is not None, seed=noise_seed)
     model = build_network(Network.model_validate(network), classes=classes, seed=training_seed)
-    objective = make_objective(loss, options)
-    trainer = Trainer(model, objective, images["train"], plan, seed=training_seed, device=job.device)
-    watch = _watch(images, watching, plan)
-    diverged = train(trainer, {"watch": watch}, job)
-    if not diverged:
-        try:
-            save_file(_logits(trainer, images, outliers), job.output / "logits.safetensors")
-        except Diverged:
-            diverged = True
+    about = _start_embedding(model, words, embeddings, root)
+    trainer = _trainer(model, sets["train"], plan, (loss, options), training_seed, job.device)
+    _tune_embedding(trainer, embeddings)
+    watch = _watch(sets, watching, plan)
+    best = BestEpoch(watch) if select == "best_validation" else None
+    followers: dict[str, Follower] = {"watch": watch} | ({"best": best} if best else {})
+    diverged = train(trainer, followers, job)
+    if best and not diverged:
+        best.restore(trainer)
+    found = None if diverged else _logits(trainer, sets, outliers)
+    if found is not None:
+        save_file(found, job.output / "logits.safetensors")
 
     weights = {name: value.cpu().contiguous() for name, value in trainer.network.state_dict().items()}
     save_file(weights, job.output / "weights.safetensors")
@@ -129,34 +150,75 @@ def run(
         "epochs": plan.epochs,
         "planned_epochs": plan.planned_epochs,
         "epochs_done": trainer.epochs_done,
-        "diverged": diverged,
+        "micro_batches": trainer.micro_batches,
+        "selected_epoch": best.epoch if best else trainer.epochs_done,
+        "diverged": found is None,
         "parameters": count_parameters(model),
         "classes": classes,
-        "images": {split: len(some) for split, some in images.items()},
+        "samples": {split: len(some) for split, some in sets.items()},
+        "embeddings": about,
         "noise": None if gaussian_noise is None else "CIFAR-10-C" if noise_archive else "generated",
     }
     write_json(job.output / "record.json", record)
 
 
-def _watch(images: dict[SplitName, ImageSet], watching: dict[str, Any], plan: Recipe) -> Watch:
+def _start_embedding(
+    model: nn.Module, words: tuple[str, ...], embeddings: dict[str, Any] | None, root: str
+) -> dict[str, Any] | None:
+    """What the record says of the words: None for images; otherwise how many there are, and which share has vectors."""
+    from softmax_temperature.training.embeddings import embedding_of, freeze_embedding, set_embedding
+    from softmax_temperature.word_vectors import read_word_vectors
+
+    if not words:
+        return None
+    if embeddings is None:
+        return {"file": None, "step": None, "words": len(words), "covered": None}
+    found = read_word_vectors(Path(root) / embeddings["file"], words, width=embedding_of(model).embedding_dim)
+    set_embedding(model, found.vectors)
+    if not embeddings["step"]:
+        freeze_embedding(model)
+    return {**embeddings, "words": len(words), "covered": found.share}
+
+
+def _trainer(
+    model: nn.Module, samples: Samples, plan: Recipe, loss: tuple[str, dict[str, Any]], seed: int, device: str
+) -> Trainer:
+    """Training on the labels of the samples; of trees, on those of all nodes."""
+    from softmax_temperature.objectives import make_objective
+    from softmax_temperature.training import Trainer
+    from softmax_temperature.training.trees import TreeSet, over_labelled_nodes
+
+    objective = make_objective(*loss)
+    if isinstance(samples, TreeSet):
+        samples, objective = samples.labelled_nodes(), over_labelled_nodes(objective)
+    return Trainer(model, objective, samples, plan, seed=seed, device=device)
+
+
+def _tune_embedding(trainer: Trainer, embeddings: dict[str, Any] | None) -> None:
+    from softmax_temperature.training.embeddings import EmbeddingSteps
+
+    if embeddings and embeddings["step"]:
+        trainer.after_batch.append(EmbeddingSteps(trainer, embeddings["step"]))
+
+
+def _watch(sets: Mapping[SplitName, Samples], watching: dict[str, Any], plan: Recipe) -> Watch:
     from softmax_temperature.training import ClosePlaces, Watch, close_epochs
 
-    sample = images["train"].sample(watching["train_images"])
     gradients, reliability = (
         close_epochs(watching[name], plan.epochs, plan.planned_epochs)
         for name in ("gradient_epochs", "reliability_epochs")
     )
-    splits = {"train": sample, "validation": images["validation"], "test": images["test"]}
+    sample = sets["train"].sample(watching["train_images"])
+    splits = {"train": sample, "validation": sets["validation"], "test": sets["test"]}
     return Watch(splits, ClosePlaces(gradients, reliability))
 
 
-def _outliers(job: Job, test: ImageSet, root: str) -> dict[str, Tensor]:
+def _outliers(job: Job, test: Tensor, root: str) -> dict[str, Tensor]:
     """The test images of the out-of-distribution sets, as RGB of the size of the task's."""
     # Deviation: sets of another size are resized to that of the training images; the paper's are all of one size. All
     # are normalised as the training images, as in the released code.
-    size = test.images.shape[-1]
     return {
-        name.removeprefix(OUT_OF_DISTRIBUTION): image_set(artifact, "test", root, size).images
+        name.removeprefix(OUT_OF_DISTRIBUTION): image_set(artifact, "test", root, test.shape[-1]).images
         for name, artifact in job.inputs.items()
         if name.startswith(OUT_OF_DISTRIBUTION)
     }
@@ -168,14 +230,24 @@ def _noise(job: Job, root: str, deviation: float, *, archive: bool, seed: int) -
     from softmax_temperature.datasets.prepared import open_prepared
 
     if archive:
-        prepared = open_prepared(job.inputs["images"], root=Path(root))
+        prepared = open_prepared(job.inputs["data"], root=Path(root))
         return read_archive(Path(root), prepared.index("test"), prepared.labels("test"))
-    return add_noise(image_set(job.inputs["images"], "test", root).images, deviation, seed=seed)
+    return add_noise(image_set(job.inputs["data"], "test", root).images, deviation, seed=seed)
 
 
-def _logits(trainer: Trainer, images: dict[SplitName, ImageSet], outliers: dict[str, Tensor]) -> dict[str, Tensor]:
-    """Final logits of what the network was not trained on, and the labels of validation and test."""
+def _logits(
+    trainer: Trainer, sets: Mapping[SplitName, Samples], outliers: dict[str, Tensor]
+) -> dict[str, Tensor] | None:
+    """Final logits of what the network was not trained on, and the labels of validation and test.
+
+    None if a logit is not finite.
+    """
+    from softmax_temperature.training import Diverged
+
     held_out: tuple[SplitName, ...] = ("validation", "test")
-    pixels: dict[str, Tensor] = {split: images[split].images for split in held_out} | outliers
-    logits = {f"{name}.logits": trainer.evaluate(some)[0] for name, some in pixels.items()}
-    return logits | {f"{split}.labels": images[split].labels for split in held_out}
+    inputs: dict[str, Tensor] = {split: sets[split].inputs for split in held_out} | outliers
+    try:
+        logits = {f"{name}.logits": trainer.evaluate(some)[0] for name, some in inputs.items()}
+    except Diverged:
+        return None
+    return logits | {f"{split}.labels": sets[split].labels for split in held_out}

@@ -137,6 +137,7 @@ def run(
         "epochs": plan.epochs,
         "planned_epochs": plan.planned_epochs,
         "epochs_done": trainer.epochs_done,
+        "micro_batches": trainer.micro_batches,
         "diverged": diverged,
         "parameters": count_parameters(model),
         "classes": classes,

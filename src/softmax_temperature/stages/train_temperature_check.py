@@ -37,8 +37,9 @@ BATCH = 500  # Samples whose features are computed together.
 # of learning rates and numbers of seeds are ours, each beside its value in the parameters. Weight decay is zero, so
 # that the inverse temperature is the only thing that acts on the size of the logits.
 
-# Trainings run side by side as cells in processes, not stacked in one batched step: on a CPU the latter is half as fast
-# for networks on images of 32×32 pixels (benchmarks/side_by_side.py), and batch normalisation cannot be stacked.
+# Trainings run side by side as cells in processes, not stacked in one batched step: on a CPU the latter is 0.6 times as
+# fast for networks on images of 32×32 pixels, 1.6 times on 8×8 (benchmarks/side_by_side.py), and batch normalisation
+# cannot be stacked.
 
 
 def cells(params: Params) -> list[Cell]:
@@ -112,7 +113,7 @@ def run(
     from softmax_temperature.training import ClosePlaces, Trainer, Watch, count_parameters, train
 
     plan = Recipe.model_validate(recipe)
-    sets, classes = training_sets(job.inputs["data"], root, **text)
+    sets, classes, _ = training_sets(job.inputs["data"], root, text)
     model = _network(Network.model_validate(network), classes, correlation, training_seed)
     objective = import_module(OBJECTIVE).make(inverse_temperature=inverse_temperature)
     trainer = Trainer(model, objective, sets["train"], plan, seed=training_seed, device=job.device)
@@ -137,6 +138,7 @@ def run(
     record = {
         "epochs": plan.epochs,
         "epochs_done": trainer.epochs_done,
+        "micro_batches": trainer.micro_batches,
         "diverged": found is None,
         "parameters": count_parameters(model),
         "classes": classes,
@@ -175,8 +177,11 @@ def _logits(trainer: Trainer, inputs: Tensor) -> Tensor:
     return trainer.evaluate(inputs)[0]
 
 
-def _statistics(trainer: Trainer, sample: Samples) -> dict[str, float]:
-    """Of the features that the last layer reads of some training samples."""
+def _statistics(trainer: Trainer, sample: Samples) -> dict[str, float] | None:
+    """Of the features that the last layer reads of some training samples; None of those without a direction.
+
+    Where too large a rate has put all units out, features are 0: a result, and nothing to describe.
+    """
     import torch
 
     from softmax_temperature.training import last_layer_inputs
@@ -187,5 +192,8 @@ def _statistics(trainer: Trainer, sample: Samples) -> dict[str, float]:
             trainer.samples.prepare(some.to(trainer.device), trainer.recipe) for some in sample.inputs.split(BATCH)
         )
         features = torch.cat([last_layer_inputs(trainer.network, batch)[1].cpu() for batch in batches])
+    norms = features.norm(dim=1)
+    if not (norms.isfinite() & (norms > 0)).all():
+        return None
     described: dict[str, float] = import_module(STATISTICS).describe(features, sample.labels)
     return described

@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
-import json
 import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
-from pydantic import ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from softmax_temperature.artifacts import open_artifact
 from softmax_temperature.backbone_spec import Backbone
 from softmax_temperature.backbones.loading import LoadedBackbone, load_backbone
 from softmax_temperature.backbones.networks import build_embedding_network
 from softmax_temperature.backbones.preprocessing import torchvision_preprocess
-from softmax_temperature.backbones.sources import locate_weights, whole_safetensors
+from softmax_temperature.backbones.sources import NotCachedError, locate_weights, whole_safetensors
 from softmax_temperature.errors import InputError, nearest
 from softmax_temperature.folders import BACKBONES
 from softmax_temperature.jobs import seed_of
-from softmax_temperature.params import read_yaml
 from softmax_temperature.stages.embed import WEIGHTS
+from softmax_temperature.yaml_files import read_yaml
 
 
 @dataclass(frozen=True)
@@ -41,24 +40,84 @@ class Wish:
     params: Path
 
 
+@dataclass(frozen=True)
+class Choice:
+    """A backbone whose weights are there.
+
+    Attributes:
+        name: what the user called it.
+        spec: what it is.
+        root: the folder that a file of weights is relative to.
+        seed: of random weights.
+    """
+
+    name: str
+    spec: Backbone
+    root: Path
+    seed: int
+
+    def load(self) -> LoadedBackbone:
+        """The network and its preprocessing.
+
+        Raises:
+            InputError: the weights are not its own.
+        """
+        # Those that the pipeline has trained, if it is the one that trains them.
+        own = self.spec.weights == "pretrain"
+        pretrained = open_artifact(BACKBONES / self.name).path(WEIGHTS) if own else None
+        return load_backbone(self.spec, root=self.root, seed=self.seed, pretrained=pretrained)
+
+
+def choose(wish: Wish) -> Choice:
+    """Find the backbone.
+
+    Raises:
+        InputError: there is none of that name, or its weights are not there.
+    """
+    params = _parameters(wish.params)
+    if wish.name not in params.backbones:
+        return Choice(wish.name, _fetched(_of_library(wish, list(params.backbones)), Path(), wish), Path(), 0)
+    if wish.weights is not None:
+        what = f"is given, and {wish.params} says where the weights of {wish.name} lie"
+        raise InputError(what, where="--weights", remedy="Leave it out, or name a network of timm or torchvision.")
+    spec, root = _validated(params.backbones[wish.name], wish), Path(params.data.root)
+    return Choice(wish.name, _fetched(spec, root, wish), root, seed_of(params.seed, "backbones", wish.name))
+
+
 def load_choice(wish: Wish) -> LoadedBackbone:
-    """Load the backbone.
+    """Find and load the backbone.
 
     Raises:
         InputError: there is none of that name, or its weights are not there or not its own.
     """
-    # Only what is needed: a parameter file beside older results may lack sections that have come since.
-    params = json.loads(json.dumps(read_yaml(wish.params))) if wish.params.is_file() else {}
-    described = params.get("backbones", {})
-    if wish.name not in described:
-        spec = _of_library(wish, list(described))
-        return load_backbone(_fetched(spec, Path(), wish), root=Path(), seed=0)
-    if wish.weights is not None:
-        what = f"is given, and {wish.params} says where the weights of {wish.name} lie"
-        raise InputError(what, where="--weights", remedy="Leave it out, or name a network of timm or torchvision.")
-    spec = _validated(described[wish.name], wish)
-    root, seed = Path(params["data"]["root"]), seed_of(params["seed"], "backbones", wish.name)
-    return load_backbone(_fetched(spec, root, wish), root=root, seed=seed, pretrained=_pretrained(spec, wish.name))
+    return choose(wish).load()
+
+
+class _Data(BaseModel):
+    """The section `data`, as far as it is needed."""
+
+    root: str
+
+
+class _Parameters(BaseModel):
+    """What is needed of a parameter file; one beside older results may lack sections that have come since."""
+
+    model_config = ConfigDict(strict=True)
+
+    seed: int
+    data: _Data
+    backbones: dict[str, dict[str, Any]] = {}
+
+
+def _parameters(path: Path) -> _Parameters:
+    if not path.is_file():
+        return _Parameters(seed=0, data=_Data(root="."))
+    try:
+        return _Parameters.model_validate(read_yaml(path, kind="safe"))
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = f"{path}: {'.'.join(str(part) for part in first['loc'])}"
+        raise InputError(first["msg"], where=where, remedy="Correct it, or apply a profile again.") from error
 
 
 def _validated(description: Any, wish: Wish) -> Backbone:
@@ -72,13 +131,12 @@ def _validated(description: Any, wish: Wish) -> Backbone:
 
 def _fetched(spec: Backbone, root: Path, wish: Wish) -> Backbone:
     """The same, once its weights are there."""
-    locate_weights(spec, root=root, download=wish.download)
+    try:
+        locate_weights(spec, root=root, download=wish.download)
+    except NotCachedError as error:
+        remedy = "Give --download, copy them there from another machine, or give a file of weights with --weights."
+        raise InputError(error.what, where=error.where, remedy=remedy) from error
     return spec
-
-
-def _pretrained(spec: Backbone, name: str) -> Path | None:
-    """The weights that the pipeline has trained, if it is the one that trains them."""
-    return open_artifact(BACKBONES / name).path(WEIGHTS) if spec.weights == "pretrain" else None
 
 
 def _of_library(wish: Wish, others: list[str]) -> Backbone:

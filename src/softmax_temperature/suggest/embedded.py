@@ -16,7 +16,11 @@ from softmax_temperature.datasets.sampling import generator_for, stratified_hold
 from softmax_temperature.errors import InputError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import NDArray
+
+    from softmax_temperature.cosine_classifier import TemperatureGridTrainer
 
 HELD_OUT = 0.25  # of every class, to measure accuracy on where there are no test rows; as for data sets without a split
 _FORM = "Embeddings are floating point of shape (n, dim), labels integers of shape (n,)."
@@ -50,6 +54,27 @@ class Embedded:
 
     train: tuple[Tensor, Tensor]
     test: tuple[Tensor, Tensor] | None
+
+    @property
+    def described(self) -> tuple[Tensor, Tensor]:
+        """The rows that statistics are computed of."""
+        return self.train
+
+    @property
+    def train_rows(self) -> int:
+        """How many rows there are to train on."""
+        return len(self.train[1])
+
+    @property
+    def test_rows(self) -> int:
+        """How many rows there are to test on."""
+        return len(self.test[1]) if self.test else 0
+
+    def accuracy_of(self, trainer: TemperatureGridTrainer) -> Callable[[], Tensor]:
+        """What says how good the trainer's classifiers are now, on the rows to test on."""
+        assert self.test is not None
+        test = trainer.checked_test(*self.test)
+        return lambda: trainer.evaluate(*test)
 
     def with_test(self, seed: int) -> tuple[Embedded, bool]:
         """The same with test rows, and whether they had to be held out of the rows to train on.
@@ -131,7 +156,10 @@ def save_embedded(data: Embedded, path: Path) -> None:
 def _arrays(path: Path, labels: Path | None, *, optional: tuple[str, ...] = ()) -> dict[str, NDArray[Any]]:
     required = ("embeddings",) if labels else ("embeddings", "labels")
     arrays = read_arrays(path, "embeddings", required=required, optional=optional)
-    return arrays | (read_arrays(labels, "embeddings", required=("labels",)) if labels else {})
+    if labels is None:
+        return arrays
+    rows = arrays["embeddings"].shape[:1]
+    return arrays | read_arrays(labels, "embeddings", required=("labels",), rows=rows[0] if rows else None)
 
 
 def _labels(arrays: dict[str, NDArray[Any]], path: Path, key: str) -> NDArray[Any]:
@@ -151,11 +179,12 @@ def _checked(arrays: dict[str, NDArray[Any]], names: NDArray[Any], path: Path, p
     key = f"{prefix}embeddings"
     if found.dtype.kind != "f" or found.ndim != 2 or 0 in found.shape:
         _refuse(path, f"{key} is {found.dtype} of shape {found.shape}, not floating point of shape (n, dim)")
-    with np.errstate(over="ignore"):  # What is beyond float32 becomes infinite, and is refused below.
+    # What is beyond float32 becomes infinite, what is no number stays so, and both are refused below.
+    with np.errstate(over="ignore", invalid="ignore"):
         embeddings = torch.from_numpy(np.ascontiguousarray(found, dtype=np.float32))
     for fault, rows in (("not finite", ~embeddings.isfinite().all(1)), ("all zero", ~embeddings.any(1))):
         if rows.any():
-            what = f"row {int(rows.int().argmax())} of {key} is {fault}"
+            what = f"row {int(rows.int().argmax())} of {key} is {fault}, counted from 0"
             _refuse(path, what, "A cosine needs a direction: look at what wrote it.")
     return embeddings, torch.from_numpy(np.searchsorted(names, arrays["labels"]))
 

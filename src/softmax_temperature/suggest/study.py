@@ -14,16 +14,17 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from softmax_temperature.artifacts import digest_of_file
+from softmax_temperature.artifacts import digest_of_file, write_text
 from softmax_temperature.dataset_statistics import STATISTICS
 from softmax_temperature.errors import InputError
 from softmax_temperature.heuristic import Heuristic, fit
-from softmax_temperature.params import read_yaml
 from softmax_temperature.params.classifier_temperature import HeuristicSection, Search
 from softmax_temperature.stages.heuristic_tables import identified_pairs
 from softmax_temperature.tables import read_csv
+from softmax_temperature.yaml_files import read_yaml
 
 PAPER = "classifier_temperature"
+_ELSEWHERE = "Choose another place."
 _REMEDY = "Give a heuristic.json of results/, or one that `softmax-temperature fit-heuristic` wrote."
 
 
@@ -67,23 +68,36 @@ def fit_study(results: Path) -> Study:
         results: the profile's folder, with `params.yaml` and the paper's tables.
 
     Raises:
-        InputError: it has no such results.
+        InputError: it has no such results, or they are damaged.
     """
     tables = results / PAPER / "tables"
-    pairs = read_csv(tables / "pairs.csv")
-    section = json.loads(json.dumps(read_yaml(results / "params.yaml")[PAPER]))  # without the reader's own types
-    search, rules = Search.model_validate(section["search"]), HeuristicSection.model_validate(section["heuristic"])
-    clear = identified_pairs(pairs, search.inverse_temperatures, rules.max_plateau)
-    costs = read_csv(tables / "cost_of_rules.csv")
-    return Study(
-        profile=results.resolve().name,
-        pairs_sha256=digest_of_file(tables / "pairs.csv"),
-        median_inverse_temperature=float(pairs["inverse_temperature"].median()),
-        ranges={name: (float(pairs[name].min()), float(pairs[name].max())) for name in STATISTICS},
-        accuracy_lost=dict(zip(costs["rule"], costs["mean"].round(6).tolist(), strict=True)),
-        search=search,
-        heuristic=fit(clear, statistics=rules.selected),
-    )
+    pairs, costs = read_csv(tables / "pairs.csv"), read_csv(tables / "cost_of_rules.csv")
+    search, rules = _sections(results / "params.yaml")
+    try:
+        clear = identified_pairs(pairs, search.inverse_temperatures, rules.max_plateau)
+        return Study(
+            profile=results.resolve().name,
+            pairs_sha256=digest_of_file(tables / "pairs.csv"),
+            median_inverse_temperature=float(pairs["inverse_temperature"].median()),
+            ranges={name: (float(pairs[name].min()), float(pairs[name].max())) for name in STATISTICS},
+            accuracy_lost=dict(zip(costs["rule"], costs["mean"].round(6).tolist(), strict=True)),
+            search=search,
+            heuristic=fit(clear, statistics=rules.selected),
+        )
+    except (ValueError, KeyError, TypeError) as error:
+        what = f"pairs.csv and cost_of_rules.csv are no tables of a study ({str(error)[:120]})"
+        raise InputError(what, where=str(tables), remedy="Take them from Git, or run `dvc repro`.") from error
+
+
+def _sections(path: Path) -> tuple[Search, HeuristicSection]:
+    """How the study searched and fitted, by a parameter file, of which nothing else is looked at."""
+    content = read_yaml(path, kind="safe")
+    try:
+        section = content[PAPER]
+        return Search.model_validate(section["search"]), HeuristicSection.model_validate(section["heuristic"])
+    except (ValueError, KeyError, TypeError) as error:
+        what = f"says not how the study searched and fitted ({str(error)[:120]})"
+        raise InputError(what, where=f"{path}: {PAPER}", remedy="Take the file from Git.") from error
 
 
 def read_study(path: Path) -> Study:
@@ -100,6 +114,25 @@ def read_study(path: Path) -> Study:
             fitted = Heuristic.from_json(json.dumps(content))
             return Study(profile=str(path), search=shipped_study().search, heuristic=fitted)
         return Study.model_validate_json(json.dumps(content))
-    except ValueError as error:  # pydantic's are ValueErrors too
-        what = f"is no heuristic ({' '.join(str(error).split())[:120]})"
+    except (ValueError, RecursionError) as error:  # pydantic's are ValueErrors too
+        what = f"is no heuristic ({str(error)[:120]})"
         raise InputError(what, where=str(path), remedy=_REMEDY) from error
+
+
+def write_study(results: Path, output: Path) -> str:
+    """Fit the heuristic on a profile's results and write it; returns the text that was written.
+
+    Args:
+        results: the profile's folder.
+        output: the file.
+
+    Raises:
+        InputError: there are no such results, or the file cannot stand there; nothing has been written.
+    """
+    if output.is_dir():
+        raise InputError("is a folder, not a file", where=str(output), remedy=_ELSEWHERE)
+    if not output.parent.is_dir():
+        raise InputError(f"there is no folder {output.parent}", where=str(output), remedy=_ELSEWHERE)
+    text = fit_study(results).model_dump_json(indent=1) + "\n"
+    write_text(output, text)
+    return text

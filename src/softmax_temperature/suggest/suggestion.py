@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
@@ -13,13 +13,11 @@ from softmax_temperature.dataset_statistics import describe
 from softmax_temperature.errors import InputError, nearest
 from softmax_temperature.heuristic.rules_of_thumb import lower_bound_from_classes, square_root_of_dimension
 from softmax_temperature.suggest.choice import Wish, load_choice
-from softmax_temperature.suggest.embedded import EmbeddingFiles, read_embedded, save_embedded
+from softmax_temperature.suggest.embedded import Embedded, EmbeddingFiles, read_embedded, save_embedded
 from softmax_temperature.suggest.images import embed_folder, read_image_folder
+from softmax_temperature.suggest.sharded import Sharded, read_sharded
 from softmax_temperature.suggest.study import Study, read_study, shipped_study
 from softmax_temperature.suggest.verification import search_optimum
-
-if TYPE_CHECKING:
-    from softmax_temperature.suggest.embedded import Embedded
 
 HEURISTIC = "heuristic"
 DEVICES = ("auto", "cpu", "cuda")
@@ -86,11 +84,33 @@ def suggest_for_images(
     return suggestion(data, study, options, device) | {"backbone": backbone.provenance}
 
 
-def suggestion(data: Embedded, study: Study, options: Options, device: str) -> dict[str, Any]:
+def suggest_for_shards(folder: Path, options: Options) -> dict[str, Any]:
+    """Suggest an inverse temperature for embeddings in shards, which need not fit in memory.
+
+    Statistics are those of a random sample of the rows to train on, but for the numbers of rows and classes, which are
+    those of all; a search trains on all rows.
+
+    Args:
+        folder: what `softmax-temperature embed` has written.
+        options: all else.
+
+    Returns:
+        What `suggestion` does, and `backbone`.
+
+    Raises:
+        InputError: the folder or an option is not as it should be.
+    """
+    study, device = _prepared(options)
+    data = read_sharded(folder, seed=options.seed)
+    return suggestion(data, study, options, device) | {"backbone": data.shards.index.backbone}
+
+
+def suggestion(data: Embedded | Sharded, study: Study, options: Options, device: str) -> dict[str, Any]:
     """What the statistics of the rows to train on say; plain values, ready for JSON.
 
     Returns:
-        `rows`: numbers of "train" and "test" rows, and whether the latter were "held_out" of the former.
+        `rows`: numbers of "train" and "test" rows, how many of the former were "described", and whether the latter were
+        "held_out" of the former.
         `statistics`: the 23.
         `prediction`: `inverse_temperature`, its interval `low` to `high` of share `level`, `linear` (the regression's
         own value, before clipping to the searched range), `inside` (whether all `used` statistics lie in the range that
@@ -104,7 +124,7 @@ def suggestion(data: Embedded, study: Study, options: Options, device: str) -> d
     held_out = False
     if options.verify:
         data, held_out = data.with_test(options.seed)
-    statistics = describe(*data.train, seed=options.seed)
+    statistics = describe(*data.described, seed=options.seed) | _counts(data)
     estimate = study.heuristic.predict(statistics)
     rules = {
         HEURISTIC: estimate.inverse_temperature,
@@ -117,8 +137,9 @@ def suggestion(data: Embedded, study: Study, options: Options, device: str) -> d
     used = {term.statistic: term for term in study.heuristic.terms}
     return {
         "rows": {
-            "train": len(data.train[1]),
-            "test": len(data.test[1]) if data.test else 0,
+            "train": data.train_rows,
+            "test": data.test_rows,
+            "described": len(data.described[1]),
             "held_out": held_out,
         },
         "statistics": statistics,
@@ -145,7 +166,17 @@ def suggestion(data: Embedded, study: Study, options: Options, device: str) -> d
     }
 
 
-def _search(data: Embedded, study: Study, rules: dict[str, float], options: Options, device: str) -> dict[str, Any]:
+def _counts(data: Embedded | Sharded) -> dict[str, float]:
+    """Of a sample's statistics, those that are known of all rows."""
+    if isinstance(data, Embedded):
+        return {}
+    rows, classes = float(data.train_rows), float(data.classes)
+    return {"n_samples": rows, "n_classes": classes, "avg_samp_class": rows / classes}
+
+
+def _search(
+    data: Embedded | Sharded, study: Study, rules: dict[str, float], options: Options, device: str
+) -> dict[str, Any]:
     epochs = options.epochs or study.search.epochs
     search = study.search if options.lr is None else study.search.model_copy(update={"lr": options.lr})
     return search_optimum(data, search, rules, epochs=epochs, seed=options.seed, device=device)

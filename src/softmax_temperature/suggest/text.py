@@ -25,7 +25,8 @@ def _prediction(suggestion: dict[str, Any]) -> list[str]:
     lines = [f"Inverse temperature {value}, {100 * found['level']:g} % interval {low} to {high}"]
     if found["linear"] != found["inverse_temperature"]:
         lines.append(f"(the regression's own value, {found['linear']:.3g}, lies outside the searched range)")
-    source = f"from the statistics of {rows['train']:,} rows"
+    drawn = f", drawn at random from {rows['train']:,}" if rows["described"] < rows["train"] else ""
+    source = f"from the statistics of {rows['described']:,} rows{drawn}"
     held_out = f"; {rows['test']:,} rows of all classes were held out before" if rows["held_out"] else ""
     return [*lines, source + held_out]
 

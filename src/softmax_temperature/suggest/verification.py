@@ -15,10 +15,11 @@ from softmax_temperature.progress import counting
 if TYPE_CHECKING:
     from softmax_temperature.params.classifier_temperature import Search
     from softmax_temperature.suggest.embedded import Embedded
+    from softmax_temperature.suggest.sharded import Sharded
 
 
 def search_optimum(
-    data: Embedded, search: Search, rules: Mapping[str, float], *, epochs: int, seed: int, device: str
+    data: Embedded | Sharded, search: Search, rules: Mapping[str, float], *, epochs: int, seed: int, device: str
 ) -> dict[str, Any]:
     """Train at all inverse temperatures and compare what each rule gives with the best of the grid.
 
@@ -41,7 +42,6 @@ def search_optimum(
     Raises:
         InputError: the training diverges.
     """
-    assert data.test is not None
     grid = [float(value) for value in search.inverse_temperatures]
     values = [*grid, *rules.values()]
     trainer = TemperatureGridTrainer(
@@ -54,14 +54,14 @@ def search_optimum(
         seed=seed,
         device=device,
     )
-    test = trainer.checked_test(*data.test)
+    accuracy = data.accuracy_of(trainer)
     curves = torch.empty(search.repeats, len(values), epochs)
     with counting(f"epochs at {len(values)} inverse temperatures", epochs) as advance:
         for epoch in range(epochs):
             _train(trainer, search.lr)
-            curves[..., epoch] = trainer.evaluate(*test)
+            curves[..., epoch] = accuracy()
             advance(1)
-    searched = TemperatureGrid(tuple(grid), curves[:, : len(grid)], evaluated=len(test[1]))
+    searched = TemperatureGrid(tuple(grid), curves[:, : len(grid)], evaluated=data.test_rows)
     accuracies = curves.amax(2).double().mean(0).tolist()
     best = max(accuracies[: len(grid)])
     low, high = searched.plateau
@@ -71,18 +71,18 @@ def search_optimum(
         "best_inverse_temperature": searched.best_inverse_temperature,
         "plateau": [low, high],
         "best_accuracy": best,
-        "standard_error": math.sqrt(best * (1 - best) / len(test[1])),
-        "train_rows": len(data.train[1]),
-        "test_rows": len(test[1]),
+        "standard_error": math.sqrt(best * (1 - best) / data.test_rows),
+        "train_rows": data.train_rows,
+        "test_rows": data.test_rows,
         "epochs": epochs,
         "rules": {
             name: {
                 "inverse_temperature": value,
-                "accuracy": accuracy,
-                "accuracy_lost": best - accuracy,
+                "accuracy": measured,
+                "accuracy_lost": best - measured,
                 "on_plateau": low <= value <= high,
             }
-            for (name, value), accuracy in zip(rules.items(), accuracies[len(grid) :], strict=True)
+            for (name, value), measured in zip(rules.items(), accuracies[len(grid) :], strict=True)
         },
     }
 

@@ -4,6 +4,7 @@ Batches are gathered there, images augmented as uint8, without worker processes.
 and the number of the epoch alone, so that a training that was interrupted goes on with the same bits on a CPU.
 """
 
+from softmax_temperature.training.best_epoch import BestEpoch
 from softmax_temperature.training.images import ImageSet, to_rgb
 from softmax_temperature.training.networks import build_network, check_network, count_parameters, last_layer_inputs
 from softmax_temperature.training.run import Follower, train
@@ -13,6 +14,7 @@ from softmax_temperature.training.trainer import Diverged, Objective, Trainer
 from softmax_temperature.training.watch import ClosePlaces, Watch, close_epochs
 
 __all__ = [
+    "BestEpoch",
     "ClosePlaces",
     "Diverged",
     "Follower",

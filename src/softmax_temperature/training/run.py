@@ -6,6 +6,8 @@ import copy
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 
+import torch
+
 from softmax_temperature.training.trainer import Diverged, Trainer
 
 if TYPE_CHECKING:
@@ -39,6 +41,10 @@ def train(trainer: Trainer, followers: Mapping[str, Follower], job: Job) -> bool
 
     Returns:
         Whether the training diverged; it then stops, and trainer and followers stand where it was last finite.
+
+    Raises:
+        torch.OutOfMemoryError: the device's memory does not suffice for a batch of one sample; or, where several
+            processes train together, for the share of one of them.
     """
     checkpointer, epochs = job.checkpointer(), trainer.recipe.epochs
     parts: dict[str, Resumable] = {"trainer": trainer, **followers}
@@ -53,15 +59,30 @@ def train(trainer: Trainer, followers: Mapping[str, Follower], job: Job) -> bool
 
 
 def _epoch(trainer: Trainer, followers: Mapping[str, Follower]) -> bool:
-    """One epoch and what follows it; whether all stayed finite. Otherwise all of them stand as before it."""
-    before = {name: copy.deepcopy(follower.state_dict()) for name, follower in followers.items()}
-    try:
-        trainer.epoch()
-        for follower in followers.values():
-            follower.after_epoch(trainer)
-    except Diverged:
-        trainer.rewind()
-        for name, follower in followers.items():
-            follower.load_state_dict(before[name])
-        return False
-    return True
+    """One epoch and what follows it; whether all stayed finite. Otherwise all of them stand as before it.
+
+    If memory runs out, it begins again with its batches in smaller pieces.
+    """
+    while True:
+        before = {name: copy.deepcopy(follower.state_dict()) for name, follower in followers.items()}
+        try:
+            trainer.epoch()
+            for follower in followers.values():
+                follower.after_epoch(trainer)
+        except Diverged:
+            _go_back(trainer, followers, before)
+            return False
+        except torch.OutOfMemoryError:
+            if not trainer.can_split_batches:
+                raise
+        else:
+            return True
+        # Only here: while the error is handled, it holds the tensors of the step that it ended.
+        _go_back(trainer, followers, before)
+        trainer.split_batches()
+
+
+def _go_back(trainer: Trainer, followers: Mapping[str, Follower], before: Mapping[str, dict[str, Any]]) -> None:
+    trainer.rewind()
+    for name, follower in followers.items():
+        follower.load_state_dict(before[name])

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class Samples(Protocol):
-    """One split on one device: `ImageSet` and `TokenSet`.
+    """One split on one device: `ImageSet`, `TokenSet`, `TreeSet`, and `LengthBatches` of sentence pairs.
 
     Each kind says itself how a network is given its samples, so that the loop is the same for all of them.
     """
@@ -57,3 +57,14 @@ class Samples(Protocol):
 def equal_distances(size: int, count: int, device: torch.device) -> Tensor:
     """(count,) row numbers of `size`, at equal distances: balanced over classes that come one after another."""
     return torch.arange(count, device=device) * size // count
+
+
+def check_for_texts(recipe: Recipe) -> None:
+    """Refuse a recipe that does to pixels what cannot be done to words.
+
+    Raises:
+        ValueError: it augments or normalises.
+    """
+    asked = {name: getattr(recipe, name) for name in ("crop_padding", "flip", "mean", "std")}
+    if any(asked.values()):
+        raise ValueError(f"recipe must neither augment nor normalise texts, got {asked}")

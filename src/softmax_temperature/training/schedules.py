@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 def learning_rate_factor(schedule: Schedule, position: float, length: float) -> float:
-    """The factor that multiplies the learning rate (Cooling, section 4.1; focal paper, appendix E).
+    """The factor that multiplies the learning rate (Cooling, section 4.1; focal paper, appendices E and K).
 
     Args:
         schedule: which one.
@@ -42,4 +42,6 @@ def _decay(schedule: Schedule, position: float, length: float) -> float:
         return float(schedule.factor**share)
     if schedule.name == "cosine":
         return (1 + math.cos(math.pi * share)) / 2
+    if schedule.name == "inverse_square_root":
+        return math.sqrt(schedule.warmup / max(position, schedule.warmup))
     return 1.0

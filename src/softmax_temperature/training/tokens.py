@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from softmax_temperature.tokens import PADDING
-from softmax_temperature.training.samples import equal_distances
+from softmax_temperature.training.samples import check_for_texts, equal_distances
 
 if TYPE_CHECKING:
     from softmax_temperature.recipe import Recipe
@@ -62,9 +62,7 @@ class TokenSet:
         Raises:
             ValueError: it augments or normalises.
         """
-        asked = {name: getattr(recipe, name) for name in ("crop_padding", "flip", "mean", "std")}
-        if any(asked.values()):
-            raise ValueError(f"recipe must neither augment nor normalise texts, got {asked}")
+        check_for_texts(recipe)
 
     def batch(self, rows: Tensor, generator: torch.Generator, recipe: Recipe) -> Tensor:
         """Some texts (b, length); nothing about them is random."""

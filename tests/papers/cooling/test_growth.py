@@ -72,6 +72,8 @@ def test_periodic_cooling_that_never_redistributes_is_told(records: Records) -> 
     never = never_redistributed(cold, trainings(cold, "table_1"))
     assert set(rows["mode"][never.to_numpy()]) == {"periodic"}
     assert never.sum() == (rows["mode"] == "periodic").sum()
+    late = replace(records, arms=records.arms.assign(max_temperature=200.0))  # Exceeded at the last Cooling alone.
+    assert never_redistributed(late, trainings(late, "table_1")).sum() == never.sum()
 
 
 def test_it_is_what_the_method_keeps_in_the_last_layer(records: Records) -> None:

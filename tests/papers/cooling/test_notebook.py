@@ -53,7 +53,7 @@ def test_it_shows_every_figure_that_it_writes(records: Records, tmp_path: Path) 
     assert drawn == written
     assert len(drawn) == FIGURES
     text = " ".join("".join(output.get("text/html", "")) for output in outputs)
-    for said in ("Exp Decay Slow", "CReLU", "learning rate 0.001", "benchmarks/results.json", "Lemma 3.3", "a reason"):
+    for said in ("Exp Decay Slow", "CReLU", "learning rate 0.001", "bench` on cpu: small VGG", "Lemma 3.3", "a reason"):
         assert said in text
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,9 @@ TURNS: dict[str, tuple[tuple[str, str, float, dict[str, Any]], ...]] = {
     "flsd-53-calibrates-after-scaling": (
         ("runs", "expected_calibration_error", 0.1, {"arm": "FLSD-53", "scaling": "ece"}),
     ),
+    "flsd-53-calibrates-on-texts": (
+        ("runs", "expected_calibration_error", 0.1, {"arm": "FLSD-53", "scaling": "none", "task": "digits-small"}),
+    ),
     "accuracy-is-kept": (("runs", "accuracy", -0.02, {"arm": "FLSD-53"}),),
     "flsd-53-temperature-near-one": (("runs", "temperature", 0.2, {"arm": "FLSD-53"}),),
     "ce-temperature-well-above-one": (("runs", "temperature", -0.9, {"arm": "CE"}),),
@@ -36,6 +40,14 @@ TURNS: dict[str, tuple[tuple[str, str, float, dict[str, Any]], ...]] = {
     "focal-is-more-confident-scaled": (("runs", "confident_share", -0.5, {"arm": "FLSD-53", "scaling": "ece"}),),
     "early-stopping-does-not-save-ce": (
         ("early_stopping", "expected_calibration_error", 0.1, {"arm": "FLSD-53", "criterion": "nll"}),
+    ),
+    "translation-focal-temperature-is-one": (("translation_runs", "temperature", 0.1, {"arm": "LS"}),),
+    "translation-ce-temperature-is-not-one": (("translation_runs", "temperature", -0.2, {"arm": "CE"}),),
+    "translation-focal-calibrates": (("translation_runs", "ece", 0.03, {"arm": "FL"}),),
+    "translation-focal-bleu": (("translation_runs", "best_bleu", 0.03, {"arm": "LS"}),),
+    "translation-calibrated-where-good": (
+        ("translation_curves", "bleu", 0.1, {"temperature": 0.8}),
+        ("translation_curves", "temperature", -0.2, {"temperature": 0.8}),
     ),
 }
 
@@ -62,6 +74,19 @@ def test_a_difference_is_paired_over_tasks_and_seeds(records: Records) -> None:
     differences = np.array([0.02 - 0.05, 0.03 - 0.07, 0.04 - 0.10, 0.05 - 0.12])
     low, high = stats.t.interval(0.90, 3, loc=-0.05, scale=stats.sem(differences))
     assert [row[name] for name in ("value", "n", "low", "high")] == pytest.approx([-0.05, 4, low, high])
+
+
+def test_texts_are_judged_alone(
+    records: Records, shifted: Callable[..., Records], only: Callable[..., Records]
+) -> None:
+    row = judged(records)["flsd-53-calibrates-on-texts"]
+    assert [row["value"], row["n"]] == pytest.approx([-0.055, 2])
+    elsewhere = {"arm": "FLSD-53", "scaling": "none", "task": CIFAR}
+    worse = shifted(records, "runs", "expected_calibration_error", 1.0, **elsewhere)
+    assert judged(worse)["flsd-53-calibrates-on-texts"]["verdict"] == HOLDS
+    for silent in (only(records, task=CIFAR), replace(records, tasks=records.tasks.drop(columns="embeddings"))):
+        row = judged(silent)["flsd-53-calibrates-on-texts"]
+        assert (row["verdict"], row["note"]) == (NOT_TESTED, "no task of this profile is on texts")
 
 
 def test_an_interval_across_zero_does_not_hold(records: Records, shifted: Callable[..., Records]) -> None:
@@ -150,12 +175,15 @@ def test_what_is_missing_is_not_tested_and_named(records: Records, only: Callabl
     for name in ("flsd-53-detects-outliers", "scaling-does-not-help-outliers"):
         assert inside[name]["note"] == "no task of this profile has an out-of-distribution set"
     variants = judged(only(records, task="cifar10-resnet50-mean"))
-    assert {row["verdict"] for row in variants.values()} == {NOT_TESTED}, "only the main recipe counts"
+    of_tasks = [row for name, row in variants.items() if not name.startswith("translation-")]
+    assert {row["verdict"] for row in of_tasks} == {NOT_TESTED}, "only the main recipe counts"
 
 
 def test_a_quoted_number_is_the_printed_one(project_root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(project_root)
     rows = pd.concat([published("focal", name) for name in ("Table 1", "Table 2")])
+    texts = rows[rows["dataset"].isin(["20 Newsgroups", "SST Binary"]) & (rows["metric"] == "ece")]
+    on_texts = texts.astype({"value": float}).groupby("method")["value"].mean() / 100
     rows = rows[(rows["dataset"] == "CIFAR-10") & (rows["model"] == "ResNet-50")]
     printed = rows.astype({"value": float}).pivot(index="metric", columns="method", values="value")
     more = printed.sub(printed["CE"], axis=0) / 100
@@ -164,9 +192,21 @@ def test_a_quoted_number_is_the_printed_one(project_root: Path, monkeypatch: pyt
         "flsd-53-calibrates": more["FLSD-53"]["ece"],
         "fl-3-calibrates-after-scaling": more["FL-3"]["ece_after_scaling"],
         "flsd-53-calibrates-after-scaling": more["FLSD-53"]["ece_after_scaling"],
+        "flsd-53-calibrates-on-texts": on_texts["FLSD-53"] - on_texts["CE"],
         "accuracy-is-kept": -more["FLSD-53"]["error"],
         "flsd-53-temperature-near-one": printed["FLSD-53"]["temperature"],
         "ce-temperature-well-above-one": printed["CE"]["temperature"],
+        **_quoted_of_translation(),
     }
     quoted = {claim.id: claim.published for claim in CLAIMS if claim.published is not None}
     assert quoted == pytest.approx(expected)
+
+
+def _quoted_of_translation() -> dict[str, float]:
+    rows = published("focal", "text of appendix K").astype({"value": float})
+    printed = rows.pivot(index="metric", columns="method", values="value")
+    bleu = printed.loc["best test BLEU over temperatures"]
+    return {
+        "translation-focal-temperature-is-one": printed.loc["optimal T (validation)", "FL"],
+        "translation-focal-bleu": bleu["FL"] - bleu[["CE", "LS"]].max(),
+    }

@@ -18,10 +18,10 @@ from softmax_temperature.errors import InputError
 from softmax_temperature.papers.focal import theory_figures
 from softmax_temperature.papers.focal.linear_tables import linear_tables
 from softmax_temperature.papers.focal.theory import optimal_probability, threshold
-from softmax_temperature.params import Compute
 from softmax_temperature.params.focal import Linear
 from softmax_temperature.plots import save
 from softmax_temperature.stages import focal_linear
+from tests.serial import SERIAL
 
 LOSSES = ["CE", "FL-1"]
 
@@ -37,18 +37,9 @@ def params(*losses: str) -> Any:
 def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the cells of three losses, one of which the tables are not asked for."""
     folder, before = tmp_path_factory.mktemp("linear"), Path.cwd()
-    compute = Compute(
-        engine="serial",
-        workers=1,
-        threads_per_cell=1,
-        device="cpu",
-        checkpoint_seconds=0.0,
-        ray_address=None,
-        gpus_per_cell=0.0,
-    )
     os.chdir(folder)
     try:
-        run_cells(focal_linear.cells(params(*LOSSES, "FL-9")), output=focal_linear.OUTPUT, compute=compute, seed=5)
+        run_cells(focal_linear.cells(params(*LOSSES, "FL-9")), output=focal_linear.OUTPUT, compute=SERIAL, seed=5)
     finally:
         os.chdir(before)
     return folder

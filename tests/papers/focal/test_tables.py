@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -90,7 +91,7 @@ def test_what_no_task_gives_is_not_run_and_says_which_profile_would(records: Rec
     elsewhere = cell(table, dataset="CIFAR-100", network="ResNet-50", method="CE", metric="ece")
     assert elsewhere["status"] == "not run: profile paper"
     texts = table[table["dataset"] == "20 Newsgroups"]
-    assert set(texts["status"]) == {"not run: no profile has texts"}
+    assert set(texts["status"]) == {"not run: profile text_cpu"}
     outliers = tables.table(records, "table_3").query("status.str.startswith('not run')")
     assert set(outliers["status"]) == {"not run: profile paper"}, "Table 3 has no ResNet-50"
 
@@ -157,14 +158,52 @@ def test_the_printed_layout(records: Records, tmp_path: Path) -> None:
     wide = tables.wide(read_csv(tmp_path / "table_1.csv"))
     assert wide.columns.tolist() == ["dataset", "network", "numbers", *SPECS["table_1"].arms]
     ours = wide[(wide["dataset"] == "CIFAR-10") & (wide["network"] == "ResNet-50")].set_index("numbers")
-    rows = ["ours, 1 to 2 seeds", "sd over seeds", "printed", "difference, in standard errors"]
+    label = "ours, 1 to 2 seeds; 7 of 350 epochs"
+    rows = [label, "sd over seeds", "printed", "difference, in standard errors"]
     assert ours.index.tolist() == rows
-    assert ours.loc["ours, 1 to 2 seeds", ["CE", "Brier"]].tolist() == ["6.00 / 1.25 (2.5)", "2.00 / 1.10 (1.1)"]
+    assert ours.loc[label, ["CE", "Brier"]].tolist() == ["6.00 / 1.25 (2.5)", "2.00 / 1.10 (1.1)"]
     assert ours.loc["printed", ["CE", "MMCE"]].tolist() == ["4.35 / 1.35 (2.5)", "4.56 / 1.19 (2.6)"]
-    assert ours.loc["ours, 1 to 2 seeds", "MMCE"] == "–"
+    assert ours.loc[label, "MMCE"] == "–"
     digits = wide[wide["dataset"] == "digits"].set_index("numbers")
-    assert digits.loc["ours, 2 seeds", "Brier"] == "diverged"
+    assert digits.loc["ours, 2 seeds; embeddings: learned", "Brier"] == "diverged"
     assert set(wide.query("network == 'DenseNet-121'")["numbers"]) == {"printed; not run: profile paper"}
+
+
+def test_every_table_says_where_words_come_from(records: Records) -> None:
+    for name in SPECS:
+        rows = tables.table(records, name)
+        assert set(rows.loc[rows["task"] == "digits-small", "embeddings"]) <= {"learned"}
+        assert set(rows.loc[rows["task"] == CIFAR, "embeddings"]) <= {""}
+    ablation = tables.ablation(records)
+    assert set(ablation.loc[ablation["task"] == "digits-small", "embeddings"]) == {"learned"}
+    assert "small; embeddings: learned" in set(tables.wide_ablation(ablation)["network"])
+
+
+def test_every_table_says_what_is_not_as_printed(records: Records) -> None:
+    words = pd.Series([f"half of {task}" for task in records.tasks["task"]])
+    changed = replace(records, tasks=records.tasks.assign(differs=words))
+    for name in SPECS:
+        rows = tables.table(changed, name)
+        assert set(rows.loc[rows["task"] == CIFAR, "differs"]) <= {f"7 of 350 epochs, half of {CIFAR}"}
+        # Nothing is printed for it that was trained for longer.
+        assert set(rows.loc[rows["task"] == "digits-small", "differs"]) <= {"half of digits-small"}
+        assert rows.loc[rows["status"].str.startswith("not run"), "differs"].isna().all()
+    wide = tables.wide(tables.table(changed, "table_1"))
+    assert f"ours, 1 to 2 seeds; 7 of 350 epochs, half of {CIFAR}" in set(wide["numbers"])
+    whole = replace(records, tasks=records.tasks.assign(epochs=350))
+    assert "ours, 1 to 2 seeds" in set(tables.wide(tables.table(whole, "table_1"))["numbers"])
+
+
+def test_top_five_of_five_classes_are_not_shown(records: Records) -> None:
+    few = replace(records, tasks=records.tasks.assign(classes=[10, 5, 10]))
+    assert set(tables.table(few, "table_f7")["task"]) == {CIFAR}
+    assert set(tables.table(few, "table_1")["task"]) == {CIFAR, "digits-small", ""}
+    assert set(tables.table(records, "table_f7")["task"]) == {CIFAR, "digits-small"}
+
+
+def test_results_without_those_columns_are_read_as_before(records: Records) -> None:
+    old = tables.table(records, "table_1").drop(columns=["embeddings", "differs"])
+    assert "ours, 2 seeds" in set(tables.wide(old).query("dataset == 'digits'")["numbers"])
 
 
 def test_the_ablation_for_a_reader(records: Records) -> None:

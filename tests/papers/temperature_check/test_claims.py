@@ -77,6 +77,28 @@ def test_spread_over_seeds(make_records: Callable[..., Records]) -> None:
     assert not rising.holds
 
 
+LOST = {"diverged": True, "validation_accuracy": None, "test_accuracy": None, "scaled_nll": None}
+
+
+def test_seeds_that_all_diverged_have_no_spread(make_records: Callable[..., Records]) -> None:
+    rows = [
+        run("wrn", beta, 1.0, seed, 0.7 + (seed - 1.5) * 0.01 * place)
+        for place, beta in enumerate((0.1, 0.3, 1.0, 3.0), start=1)
+        for seed in SEEDS
+    ]
+    lost = [run("wrn", 10.0, 1.0, seed, 0.0, **LOST) for seed in SEEDS]
+    evidence = judged("small-spreads-more", make_records(rows + lost))
+    assert (evidence.value, evidence.n) == (pytest.approx(1), 4)
+
+
+def test_a_sweep_whose_worst_has_no_nll_is_named(make_records: Callable[..., Records]) -> None:
+    whole = sweep_rows("gru", {0.1: 0.80, 1.0: 0.75})
+    lost = sweep_rows("wrn", {0.1: 0.80, 1.0: 0.75}) + [run("wrn", 10.0, 1.0, seed, 0.0, **LOST) for seed in SEEDS]
+    evidence = judged("not-a-matter-of-confidence", make_records(whole + lost))
+    assert evidence.note.endswith("not measured, all diverged at the worst")
+    assert evidence.note.count("not measured") == 1
+
+
 @pytest.mark.parametrize("name", JUDGES)
 def test_without_trainings_nothing_is_judged(records: Records, name: str) -> None:
     nothing = replace(records, runs=records.runs.iloc[:0], sweeps=records.sweeps.iloc[:0])
@@ -84,7 +106,6 @@ def test_without_trainings_nothing_is_judged(records: Records, name: str) -> Non
 
 
 def test_divergence_counts_as_guessing(make_records: Callable[..., Records]) -> None:
-    lost = {"diverged": True, "validation_accuracy": None, "test_accuracy": None, "scaled_nll": None}
-    rows = sweep_rows("wrn", {0.1: 0.80, 1.0: 0.75}) + [run("wrn", 10.0, 1.0, seed, 0.0, **lost) for seed in SEEDS]
+    rows = sweep_rows("wrn", {0.1: 0.80, 1.0: 0.75}) + [run("wrn", 10.0, 1.0, seed, 0.0, **LOST) for seed in SEEDS]
     evidence = judged("accuracy-depends-on-temperature", make_records(rows))
     assert evidence.value == pytest.approx(0.7)

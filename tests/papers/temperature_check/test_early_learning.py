@@ -47,14 +47,14 @@ def noise(seed: int) -> float:
 
 
 def course(network: str, seed: int, inverse_temperature: float, slope: float) -> list[dict[str, Any]]:
-    """Half a decade of times, and two events; the drift falls by `slope`, from 5 at inverse temperature 0.01."""
+    """Half a decade of times, and two events; the drift falls by `slope`, from 0.5 at inverse temperature 0.01."""
     own = {"inverse_temperature": inverse_temperature, "ending": "complete", "drift_rate": 1.0}
     shared = about(network, seed) | own | {"drift": np.nan, "drift_error": np.nan, "distance": np.nan}
     times = np.geomspace(0.001, 1, 7)
     rows = [shared | {"moment": "time", "time": time, "loss": 2.3 / (1 + time), "change": time} for time in times]
     if np.isnan(inverse_temperature):
         return rows
-    drift = 5 * (inverse_temperature / 0.01) ** slope * noise(seed)
+    drift = 0.5 * (inverse_temperature / 0.01) ** slope * noise(seed)
     unit = {"moment": UNIT, "time": 0.01 * noise(seed), "loss": 2.0, "change": 1.0, "drift": drift, "drift_error": 0.0}
     return [*rows, shared | unit, shared | unit | {"moment": FIT, "time": 1.0}]
 
@@ -133,7 +133,7 @@ def test_power_laws_give_their_slopes_and_noise_of_seeds_does_not_count(early: R
     np.testing.assert_allclose(table["misfit"], 1, atol=1e-9)
     assert set(table["n"]) == {3}
     points = table.groupby("where")["points"].unique().map(list).to_dict()
-    # Drifts of 5, 0.5, 0.05, 0.005 and 0.0005: the last three are below a fifth.
+    # Drifts of 0.5, 0.05, 0.005, 0.0005 and 0.00005: the last three are below a fiftieth.
     assert points == {"still": [3], "small": [3], "large": [3]}
 
 
@@ -311,4 +311,4 @@ def test_the_legend_of_drift_has_slopes_with_intervals(early: Records) -> None:
     assert f"{KINKED} (kinks): slope -1.000 [-1.000, -1.000], predicted -1" in texts
     (axes,) = panels(figure)
     means = next(line.get_ydata() for line in axes.lines if line.get_linestyle() == "-")
-    np.testing.assert_allclose(means, [5, 0.5, 0.05, 0.005, 0.0005])
+    np.testing.assert_allclose(means, [0.5, 0.05, 0.005, 0.0005, 0.00005])

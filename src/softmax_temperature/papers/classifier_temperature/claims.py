@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from softmax_temperature.claims import Claim, Evidence, Mean, NotTested, mean_with_interval
+from softmax_temperature.papers.classifier_temperature.records import HEURISTIC, RESCALING
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -31,8 +32,14 @@ def _rescaling_gain(records: Records, optimizer: str) -> NDArray[np.float64]:
     return (means["rescaled"] - means["plain"]).to_numpy(np.float64)
 
 
-def _interval(mean: Mean, *, holds: bool, unit: str, note: str = "") -> Evidence:
-    return Evidence(holds, mean.value, mean.n, unit, sd=mean.sd, low=mean.low, high=mean.high, note=note)
+def _interval(
+    mean: Mean, *, holds: bool, unit: str, cells: tuple[str, ...], bounds: tuple[float, ...] = (0.0,)
+) -> Evidence:
+    return Evidence(holds, mean.value, mean.n, unit, mean.sd, mean.low, mean.high, bounds=bounds, cells=cells)
+
+
+def _rescaling_cells(optimizer: str) -> tuple[str, ...]:
+    return tuple(f"{RESCALING}/{optimizer}-{loss}" for loss in ("plain", "rescaled"))
 
 
 def _rescaling_helps_sgd(records: Records) -> Evidence | NotTested:
@@ -40,7 +47,8 @@ def _rescaling_helps_sgd(records: Records) -> Evidence | NotTested:
     if len(gains) < 2:
         return NotTested("one repeat has no interval; set rescaling.repeats to 2 or more")
     mean = mean_with_interval(gains)
-    return _interval(mean, holds=mean.low > NEGLIGIBLE, unit="accuracy")
+    holds, cells = mean.low > NEGLIGIBLE, _rescaling_cells("sgd")
+    return _interval(mean, holds=holds, unit="accuracy", cells=cells, bounds=(NEGLIGIBLE,))
 
 
 def _rescaling_is_nothing_to_adam(records: Records) -> Evidence | NotTested:
@@ -48,7 +56,9 @@ def _rescaling_is_nothing_to_adam(records: Records) -> Evidence | NotTested:
     if len(gains) < 2:
         return NotTested("one repeat has no interval; set rescaling.repeats to 2 or more")
     mean = mean_with_interval(gains)
-    return _interval(mean, holds=mean.low > -NEGLIGIBLE and mean.high < NEGLIGIBLE, unit="accuracy")
+    holds = mean.low > -NEGLIGIBLE and mean.high < NEGLIGIBLE
+    bounds = (-NEGLIGIBLE, NEGLIGIBLE)
+    return _interval(mean, holds=holds, unit="accuracy", cells=_rescaling_cells("adam"), bounds=bounds)
 
 
 def _correlation(records: Records, statistic: str) -> pd.Series[float]:
@@ -60,23 +70,20 @@ def _feats_corr_is_strongest(records: Records) -> Evidence:
     ours, first = _correlation(records, "feats_corr"), records.correlations.iloc[0]
     rank = int(records.correlations["statistic"].tolist().index("feats_corr")) + 1
     note = f"rank {rank} of {len(records.correlations)}; first is {first['statistic']} with {first['absolute_r']:.2f}"
-    low, high = float(ours["absolute_low"]), float(ours["absolute_high"])
-    return Evidence(
-        rank == 1, float(ours["absolute_r"]), len(records.pairs), "absolute r", low=low, high=high, note=note
-    )
+    return _of_correlation(records, ours, holds=rank == 1, note=note)
 
 
 def _dimension_is_weak(records: Records) -> Evidence:
     ours = _correlation(records, "dim")
-    low, high = float(ours["absolute_low"]), float(ours["absolute_high"])
-    return Evidence(
-        float(ours["absolute_r"]) < WEAK,
-        float(ours["absolute_r"]),
-        len(records.pairs),
-        "absolute r",
-        low=low,
-        high=high,
-    )
+    return _of_correlation(records, ours, holds=float(ours["absolute_r"]) < WEAK, bounds=(WEAK,))
+
+
+def _of_correlation(
+    records: Records, ours: pd.Series[float], *, holds: bool, bounds: tuple[float, ...] = (), note: str = ""
+) -> Evidence:
+    value, low, high = (float(ours[name]) for name in ("absolute_r", "absolute_low", "absolute_high"))
+    spread, n = {"low": low, "high": high}, len(records.pairs)
+    return Evidence(holds, value, n, "absolute r", **spread, bounds=bounds, note=note, cells=(HEURISTIC,))
 
 
 def _several_beat_one(records: Records) -> Evidence | NotTested:
@@ -85,7 +92,7 @@ def _several_beat_one(records: Records) -> Evidence | NotTested:
     if len(table) < 3:
         return NotTested("fewer than three left-out data sets have a correlation for both rows")
     mean = mean_with_interval((table["All Stats"] - table["Best Stat"]).to_numpy(np.float64))
-    return _interval(mean, holds=mean.low > 0, unit="difference of r")
+    return _interval(mean, holds=mean.low > 0, unit="difference of r", cells=(HEURISTIC,))
 
 
 def _prediction_is_significant(records: Records) -> Evidence | NotTested:
@@ -96,7 +103,8 @@ def _prediction_is_significant(records: Records) -> Evidence | NotTested:
         return NotTested("no left-out data set has a defined correlation")
     note = f"mean p over left-out data sets {mean_p:.3g} (printed 0.014)"
     used = int(folds - float(row["undefined_folds"].iloc[0]))
-    return Evidence(mean_p < SIGNIFICANT and median_r > 0, median_r, used, "median r", note=note)
+    holds = mean_p < SIGNIFICANT and median_r > 0
+    return Evidence(holds, median_r, used, "median r", note=note, cells=(HEURISTIC,))
 
 
 CLAIMS: tuple[Claim[Records], ...] = (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 
-from softmax_temperature.papers.classifier_temperature.records import SLUG, Records
+from softmax_temperature.papers.classifier_temperature.records import HEURISTIC, SLUG, Records
 from softmax_temperature.tables import published
 
 _METRICS = {"median_correlation": "median_r", "average_correlation": "mean_r", "p_value": "mean_p"}
@@ -14,7 +14,7 @@ def table_1(records: Records) -> pd.DataFrame:
     """Correlation of predicted and best inverse temperature over left-out data sets.
 
     Columns: row, metric, published, published_sd, ours, ours_sd, then ours for the identified pairs alone and with
-    ridge regression, and the number of folds behind ours. All are fractions.
+    ridge regression, the number of folds behind ours, and the cells that ours comes from. All are fractions.
     """
     printed = published(SLUG, "Table 1")
     rows = []
@@ -34,6 +34,7 @@ def table_1(records: Records) -> pd.DataFrame:
                     "ours_ridge": _value(ours, column, "all pairs", "ridge"),
                     "folds": _value(ours, "folds", "all pairs", "least_squares")
                     - _value(ours, "undefined_folds", "all pairs", "least_squares"),
+                    "cells": HEURISTIC,
                 }
             )
     return pd.DataFrame(rows)

@@ -78,7 +78,8 @@ CLAIMS: tuple[Claim[Records], ...] = (
         "abstract, Tables 1 and 2",
         "Last layer Cooling, the simplest variant, is the best-performing one.",
         f"{_ACCURACY} Last layer Cooling minus that of each other variant, each seed's mean over all schedules and "
-        f"activations: holds if for both {_INTERVAL} lies above 0. The value is that of the closer one. Printed: the "
+        f"activations: holds if for both {_INTERVAL} lies above 0. A periodically redistributed training that never "
+        "was is last layer Cooling, and left out. The value is that of the closer one. Printed: the "
         "difference of the means in Tables 1 and 2 to the closer one, periodically redistributed; it is below 0, so "
         "that the paper's own numbers do not meet this criterion.",
         judges.last_layer_is_best,
@@ -131,7 +132,7 @@ CLAIMS: tuple[Claim[Records], ...] = (
         "section 4.4",
         "Last layer Cooling improves segmentation: the mean intersection over union.",
         "Mean intersection over union on test images after the last epoch, Last layer Cooling minus no Cooling, paired "
-        f"by seed, of a network that diverged 0: {_ABOVE} Printed: on ADE20K.",
+        f"by seed, of a network that diverged 0: holds if {_INTERVAL} lies above {judges.LEAST:g}. Printed: on ADE20K.",
         partial(judges.segmentation, metric="mean_iou"),
         published=0.011,
     ),
@@ -147,8 +148,9 @@ CLAIMS: tuple[Claim[Records], ...] = (
         "cooling-is-cheap",
         "section 3.1",
         "Cooling takes about 1.9 % of the time of one training epoch.",
-        "Seconds of one Cooling over seconds of one epoch: holds if at most 0.019.",
+        "Seconds of one Cooling over seconds of one epoch, the largest over modes and devices: holds if at most "
+        f"{judges.CHEAP:g}.",
         judges.cost,
-        published=0.019,
+        published=judges.CHEAP,
     ),
 )

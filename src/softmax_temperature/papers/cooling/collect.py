@@ -13,6 +13,7 @@ from softmax_temperature.claims import judge_all
 from softmax_temperature.deviations import deviations
 from softmax_temperature.papers.cooling import tables
 from softmax_temperature.papers.cooling.claims import CLAIMS
+from softmax_temperature.papers.cooling.cost import cost_of_cooling
 from softmax_temperature.papers.cooling.outcomes import outcome
 from softmax_temperature.papers.cooling.records import SLUG, read_records
 from softmax_temperature.papers.cooling.segmentation import segmentation_pixels, segmentation_table
@@ -64,6 +65,7 @@ def collect(params: Params, folder: Path) -> None:
             dataset=section.dataset if section else None, classes=section.classes if section else None
         ),
         "theory_checks": theory_checks(),
+        "cost": cost_of_cooling(),
     }
     for name, table in made.items():
         write_csv(folder / "tables" / f"{name}.csv", table)

@@ -8,9 +8,11 @@ import pandas as pd
 
 from softmax_temperature.papers.cooling.outcomes import is_lost
 from softmax_temperature.papers.cooling.selection import (
+    CROSS_ENTROPY,
     FIGURE_1,
     NO_COOLING,
     NO_SCHEDULE,
+    OURS,
     SETTING,
     SIMPLEST,
     STANDARD_FACTOR,
@@ -22,6 +24,8 @@ from softmax_temperature.papers.cooling.selection import (
 
 if TYPE_CHECKING:
     from softmax_temperature.papers.cooling.records import Records
+
+MAIN_RATE = 0.01  # Section 4.2; profiles that sweep learning rates keep it.
 
 
 def with_accuracy(rows: pd.DataFrame) -> pd.DataFrame:
@@ -79,3 +83,18 @@ def figure_1_trainings(records: Records) -> pd.DataFrame:
     cooled = last_layer_factors(rows)
     varied = cooled[cooled["factor"] != STANDARD_FACTOR][SETTING].drop_duplicates()
     return with_accuracy(pd.concat([without, cooled]).merge(varied, on=SETTING))
+
+
+def rate_trainings(records: Records) -> pd.DataFrame:
+    """Ours: no Cooling and last layer Cooling without a schedule, with several learning rates on one setting.
+
+    Returns:
+        The trainings, those of the main recipe too, with the column learning_rate.
+    """
+    rows = trainings(records, OURS)
+    rate = rows["change"].str.extract(r"^learning rate ([0-9.e+-]+)$")[0].astype(float)
+    changed = rows.assign(learning_rate=rate).dropna(subset=["learning_rate"])
+    main = standard(trainings(records, TABLE_1)).assign(learning_rate=MAIN_RATE)
+    rows = pd.concat([changed, main.merge(changed[SETTING].drop_duplicates(), on=SETTING)])
+    plain = (rows["loss"] == CROSS_ENTROPY) & (rows["schedule"] == NO_SCHEDULE)
+    return rows[plain & rows["mode"].isin([NO_COOLING, SIMPLEST])]

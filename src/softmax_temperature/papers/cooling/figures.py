@@ -9,37 +9,30 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-import pandas as pd
 import seaborn as sns
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from softmax_temperature.papers.cooling.effects import figure_1_trainings
+from softmax_temperature.papers.cooling.effects import figure_1_trainings, rate_trainings
 from softmax_temperature.papers.cooling.growth import SLOW_FACTOR, growth
 from softmax_temperature.papers.cooling.outcomes import DIVERGED, STUCK, finished, is_lost
 from softmax_temperature.papers.cooling.selection import (
-    CROSS_ENTROPY,
     MODES,
     NO_COOLING,
-    NO_SCHEDULE,
-    OURS,
     PERIODIC,
     SETTING,
     SIMPLEST,
-    TABLE_1,
     setting_title,
-    standard,
-    trainings,
 )
 from softmax_temperature.plots import PALETTE, WIDTH, style
 
 if TYPE_CHECKING:
+    import pandas as pd
     from matplotlib.axes import Axes
 
     from softmax_temperature.papers.cooling.records import Records
 
 PERCENT = 100
-MAIN_RATE = 0.01  # Section 4.2; profiles that sweep keep it.
 WARNING = "#b2182b"
 _HUES = (1, 2, 0)  # Of the palette, for the modes of Cooling in their order.
 
@@ -109,7 +102,7 @@ def learning_rates(records: Records) -> Figure | None:
     Dots are seeds, lines the means of those that finished; crosses below mark rates with trainings that
     diverged or got stuck.
     """
-    rows = _sweep(records)
+    rows = rate_trainings(records)
     settings = rows[SETTING].drop_duplicates()
     if settings.empty:
         return None
@@ -129,17 +122,6 @@ def learning_rates(records: Records) -> Figure | None:
         handles = [*panels[0].get_legend_handles_labels()[0], _lost("0.4")]
         figure.legend(handles=handles, loc="outside lower center", ncols=3)
     return figure
-
-
-def _sweep(records: Records) -> pd.DataFrame:
-    """The trainings of the sweep, with the column learning_rate; those of the main recipe on the same settings too."""
-    rows = trainings(records, OURS)
-    rate = rows["change"].str.extract(r"^learning rate ([0-9.e+-]+)$")[0].astype(float)
-    changed = rows.assign(learning_rate=rate).dropna(subset=["learning_rate"])
-    main = standard(trainings(records, TABLE_1)).assign(learning_rate=MAIN_RATE)
-    rows = pd.concat([changed, main.merge(changed[SETTING].drop_duplicates(), on=SETTING)])
-    plain = (rows["loss"] == CROSS_ENTROPY) & (rows["schedule"] == NO_SCHEDULE)
-    return rows[plain & rows["mode"].isin([NO_COOLING, SIMPLEST])]
 
 
 def _ranges(rows: pd.DataFrame) -> list[pd.DataFrame]:

@@ -6,7 +6,13 @@ import math
 from typing import TYPE_CHECKING
 
 from softmax_temperature.papers.cooling.comparisons import ACCURACIES, MAIN_RECIPE, comparison, wide_comparison
-from softmax_temperature.papers.cooling.effects import factor_gains, figure_1_trainings, gains
+from softmax_temperature.papers.cooling.effects import (
+    factor_gains,
+    figure_1_trainings,
+    gains,
+    rate_trainings,
+    with_accuracy,
+)
 from softmax_temperature.papers.cooling.growth import crossings
 from softmax_temperature.papers.cooling.notes import lost_by_mode
 from softmax_temperature.papers.cooling.outcomes import finished, is_lost, lost_in
@@ -36,6 +42,7 @@ if TYPE_CHECKING:
     from softmax_temperature.papers.cooling.records import Records
 
 PERCENT = 100
+NEAR_BEST = 0.02  # A learning rate works if it comes within two points of the best of all.
 _ORDER = "best first, modes that lost a training last"
 
 
@@ -46,7 +53,7 @@ def findings(records: Records) -> str:
     lost is named beside the number that goes without it.
     """
     about_training = (_coverage, _lost, _unscheduled, _schedules, _activations, _factors, _growth, _calibration)
-    texts = [part(records) for part in (*about_training, _ablation, _ours, _segmentation)]
+    texts = [part(records) for part in (*about_training, _ablation, _ours, _rates, _segmentation)]
     return "\n".join(f"- {text}" for text in texts if text)
 
 
@@ -149,6 +156,28 @@ def _changes(records: Records, role: str, title: str) -> str:
         for change, arm, without, cooled in changes[["change", "arm", *ACCURACIES]].itertuples(index=False, name=None)
     ]
     return f"**{title}.** Test accuracy in percent, without → with Cooling. {'; '.join(parts)}." if parts else ""
+
+
+def _rates(records: Records) -> str:
+    """Whether Cooling widens the range of learning rates that work; nothing, if none was swept.
+
+    Of the seeds that were trained with every rate in both modes; a lost training counts as guessing.
+    """
+    parts = []
+    for setting, rows in with_accuracy(rate_trainings(records)).groupby(SETTING, sort=False):
+        table = rows.pivot_table(index=["mode", "learning_rate"], columns="seed", values="accuracy")
+        means = table.dropna(axis="columns").mean(axis="columns")
+        near = means[means > means.max() - NEAR_BEST].reset_index()
+        texts = [
+            f"{MODES[mode]} {', '.join(f'{rate:g}' for rate in near[near['mode'] == mode]['learning_rate']) or 'none'}"
+            for mode in (NO_COOLING, SIMPLEST)
+        ]
+        tried = ", ".join(f"{rate:g}" for rate in sorted(rows["learning_rate"].unique()))
+        count = len(table.dropna(axis="columns").columns)
+        seeds = "one seed" if count == 1 else f"{count} seeds"
+        parts.append(f"{setting[0]}, {setting[1]} (of {tried}; {seeds}): {'; '.join(texts)}")
+    text = f"With these it comes within {PERCENT * NEAR_BEST:g} points of the best"
+    return f"**Learning rates that work**, ours. {text}. {'. '.join(parts)}." if parts else ""
 
 
 def _segmentation(records: Records) -> str:

@@ -88,15 +88,18 @@ def crossing_pairs(found: pd.DataFrame) -> pd.DataFrame:
 
 
 def never_redistributed(records: Records, rows: pd.DataFrame) -> pd.Series[bool]:
-    """Which trainings are periodically redistributed ones whose temperature never exceeded the maximal one.
+    """Which trainings are periodically redistributed ones that never trained on after a redistribution.
 
-    Up to its first redistribution such a training is, number for number, that of last layer Cooling.
+    Up to its first redistribution such a training is, number for number, that of last layer Cooling; one after the last
+    epoch changes no prediction. Of an epoch with many Coolings the last one stands for all.
 
     Args:
         records: the paper's.
         rows: as `trainings` returns them.
     """
-    hottest = records.temperatures.groupby(RUN)["total"].max().rename("hottest")
+    coolings = records.temperatures
+    before_the_end = coolings["epoch"] < coolings.groupby(RUN)["epoch"].transform("max")
+    hottest = coolings[before_the_end].groupby(RUN)["total"].max().rename("hottest")
     reached = rows.join(hottest, on=RUN)["hottest"]
     never: pd.Series[bool] = (rows["mode"] == PERIODIC) & ~(reached > rows["max_temperature"])
     return never

@@ -15,6 +15,8 @@ from softmax_temperature.papers.cooling.selection import (
     ACTIVATIONS,
     MODES,
     SCHEDULES,
+    SEGMENTATION,
+    TRAINING,
     experiments,
     final_segmentation,
     standard,
@@ -31,7 +33,7 @@ MEASURED, MISSING = "measured", "–"
 NEVER_REDISTRIBUTED = "never redistributed"
 _NUMBERS = [
     *("published", "published_sd", "published_diverged", "ours", "ours_sd", "seeds", "diverged_seeds", "stuck_seeds"),
-    *("never_redistributed", "difference_in_standard_errors", "status"),
+    *("never_redistributed", "difference_in_standard_errors", "status", "cells"),
 ]
 _SHOWN: dict[str, Mapping[str, str]] = {"schedule": SCHEDULES, "activation": ACTIVATIONS}
 
@@ -48,7 +50,7 @@ def printed_table(records: Records, spec: Printed) -> pd.DataFrame:
         activation (Table 2), mode, metric; published, published_sd, published_diverged, ours (mean over the seeds that
         finished), ours_sd, seeds (that finished), diverged_seeds, stuck_seeds, never_redistributed (bool: whether no
         seed of a periodically redistributed arm ever redistributed, so that it is last layer Cooling by another name),
-        difference_in_standard_errors, status. Numbers are fractions.
+        difference_in_standard_errors, status, cells (that ours comes from). Numbers are fractions.
 
         The difference is ours minus published, over the standard error of this difference: from the standard deviation
         over our seeds and, where it is printed, that over the paper's three runs. It is empty where fewer than two of
@@ -100,7 +102,8 @@ def _trained(records: Records, spec: Printed) -> pd.DataFrame:
     names = named_as_printed(experiments(records))[["experiment", "dataset", "network"]]
     rows = standard(trainings(records, *spec.roles))
     rows = rows if spec.schedule is None else rows[rows["schedule"] == spec.schedule]
-    rows = rows.assign(never=never_redistributed(records, rows))
+    cells = TRAINING + "/" + rows["experiment"] + "/" + rows["schedule"] + "/" + rows["arm"]
+    rows = rows.assign(never=never_redistributed(records, rows), cells=cells)
     return rows.drop(columns=["dataset", "network"]).merge(names, on="experiment")
 
 
@@ -112,6 +115,7 @@ def _segmented(records: Records) -> pd.DataFrame:
         dataset=rows["dataset"].where(~is_printed, "ADE20K (256x256)"),
         network=np.where(is_printed, "small U-Net ~9M params", "U-Net"),
         never=False,
+        cells=SEGMENTATION + "/" + rows["mode"],
     )
 
 
@@ -123,6 +127,7 @@ def _measured(values: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
         diverged_seeds=("diverged", "sum"),
         stuck_seeds=("stuck", "sum"),
         never_redistributed=("never", "all"),
+        cells=("cells", "first"),
     )
     return found.reset_index()
 

@@ -14,6 +14,7 @@ set with a network and a recipe; it is trained with several learning-rate schedu
 | norms.csv | training × epoch: norms of logits, weights and gradients |
 | segmentation.csv | U-Net × Cooling or not × seed: mean intersection over union, pixel accuracy |
 | theory_checks.csv | statement of the paper: predicted and measured |
+| cost.csv | device × mode: seconds of a Cooling and of an epoch, from benchmarks/results.json |
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 SLUG = "cooling"
-TABLES = ("experiments", "arms", "history", "temperatures", "norms", "segmentation", "theory_checks")
+TABLES = ("experiments", "arms", "history", "temperatures", "norms", "segmentation", "theory_checks", "cost")
 
 
 @dataclass(frozen=True)
@@ -55,6 +56,8 @@ class Records:
         or of what the profile names; the last epoch of each training has the largest epoch), dataset, classes. Beside
         the table stands segmentation.npz, as `segmentation_panel` reads it, where a profile shows images.
     theory_checks: statement, network, predicted, measured, largest_relative_difference.
+    cost: device ("cpu", "cuda"), mode, seconds (of one Cooling), epoch_seconds, share (of the two), rounds (that the
+        medians are over), size (of data and network).
     """
 
     runs: pd.DataFrame
@@ -65,6 +68,7 @@ class Records:
     norms: pd.DataFrame
     segmentation: pd.DataFrame
     theory_checks: pd.DataFrame
+    cost: pd.DataFrame
 
 
 def read_records(folder: Path) -> Records:

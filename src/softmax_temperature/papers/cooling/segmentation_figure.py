@@ -8,6 +8,7 @@ import numpy as np
 from matplotlib import colormaps
 from matplotlib.figure import Figure
 
+from softmax_temperature.array_files import read_arrays
 from softmax_temperature.papers.cooling.outcomes import DIVERGED
 from softmax_temperature.papers.cooling.selection import MODES, NO_COOLING, SIMPLEST, final_segmentation
 from softmax_temperature.plots import WIDTH, style
@@ -45,8 +46,9 @@ def segmentation_panel(records: Records, pixels: Path) -> Figure | None:
     """
     if not pixels.is_file():
         return None
-    with np.load(pixels, allow_pickle=False) as file:
-        images, labels, *predictions = (file[name][:SHOWN] for name in ("images", "labels", *ARMS))
+    names = ("images", "labels", *ARMS)
+    arrays = read_arrays(pixels, "images", required=names)
+    images, labels, *predictions = (arrays[name][:SHOWN] for name in names)
     void = _void(labels, predictions)
     count, height, width = labels.shape
     cell = WIDTH / max(count, 4)

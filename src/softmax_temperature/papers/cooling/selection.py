@@ -5,6 +5,8 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from softmax_temperature.claims import cells_of
+
 if TYPE_CHECKING:
     import pandas as pd
 
@@ -49,6 +51,8 @@ PER_EPOCH = "epoch"  # The period of section 3.1.
 
 RUN = ["experiment", "schedule", "arm", "seed"]
 """What names a training."""
+TRAINING, SEGMENTATION = "cooling/training", "cooling/segmentation"
+"""The stages that the numbers come from, as the manifests of their cells name them."""
 SETTING = ["dataset", "network", "activation"]
 """What experiments have in common that differ in their role alone."""
 
@@ -123,6 +127,15 @@ def of_runs(table: pd.DataFrame, runs: pd.DataFrame) -> pd.DataFrame:
         runs: as `trainings` returns them.
     """
     return runs[[*RUN, "mode", *SETTING]].merge(table, on=RUN)
+
+
+def cells_of_trainings(rows: pd.DataFrame) -> tuple[str, ...]:
+    """What the cells of trainings are called; see `claims.cells_of`.
+
+    Args:
+        rows: with the columns of `RUN`.
+    """
+    return cells_of(TRAINING, rows, *RUN[:-1])
 
 
 def final_segmentation(records: Records) -> pd.DataFrame:

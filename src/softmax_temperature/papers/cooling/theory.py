@@ -24,7 +24,9 @@ from softmax_temperature.cooling import (
 )
 from softmax_temperature.cooling.last_layer import hold, set_last_layer_temperature
 from softmax_temperature.models.bottleneck_resnet import BottleneckResNet
+from softmax_temperature.models.densenet import DenseNet
 from softmax_temperature.models.vgg import SmallVGG
+from softmax_temperature.models.wide_resnet import WideResNet
 
 TEMPERATURE = 100.0  # Above which the paper's periodic Cooling redistributes.
 CLASSES, IMAGES, SIZE = 10, 16, 8
@@ -36,6 +38,8 @@ NETWORKS: Mapping[str, Callable[[], nn.Module]] = MappingProxyType(
         "VGG, batch normalisation": lambda: SmallVGG(CLASSES, batch_norm=True, **_SMALL),
         "ResNet of bottlenecks": lambda: BottleneckResNet((1, 2), CLASSES, 4),
         "ResNet of bottlenecks, CReLU": lambda: BottleneckResNet((1, 2), CLASSES, 4, "crelu"),
+        "Wide-ResNet": lambda: WideResNet(8, 1, CLASSES),
+        "DenseNet": lambda: DenseNet((2, 2), growth=4, num_classes=CLASSES),
     }
 )
 

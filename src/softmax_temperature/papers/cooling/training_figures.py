@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.ticker import MaxNLocator, NullLocator, ScalarFormatter
+from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator, ScalarFormatter
 
 from softmax_temperature.papers.cooling.figures import COLOURS, PERCENT
 from softmax_temperature.papers.cooling.outcomes import finished
@@ -85,7 +85,7 @@ def effects(records: Records) -> Figure | None:
         for axes, (table, column, title, unit) in zip(grid.ravel(), EFFECTS, strict=True):
             axes.set(title=title, ylabel=unit, yscale="linear" if unit == "%" else "log")
             _by_mode(axes, of_runs(tables[table], runs), column, scale=PERCENT if unit == "%" else 1)
-            _label_within_a_decade(axes)
+            _label_few_decades(axes)
         for axes in grid[-1]:
             axes.set_xlabel("epoch")
         figure.suptitle(f"{setting_title(runs.iloc[0])}: no schedule", fontsize=10)
@@ -111,11 +111,11 @@ def _by_mode(axes: Axes, rows: pd.DataFrame, column: str, *, scale: float, **loo
     axes.xaxis.set_major_locator(MaxNLocator(6, integer=True))
 
 
-def _label_within_a_decade(axes: Axes) -> None:
-    """Several numbers also on a logarithmic axis that holds at most one power of ten."""
+def _label_few_decades(axes: Axes) -> None:
+    """Several numbers, written out, also on a logarithmic axis that holds few powers of ten."""
     low, high = axes.get_ylim()
-    if axes.get_yscale() == "log" and high < 10 * low:
-        axes.yaxis.set_major_locator(MaxNLocator(4))
+    if axes.get_yscale() == "log" and high < 100 * low:
+        axes.yaxis.set_major_locator(MaxNLocator(4) if high < 10 * low else LogLocator(subs=(1, 2, 5)))
         axes.yaxis.set_major_formatter(ScalarFormatter())
         axes.yaxis.set_minor_locator(NullLocator())
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -19,18 +20,19 @@ from softmax_temperature.papers.focal.panels import choose_panels
 from softmax_temperature.papers.focal.records import SLUG, read_records
 from softmax_temperature.papers.focal.table_specs import SPECS
 from softmax_temperature.papers.focal.theory import theory_checks
-from softmax_temperature.stages import evaluate_focal, fetch, focal_linear, train_focal
+from softmax_temperature.papers.focal.translation import translation_tables
+from softmax_temperature.papers.focal.translation_table import table_k1
+from softmax_temperature.stages import evaluate_focal, fetch, focal_linear, train_focal, train_translation
 from softmax_temperature.tables import write_csv
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-    from pathlib import Path
 
     from softmax_temperature.artifacts import Artifact
     from softmax_temperature.jobs import Cell
     from softmax_temperature.params import Params
 
-STAGES = (fetch, train_focal, evaluate_focal, focal_linear)
+STAGES = (fetch, train_focal, evaluate_focal, focal_linear, train_translation)
 """What the results rest on."""
 
 _NAMES = ("task", "arm", "seed")
@@ -65,6 +67,7 @@ def collect(params: Params, folder: Path) -> None:
         "differences": _evaluated(params, "differences").assign(reference=evaluate_focal.REFERENCE),
         **{name: _evaluated(params, name) for name in ("ood", "roc")},
         **linear_tables(params),
+        **translation_tables(params),
         "theory_checks": theory_checks(),
     }
     made["early_stopping"] = early_stopping(made["history"])
@@ -77,9 +80,13 @@ def collect(params: Params, folder: Path) -> None:
     records = read_records(folder)
     for name in SPECS:
         write_csv(folder / "tables" / f"{name}.csv", tables.table(records, name))
+    write_csv(folder / "tables" / "table_k1.csv", table_k1(records))
     write_csv(folder / "tables" / "not_in_a_table.csv", tables.not_in_a_table())
     write_csv(folder / "tables" / "ablation.csv", tables.ablation(records))
-    write_csv(folder / "tables" / "deviations.csv", deviations(_modules(train_focal.cells(params))))
+    write_csv(
+        folder / "tables" / "deviations.csv",
+        deviations(_modules([*train_focal.cells(params), *train_translation.cells(params)])),
+    )
     rows = judge_all(SLUG, CLAIMS, records, profile=params.profile)
     write_json(folder / "claims.json", rows)
     write_json(folder / "metrics.json", {row["id"]: {"value": row["value"], "verdict": row["verdict"]} for row in rows})
@@ -127,7 +134,7 @@ def _names(cell: str) -> dict[str, Any]:
 
 def _progress(training: Artifact) -> dict[str, Any]:
     record = training.json("record.json")
-    return {name: record[name] for name in ("epochs", "epochs_done", "diverged")}
+    return {name: record[name] for name in ("epochs", "epochs_done", "selected_epoch", "diverged")}
 
 
 def _rows(artifacts: dict[str, Artifact], name: str) -> pd.DataFrame:
@@ -147,13 +154,24 @@ def _tasks(params: Params, trainings: dict[str, Artifact]) -> pd.DataFrame:
         first = trainings[f"{task}/{params.focal.arms_of(task)[0]}/0"].json("record.json")
         variant = "" if place.variant_of is None else task.removeprefix(f"{place.variant_of}-")
         row: dict[str, Any] = {"task": task, "dataset": place.dataset, "network": place.network}
-        row |= {"printed_dataset": place.printed_dataset, "printed_network": place.printed_network}
+        row |= {name: getattr(place, name) for name in ("printed_dataset", "printed_network", "differs")}
         row |= {"variant": variant, "variant_of": place.variant_of}
         row |= {name: first[name] for name in ("classes", "parameters", "noise")}
+        row |= {"embeddings": _embeddings(first["embeddings"]), "select": place.select}
         recipe = params.focal.recipe.changed(place.recipe)
         row |= {"epochs": recipe.epochs, "planned_epochs": recipe.planned_epochs}
-        rows.append(row | {f"{split}_images": count for split, count in first["images"].items()})
+        rows.append(row | {f"{split}_images": count for split, count in first["samples"].items()})
     return pd.DataFrame(rows)
+
+
+def _embeddings(about: dict[str, Any] | None) -> str | None:
+    """Where the word vectors of a task come from, in words; None for images."""
+    if about is None:
+        return None
+    if about["covered"] is None:
+        return "learned"
+    share, how = f"{about['covered']:.1%} of {about['words']:,} words", "tuned" if about["step"] else "frozen"
+    return f"{Path(about['file']).name}, {share}, {how}"
 
 
 def _modules(cells: Iterable[Cell]) -> list[str]:

@@ -1,13 +1,13 @@
-"""Effects over runs: what the claims of the paper are judged by."""
+"""Differences between arms: what the claims of the paper are judged by."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from softmax_temperature.claims import Evidence, NotTested, mean_with_interval
+from softmax_temperature.claims import NotTested
+from softmax_temperature.effects import Effect
 from softmax_temperature.papers.focal.selection import REFERENCE, finished, main_tasks
 
 if TYPE_CHECKING:
@@ -16,50 +16,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from softmax_temperature.papers.focal.records import Records
-
-
-@dataclass(frozen=True)
-class Effect:
-    """A mean over runs, or the value of the only one.
-
-    Attributes:
-        value, n: the effect, and the number of runs, or of pairs of runs, behind it.
-        sd: over them; None for one.
-        low, high: the 90 % interval: Student's over runs, the bootstrap's over test samples for a single one; None
-            where there is neither.
-    """
-
-    value: float
-    n: int
-    sd: float | None = None
-    low: float | None = None
-    high: float | None = None
-
-    @classmethod
-    def of(cls, values: pd.Series[float]) -> Effect:
-        """The mean of the values of at least one run."""
-        if len(values) == 1:
-            return cls(float(values.iloc[0]), 1)
-        mean = mean_with_interval(np.asarray(values, np.float64))
-        return cls(mean.value, mean.n, mean.sd, mean.low, mean.high)
-
-    def above(self, bound: float) -> bool:
-        """Whether the interval, or the value where there is none, lies above a bound."""
-        return (self.value if self.low is None else self.low) > bound
-
-    def below(self, bound: float) -> bool:
-        """Whether the interval, or the value where there is none, lies below a bound."""
-        return (self.value if self.high is None else self.high) < bound
-
-    def evidence(self, *, holds: bool, unit: str, note: str = "") -> Evidence:
-        """The effect as evidence; the note says what a single run is worth."""
-        interval = "no interval" if self.low is None else "interval over test samples"
-        notes = "; ".join(text for text in (note, f"one seed, {interval}" if self.n == 1 else "") if text)
-        return Evidence(holds, self.value, self.n, unit, sd=self.sd, low=self.low, high=self.high, note=notes)
-
-    def __str__(self) -> str:
-        interval = "" if self.low is None else f" [{self.low:.3f}, {self.high:.3f}]"
-        return f"{self.value:+.3f}{interval}"
 
 
 def runs_of(records: Records, name: str, *arms: str) -> pd.DataFrame:

@@ -19,7 +19,7 @@ _ECE = "expected_calibration_error"
 
 def findings(records: Records) -> str:
     """Markdown: what ran, which losses calibrate, what scaling leaves of it, and what it costs."""
-    parts = (_coverage, _diverged, _before, _after, _temperatures, _accuracy, _outliers, _ablation)
+    parts = (_coverage, _diverged, _before, _after, _temperatures, _accuracy, _outliers, _ablation, _translation)
     texts = (part(records) for part in parts)
     return "\n".join(f"- {text}" for text in texts if text)
 
@@ -27,7 +27,8 @@ def findings(records: Records) -> str:
 def _coverage(records: Records) -> str:
     tasks, trainings = main_tasks(records), records.trainings
     parts = [
-        f"{row.dataset} with {row.network} ({row.train_images} images, {row.epochs} of {row.planned_epochs} epochs)"
+        f"{row.dataset} with {row.network} ({row.train_images} {_samples(str(row.embeddings))}, {row.epochs} of "
+        f"{row.planned_epochs} epochs)"
         for row in tasks.itertuples()
     ]
     return (
@@ -35,6 +36,10 @@ def _coverage(records: Records) -> str:
         f"seeds, {len(tasks)} tasks and {len(records.tasks) - len(tasks)} variants of their recipes. The tasks: "
         f"{'; '.join(parts)}."
     )
+
+
+def _samples(embeddings: str) -> str:
+    return f"texts, embeddings: {embeddings}" if embeddings else "images"
 
 
 def _diverged(records: Records) -> str:
@@ -94,6 +99,19 @@ def _ablation(records: Records) -> str:
         most = str(changes.abs().idxmax())
         parts.append(f"{variant} on {task} moves it most for {most}, by {100 * changes[most]:+.2f}")
     return f"**Variants of the recipe.** ECE in percent, not scaled. {'; '.join(parts)}." if parts else ""
+
+
+def _translation(records: Records) -> str:
+    """Nothing, if no model was trained, or all diverged."""
+    runs = records.translation_runs
+    means = _means(runs[~runs["diverged"].astype(bool)])
+    parts = [
+        f"{arm} ECE {100 * row['ece']:.1f} → {100 * row['ece_after_scaling']:.1f} with temperature "
+        f"{row['temperature']:.3g}, BLEU {100 * row['bleu']:.1f} → {100 * row['bleu_after_scaling']:.1f}"
+        for arm, row in means.to_dict("index").items()
+    ]
+    text = f"**Translation** ({', '.join(runs['dataset'].unique())}), before → after scaling, mean over seeds."
+    return f"{text} {'; '.join(parts)}." if parts else ""
 
 
 def _by_task(records: Records, scaling: str) -> Iterator[tuple[str, pd.DataFrame]]:

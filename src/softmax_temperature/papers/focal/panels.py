@@ -40,7 +40,9 @@ def choose_panels(params: Params, trainings: dict[str, Artifact]) -> tuple[pd.Da
     pixels: dict[str, NDArray[np.uint8]] = {}
     for task, place in params.focal.tasks.items():
         reference = trainings.get(f"{task}/{REFERENCE}/0")
-        if place.variant_of or not params.focal.evaluation.panels or reference is None or _diverged(reference):
+        if place.variant_of or place.text or not params.focal.evaluation.panels:
+            continue
+        if reference is None or _diverged(reference):
             continue
         images = _telling_images(_tensors(reference), params.focal.evaluation.panels)
         for arm in params.focal.arms_of(task):

@@ -7,8 +7,8 @@ a network and a recipe, an arm a loss; every row of a training names `task`, `ar
 | file | one row |
 |---|---|
 | runs.csv | training × scaling: temperature, at_bound, accuracy and every metric on test data, with 90 % intervals |
-| tasks.csv | task: data set and network, as the paper prints them too where it has them, variant, parameters, images |
-| trainings.csv | training: epochs done of planned, whether and when it diverged |
+| tasks.csv | task: data set and network, as the paper prints them too where it has them, variant, parameters, sizes |
+| trainings.csv | training: epochs done of planned, the one evaluated, whether and when it diverged |
 | history.csv | training × epoch × split: NLL and entropy of right and wrong samples, accuracy, ECE, norms |
 | gradient_norms.csv | training × epoch × bin: last-layer gradient norms of training samples |
 | reliability.csv | training × epoch × bin: confidence and accuracy of training samples, 25 bins |
@@ -18,6 +18,9 @@ a network and a recipe, an arm a loss; every row of a training names `task`, `ar
 | roc.csv | the same × point of the curve |
 | panels.csv | image × training × scaling: label, prediction, confidence of a few test images |
 | linear_*.csv | appendix C: history, mistakes, boundary, points |
+| translation_runs.csv | appendix K, training: ECE before and after scaling, BLEU, temperature |
+| translation_curves.csv | the same × temperature of Figure K.1: test BLEU, validation ECE |
+| translation_history.csv | the same × epoch: loss, and NLL, accuracy and ECE of validation tokens |
 | theory_checks.csv | proposition: predicted and measured |
 """
 
@@ -49,6 +52,9 @@ TABLES = (
     "linear_mistakes",
     "linear_boundary",
     "linear_points",
+    "translation_runs",
+    "translation_curves",
+    "translation_history",
     "theory_checks",
 )
 
@@ -65,9 +71,11 @@ class Records:
         confident_share, confident_accuracy (predictions with confidence >= 0.99, appendix H; accuracy is empty when
         there is none).
     tasks: dataset, network, printed_dataset, printed_network, variant ("" for the main recipe), variant_of, classes,
-        parameters, train_images, validation_images, test_images, epochs, planned_epochs (that the recipe is written
-        for), noise ("generated" or "CIFAR-10-C").
-    trainings: epochs, epochs_done, diverged (bool).
+        parameters, train_images, validation_images, test_images (texts, where the task is on texts), epochs,
+        planned_epochs (that the recipe is written for), noise ("generated" or "CIFAR-10-C"), embeddings (of words:
+        "learned", or the file of their vectors and the share of words that it has; empty for images), select ("last"
+        or "best_validation"), differs (from the paper, in words, beside epochs and embeddings).
+    trainings: epochs, epochs_done, selected_epoch (whose weights are evaluated, from 1), diverged (bool).
     history: epoch (from 1), split ("train", "validation", "test"), nll, nll_right, nll_wrong, entropy, entropy_right,
         entropy_wrong (nats; empty when no sample is right or wrong), accuracy, ece, feature_norm (mean over the
         split); and, the same on each split's row, loss (of training, per sample) and weight_norm (last layer).
@@ -78,6 +86,7 @@ class Records:
     ood: ood (data set), samples, auroc, auroc_low, auroc_high. roc: ood, false_positive_rate, true_positive_rate.
     panels: image (its number in the test split), label, predicted, confidence, true_probability; the pixels are in
         `panels.npz`, one array a task, uint8 (images, height, width, channels).
+    translation_*: without `task`, and the arms are CE, LS and FL; see `translation.translation_tables`.
     """
 
     runs: pd.DataFrame
@@ -95,6 +104,9 @@ class Records:
     linear_mistakes: pd.DataFrame
     linear_boundary: pd.DataFrame
     linear_points: pd.DataFrame
+    translation_runs: pd.DataFrame
+    translation_curves: pd.DataFrame
+    translation_history: pd.DataFrame
     theory_checks: pd.DataFrame
 
 

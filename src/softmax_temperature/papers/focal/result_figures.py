@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
+from softmax_temperature.array_files import read_arrays
 from softmax_temperature.papers.focal.figures import COLOURS, PERCENT, first_task, task_title
 from softmax_temperature.papers.focal.selection import (
     ARMS,
@@ -25,6 +25,7 @@ from softmax_temperature.plots import WIDTH, style
 if TYPE_CHECKING:
     from pathlib import Path
 
+    import numpy as np
     import pandas as pd
     from matplotlib.axes import Axes
     from numpy.typing import NDArray
@@ -174,9 +175,7 @@ def _bar_legend() -> list[Patch | Line2D]:
 def _images(pixels: Path, task: str) -> NDArray[np.uint8] | None:
     if not pixels.is_file():
         return None
-    with np.load(pixels, allow_pickle=False) as arrays:
-        images: NDArray[np.uint8] | None = arrays.get(task)
-    return images
+    return read_arrays(pixels, "images", required=(), optional=(task,)).get(task)
 
 
 def _first_and_last(panels: pd.DataFrame) -> list[int]:
@@ -215,7 +214,8 @@ def _roc(axes: Axes, curves: pd.DataFrame, areas: pd.Series[float]) -> None:
             rows = rows[rows["seed"] == seed]
             label = f"{arm} {PERCENT * areas[arm, seed]:.1f}"
             axes.plot(rows["false_positive_rate"], rows["true_positive_rate"], color=COLOURS[arm], lw=1.2, label=label)
-    axes.legend(title="AUROC (%)", loc="lower right", fontsize=7, title_fontsize=7)
+    legend = axes.legend(title="AUROC (%)", loc="lower right", fontsize=7, title_fontsize=7, frameon=True)
+    legend.get_frame().set(edgecolor="none", alpha=0.8)  # Curves below the diagonal run behind it.
 
 
 def _dumbbells(axes: Axes, runs: pd.DataFrame, arms: list[str], trained: set[str]) -> None:

@@ -25,8 +25,13 @@ SCALED = "ece"
 
 RUN = ["task", "arm", "seed"]
 """What names a training."""
+TRAINING, EVALUATION = "focal/training", "focal/evaluation"
+"""The stages that the numbers come from, as the manifests of their cells name them."""
+SOURCES = MappingProxyType({"runs": EVALUATION, "ood": EVALUATION, "early_stopping": TRAINING})
+"""Which of them the tables of the records come from that the paper's are made of."""
 
-_TEXTS = ["printed_dataset", "printed_network", "variant", "variant_of"]
+_NEW = ("differs", "embeddings")
+_MAY_BE_EMPTY = ("printed_dataset", "printed_network", "variant", "variant_of", *_NEW)
 
 
 def other_arms(records: Records) -> list[str]:
@@ -36,9 +41,12 @@ def other_arms(records: Records) -> list[str]:
 
 
 def tasks(records: Records) -> pd.DataFrame:
-    """The tasks, in their order; texts that a CSV file could not hold, because they are empty, are empty again."""
-    table = records.tasks.copy()
-    for column in _TEXTS:
+    """The tasks, in their order; texts that a CSV file could not hold, because they are empty, are empty again.
+
+    Results that are older than the tasks on texts lack the columns `differs` and `embeddings`: they are empty.
+    """
+    table = records.tasks.assign(**{name: records.tasks.get(name) for name in _NEW})
+    for column in _MAY_BE_EMPTY:
         table[column] = table[column].astype(object).where(table[column].notna(), "")
     return table
 
@@ -47,6 +55,12 @@ def main_tasks(records: Records) -> pd.DataFrame:
     """The tasks with the main recipe."""
     table = tasks(records)
     return table[table["variant"] == ""].reset_index(drop=True)
+
+
+def text_tasks(records: Records) -> pd.DataFrame:
+    """The tasks on texts with the main recipe."""
+    table = main_tasks(records)
+    return table[table["embeddings"] != ""].reset_index(drop=True)
 
 
 def finished(records: Records, name: str) -> pd.DataFrame:

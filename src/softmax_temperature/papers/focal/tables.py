@@ -20,12 +20,14 @@ from softmax_temperature.papers.focal.selection import (
     MAIN_ARMS,
     RELEASED_ARMS,
     SCALED,
+    SOURCES,
     finished,
     main_tasks,
     other_arms,
     tasks,
 )
 from softmax_temperature.papers.focal.table_specs import ABLATED, SPECS, TEMPERATURES, Metric, Spec
+from softmax_temperature.papers.focal.translation_table import TITLE as TRANSLATION
 from softmax_temperature.tables import PUBLISHED, published, read_csv
 
 if TYPE_CHECKING:
@@ -36,8 +38,20 @@ if TYPE_CHECKING:
 MEASURED, DIVERGED, NOTHING_TO_COMPARE = "measured", "diverged", "no finished run of the main recipe"
 # Deviation: where CIFAR-10-C is not at hand, Gaussian noise of its severity 5 is compared with what is printed for it.
 _PRINTED_OUTLIERS = MappingProxyType({"svhn": "SVHN", "gaussian-noise": "CIFAR-10-C (Gaussian noise sev 5)"})
-_TEXTS = ("20 Newsgroups", "SST Binary", "WMT14 En-De")
-_NUMBERS = ["published", "ours", "ours_sd", "seeds", "diverged_seeds", "difference_in_standard_errors", "status"]
+_TEXTS = ("20 Newsgroups", "SST Binary")
+_NUMBERS = [
+    "published",
+    "ours",
+    "ours_sd",
+    "seeds",
+    "diverged_seeds",
+    "difference_in_standard_errors",
+    "embeddings",
+    "differs",
+    "status",
+    "cells",
+]
+_REMARKS = MappingProxyType({"embeddings": "; embeddings: {}", "differs": "; {}"})
 _SHOWN = MappingProxyType(
     {
         "ours": "ours",
@@ -58,18 +72,22 @@ def table(records: Records, name: str) -> pd.DataFrame:
     Returns:
         Columns task (empty where nothing ran), dataset and network (as printed, or the task's own), criterion (Table
         J.1 alone), method, metric; published, ours (mean over seeds), ours_sd, seeds (that finished), diverged_seeds,
-        difference_in_standard_errors, status. All numbers but temperatures and NLL are fractions.
+        difference_in_standard_errors, embeddings (of our words: where they come from; empty for images), differs (what
+        else sets our task apart from the paper's), status, cells. All numbers but temperatures and NLL are fractions.
 
         The difference is ours minus published over the standard error of ours: over seeds where at least two finished;
         for one, that of its bootstrap over test samples (the width of the 90 % interval over 2 × 1.645); empty where
         the metric has neither, or the error is 0. What is printed is one run, whose own error is not in it.
 
         The status is "measured"; "diverged", if every seed did; or "not run", with the profile that would, if any.
+
+        The last column, cells, says what ours comes from.
     """
     spec = SPECS[name]
     keys = [*_row_columns(spec), "method", "metric"]
     found = _measured(records, spec)
     rows = _expected(records, spec).merge(found, how="left", on=["task", *_own_keys(spec), "metric"])
+    rows["cells"] = SOURCES[spec.source] + "/" + rows["task"] + "/" + rows["arm"]
     rows = _named_as_printed(rows.rename(columns={"arm": "method"}))
     printed = _printed(spec)
     rows = rows.merge(printed, how="inner" if spec.printed_only else "left", on=keys)
@@ -86,7 +104,8 @@ def ablation(records: Records) -> pd.DataFrame:
     Returns:
         Columns task (the main one), dataset, network, variant, method, metric; main and changed (means over the seeds
         that finished with both), difference (changed minus main, mean over these seeds), difference_sd, seeds,
-        diverged_seeds (of the variant), status. All numbers but temperatures and NLL are fractions.
+        diverged_seeds (of the variant), embeddings (as in `table`), status. All numbers but temperatures and NLL are
+        fractions.
     """
     variants = _variants(records)
     found = _compared(_pairs_with_the_main_one(records, variants))
@@ -96,9 +115,10 @@ def ablation(records: Records) -> pd.DataFrame:
     rows["status"] = np.where(rows["seeds"] > 0, MEASURED, np.where(all_diverged, DIVERGED, NOTHING_TO_COMPARE))
     rows = rows.drop(columns="task").rename(columns={"main_task": "task"})
     names = ["task", "dataset", "network", "variant", "method", "metric"]
-    numbers = ["main", "changed", "difference", "difference_sd", "seeds", "diverged_seeds", "status"]
+    numbers = ["main", "changed", "difference", "difference_sd", "seeds", "diverged_seeds", "embeddings", "status"]
     parts = [part for part in (rows, _by_likelihood(records)) if len(part)] or [rows]
-    return pd.concat(parts, ignore_index=True)[[*names, *numbers]]
+    table = pd.concat(parts, ignore_index=True).merge(tasks(records)[["task", "embeddings"]], on="task", how="left")
+    return table[[*names, *numbers]]
 
 
 def _pairs_with_the_main_one(records: Records, variants: pd.DataFrame) -> pd.DataFrame:
@@ -124,14 +144,11 @@ def _compared(pairs: pd.DataFrame) -> pd.DataFrame:
 def not_in_a_table() -> pd.DataFrame:
     """The printed numbers that stand in none of the tables, and why: dataset, network, method, metric, value, status.
 
-    They are ranges over several networks, or need texts.
+    They are ranges over several networks.
     """
     rows = read_csv(PUBLISHED / f"{SLUG}.csv").rename(columns={"model": "network"})
-    rows = rows[~rows["table"].isin({spec.title for spec in SPECS.values() if spec.printed})]
-    texts = rows["dataset"].isin(_TEXTS)
-    rows = rows.assign(
-        status=np.where(texts, "not run: no profile has texts", "a range over two networks, see Table 1")
-    )
+    rows = rows[~rows["table"].isin({TRANSLATION, *(spec.title for spec in SPECS.values() if spec.printed)})]
+    rows = rows.assign(status="a range over two networks, see Table 1")
     return rows[["table", "dataset", "network", "method", "metric", "value", "unit", "status"]].reset_index(drop=True)
 
 
@@ -139,8 +156,9 @@ def wide(table: pd.DataFrame) -> pd.DataFrame:
     """The printed layout: a column a method, up to four rows for each data set and network.
 
     The rows are ours, its standard deviation over seeds, what is printed, and the difference in standard errors;
-    those that would be empty are left out. A cell has its metrics in their order, "before / after", temperatures in
-    parentheses, all but these times 100.
+    those that would be empty are left out. Ours says where the word embeddings of texts come from, and what sets the
+    task apart from the paper's. A cell has its metrics in their order, "before / after", temperatures in parentheses,
+    all but these times 100.
 
     Args:
         table: as `table` returns it.
@@ -174,6 +192,7 @@ def wide_ablation(table: pd.DataFrame) -> pd.DataFrame:
     rows = []
     for key, group in table.groupby(keys, sort=False):
         names = dict(zip(keys, key, strict=True))
+        names["network"] = f"{names['network']}{_remarks(group)}"
         rows.append({**names, **{str(row.metric): _change(row) for row in group.itertuples()}})
     return pd.DataFrame(rows, columns=[*keys, *table["metric"].unique()])
 
@@ -194,7 +213,9 @@ def _names(metrics: Sequence[Metric]) -> pd.DataFrame:
 
 def _expected(records: Records, spec: Spec) -> pd.DataFrame:
     """A row for each number that the trainings of the main tasks should give, in the order of the table."""
-    rows = main_tasks(records)[["task", "dataset", "network", "printed_dataset", "printed_network"]]
+    rows = main_tasks(records)
+    rows = rows.assign(differs=_differs(rows))[rows["classes"] >= spec.classes]
+    rows = rows[["task", "dataset", "network", "printed_dataset", "printed_network", "embeddings", "differs"]]
     if spec.condition:
         rows = rows.merge(getattr(records, spec.source)[["task", spec.condition]].drop_duplicates(), on="task")
     others = other_arms(records) if spec.arms == MAIN_ARMS and not spec.printed_only else []
@@ -202,6 +223,14 @@ def _expected(records: Records, spec: Spec) -> pd.DataFrame:
         _trained(records), on=["task", "arm"]
     )
     return rows.merge(_names(spec.metrics), how="cross")
+
+
+def _differs(rows: pd.DataFrame) -> list[str]:
+    """What sets our tasks apart: a shorter training than what is printed had, and what the parameters say."""
+    is_shorter = (rows["printed_dataset"] != "") & (rows["epochs"] < rows["planned_epochs"])
+    lengths = rows["epochs"].astype(str) + " of " + rows["planned_epochs"].astype(str) + " epochs"
+    parts = zip(lengths.where(is_shorter, ""), rows["differs"].astype(str), strict=True)
+    return [", ".join(filter(None, both)) for both in parts]
 
 
 def _trained(records: Records) -> pd.DataFrame:
@@ -262,7 +291,7 @@ def _not_run(printed: pd.DataFrame, rows: pd.DataFrame, keys: list[str]) -> pd.D
 def _profile(dataset: str, network: str) -> str:
     """The profile that gives a printed number."""
     if dataset in _TEXTS:
-        return "no profile has texts"
+        return "profile text_cpu"
     return f"profile {'cifar10' if network == 'ResNet-50' and dataset.partition(' vs ')[0] == 'CIFAR-10' else 'paper'}"
 
 
@@ -292,12 +321,22 @@ def _by_likelihood(records: Records) -> pd.DataFrame:
 
 
 def _row_name(group: pd.DataFrame, column: str) -> str:
-    seeds = group.loc[group["status"] == MEASURED, "seeds"]
-    if column == "ours" and len(seeds):
-        few, many = seeds.min(), seeds.max()
-        return f"ours, {few} seed{'s' if few > 1 else ''}" if few == many else f"ours, {few} to {many} seeds"
+    measured = group[group["status"] == MEASURED]
+    if column == "ours" and len(measured):
+        few, many = measured["seeds"].min(), measured["seeds"].max()
+        seeds = f"{few} seed{'s' if few > 1 else ''}" if few == many else f"{few} to {many} seeds"
+        return f"ours, {seeds}{_remarks(measured)}"
     status = group["status"].iloc[0]
     return _SHOWN[column] + (f"; {status}" if column == "published" and status.startswith("not run") else "")
+
+
+def _remarks(rows: pd.DataFrame) -> str:
+    """Where a task's word embeddings come from, and what sets it apart from the paper's, where there is either.
+
+    Results that are older than tasks on texts have neither column; a file gives an empty text back as none at all.
+    """
+    texts = [(form, rows[name].iloc[0]) for name, form in _REMARKS.items() if name in rows]
+    return "".join(form.format(text) for form, text in texts if isinstance(text, str) and text)
 
 
 def _cell(rows: pd.DataFrame, column: str) -> str:

@@ -14,12 +14,13 @@ from softmax_temperature.folders import HEURISTIC
 from softmax_temperature.heuristic import Heuristic
 from softmax_temperature.metrics import expected_calibration_error, negative_log_likelihood
 from softmax_temperature.papers.temperature_check.claims import CLAIMS
-from softmax_temperature.papers.temperature_check.early_learning import early_claims, early_tables
+from softmax_temperature.papers.temperature_check.early_learning import early_claims, early_slopes, early_tables
 from softmax_temperature.papers.temperature_check.records import NAMES, SLUG, read_records
 from softmax_temperature.papers.temperature_check.tables import TABLES
 from softmax_temperature.scaling import apply_temperature, fit_temperature
 from softmax_temperature.splits import SPLITS
 from softmax_temperature.stages import early_learning, fetch, train_temperature_check
+from softmax_temperature.suggest.study import shipped_study
 from softmax_temperature.tables import write_csv
 
 if TYPE_CHECKING:
@@ -73,7 +74,7 @@ def collect(params: Params, folder: Path) -> None:
     for name, table in made.items():
         write_csv(folder / "tables" / f"{name}.csv", table)
     records = read_records(folder)
-    for name, make in TABLES.items():
+    for name, make in {**TABLES, "early_slopes": early_slopes}.items():
         write_csv(folder / "tables" / f"{name}.csv", make(records))
     code = [*train_temperature_check.cells(params), *early_learning.cells(params)]
     write_csv(folder / "tables" / "deviations.csv", deviations(_modules(code)))
@@ -142,10 +143,14 @@ def _metrics(artifact: Artifact, inverse_temperature: float) -> dict[str, Any]:
 
 
 def _predictions() -> Callable[[Artifact], list[dict[str, Any]]]:
-    """What the heuristic that this profile fitted says about the features of a training; nothing without either."""
-    if not (HEURISTIC / MANIFEST).is_file():
-        return lambda _: []
-    fitted = Heuristic.from_json(open_artifact(HEURISTIC).path("heuristic.json").read_text(encoding="utf-8"))
+    """What the heuristic says about the features of a training; nothing without those.
+
+    It is the one that this profile fitted, or else the one that comes with the package.
+    """
+    if (HEURISTIC / MANIFEST).is_file():
+        fitted = Heuristic.from_json(open_artifact(HEURISTIC).path("heuristic.json").read_text(encoding="utf-8"))
+    else:
+        fitted = shipped_study().heuristic
 
     def predict(training: Artifact) -> list[dict[str, Any]]:
         statistics = training.json("statistics.json")

@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
 from softmax_temperature.papers.temperature_check import tables
-from softmax_temperature.papers.temperature_check.selection import UNTEMPERED, alone, pairs, titles
+from softmax_temperature.papers.temperature_check.selection import UNTEMPERED, alone, pairs, spreads, titles
 from softmax_temperature.plots import PALETTE, WIDTH, style
 
 if TYPE_CHECKING:
@@ -58,9 +58,12 @@ def confidence(records: Records) -> Figure | None:
 
 
 def spread(records: Records) -> Figure | None:
-    """Standard deviation of test accuracy over seeds against the inverse temperature, a line a sweep."""
+    """Standard deviation of test accuracy over seeds against the inverse temperature, a line a sweep.
+
+    There is none where all seeds diverged.
+    """
     rows = alone(records)
-    table = rows.groupby(["sweep", "inverse_temperature"], sort=False)["test_accuracy"].std().dropna().reset_index()
+    table = spreads(rows)
     if table.empty:
         return None
     with style():
@@ -68,11 +71,11 @@ def spread(records: Records) -> Figure | None:
         axes = figure.subplots()
         for (sweep, title), colour in zip(titles(rows).items(), sns.color_palette(PALETTE), strict=False):
             some = table[table["sweep"] == sweep].sort_values("inverse_temperature")
-            values = PERCENT * some["test_accuracy"]
+            values = PERCENT * some["spread"]
             axes.plot(
                 some["inverse_temperature"], values, "o-", color=colour, markersize=3.5, linewidth=1.1, label=title
             )
-        axes.set(xscale="log", xlabel=AXIS, ylabel="sd of test accuracy over seeds (%)", ylim=(0, None))
+        axes.set(xscale="log", xlabel=AXIS, ylabel="sd over seeds (points)", ylim=(0, None))
         _usual(axes)
         figure.legend(loc="outside lower center", ncols=2)
     return figure
@@ -121,7 +124,8 @@ def three_temperatures(records: Records) -> Figure | None:
         heights = np.arange(len(table))[::-1]
         axes.hlines(heights, table["training_low"], table["training_high"], color="0.15", alpha=0.25, linewidth=6)
         for column, (label, marker, colour) in MARKS.items():
-            axes.plot(table[column], heights, marker, color=colour, markersize=6, linestyle="none", label=label)
+            if table[column].notna().any():
+                axes.plot(table[column], heights, marker, color=colour, markersize=6, linestyle="none", label=label)
         axes.set(xscale="log", xlabel=AXIS, ylim=(-0.6, len(table) - 0.4))
         axes.set_yticks(heights, names)
         _usual(axes)
@@ -131,10 +135,10 @@ def three_temperatures(records: Records) -> Figure | None:
 
 MARKS: MappingProxyType[str, tuple[str, str, str]] = MappingProxyType(
     {
-        "training_best": ("best to train with", "o", "0.15"),
         "post_hoc": ("post-hoc scaling", "s", "C0"),
         "cooling": ("Cooling", "D", "C2"),
         "heuristic": ("heuristic on the features", "^", "C1"),
+        "training_best": ("best to train with", ".", "0.15"),  # Last and small: seen on top of another.
     }
 )
 

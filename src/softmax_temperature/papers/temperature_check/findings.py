@@ -61,13 +61,19 @@ def _best(records: Records) -> str:
 def _rates(records: Records) -> str:
     """The learning rates that stand for each inverse temperature, where there was a choice."""
     table = tables.accuracies(records)
-    offered = tables.learning_rates(records).groupby("sweep")["learning_rate"].nunique()
-    parts = []
+    offered = tables.learning_rates(records).groupby("sweep")["learning_rate"].agg(["min", "max"])
+    parts, at_ends, places = [], 0, 0
     for sweep, some in table.groupby("sweep", sort=False):
-        if offered[sweep] > 1:
+        ends = set(offered.loc[sweep])
+        if len(ends) > 1:
             pairs = (f"{row.learning_rate:g} at {row.inverse_temperature:g}" for row in some.itertuples())
             parts.append(f"{some['architecture'].iloc[0]}: {', '.join(pairs)}")
-    return f"**Best rescaled learning rate** at each inverse temperature. {'; '.join(parts)}." if parts else ""
+            at_ends, places = at_ends + int(some["learning_rate"].isin(ends).sum()), places + len(some)
+    if not parts:
+        return ""
+    text = f"**Best rescaled learning rate** at each inverse temperature. {'; '.join(parts)}."
+    beyond = f" {at_ends} of these {places} are ends of their grids: a wider one might find better."
+    return text + (beyond if at_ends else "")
 
 
 def _norms(records: Records) -> str:

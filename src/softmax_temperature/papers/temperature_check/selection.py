@@ -100,6 +100,19 @@ def at(rows: pd.DataFrame, sweep: str, inverse_temperature: float) -> pd.DataFra
     return some.set_index("seed").sort_index()
 
 
+def spreads(rows: pd.DataFrame) -> pd.DataFrame:
+    """Standard deviation of test accuracy over the seeds of each sweep and inverse temperature, as `spread`.
+
+    There is none for a single seed, nor where all diverged: they agree because none of them learned.
+
+    Args:
+        rows: as `alone` returns them.
+    """
+    groups = rows.groupby(["sweep", "inverse_temperature"], sort=False)
+    found = groups.agg(spread=("test_accuracy", "std"), lost=("diverged", "all")).reset_index()
+    return found[~found["lost"]].dropna(subset="spread").drop(columns="lost")
+
+
 def titles(rows: pd.DataFrame) -> dict[str, str]:
     """What a reader calls each sweep."""
     named = rows.drop_duplicates("sweep")

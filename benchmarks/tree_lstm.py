@@ -1,0 +1,108 @@
+"""The Tree-LSTM batched by depth against one node after the other: a training step without the optimizer's.
+
+The sizes are the paper's: embeddings of 300 numbers, memories of 150, 25 trees in a batch. The trees are random, on
+average with as many words (20) and as deep (10 nodes) as those of the Stanford Sentiment Treebank. The plain form is
+that which the tests compare outputs and gradients with; both compute the same loss over all labelled nodes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from collections.abc import Callable
+from statistics import median
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from softmax_temperature.datasets.brackets import parse_tree
+from softmax_temperature.models.tree_lstm import TreeLSTM
+from softmax_temperature.trees import LABEL, UNLABELLED, encode_trees
+from tests.models.node_by_node import plain_states
+
+WORDS, MOST = 1000, 38  # Of the vocabulary, and of a sentence.
+TREES, QUICK_TREES = 25, 3
+ROUNDS, QUICK_ROUNDS = 15, 1
+CHAINED = 0.5  # How often a node has a single word on its left.
+
+
+def measure(*, quick: bool = False) -> dict[str, Any]:
+    """Time forward and backward passes of one batch, both ways in turn.
+
+    Args:
+        quick: few trees and one round.
+
+    Returns:
+        name, size, precision, rounds, threads; seconds of each way; ratio, the median of plain over batched; and the
+        largest difference between their gradients.
+    """
+    generator = torch.Generator().manual_seed(0)
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    count, rounds = (QUICK_TREES, QUICK_ROUNDS) if quick else (TREES, ROUNDS)
+    trees = random_trees(count, generator).to(device)
+    torch.manual_seed(0)
+    network = TreeLSTM(WORDS + 2, embedding=300, hidden=150, dropout=0.0).to(device)
+    batched, plain = (
+        step(network, trees, states) for states in (network.states, lambda some: plain_states(network, some))
+    )
+    difference = max((one - other).abs().max().item() for one, other in zip(batched(), plain(), strict=True))
+    times = [(seconds(batched), seconds(plain)) for _ in range(rounds)]
+    return {
+        "name": "Tree-LSTM batched by depth against one node after the other",
+        "size": f"{count} trees with {int((trees[..., 0] > 0).sum())} words, embedding 300, memory 150",
+        "precision": "float32",
+        "rounds": rounds,
+        "threads": torch.get_num_threads(),
+        "batched_seconds": median(fast for fast, _ in times),
+        "plain_seconds": median(slow for _, slow in times),
+        "ratio": median(slow / fast for fast, slow in times),
+        "difference": difference,
+    }
+
+
+def random_trees(count: int, generator: torch.Generator) -> Tensor:
+    """Encoded trees (n, nodes, 4) of random words, labels and shapes."""
+
+    def draw(low: int, high: int) -> int:
+        return int(torch.randint(low, high, (1,), generator=generator))
+
+    def written(words: int) -> str:
+        if words == 1:
+            return f"({draw(0, 5)} w{draw(0, WORDS)})"
+        chained = torch.rand(1, generator=generator).item() < CHAINED
+        left = 1 if chained else draw(1, words)
+        return f"({draw(0, 5)} {written(left)} {written(words - left)})"
+
+    parsed = [parse_tree(written(draw(2, MOST + 1))) for _ in range(count)]
+    return encode_trees(parsed, [f"w{number}" for number in range(WORDS)])
+
+
+def step(network: TreeLSTM, trees: Tensor, states: Callable[[Tensor], Tensor]) -> Callable[[], tuple[Tensor, ...]]:
+    """Gradients of the loss over all labelled nodes, by one way to their states."""
+    labels = trees[..., LABEL]
+    known = labels != UNLABELLED
+    parameters = list(network.parameters())
+
+    def gradients() -> tuple[Tensor, ...]:
+        loss = F.cross_entropy(network.classifier(states(trees))[known], labels[known])
+        return torch.autograd.grad(loss, parameters)
+
+    return gradients
+
+
+def seconds(work: Callable[[], Any]) -> float:
+    """Wall-clock seconds of one call, with what it left in a GPU's queue."""
+    start = time.perf_counter()
+    work()
+    if torch.cuda.is_available():
+        torch.cuda.synchronize()
+    return time.perf_counter() - start
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="few trees, one round")
+    print(json.dumps(measure(quick=parser.parse_args().quick), indent=1))

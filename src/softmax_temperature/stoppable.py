@@ -1,0 +1,71 @@
+"""A job whose cell ends at its next checkpoint once a signal was put off.
+
+Of several processes that train one network the first one has the checkpoint and decides when the cell ends; all of them
+come to its checkpoints together.
+
+Not in `jobs` and `checkpoints`, which are code of every cell: how cells are stopped makes no result stale.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from softmax_temperature.checkpoints import Checkpointer, save_checkpoint
+from softmax_temperature.jobs import CHECKPOINT, Job
+from softmax_temperature.torchrun import agreed, follows
+
+if TYPE_CHECKING:
+    from softmax_temperature.stopping import Stop
+
+
+@dataclass(frozen=True)
+class StoppableJob(Job):
+    """The same for the cell.
+
+    Attributes:
+        stop: whether a signal came.
+    """
+
+    stop: Stop
+
+    def checkpointer(self) -> Checkpointer:
+        """Where the cell keeps its unfinished state; ends the cell when it is asked to stop."""
+        self.stop.waits = True
+        return StoppableCheckpointer(self.work / CHECKPOINT, self.checkpoint_seconds, self.stop)
+
+
+class StoppableCheckpointer(Checkpointer):
+    """Saves at once, and ends the cell, when that is asked to stop.
+
+    Args:
+        path: the file.
+        seconds: the least time between two saves, otherwise.
+        stop: whether a signal came.
+    """
+
+    def __init__(self, path: Path, seconds: float, stop: Stop) -> None:
+        super().__init__(path, seconds)
+        self._stop = stop
+
+    def load(self) -> dict[str, Any] | None:
+        """The last saved state, or None."""
+        state: dict[str, Any] | None = agreed(super().load())
+        return state
+
+    def save_if_due(self, state: Callable[[], dict[str, Any]]) -> None:
+        """Save what `state()` returns when enough time has passed, or when this is the last chance to.
+
+        Raises:
+            Stop: it was the last chance.
+        """
+        number = agreed(self._stop.number)
+        if number is None:
+            super().save_if_due(state)
+            return
+        self._stop.number = number
+        if not follows():
+            save_checkpoint(self.path, state())
+        raise self._stop

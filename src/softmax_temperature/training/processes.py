@@ -1,0 +1,146 @@
+"""One training by several processes, one a GPU: they divide every batch of the recipe among them.
+
+`torchrun` starts them. Each holds the network and the samples, computes the logits of its share of a batch and is told
+those of the others, so that all have the loss of the whole batch, whatever couples its samples; the gradients of the
+shares are added up (DistributedDataParallel). Batches, their augmentation and steps are those of one process, and so
+are the weights, to the rounding of sums. Two things differ. Dropout draws other masks. And batch norm needs the
+statistics of the whole batch: torch gathers them on GPUs (SyncBatchNorm). Those of each share would be another method,
+noisier the more processes there are, so without GPUs a network with batch norm is refused.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import torch
+from torch import Tensor, distributed, nn
+from torch.nn.parallel import DistributedDataParallel
+
+BATCH_NORMS = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d)
+
+
+class Processes:
+    """Those that train together, each with its own instance; one alone is the ordinary case, and changes nothing.
+
+    Attributes:
+        count: how many.
+        rank: which one this is, from 0; only 0 writes.
+    """
+
+    def __init__(self, count: int, rank: int) -> None:
+        self.count, self.rank = count, rank
+
+    def train_together(self, network: nn.Module, batch_size: int) -> nn.Module:
+        """The network to call when training: its gradients become sums over all processes.
+
+        Args:
+            network: on its device, equal in all processes; its batch norms are replaced in place.
+            batch_size: of the recipe.
+
+        Raises:
+            ValueError: the batch cannot be divided evenly, or the network has batch norm and is not on a GPU.
+        """
+        if self.count == 1:
+            return network
+        if batch_size % self.count:
+            raise ValueError(f"batch_size must be a multiple of the {self.count} processes, got {batch_size}")
+        if not next(network.parameters()).is_cuda and any(isinstance(each, BATCH_NORMS) for each in network.modules()):
+            raise ValueError(f"network must have no batch norm to be trained by {self.count} processes without GPUs")
+        shared = _Shared(nn.SyncBatchNorm.convert_sync_batchnorm(network))
+        # Torch's own takes the mean. A lambda, because torch compares annotations with types, and here they are text.
+        shared.register_comm_hook(None, lambda _, bucket: _sum(bucket))
+        return shared
+
+    def share(self, batch: Tensor) -> Tensor:
+        """This process's part of a batch."""
+        return batch.tensor_split(self.count)[self.rank]
+
+    def all_logits(self, own: Tensor, samples: int) -> Tensor:
+        """The logits of the whole batch; only this process's own lead back to the network.
+
+        Args:
+            own: of the share, (b, ...).
+            samples: b.
+
+        Raises:
+            ValueError: there is not one row for each sample, and perhaps not as many as elsewhere.
+        """
+        if self.count == 1:
+            return own
+        if len(own) != samples:
+            raise ValueError(f"network must give a row for each of {samples} samples to be shared, got {len(own)}")
+        parts = self._gathered(own.detach())
+        parts[self.rank] = own
+        return torch.cat(parts)
+
+    def add_gradients(self, network: nn.Module) -> None:
+        """Add up the gradients of all shares, after steps in which the network itself was called.
+
+        Args:
+            network: that was given to `train_together`, after the backward pass.
+        """
+        if self.count > 1:
+            for parameter in network.parameters():
+                if parameter.grad is not None:
+                    distributed.all_reduce(parameter.grad)
+
+    def over_all(self, rows: Tensor, compute: Callable[[Tensor], tuple[Tensor, ...]]) -> tuple[Tensor, ...]:
+        """A row-wise function of many rows, each process computing some.
+
+        Args:
+            rows: (n, ...), the same in all processes.
+            compute: rows (m, ...) to results, each (m, ...), on the CPU.
+
+        Returns:
+            The results, each (n, ...), the same in all processes.
+        """
+        if self.count == 1:
+            return compute(rows)
+        each = -(-len(rows) // self.count)
+        # All parts have one size; what is beyond the end is left out again.
+        mine = torch.arange(self.rank * each, (self.rank + 1) * each, device=rows.device) % len(rows)
+        return tuple(torch.cat(self._gathered(result))[: len(rows)] for result in compute(rows[mine]))
+
+    def agreed(self, value: Any) -> Any:
+        """What process 0 holds; the others' values do not count."""
+        if self.count == 1:
+            return value
+        box = [value]
+        distributed.broadcast_object_list(box)
+        return box[0]
+
+    def _gathered(self, own: Tensor) -> list[Tensor]:
+        parts = [torch.empty_like(own, memory_format=torch.contiguous_format) for _ in range(self.count)]
+        distributed.all_gather(parts, own.contiguous())
+        return parts
+
+
+@cache
+def processes() -> Processes:
+    """The processes that `torchrun` started together with this one, which joins them; else this one alone."""
+    count = int(os.environ.get("WORLD_SIZE", "1"))
+    if count == 1:
+        return Processes(1, 0)
+    if torch.cuda.is_available():
+        torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))  # "cuda" means that one from now on.
+        distributed.init_process_group("cpu:gloo,cuda:nccl")
+    else:
+        distributed.init_process_group("gloo")
+    return Processes(count, distributed.get_rank())
+
+
+class _Shared(DistributedDataParallel):
+    """With the last layer in the place where training looks for it."""
+
+    @property
+    def classifier(self) -> nn.Module:
+        classifier: nn.Module = self.module.classifier
+        return classifier
+
+
+def _sum(bucket: Any) -> torch.futures.Future[Tensor]:
+    work = distributed.all_reduce(bucket.buffer(), async_op=True)
+    return work.get_future().then(lambda future: future.value()[0])

@@ -1,0 +1,353 @@
+"""The translation stage, from files of sentences to the tables of the paper, on the smallest parameters."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+from tokenizers import Tokenizer
+
+from softmax_temperature.artifacts import open_artifact
+from softmax_temperature.cells import CellsFailed, run_cells
+from softmax_temperature.datasets.farm import read_farm
+from softmax_temperature.datasets.translation import ParallelPart
+from softmax_temperature.errors import InputError
+from softmax_temperature.jobs import Job
+from softmax_temperature.metrics import expected_calibration_error
+from softmax_temperature.papers.focal.translation import (
+    CURVE_COLUMNS,
+    HISTORY_COLUMNS,
+    RUN_COLUMNS,
+    translation_tables,
+)
+from softmax_temperature.params.translation import Translation
+from softmax_temperature.recipe import Recipe
+from softmax_temperature.scaling import TEMPERATURE_GRID
+from softmax_temperature.stages.train_translation import ARMS, OUTPUT, cells
+from softmax_temperature.translation.bleu import bleu
+from softmax_temperature.translation.decoding import Search, translate
+from softmax_temperature.translation.network import make_network
+from softmax_temperature.translation.pairs import SentencePairs
+from softmax_temperature.translation.vocabulary import PADDING, Vocabulary
+from tests.serial import SERIAL
+
+RECIPE = {
+    "epochs": 3,
+    "planned_epochs": 3,
+    "batch_size": 200,
+    "optimizer": "adam",
+    "lr": 0.02,
+    "momentum": 0.9,
+    "beta2": 0.98,
+    "weight_decay": 0.0,
+    "epsilon": 1e-9,
+    "schedule": {"name": "inverse_square_root", "warmup": 1.0},
+    "reduction": "mean",
+    "clip_norm": None,
+    "crop_padding": 0,
+    "flip": False,
+    "mean": None,
+    "std": None,
+    "precision": "float32",
+}
+SECTION = {
+    "dataset": "sentences",
+    "source": "en",
+    "target": "de",
+    "train_limit": None,
+    "validation_limit": 6,
+    "test_limit": None,
+    "vocabulary": 80,
+    "longest": 60,
+    "network": {"width": 8, "heads": 2, "layers": 1, "inner": 8, "dropout": 0.1},
+    "recipe": RECIPE,
+    "smoothing": 0.1,
+    "gamma": 1.0,
+    "temperatures": [0.75, 1.5],
+    "search": {"beam": 2, "length_penalty": 4.0, "extra_length": 3, "sentences": 3},
+    "seeds": 2,
+}
+SIZES = {"train": 30, "validation": 8, "test": 5}
+
+
+def parameters(**changes: Any) -> Any:
+    """The sections that the stage reads; `recipe` and `network` change values of theirs."""
+    recipe = Recipe.model_validate(RECIPE | changes.pop("recipe", {}))
+    network = SECTION["network"] | changes.pop("network", {})  # type: ignore[operator]
+    section = Translation.model_validate({**SECTION, "recipe": recipe, "network": network, **changes})
+    data, focal = SimpleNamespace(root="data/raw"), SimpleNamespace(translation=section)
+    return SimpleNamespace(seed=0, data=data, focal=focal, compute=SERIAL)
+
+
+def run(params: Any) -> None:
+    run_cells(cells(params), output=OUTPUT, compute=params.compute, seed=params.seed)
+
+
+def write_sentences(folder: Path) -> None:
+    place = folder / "data/raw/sentences"
+    place.mkdir(parents=True)
+    for split, (english, german) in read_farm(seed=0).items():
+        for language, sentences in (("en", english), ("de", german)):
+            lines = "".join(f"{sentence}\n" for sentence in sentences[: SIZES[split]])
+            (place / f"{split}.{language}").write_text(lines, encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder in which the stage has run."""
+    folder = tmp_path_factory.mktemp("translation")
+    write_sentences(folder)
+    before = Path.cwd()
+    os.chdir(folder)
+    try:
+        run(parameters())
+    finally:
+        os.chdir(before)
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def _in_project(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(project)
+
+
+def stored(cell: str, name: str) -> Any:
+    return open_artifact(OUTPUT / cell).json(f"{name}.json")
+
+
+def sentences(split: str) -> tuple[list[str], list[str]]:
+    place = Path("data/raw/sentences")
+    english, german = ((place / f"{split}.{language}").read_text().splitlines() for language in ("en", "de"))
+    return english, german
+
+
+def trained(cell: str) -> tuple[torch.nn.Module, Vocabulary]:
+    """A network and its vocabulary, from their files alone."""
+    vocabulary = Vocabulary(Tokenizer.from_str(open_artifact(OUTPUT / cell).path("vocabulary.json").read_text()))
+    network = make_network(vocabulary.size, seed=5, **parameters().focal.translation.network.model_dump())
+    weights = open_artifact(OUTPUT / cell).tensors("weights.safetensors")
+    weights["embedding.weight"] = weights["classifier.weight"]
+    network.load_state_dict(weights)
+    return network.eval(), vocabulary
+
+
+def test_tables_are_complete() -> None:
+    tables = translation_tables(parameters())
+    runs, curves, history = (tables[f"translation_{name}"] for name in ("runs", "curves", "history"))
+    assert tuple(runs.columns) == RUN_COLUMNS
+    assert tuple(curves.columns) == CURVE_COLUMNS
+    assert tuple(history.columns) == HISTORY_COLUMNS
+    assert [tuple(names) for names in runs[["arm", "seed"]].to_numpy()] == [(arm, s) for arm in ARMS for s in range(2)]
+    assert (len(curves), len(history)) == (6 * 2, 6 * 3)
+    assert not any(table.isna().any().any() for table in tables.values())
+    shares = ["ece", "ece_after_scaling", "accuracy", "bleu", "bleu_after_scaling", "best_bleu"]
+    assert runs[shares].stack().between(0, 1).all()
+    assert (runs["best_bleu"] >= runs[["bleu", "bleu_after_scaling"]].max(axis=1)).all()
+
+
+def test_records_say_what_was_trained() -> None:
+    record = stored("LS/1", "record")
+    assert record["pairs"] == {"train": 30, "validation": 6, "test": 5}
+    assert (record["epochs_done"], record["diverged"], record["too_long"]) == (3, False, 0)
+    assert record["vocabulary"] == 80
+    assert record["steps_per_epoch"] > 2
+
+
+def test_the_stored_calibration_is_that_of_the_stored_weights() -> None:
+    network, vocabulary = trained("FL/1")
+    pairs = SentencePairs(*map(vocabulary.encode, sentences("test")))
+    with torch.no_grad():
+        logits = network(pairs.teacher_forced(torch.arange(len(pairs)))).double()
+    padded = pairs.targets.padded(torch.arange(len(pairs)), padding=PADDING)
+    labels = padded[padded != PADDING]
+    rows = {row["temperature"]: row for row in stored("FL/1", "calibration") if row["split"] == "test"}
+    for temperature in (0.75, 1.0, 1.5):
+        probs = (logits / temperature).softmax(1)
+        row = rows[temperature]
+        assert row["ece"] == pytest.approx(expected_calibration_error(probs, labels).item(), abs=1e-6)
+        assert row["nll"] == pytest.approx(-probs.gather(1, labels[:, None]).log().mean().item(), rel=1e-4)
+        assert row["tokens"] == len(labels)
+
+
+def test_the_temperature_is_that_of_least_validation_error() -> None:
+    runs = translation_tables(parameters())["translation_runs"].set_index(["arm", "seed"])
+    for (arm, seed), run_ in runs.iterrows():
+        rows = stored(f"{arm}/{seed}", "calibration")
+        validation = {row["temperature"]: row["ece"] for row in rows if row["split"] == "validation"}
+        assert set(validation) == {*TEMPERATURE_GRID, 0.75, 1.5}
+        assert validation[run_["temperature"]] == min(validation[at] for at in TEMPERATURE_GRID)
+        test = {row["temperature"]: row["ece"] for row in rows if row["split"] == "test"}
+        assert (run_["ece"], run_["ece_after_scaling"]) == (test[1.0], test[run_["temperature"]])
+
+
+def test_bleu_is_that_of_the_translations_and_these_are_the_networks() -> None:
+    translations, rows = stored("CE/0", "translations"), stored("CE/0", "bleu")
+    best = translation_tables(parameters())["translation_runs"]["temperature"].iloc[0]
+    assert {row["temperature"] for row in rows} == {0.75, 1.0, 1.5, best}
+    english, german = sentences("test")
+    for row in rows:
+        assert row["bleu"] == bleu(translations[str(row["temperature"])], german).bleu
+    network, vocabulary = trained("CE/0")
+    found = translate(
+        network,  # type: ignore[arg-type]
+        vocabulary.encode(english),
+        Search(**parameters().focal.translation.search.model_dump()),
+        temperature=1.5,
+        device="cpu",
+    )
+    assert vocabulary.decode(found) == translations["1.5"]
+    assert any(translations["1.5"])
+
+
+def test_the_vocabulary_is_of_training_sentences_alone() -> None:
+    english, german = sentences("train")
+    expected = Vocabulary.fit(ParallelPart("sentences", "train", tuple(english), tuple(german)), size=80)
+    for cell in ("CE/0", "FL/1"):
+        assert open_artifact(OUTPUT / cell).path("vocabulary.json").read_text() == expected.to_json()
+
+
+def test_arms_of_one_seed_are_paired() -> None:
+    seeds = {cell.name: cell.parameters["training_seed"] for cell in cells(parameters())}
+    assert seeds["CE/0"] == seeds["LS/0"] == seeds["FL/0"] != seeds["CE/1"]
+    # Focal loss and cross-entropy are other numbers on the same tokens; the first is the smaller one.
+    losses = {arm: stored(f"{arm}/0", "record")["history"][0]["loss"] for arm in ARMS}
+    assert losses["FL"] < losses["CE"]
+
+
+def test_the_smoothing_retrains_one_arm_and_more_seeds_none() -> None:
+    before = {cell.name: cell.parameters for cell in cells(parameters())}
+    after = {cell.name: cell.parameters for cell in cells(parameters(smoothing=0.2, seeds=3))}
+    changed = {name for name in before if after[name] != before[name]}
+    assert changed == {"LS/0", "LS/1"}
+    assert len(after) == 9
+
+
+def test_cells_depend_on_the_code_of_their_own_loss() -> None:
+    found = {cell.name.split("/")[0]: cell.code for cell in cells(parameters())}
+    assert found == {arm: (f"softmax_temperature.objectives.{loss}",) for arm, loss in ARMS.items()}
+
+
+class Killed(BaseException):
+    """Stands for a kill: nothing catches it."""
+
+
+def test_a_training_killed_between_two_epochs_gives_the_same_bytes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_sentences(tmp_path)
+    expected = open_artifact(OUTPUT / "FL/0").files
+    monkeypatch.chdir(tmp_path)
+    epochs: list[int] = []
+
+    def kill_after_the_first_two(_: Job, done: int, __: int) -> None:
+        epochs.append(done)
+        if done < 3:
+            raise Killed
+
+    monkeypatch.setattr(Job, "progress", kill_after_the_first_two)
+    [one] = [each for each in cells(parameters()) if each.name == "FL/0"]
+    for _ in range(2):
+        with pytest.raises(Killed):
+            run_cells([one], output=OUTPUT, compute=SERIAL, seed=0)
+    run_cells([one], output=OUTPUT, compute=SERIAL, seed=0)
+    assert epochs == [1, 2, 3]
+    assert open_artifact(OUTPUT / "FL/0").files == expected
+
+
+def test_a_training_that_diverges_is_a_result(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_sentences(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    explodes = {"name": "steps", "milestones": [1.0], "factor": 1e38}
+    params = parameters(seeds=1, recipe={"schedule": explodes, "lr": 1.0})
+    run(params)
+    tables = translation_tables(params)
+    runs = tables["translation_runs"]
+    assert runs["diverged"].all()
+    assert runs.loc[:, "temperature":].isna().all().all()  # type: ignore[misc]
+    assert len(tables["translation_curves"]) == 0
+    weights = open_artifact(OUTPUT / "CE/0").tensors("weights.safetensors")
+    assert all(bool(value.isfinite().all()) for value in weights.values())
+    assert set(open_artifact(OUTPUT / "CE/0").files) == {"record.json", "vocabulary.json", "weights.safetensors"}
+
+
+def test_long_training_pairs_are_left_out_and_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_sentences(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    params = parameters(seeds=1, longest=45)
+    [one] = [each for each in cells(params) if each.name == "CE/0"]
+    run_cells([one], output=OUTPUT, compute=SERIAL, seed=0)
+    record = stored("CE/0", "record")
+    assert 0 < record["too_long"] < 30
+    assert record["pairs"]["train"] == 30 - record["too_long"]
+    assert record["pairs"]["test"] == 5
+    [none] = [each for each in cells(parameters(seeds=1, longest=1)) if each.name == "CE/0"]
+    with pytest.raises(Exception, match=r"focal\.translation\.longest: 1, no training pair is so short"):
+        run_cells([none], output=OUTPUT, compute=SERIAL, seed=0)
+
+
+def test_farm_needs_no_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    limits = {"train_limit": 12, "test_limit": 4, "validation_limit": 3, "temperatures": [1.0]}
+    params = parameters(dataset="farm", seeds=1, recipe={"epochs": 1}, **limits)
+    [one] = [each for each in cells(params) if each.name == "CE/0"]
+    run_cells([one], output=OUTPUT, compute=SERIAL, seed=0)
+    assert stored("CE/0", "record")["pairs"] == {"train": 12, "validation": 3, "test": 4}
+
+
+def test_a_changed_sentence_makes_the_trainings_stale(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_sentences(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    before = cells(parameters())[0].parameters
+    with (tmp_path / "data/raw/sentences/test.de").open("a", encoding="utf-8") as file:
+        file.write("noch ein Satz\n")
+    assert cells(parameters())[0].parameters != before
+
+
+def test_a_sentence_without_a_counterpart_is_one_error_for_all_trainings(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_sentences(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    with (tmp_path / "data/raw/sentences/test.de").open("a", encoding="utf-8") as file:
+        file.write("noch ein Satz\n")
+    with pytest.raises(CellsFailed) as caught:
+        run(parameters())
+    assert len(caught.value.failures) == 6
+    [line] = str(caught.value).splitlines()[1:]
+    assert "data/raw/sentences/test.de, line 6: has no counterpart: test.de has 6 lines, test.en 5." in line
+
+
+def test_a_section_that_is_null_has_no_cells_and_empty_tables() -> None:
+    params: Any = SimpleNamespace(focal=SimpleNamespace(translation=None))
+    assert cells(params) == []
+    tables = translation_tables(params)
+    assert [len(table) for table in tables.values()] == [0, 0, 0]
+    assert tuple(tables["translation_runs"].columns) == RUN_COLUMNS
+
+
+def test_an_absent_data_set_is_an_error_before_any_training(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InputError, match="data set sentences: not found in data/raw"):
+        cells(parameters())
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"target": "en"}, "target: en, must be another language than source"),
+        ({"temperatures": [1.0, 0.5]}, "must ascend"),
+        ({"temperatures": []}, "at least 1 item"),
+        ({"recipe": {"flip": True}}, "recipe: crop_padding must be 0"),
+        ({"recipe": {"schedule": {"name": "inverse_square_root"}}}, "warmup: 0, must be positive"),
+        ({"network": {"heads": 3}}, "width: 8, must be divisible by heads, 3"),
+        ({"vocabulary": 4}, "greater than or equal to 5"),
+        ({"smoothing": 1.0}, "less than 1"),
+    ],
+)
+def test_parameters_that_do_not_fit_together_are_refused(changes: dict[str, Any], says: str) -> None:
+    with pytest.raises(ValueError, match=says):
+        parameters(**changes)

@@ -1,0 +1,15 @@
+"""How the tests run a stage's cells: one after the other in this process, on one thread, saving whenever they may."""
+
+from __future__ import annotations
+
+from softmax_temperature.params import Compute
+
+SERIAL = Compute(
+    engine="serial",
+    workers=1,
+    threads_per_cell=1,
+    device="cpu",
+    checkpoint_seconds=0,
+    ray_address=None,
+    gpus_per_cell=0,
+)

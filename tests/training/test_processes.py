@@ -1,0 +1,219 @@
+"""Two processes train as one does: the same batches and, without batch norm, the same weights."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import load_file
+from torch import Tensor
+
+from tests.faults.victims import Victim, checkpoints, expect_little_lost
+
+PROFILES = Path(__file__).parents[2] / "profiles"
+TRAININGS = """
+import json
+import os
+import sys
+from pathlib import Path
+import torch
+from safetensors.torch import save_file
+from softmax_temperature.network_spec import Network
+from softmax_temperature.objectives import make_objective
+from softmax_temperature.recipe import Recipe
+from softmax_temperature.stoppable import StoppableJob
+from softmax_temperature.stopping import Stop
+from softmax_temperature.training import ImageSet, Trainer, build_network, train
+
+RECIPE = {
+    "epochs": 3, "planned_epochs": 3, "batch_size": 8, "optimizer": "sgd", "lr": 0.02, "momentum": 0.9,
+    "weight_decay": 0.001, "epsilon": 1e-8, "schedule": {"name": "cosine"}, "reduction": "mean", "clip_norm": None,
+    "crop_padding": 1, "flip": True, "mean": [0.5] * 3, "std": [0.25] * 3, "precision": "float32",
+}
+rank = os.environ.get("RANK", "0")
+output = Path(sys.argv[1]) / rank
+
+def new_trainer(loss="cross_entropy", batch_norm=False, **changes):
+    arguments = {"depth": 8, "width": 1, "batch_norm": batch_norm}
+    network = build_network(Network(architecture="wide_resnet", arguments=arguments), classes=4, seed=1)
+    generator = torch.Generator().manual_seed(0)
+    images = torch.randint(0, 256, (45, 3, 8, 8), generator=generator).to(torch.uint8)
+    samples = ImageSet(images, torch.randint(4, (45,), generator=generator))
+    recipe = Recipe.model_validate(RECIPE | changes)
+    return Trainer(network, make_objective(loss, {}), samples, recipe, seed=7, device="cpu")
+
+class Interrupted(BaseException):
+    pass
+
+class Interrupts:
+    def __init__(self, epoch):
+        self.epoch = epoch
+
+    def after_epoch(self, trainer):
+        if trainer.epochs_done == self.epoch:
+            raise Interrupted
+
+    def state_dict(self):
+        return {}
+
+    def load_state_dict(self, state):
+        pass
+
+def finished(name, trainer, followers=None):
+    folder = output / name
+    folder.mkdir(parents=True, exist_ok=True)
+    # Process 0 alone has a checkpoint.
+    seconds = 0.0 if rank == "0" else float("inf")
+    try:
+        train(trainer, followers or {}, StoppableJob(0, {}, folder, folder, "cpu", seconds, Stop()))
+    except Interrupted:
+        return
+    logits, norms = trainer.evaluate(trainer.samples.inputs[:21])
+    state = {name: value.contiguous() for name, value in trainer.network.state_dict().items()}
+    state |= {"logits": logits, "norms": norms, "loss": torch.tensor(trainer.loss)}
+    save_file(state, folder / "end.safetensors")
+
+finished("mean", new_trainer())
+finished("sum", new_trainer("mmce", reduction="sum", clip_norm=0.5))
+pieces = new_trainer("mmce")
+pieces.split_batches()
+finished("pieces", pieces)
+finished("resumed", new_trainer(), {"interrupts": Interrupts(2)})
+finished("resumed", new_trainer(), {"interrupts": Interrupts(None)})
+refused = {}
+for name, changes in {"batch norm": {"batch_norm": True}, "odd": {"batch_size": 9}}.items():
+    try:
+        new_trainer(**changes)
+    except ValueError as error:
+        refused[name] = str(error)
+(output / "refused.json").write_text(json.dumps(refused))
+"""
+STAGE = f"""
+import sys
+from pathlib import Path
+from softmax_temperature.cells import run_cells
+from softmax_temperature.params import validate
+from softmax_temperature.profiles import render_profile
+from softmax_temperature.programs import exit_code
+from softmax_temperature.stages import fetch, train_cooling
+
+_, smoke = render_profile("smoke", Path({str(PROFILES)!r}))
+content = smoke.model_dump()
+engine, seconds, epochs = sys.argv[1:]
+content["compute"] |= {{"engine": engine, "workers": 2, "device": "cpu", "checkpoint_seconds": float(seconds)}}
+content["networks"]["vgg-tiny"]["arguments"]["batch_norm"] = False
+paper = content["cooling"]
+paper["recipe"] |= {{"epochs": int(epochs), "lr": 0.01}}
+few = {{"schedules": ["none"], "arms": ["none", "last_layer"], "seeds": 1}}
+paper["experiments"] = {{"digits-vgg": paper["experiments"]["digits-vgg"] | few}}
+params = validate(content, where="test")
+
+def work():
+    run_cells(fetch.cells(params, "digits"), output=fetch.OUTPUT / "digits", compute=params.compute, seed=0)
+    run_cells(train_cooling.cells(params), output=train_cooling.OUTPUT, compute=params.compute, seed=0)
+
+sys.exit(exit_code(work))
+"""
+
+
+def command(program: str, folder: Path, *arguments: str, count: int) -> list[str]:
+    """What runs a program in one process, or in several under torchrun."""
+    folder.mkdir(exist_ok=True)
+    (folder / "program.py").write_text(program)
+    together = ["-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={count}"] if count > 1 else []
+    return [sys.executable, *together, "program.py", *arguments]
+
+
+def run(program: str, folder: Path, *arguments: str, count: int) -> tuple[int, str]:
+    """Its exit code and what it said."""
+    words = command(program, folder, *arguments, count=count)
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run(words, cwd=folder, env=environment, stderr=subprocess.PIPE, text=True, check=False)
+    return done.returncode, done.stderr
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("trained")
+    for count in (1, 2):
+        code, said = run(TRAININGS, folder, str(folder / str(count)), count=count)
+        assert code == 0, said
+    return folder
+
+
+def end(folder: Path, count: int, name: str, rank: int = 0) -> dict[str, Tensor]:
+    return load_file(folder / str(count) / str(rank) / name / "end.safetensors")
+
+
+@pytest.mark.parametrize("name", ["mean", "sum", "pieces"])
+def test_weights_are_those_of_one_process(trained: Path, name: str) -> None:
+    one, two = (end(trained, count, name) for count in (1, 2))
+    assert one.keys() == two.keys()
+    for key, value in one.items():
+        torch.testing.assert_close(two[key], value, rtol=1e-4, atol=1e-5)
+
+
+def test_both_processes_end_with_the_same_bits(trained: Path) -> None:
+    first, second = (end(trained, 2, "sum", rank) for rank in (0, 1))
+    assert all(torch.equal(value, second[key]) for key, value in first.items())
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_what_process_0_saved_resumes_all(trained: Path, count: int) -> None:
+    for rank in range(count):
+        whole, resumed = (end(trained, count, name, rank) for name in ("mean", "resumed"))
+        assert all(torch.equal(value, resumed[key]) for key, value in whole.items())
+
+
+def test_what_would_be_another_training_is_refused(trained: Path) -> None:
+    assert json.loads((trained / "1/0/refused.json").read_text()) == {}
+    for rank in "01":
+        refused = json.loads((trained / "2" / rank / "refused.json").read_text())
+        assert "no batch norm" in refused["batch norm"]
+        assert refused["odd"] == "batch_size must be a multiple of the 2 processes, got 9"
+
+
+def numbers(value: Any) -> list[float]:
+    """All numbers in a JSON value, in its order."""
+    if isinstance(value, dict | list):
+        return [number for item in (value.values() if isinstance(value, dict) else value) for number in numbers(item)]
+    return [] if isinstance(value, str) or value is None else [float(value)]
+
+
+def test_a_stage_under_torchrun_makes_what_it_makes_alone(tmp_path: Path) -> None:
+    for count in (1, 2):
+        code, said = run(STAGE, tmp_path / str(count), "serial", "0", "2", count=count)
+        assert code == 0, said
+    for arm in ("none", "last_layer"):
+        one, two = (tmp_path / count / "data/cooling/training/digits-vgg/none" / arm / "0" for count in "12")
+        weights = load_file(one / "weights.safetensors")
+        for key, value in load_file(two / "weights.safetensors").items():
+            torch.testing.assert_close(value, weights[key], rtol=1e-3, atol=1e-4)
+        for name in ("history", "norms", "temperatures", "record"):
+            seen = (numbers(json.loads((folder / f"{name}.json").read_text())) for folder in (one, two))
+            assert next(seen) == pytest.approx(next(seen), rel=1e-3, abs=1e-4), name
+
+
+def test_torchrun_and_other_processes_are_refused_together(tmp_path: Path) -> None:
+    code, said = run(STAGE, tmp_path, "processes", "0", "2", count=2)
+    assert code == 1  # Torchrun's own, whatever a process ends with.
+    assert "compute.engine: is 'processes' under torchrun." in said
+    assert not (tmp_path / "data/prepared").exists()
+
+
+def test_a_signal_brings_all_processes_to_a_checkpoint_of_the_first(tmp_path: Path) -> None:
+    """With a minute between two checkpoints, one that is there was written because of the signal."""
+    victim = Victim(command(STAGE, tmp_path, "serial", "60", "20000", count=2), tmp_path)
+    victim.wait_for_progress(tmp_path, 2)
+    victim.process.send_signal(signal.SIGTERM)
+    assert victim.wait() != 0
+    assert "stopped by SIGTERM" in victim.output
+    assert len(checkpoints(tmp_path)) == 1
+    expect_little_lost(tmp_path)
