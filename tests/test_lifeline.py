@@ -15,7 +15,8 @@ import pytest
 CHILD = """
 import os, signal, sys, time
 from pathlib import Path
-from softmax_temperature.lifeline import end_with_parent, watch_parent
+import psutil
+from softmax_temperature.lifeline import end_with_parent, end_with_starter, watch_parent
 
 def leave(*_):
     Path("left").touch()
@@ -27,13 +28,19 @@ Path("child").write_text(str(os.getpid()))
 time.sleep(60)
 """
 PARENT = """
-import subprocess, sys
-subprocess.run([sys.executable, "-c", sys.argv[1]], start_new_session=len(sys.argv) > 2)
+import os, subprocess, sys
+command = [*eval(sys.argv[2]), sys.executable, "-c", sys.argv[1]]
+subprocess.run(command, env={**os.environ, "MARK": ""}, start_new_session=len(sys.argv) > 3)
 """
+DIRECTLY: list[str] = []
+THROUGH_A_SHELL = ["/bin/sh", "-c", '"$@"; exit $?', "sh"]
+"""One that stays between the two, as Debian's does for any command."""
+THROUGH_TWO = [*THROUGH_A_SHELL, *THROUGH_A_SHELL]
+END_WITH_STARTER = "end_with_starter(signal.SIGTERM, mark='MARK')"
 
 
-def start(folder: Path, call: str, *options: str) -> subprocess.Popen[bytes]:
-    command = [sys.executable, "-c", PARENT, CHILD.format(call=call), *options]
+def start(folder: Path, call: str, through: list[str], *options: str) -> subprocess.Popen[bytes]:
+    command = [sys.executable, "-c", PARENT, CHILD.format(call=call), repr(through), *options]
     return subprocess.Popen(command, cwd=folder, env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)})
 
 
@@ -45,49 +52,65 @@ def wait_for(path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("call", "in_order"),
+    ("call", "through", "in_order"),
     [
-        ("end_with_parent(signal.SIGTERM)", True),
-        ("end_with_parent(signal.SIGKILL)", False),
-        ("end_with_parent(signal.SIGKILL, parent=os.getppid())", False),
+        (END_WITH_STARTER, DIRECTLY, True),
+        (END_WITH_STARTER, THROUGH_A_SHELL, True),
+        (END_WITH_STARTER, THROUGH_TWO, True),
+        ("end_with_parent(signal.SIGKILL, parent=os.getppid())", DIRECTLY, False),
         # What systems other than Linux do.
-        ("watch_parent(signal.SIGTERM, os.getppid())", True),
-        ("watch_parent(signal.SIGKILL, os.getppid())", False),
+        ("watch_parent(signal.SIGTERM, psutil.Process(), os.getppid())", DIRECTLY, True),
+        ("watch_parent(signal.SIGKILL, psutil.Process(), os.getppid())", DIRECTLY, False),
     ],
 )
-def test_a_child_ends_with_its_killed_parent(tmp_path: Path, call: str, in_order: bool) -> None:
-    parent = start(tmp_path, call)
+def test_a_child_ends_with_its_killed_parent(tmp_path: Path, call: str, through: list[str], in_order: bool) -> None:
+    parent = start(tmp_path, call, through)
     wait_for(tmp_path / "child")
-    (child,) = psutil.Process(parent.pid).children()
+    family = psutil.Process(parent.pid).children(recursive=True)
+    assert len(family) == 1 + through.count("/bin/sh")
     time.sleep(0.1)
-    assert child.is_running()
+    assert all(one.is_running() for one in family)
     parent.kill()
     parent.wait()
-    psutil.wait_procs([child], timeout=30)
-    assert not child.is_running() or child.status() == psutil.STATUS_ZOMBIE
+    psutil.wait_procs(family, timeout=30)
+    assert all(not one.is_running() or one.status() == psutil.STATUS_ZOMBIE for one in family)
     assert (tmp_path / "left").exists() == in_order
+
+
+@pytest.mark.parametrize("through", [DIRECTLY, THROUGH_A_SHELL])
+def test_a_child_ends_with_the_shell_that_runs_it(tmp_path: Path, through: list[str]) -> None:
+    parent = start(tmp_path, END_WITH_STARTER, [*THROUGH_A_SHELL, *through])
+    wait_for(tmp_path / "child")
+    (outermost,) = psutil.Process(parent.pid).children()
+    family = outermost.children(recursive=True)
+    outermost.kill()
+    psutil.wait_procs(family, timeout=30)
+    assert all(not one.is_running() or one.status() == psutil.STATUS_ZOMBIE for one in family)
+    assert (tmp_path / "left").exists()
+    assert parent.wait() == 0
 
 
 @pytest.mark.parametrize(
     ("call", "options"),
     [
-        ("end_with_parent(signal.SIGTERM)", ["in another session"]),
+        (END_WITH_STARTER, ["in another session"]),
         ("end_with_parent(signal.SIGTERM, parent=1)", []),
     ],
 )
 def test_a_child_that_was_adopted_before_it_asked_ends_at_once(tmp_path: Path, call: str, options: list[str]) -> None:
     """The child starts slowly: the process that started it may be gone by then, and another be its parent."""
-    parent = start(tmp_path, call, *options)
+    parent = start(tmp_path, call, DIRECTLY, *options)
     assert parent.wait() == 0
     assert (tmp_path / "left").exists()
     assert not (tmp_path / "child").exists()
 
 
-def test_nothing_happens_while_the_parent_lives(tmp_path: Path) -> None:
-    parent = start(tmp_path, "end_with_parent(signal.SIGTERM)")
+@pytest.mark.parametrize("through", [DIRECTLY, THROUGH_A_SHELL])
+def test_nothing_happens_while_the_parent_lives(tmp_path: Path, through: list[str]) -> None:
+    parent = start(tmp_path, END_WITH_STARTER, through)
     wait_for(tmp_path / "child")
     time.sleep(0.7)
-    (child,) = psutil.Process(parent.pid).children()
+    child = psutil.Process(parent.pid).children(recursive=True)[-1]
     assert child.is_running()
     child.send_signal(signal.SIGTERM)
     assert parent.wait() == 0

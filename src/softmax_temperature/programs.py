@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Protocol
 from softmax_temperature.cells import CellsFailed, run_cells
 from softmax_temperature.disk_faults import disk_faults
 from softmax_temperature.errors import InputError, nearest
-from softmax_temperature.lifeline import end_with_parent
+from softmax_temperature.lifeline import end_with_starter
 from softmax_temperature.params import Params, read_params
 from softmax_temperature.stopping import Stopped, stopped_by_signals
 
@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from softmax_temperature.jobs import Cell
+
+DVC_MARK = "DVC_STAGE"
+"""A variable that DVC sets for the commands of a stage."""
 
 
 class Stage(Protocol):
@@ -89,8 +92,8 @@ def exit_code(work: Callable[[], None]) -> int:
     """Do the work; print the user's errors on one line, and failed cells on a line each."""
     try:
         with stopped_by_signals(), disk_faults():
-            if "DVC_STAGE" in os.environ:  # Of a `dvc repro` that is killed, nobody would tell its stage.
-                end_with_parent(signal.SIGTERM)
+            if DVC_MARK in os.environ:  # Of a `dvc repro` that is killed, nobody would tell its stage.
+                end_with_starter(signal.SIGTERM, mark=DVC_MARK)
             work()
     except Stopped as stop:
         name = signal.Signals(stop.number).name

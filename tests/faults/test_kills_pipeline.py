@@ -46,9 +46,13 @@ def new_project(folder: Path) -> Path:
 
 
 def repro(folder: Path, *, engine: str = "processes", checkpoint_seconds: float = 0, hold_at: int = 0) -> Victim:
-    """Start it; how cells are run makes no stage stale. If an epoch is given, the search's cells wait at it."""
+    """Start it; how cells are run makes no stage stale. If an epoch is given, the search's cells wait at it.
+
+    DVC runs stages through the shell that is the user's, or /bin/sh: Debian's stays between the two, others do not.
+    """
     write_json(folder / "params.yaml", work.content(engine, checkpoint_seconds))  # YAML holds JSON.
-    return Victim([sys.executable, "-m", "dvc", "repro"], folder, **{HOLD_AT: f"{hold_at}/{EPOCHS}"})
+    variables = {HOLD_AT: f"{hold_at}/{EPOCHS}", "SHELL": "/bin/sh"}
+    return Victim([sys.executable, "-m", "dvc", "repro"], folder, **variables)
 
 
 def outcome(folder: Path) -> dict[str, bytes]:
