@@ -1,9 +1,10 @@
-"""How well the cost model's three numbers, of calls, operations and kept bytes, foretell a training step.
+"""How well the cost model foretells a training step: its time from calls, operations and kept bytes, and its memory.
 
 Six networks of three sizes, from one that is all calls to one that is all operations, are trained for some steps. The
 numbers are fitted to their times. Each network's time is compared with what `plan` says, whose numbers are those in
 `cost.rates`, and, for what a fit to few networks is worth, with what the numbers say that are fitted to the other five.
-On a CPU it is the time that one core computes, whatever else the machine does.
+On a CPU it is the time that one core computes, whatever else the machine does. Memory is compared with what PyTorch's
+own tracker counts tensor by tensor, which is the same on every device; what an allocator adds to it is not in either.
 """
 
 from __future__ import annotations
@@ -17,9 +18,10 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import torch
 from scipy.optimize import nnls
+from torch.distributed._tools.mem_tracker import MemTracker
 
 from softmax_temperature.cost import image_network_cost
-from softmax_temperature.cost.cells import OPTIMIZER_CALLS
+from softmax_temperature.cost.cells import OPTIMIZER_CALLS, training_bytes
 from softmax_temperature.cost.rates import RATES
 from softmax_temperature.network_spec import Network
 from softmax_temperature.objectives import make_objective
@@ -68,8 +70,8 @@ def measure(*, quick: bool = False) -> dict[str, Any]:
 
     Returns:
         name, device; for each precision the numbers of `cost.rates.Rate` that fit, the seconds of a step, and for each
-        network what `plan`'s numbers and those fitted to the others foretell over what was measured; and the worst of
-        each of the two, either way.
+        network what `plan`'s numbers and those fitted to the others foretell over what was measured, and the memory
+        that `plan` foretells over what was counted; and the worst of each of the three, either way.
     """
     torch.set_num_threads(1)
     names = [name for name in NETWORKS if not quick or name != "ResNet-50"]
@@ -79,6 +81,7 @@ def measure(*, quick: bool = False) -> dict[str, Any]:
         "device": _device(),
         "worst_factor_of_plan": _worst(each["plan_to_measured"] for each in found.values()),
         "worst_factor": _worst(each["foretold_to_measured"] for each in found.values()),
+        "worst_factor_of_memory": _worst(each["memory_to_counted"] for each in found.values()),
         **found,
     }
 
@@ -96,6 +99,7 @@ def _fitted(names: list[str], precision: Precision) -> dict[str, Any]:
         measured.append(_seconds_of_a_step(spec, side, batch, precision))
     shares = np.array(counted) / np.array(measured)[:, None]
     numbers = _numbers(shares)
+    memory = {name: memory_of_a_step(name, precision) for name in names}
     others = [_numbers(np.delete(shares, row, axis=0)) for row in range(len(names))]
     return {
         "call_seconds": numbers[0],
@@ -109,6 +113,7 @@ def _fitted(names: list[str], precision: Precision) -> dict[str, Any]:
         "foretold_to_measured": {
             name: float(share @ apart) for name, share, apart in zip(names, shares, others, strict=True)
         },
+        "memory_to_counted": {name: foretold / counted for name in names for foretold, counted in [memory[name]]},
     }
 
 
@@ -117,6 +122,21 @@ def step_counts(name: str) -> tuple[float, float, float]:
     architecture, arguments, side, batch = NETWORKS[name]
     cost = image_network_cost(Network(architecture=architecture, arguments=arguments), classes=CLASSES, side=side)
     return cost.calls + OPTIMIZER_CALLS, batch * cost.training, batch * cost.kept_bytes
+
+
+def memory_of_a_step(name: str, precision: Precision) -> tuple[int, int]:
+    """The bytes that training one of the networks is foretold to need, and those that its tensors take."""
+    architecture, arguments, side, batch = NETWORKS[name]
+    spec = Network(architecture=architecture, arguments=arguments)
+    tracker = MemTracker()
+    with tracker:
+        trainer = _trainer(spec, side, batch, precision, steps=1)
+        trainer.epoch()
+        tracker.reset_mod_stats()
+        trainer.epoch()  # The first had no moments of the optimizer yet.
+    (counted,) = (sizes["Total"] for sizes in tracker.get_tracker_snapshot("peak").values())
+    cost = image_network_cost(spec, classes=CLASSES, side=side)
+    return training_bytes(cost, _recipe(batch, precision), images=batch, side=side), counted
 
 
 def _numbers(shares: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -128,14 +148,21 @@ def _numbers(shares: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _seconds_of_a_step(spec: Network, side: int, batch: int, precision: Precision) -> float:
-    generator = torch.Generator().manual_seed(0)
-    images = torch.randint(0, 256, (STEPS * batch, 3, side, side), generator=generator).to(torch.uint8)
-    samples = ImageSet(images, torch.randint(CLASSES, (len(images),), generator=generator))
-    recipe = Recipe.model_validate(RECIPE | {"batch_size": batch, "precision": precision})
-    network = build_network(spec, classes=CLASSES, seed=0)
-    trainer = Trainer(network, make_objective("cross_entropy", {}), samples, recipe, seed=0, device=_device())
+    trainer = _trainer(spec, side, batch, precision, steps=STEPS)
     trainer.epoch()
     return min(_timed(trainer.epoch) for _ in range(ROUNDS)) / STEPS
+
+
+def _trainer(spec: Network, side: int, batch: int, precision: Precision, *, steps: int) -> Trainer:
+    generator = torch.Generator().manual_seed(0)
+    images = torch.randint(0, 256, (steps * batch, 3, side, side), generator=generator).to(torch.uint8)
+    samples = ImageSet(images, torch.randint(CLASSES, (len(images),), generator=generator))
+    recipe, network = _recipe(batch, precision), build_network(spec, classes=CLASSES, seed=0)
+    return Trainer(network, make_objective("cross_entropy", {}), samples, recipe, seed=0, device=_device())
+
+
+def _recipe(batch: int, precision: Precision) -> Recipe:
+    return Recipe.model_validate(RECIPE | {"batch_size": batch, "precision": precision})
 
 
 def _timed(work: Callable[[], None]) -> float:

@@ -6,8 +6,9 @@ from importlib import import_module
 from softmax_temperature.artifacts import write_json
 from softmax_temperature.params import read_params
 from softmax_temperature.programs import exit_code, parser, require_known
-from softmax_temperature.provenance import FILE, provenance
+from softmax_temperature.provenance import provenance
 from softmax_temperature.results import PAPERS, paper_folder, record_run
+from softmax_temperature.sources import RECORDS
 
 
 def main() -> int:
@@ -21,7 +22,7 @@ def main() -> int:
         paper = import_module(f"softmax_temperature.papers.{options.paper}.collect")
         folder, outputs = paper_folder(params.profile, options.paper), [stage.OUTPUT for stage in paper.STAGES]
         paper.collect(params, folder)
-        write_json(folder / FILE, provenance(outputs))
+        write_json(folder / RECORDS, provenance(outputs))
         record_run(params.profile, options.paper, options.params, outputs)
 
     return exit_code(work)

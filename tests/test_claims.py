@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import pandas as pd
 import pytest
 from scipy import stats
 
@@ -14,7 +13,6 @@ from softmax_temperature.claims import (
     Claim,
     Evidence,
     NotTested,
-    cells_of,
     claims_table,
     judge_all,
     mean_with_interval,
@@ -73,14 +71,6 @@ def test_too_few_runs_are_told_from_runs_that_speak_against(outcome: Evidence | 
 )
 def test_the_table_of_a_small_profile_says_that_it_judges_directions(profile: str, heading: str) -> None:
     assert heading in claims_table(judge_all("paper", CLAIMS, 0, profile=profile))
-
-
-def test_cells_are_named_once_by_their_stage_and_numbers_as_their_names_have_them() -> None:
-    rows = pd.DataFrame({"arm": ["a", "a", "b"], "rate": [0.003, 0.003, 10.0], "count": [7, 7, 8], "seed": [0, 1, 0]})
-    assert cells_of("paper/training", rows, "arm", "rate", "count") == (
-        "paper/training/a/0.003/7",
-        "paper/training/b/10/8",
-    )
 
 
 def test_interval_is_students() -> None:

@@ -27,3 +27,20 @@ def test_small_numbers_are_not_shown_as_nothing() -> None:
 def test_names_are_escaped() -> None:
     table = pd.DataFrame({"dataset": ["<script>alert(1)</script>"], "n": [1]})
     assert "<script>alert" not in shown(table, "t").data
+
+
+def test_numbers_link_to_the_records_of_the_cells_which_are_not_shown() -> None:
+    table = pd.DataFrame(
+        {"name": ["x", "y", "z"], "rate": [0.5, np.nan, 0.25], "change": ["1 → 2", "–", "3 → 4"]}
+    ).assign(cells=["a/b; c/d", "a/b", None])
+    first = shown(table, "t").data
+    assert '<a href="records.json#a/b%3B%20c/d">0.500</a>' in first
+    assert first.count("<a ") == 1, "no number, and a number that comes from no cell, lead nowhere"
+    assert "cells" not in first
+    second = shown(table, "t", numbers=["change"]).data
+    assert '<a href="records.json#a/b%3B%20c/d">1 → 2</a>' in second
+    assert second.count("<a ") == 1
+
+
+def test_headings_are_escaped() -> None:
+    assert "<b>" not in shown(pd.DataFrame({"<b>": [1]}), "t").data

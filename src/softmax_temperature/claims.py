@@ -27,8 +27,6 @@ NOT_TESTED = "not tested"
 LEVEL = 0.90  # Of every interval in this package, as in the focal paper's figures.
 DIRECTIONS_ONLY = ("smoke", "mini")
 """Profiles whose data and networks are so small that a verdict is about the direction of an effect, not its size."""
-SEPARATOR = "; "
-"""Between the names of cells where a column `cells` of a table says what its numbers come from."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +42,7 @@ class Evidence:
         low, high: the 90 % interval of the value; None where there is none.
         bounds: what the criterion compares the interval with; none if it is about something else.
         note: what a reader must know beside the numbers.
-        cells: what the value comes from: the stage and the name of cells, without the seed where they have one.
+        cells: what the value comes from, see `sources`.
     """
 
     holds: bool
@@ -108,23 +106,6 @@ def _row(paper: str, claim: Claim[Any], outcome: Evidence | NotTested, profile: 
     evidence = asdict(outcome)
     verdict = HOLDS if evidence.pop("holds") else DOES_NOT_HOLD
     return {**row, **evidence, "cells": list(outcome.cells), "verdict": verdict}
-
-
-def cells_of(stage: str, rows: pd.DataFrame, *columns: str) -> tuple[str, ...]:
-    """What the cells are called that rows of the records come from, for `Evidence.cells`.
-
-    Args:
-        stage: of these cells, as their manifests name it.
-        rows: any number, also of one cell.
-        columns: what a cell of this stage is named after, in order and without the seed.
-    """
-    names = rows[list(columns)].drop_duplicates().itertuples(index=False)
-    return tuple("/".join([stage, *map(_part, name)]) for name in names)
-
-
-def _part(value: object) -> str:
-    """A number as the names of cells have it."""
-    return f"{value:g}" if isinstance(value, int | float) else str(value)
 
 
 def claims_table(rows: Sequence[dict[str, Any]]) -> pd.DataFrame:

@@ -2,24 +2,36 @@
 
 from __future__ import annotations
 
+from html import escape
 from typing import TYPE_CHECKING, Any
 
+import pandas as pd
 from IPython.display import HTML, Image
 
 from softmax_temperature.plots import save
+from softmax_temperature.sources import CELLS, link
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
-    import pandas as pd
     from matplotlib.figure import Figure
 
 SCREEN_WIDTH = 760  # CSS pixels
+MISSING = "–"
 
 
-def shown(table: pd.DataFrame, name: str, *, percent: Sequence[str] = (), digits: int = 3) -> HTML:
+def shown(
+    table: pd.DataFrame,
+    name: str,
+    *,
+    percent: Sequence[str] = (),
+    digits: int = 3,
+    numbers: Sequence[str] | None = None,
+) -> HTML:
     """A table for a reader: fractions in percent where named, missing values as a dash, text escaped.
+
+    Where it has a column `cells`, that is not shown: numbers link to the records of the cells that they come from.
 
     Args:
         table: what to show.
@@ -27,13 +39,17 @@ def shown(table: pd.DataFrame, name: str, *, percent: Sequence[str] = (), digits
         percent: columns that hold fractions and are shown in percent.
         digits: after the point, for the other numbers; whole ones have none, and small ones as many as it takes to show
             one. Those in percent have one.
+        numbers: columns that link, if these are others than all that hold numbers.
     """
-    table = table.rename(columns={column: f"{column} (%)" for column in percent})
-    for column in percent:
-        table[f"{column} (%)"] = 100 * table[f"{column} (%)"]
-    numbers = table.select_dtypes("number").columns
-    formats: Any = {column: _percent if str(column).endswith("(%)") else _number(digits) for column in numbers}
-    styler = table.style.format(formats, na_rep="–", escape="html").hide(axis="index").set_uuid(name)
+    values = table.drop(columns=CELLS, errors="ignore")
+    in_numbers = list(values.select_dtypes("number"))
+    formats = {column: _percent if column in percent else _number(digits) for column in in_numbers}
+    texts = pd.DataFrame({column: values[column].map(_text(formats.get(column, _escaped))) for column in values})
+    if CELLS in table:
+        for column in in_numbers if numbers is None else numbers:
+            texts[column] = [_linked(*pair) for pair in zip(texts[column], table[CELLS], strict=True)]
+    texts = texts.rename(columns={column: f"{column} (%)" for column in percent})
+    styler = texts.style.format_index(escape="html", axis=1).hide(axis="index").set_uuid(name)
     styler.set_table_styles([{"selector": "th, td", "props": "text-align: left"}])
     return HTML(styler.to_html())  # type: ignore[no-untyped-call]
 
@@ -50,8 +66,20 @@ def drawn(figure: Figure, results: Path, name: str) -> Image:
     return Image(data=path.read_bytes(), format="png", width=SCREEN_WIDTH)  # type: ignore[no-untyped-call]
 
 
+def _text(form: Callable[[Any], str]) -> Callable[[Any], str]:
+    return lambda value: MISSING if pd.isna(value) else form(value)
+
+
+def _linked(text: str, cells: object) -> str:
+    return link(text, cells) if isinstance(cells, str) and text != MISSING else text
+
+
+def _escaped(value: object) -> str:
+    return escape(str(value))
+
+
 def _percent(value: float) -> str:
-    return f"{value:.1f}"
+    return f"{100 * value:.1f}"
 
 
 def _number(digits: int) -> Callable[[float], str]:

@@ -1,4 +1,4 @@
-"""What a paper's numbers rest on: one record for each cell, in `records.json` beside its results.
+"""What a paper's numbers rest on: one record for each cell, in `sources.RECORDS` beside its results.
 
 The manifests below data/ say how each result was made, but a reader has results/ alone. So what they say is copied
 there: it is the same from run to run. Times and machines, which are not, stand in `environment.json`.
@@ -15,8 +15,6 @@ from softmax_temperature.jobs import seed_of
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from pathlib import Path
-
-FILE = "records.json"
 
 
 def provenance(outputs: Sequence[Path]) -> dict[str, Any]:

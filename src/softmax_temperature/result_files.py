@@ -8,7 +8,7 @@ from typing import Any
 from pydantic import TypeAdapter, model_validator
 
 from softmax_temperature.json_files import Form, read_json
-from softmax_temperature.provenance import FILE as RECORDS
+from softmax_temperature.sources import RECORDS
 
 CLAIMS, ENVIRONMENT = "claims.json", "environment.json"
 _REMEDY = "Take the file from Git, or run `dvc repro`."

@@ -32,13 +32,13 @@ def test_a_number_stands_beside_the_printed_one_with_its_difference(table: pd.Da
         "above",
     )
     assert (second.difference, second.verdict) == ("−0.4", "alike")
-    assert (first.cells, second.cells) == (("focal/evaluation/toy/CE",), (f"focal/evaluation/toy/{hostile}",))
+    assert (first.cells, second.cells) == ("focal/evaluation/toy/CE", f"focal/evaluation/toy/{hostile}")
 
 
 def test_a_number_may_come_from_cells_of_several_names_or_of_none_that_is_known(table: pd.DataFrame) -> None:
     table["cells"] = "focal/training/a; focal/training/b"
-    assert arranged(table).measured.iloc[0, 0].cells == ("focal/training/a", "focal/training/b")
-    assert arranged(table.drop(columns="cells")).measured.iloc[0, 0].cells == ()
+    assert arranged(table).measured.iloc[0, 0].cells == "focal/training/a; focal/training/b"
+    assert arranged(table.drop(columns="cells")).measured.iloc[0, 0].cells == ""
 
 
 def test_what_nothing_is_printed_of_has_no_difference(table: pd.DataFrame) -> None:

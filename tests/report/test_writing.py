@@ -9,10 +9,12 @@ from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urldefrag
 
+import nbformat
 import pytest
 
 from softmax_temperature.errors import InputError
 from softmax_temperature.report import write_report
+from softmax_temperature.sources import link
 
 LOADING = {"src", "href", "srcset", "poster", "action", "background", "data"}
 
@@ -161,6 +163,40 @@ def test_a_table_of_ours_alone_stands_as_the_notebook_shows_it(results: Path) ->
 
 def test_a_number_links_to_its_cells(results: Path) -> None:
     assert "pages/focal-records.html#cells-focal-evaluation-toy-CE" in page(results, "toy/index.html").addresses
+
+
+@pytest.mark.parametrize(
+    ("cells", "place"),
+    [
+        ("focal/evaluation/toy/CE", "#cells-focal-evaluation-toy-CE"),
+        ("focal/evaluation/toy", "#cells-focal-evaluation-toy-CE"),
+        ("nobody/knows", ""),
+    ],
+)
+def test_a_number_that_a_notebook_shows_links_to_its_cells(results: Path, cells: str, place: str) -> None:
+    show_alone(results, link("1", cells))
+    assert f"pages/focal-records.html{place}" in page(results, "toy/index.html").addresses
+    assert f"focal-records.html{place}" in page(results, "toy/pages/focal-notebook.html").addresses
+    test_every_link_leads_somewhere(results)
+
+
+def test_a_number_from_several_groups_of_cells_links_to_a_list_of_them(results: Path, hostile: str) -> None:
+    show_alone(results, link("1", "focal/evaluation/toy/CE; prepared/toy") + link("2", hostile))
+    (place,) = (name for name in page(results, "toy/pages/focal-records.html").ids if name.startswith("numbers-"))
+    assert f"pages/focal-records.html#{place}" in page(results, "toy/index.html").addresses
+    shown = " ".join(page(results, "toy/pages/focal-records.html").text.split())
+    assert "focal/evaluation: toy/CE (2); prepared/toy: toy" in shown
+    test_every_link_leads_somewhere(results)
+    test_hostile_text_is_shown_and_does_not_act(results, hostile)
+
+
+def show_alone(results: Path, html: str) -> None:
+    """Have the notebook show a table of ours alone, with this in its only cell."""
+    path = results / "toy" / "focal" / "notebook.ipynb"
+    notebook = nbformat.read(path, as_version=4)
+    (output,) = (one for cell in notebook.cells for one in cell.get("outputs", []) if "T_table-1" in str(one))
+    output.data["text/html"] = output.data["text/html"].replace("T_table-1", "T_ablation").replace(">1<", f">{html}<")
+    nbformat.write(notebook, path)
 
 
 def test_the_records_say_all_that_made_a_number(results: Path) -> None:

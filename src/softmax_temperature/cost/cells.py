@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 FLOAT, ROW = 4, 16  # Bytes of a number, and of a label and a row's number.
 INDEX_LINE = 110  # Bytes: a digest and a path.
 HISTORY_ROW = 450  # Bytes of a row of JSON, one for each epoch and split.
+RECORDS = 3_000  # Bytes of the manifest and of what is said of a training as a whole.
 EVALUATION_BATCH = 500
 OPTIMIZER_CALLS = 15  # Of its fused steps over all parameters, whatever the network.
 GRID_CALLS = 20  # Of a step of the temperature grid.
@@ -124,7 +125,7 @@ def _training(
     if size is None:
         return None
     spec, recipe = Network.model_validate(cell.parameters["network"]), Recipe.model_validate(cell.parameters["recipe"])
-    disk = 3 * recipe.epochs * HISTORY_ROW
+    disk = RECORDS + 3 * recipe.epochs * HISTORY_ROW
     disk += state_bytes(spec, classes=size.classes) * keeps_weights
     seen = [data_size(path.name, params) for name, path in cell.inputs.items() if name != data]
     rows = size.validation + size.test + sum(each.test for each in seen if each)
@@ -144,19 +145,30 @@ def _image_training(
     forward_calls = network.calls / 3
     operations = steps * batch * (network.training + frozen * network.forward) + evaluated * network.forward
     calls = steps * (network.calls + frozen * forward_calls + OPTIMIZER_CALLS) + batches * forward_calls
-    moments = 2 if recipe.optimizer == "adam" else 1
-    # Weights, gradients and the optimizer's numbers; and the copy of an epoch's start, to which a divergence returns.
-    state = FLOAT * network.parameters * (2 + moments + 1 + moments)
-    kept = network.kept_bytes // (2 if recipe.precision == "bfloat16" else 1)
-    memory = state + batch * kept + size.train * 3 * size.side**2
     return CellCost(
         recipe.epochs * operations,
         recipe.epochs * calls,
         recipe.precision,
-        memory,
+        training_bytes(network, recipe, images=size.train, side=size.side),
         disk,
         kept_bytes=recipe.epochs * steps * batch * network.kept_bytes,
     )
+
+
+def training_bytes(network: NetworkCost, recipe: Recipe, *, images: int, side: int) -> int:
+    """The memory that a training needs at a time: its numbers, what a batch keeps, and the images.
+
+    Args:
+        network: what is trained.
+        recipe: how.
+        images: to train on; they stay on the device.
+        side: pixels.
+    """
+    moments = 2 if recipe.optimizer == "adam" else 1
+    # Weights, gradients and the optimizer's numbers; and the copy of an epoch's start, to which a divergence returns.
+    state = FLOAT * network.parameters * (2 + moments + 1 + moments)
+    kept = network.kept_bytes // (2 if recipe.precision == "bfloat16" else 1)
+    return state + min(recipe.batch_size, images) * kept + images * 3 * side**2
 
 
 def _focal(cell: Cell, params: Params) -> CellCost | None:

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from softmax_temperature.claims import SEPARATOR
 from softmax_temperature.report.numbers import signed, with_deviation
+from softmax_temperature.sources import CELLS
 
 if TYPE_CHECKING:
     from softmax_temperature.report.model import Comparison
 
-PRINTED, OURS, METRIC, CELLS = "published", "ours", "metric", "cells"
+PRINTED, OURS, METRIC = "published", "ours", "metric"
 ALIKE = 2
 """Standard errors within which two numbers are called alike."""
 
@@ -38,7 +38,7 @@ class Number:
         printed: likewise ± the standard deviation, where it is printed.
         difference: ours minus printed, in standard errors, with its sign.
         verdict: "above", "below" or "alike".
-        cells: what ours comes from, as records name it; empty where the table does not say.
+        cells: what ours comes from, as `sources.together` names it; empty where the table does not say.
     """
 
     ours: str
@@ -46,7 +46,7 @@ class Number:
     printed: str
     difference: str
     verdict: str
-    cells: tuple[str, ...]
+    cells: str
 
 
 @dataclass(frozen=True)
@@ -119,7 +119,7 @@ def _number(row: dict[Any, Any]) -> Number:
         printed=_DIVERGED if row.get("published_diverged") in (True, "True") else _with_deviation(row, PRINTED),
         difference="" if np.isnan(difference) else signed(difference),
         verdict="" if np.isnan(difference) else _verdict(difference),
-        cells=tuple(filter(None, _text(row.get(CELLS)).split(SEPARATOR))),
+        cells=_text(row.get(CELLS)),
     )
 
 

@@ -13,6 +13,8 @@ from softmax_temperature.artifacts import canonical_json
 from softmax_temperature.claims import DIRECTIONS_ONLY, open_bound
 from softmax_temperature.report.comparison import METRIC
 from softmax_temperature.report.drawing import data_address
+from softmax_temperature.report.links import SHORT
+from softmax_temperature.report.links import anchor as anchor_of_numbers
 from softmax_temperature.report.numbers import as_printed, number, with_deviation
 from softmax_temperature.report.scores import anchor
 
@@ -21,12 +23,8 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
-    from softmax_temperature.report.comparison import Number
-
 PACKAGE = "softmax_temperature.report"
 ASSETS = {"style": "style.css", "script": "script.js"}
-SHORT = 12
-"""Characters of a digest that tell it from all others here."""
 
 
 def render(template: str, **values: Any) -> str:
@@ -41,17 +39,17 @@ class Grid(Styler):
     template_html_table = env.get_template("grid.html.j2")
 
 
-def grid(table: pd.DataFrame, name: str, link: Callable[[Number], str], *, count: bool) -> str:
+def grid(table: pd.DataFrame, name: str, link: Callable[[str], str], *, count: bool) -> str:
     """A table of numbers as HTML.
 
     Args:
         table: a `comparison.Number` or None in each cell.
         name: unique on the page.
-        link: the address of the record that a number comes from.
+        link: the address of the records of a number's cells.
         count: whether each cell says how many runs are behind it.
     """
     cell = _environment().get_template("number.html.j2")
-    texts = table.map(lambda value: cell.render(number=value, link=link(value) if value else "", count=count))
+    texts = table.map(lambda value: cell.render(number=value, link=link(value.cells) if value else "", count=count))
     styler = Grid(texts, uuid=name, cell_ids=False).format_index(escape="html", axis=1)
     for level in table.index.names:
         styler.format_index(_words if level == METRIC else None, escape="html", axis=0, level=level)
@@ -65,7 +63,7 @@ def _environment() -> Environment:
     )
     environment.filters |= {"number": number, "with_deviation": with_deviation, "as_printed": as_printed}
     environment.filters |= {"data_address": data_address, "json": canonical_json, "short": _short, "words": _words}
-    environment.filters |= {"anchor": anchor, "open_bound": open_bound}
+    environment.filters |= {"anchor": anchor, "anchor_of_numbers": anchor_of_numbers, "open_bound": open_bound}
     environment.tests |= {"directions_only": DIRECTIONS_ONLY.__contains__}
     folder = files(PACKAGE) / "templates"
     environment.globals |= {name: (folder / file).read_text("utf-8") for name, file in ASSETS.items()}

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from softmax_temperature.artifacts import write_text
 from softmax_temperature.report.comparison import layout
 from softmax_temperature.report.executed import cells_as_html
+from softmax_temperature.report.links import PAGES, address, several, with_addresses
 from softmax_temperature.report.reading import read_profile
 from softmax_temperature.report.rendering import grid, render
 from softmax_temperature.report.scores import behind, scores, tallies
@@ -17,10 +18,9 @@ from softmax_temperature.scorecard import profiles_with_results
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from softmax_temperature.report.comparison import Number
     from softmax_temperature.report.model import Comparison, Paper, Profile
 
-INDEX, PAGES = "index.html", "pages"
+INDEX = "index.html"
 
 
 def write_report(results: Path) -> list[Path]:
@@ -49,18 +49,19 @@ def _write_profile(folder: Path, profile: Profile) -> None:
     for paper in profile.papers:
         names = {"profile": profile, "paper": paper}
         claims = [(claim, behind(paper, claim)) for claim in paper.claims]
-        write_text(folder / PAGES / f"{paper.slug}-records.html", render("records.html.j2", **names, claims=claims))
+        records = render("records.html.j2", **names, claims=claims, numbers=several(paper))
+        write_text(folder / PAGES / f"{paper.slug}-records.html", records)
         if paper.notebook:
-            cells = cells_as_html(paper.notebook)
+            cells = with_addresses(cells_as_html(paper.notebook), paper=paper, folder="")
             write_text(folder / PAGES / f"{paper.slug}-notebook.html", render("notebook.html.j2", **names, cells=cells))
     tables = {paper.slug: [_tables(paper, one) for one in paper.comparisons] for paper in profile.papers}
-    page = render("profile.html.j2", profile=profile, tables=tables, scores=scores(profile))
+    page = render("profile.html.j2", profile=profile, tables=tables, scores=scores(profile), linked=with_addresses)
     write_text(folder / INDEX, page)
 
 
 def _tables(paper: Paper, comparison: Comparison) -> dict[str, Any]:
     """What a page shows of a comparison: its two parts as HTML, empty where they have no rows."""
-    arranged, link = layout(comparison), partial(_link, paper)
+    arranged, link = layout(comparison), partial(address, paper=paper)
     name = f"{paper.slug}-{comparison.name}".replace("_", "-")
     parts = {"measured": arranged.measured, "not_run": arranged.not_run}
     made = {
@@ -68,9 +69,3 @@ def _tables(paper: Paper, comparison: Comparison) -> dict[str, Any]:
         for part, table in parts.items()
     }
     return {"comparison": comparison, "layout": arranged, **made}
-
-
-def _link(paper: Paper, number: Number) -> str:
-    """To the cells behind a number, or to the whole page where it is not known which they are."""
-    behind = paper.records.behind(number.cells)
-    return f"{PAGES}/{paper.slug}-records.html" + (f"#{behind[0].anchor}" if behind else "")

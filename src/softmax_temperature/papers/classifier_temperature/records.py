@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 SLUG = "classifier_temperature"
-RESCALING, HEURISTIC = "classifier_temperature/rescaling", "classifier_temperature/heuristic"
+RESCALING, SEARCH = "classifier_temperature/rescaling", "classifier_temperature/search"
+HEURISTIC = "classifier_temperature/heuristic"
 """The stages that the numbers come from. The second has one cell, which reads every pair's statistics and search."""
 TABLES = ("pairs", "correlations", "predictions", "leave_one_out", "folds", "rules", "rescaling")
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pandas as pd
 
-from softmax_temperature.papers.classifier_temperature.records import HEURISTIC, SLUG, Records
+from softmax_temperature.papers.classifier_temperature.records import HEURISTIC, SEARCH, SLUG, Records
+from softmax_temperature.sources import cell_of_each
 from softmax_temperature.tables import published
 
 _METRICS = {"median_correlation": "median_r", "average_correlation": "mean_r", "p_value": "mean_p"}
@@ -41,20 +42,22 @@ def table_1(records: Records) -> pd.DataFrame:
 
 
 def cost_of_rules(records: Records) -> pd.DataFrame:
-    """Accuracy lost against the best temperature of the grid, for each rule, over pairs: mean, median, worst."""
+    """Accuracy lost against the best temperature of the grid, for each rule, over pairs: mean, median, worst; cells."""
     lost = records.rules.groupby("rule", sort=False)["accuracy_lost"]
-    table = lost.agg(mean="mean", median="median", p90=lambda values: values.quantile(0.9), worst="max", pairs="count")
-    return table.reset_index().sort_values("mean", kind="stable", ignore_index=True)
+    found = lost.agg(mean="mean", median="median", p90=lambda values: values.quantile(0.9), worst="max", pairs="count")
+    table = pd.DataFrame(found).sort_values("mean", kind="stable").reset_index()
+    return table.assign(cells=HEURISTIC)
 
 
 def plateaus(records: Records) -> pd.DataFrame:
-    """For each data set: the median optimum and plateau over backbones, and the gain over inverse temperature 1."""
+    """For each data set: the median optimum and plateau over backbones, the gain over inverse temperature 1, cells."""
     pairs = records.pairs.assign(width=records.pairs["plateau_high"] - records.pairs["plateau_low"])
     plain = records.runs[records.runs["inverse_temperature"] == 1].set_index(["dataset", "backbone"])["test_accuracy"]
     best = records.runs.groupby(["dataset", "backbone"])["test_accuracy"].max()
     gain = (best - plain).groupby("dataset").median().rename("gain_over_1")
     columns = ["n_classes", "inverse_temperature", "plateau_low", "plateau_high", "width", "best_accuracy"]
-    return pairs.groupby("dataset")[columns].median().join(gain).sort_values("n_classes").reset_index()
+    table: pd.DataFrame = pairs.groupby("dataset")[columns].median().join(gain).sort_values("n_classes").reset_index()
+    return table.assign(cells=cell_of_each(SEARCH, table, "dataset"))
 
 
 def _our_row(records: Records, position: int) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from softmax_temperature.papers.cooling.notes import joined
 from softmax_temperature.papers.cooling.outcomes import in_a_word
 from softmax_temperature.papers.cooling.printed_tables import MEASURED, MISSING, NEVER_REDISTRIBUTED, percent
 from softmax_temperature.papers.cooling.selection import MAIN_ROLES, NO_COOLING, SCHEDULES, SETTING, trainings
+from softmax_temperature.sources import CELLS, apart, together
 
 if TYPE_CHECKING:
     from softmax_temperature.papers.cooling.records import Records
@@ -27,7 +29,8 @@ _REFERENCE = ["compared_with", "schedule", "loss"]
 _KEYS = ["experiment", "dataset", "network", "change", "schedule", "loss", "arm", "mode"]
 _COOLING = ["mode", "factor", "max_temperature", "reset_temperature"]
 _DIFFERENCES = ("difference ± sd", "minus the same Cooling unchanged ± sd")
-_HEADINGS = ("dataset", "network", "change", "schedule", "arm", *ACCURACIES, _DIFFERENCES[0], "pairs", _DIFFERENCES[1])
+COMPARED = (*ACCURACIES, _DIFFERENCES[0], "pairs", _DIFFERENCES[1])
+_HEADINGS = ("dataset", "network", "change", "schedule", "arm", *COMPARED)
 _NUMBERS = ["without", "cooled", "difference", "difference_sd", "seeds", "over_unchanged", "over_unchanged_sd"]
 _LOST = ["diverged_without", "stuck_without", "diverged_cooled", "stuck_cooled"]
 
@@ -51,7 +54,8 @@ def comparison(records: Records, spec: Comparison) -> pd.DataFrame:
         over_unchanged and over_unchanged_sd (likewise, cooled minus the same Cooling in the main recipe; missing where
         the change is not one of Cooling alone), runs (of the arm), diverged_without, stuck_without, diverged_cooled,
         stuck_cooled (all of the arm's seeds), never_redistributed (as in `printed_table`), status: "measured", what
-        became of the trainings with Cooling if none finished, or that no seed finished both. Accuracies are fractions.
+        became of the trainings with Cooling if none finished, or that no seed finished both, cells. Accuracies are
+        fractions.
     """
     rows = _compared(records, spec.role)
     pairs = _pairs(rows.assign(never=never_redistributed(records, rows)))
@@ -73,19 +77,20 @@ def comparison(records: Records, spec: Comparison) -> pd.DataFrame:
         diverged_cooled=("diverged", "sum"),
         stuck_cooled=("stuck", "sum"),
         never_redistributed=("never", "all"),
+        cells=("cells", lambda texts: together(chain.from_iterable(map(apart, texts)))),
     )
     table = found.reset_index().astype(dict.fromkeys(_LOST, int))
     table["status"] = [_status(row) for row in table.itertuples()]
-    return table[[*_KEYS, *_NUMBERS, "runs", *_LOST, "never_redistributed", "status"]]
+    return table[[*_KEYS, *_NUMBERS, "runs", *_LOST, "never_redistributed", "status", CELLS]]
 
 
 def wide_comparison(table: pd.DataFrame) -> pd.DataFrame:
-    """The comparison for a reader: a row for each change and arm, in percent.
+    """The comparison for a reader: a row for each change and arm, in percent; `COMPARED` are its numbers.
 
     Args:
         table: as `comparison` returns it.
     """
-    return pd.DataFrame([_row(row) for row in table.itertuples()], columns=list(_HEADINGS))
+    return pd.DataFrame([_row(row) for row in table.itertuples()], columns=[*_HEADINGS, CELLS])
 
 
 def _compared(records: Records, role: str) -> pd.DataFrame:
@@ -103,14 +108,17 @@ def _pairs(rows: pd.DataFrame) -> pd.DataFrame:
     without, cooled = rows[rows["mode"] == NO_COOLING], rows[rows["mode"] != NO_COOLING]
     cooled = cooled.assign(compared_with=_references(cooled, without))
     names = {"experiment": "compared_with", "test_accuracy": "reference_accuracy"}
-    names |= {"diverged": "reference_diverged", "stuck": "reference_stuck"}
+    names |= {"diverged": "reference_diverged", "stuck": "reference_stuck", "cells": "reference_cells"}
     references = without.rename(columns=names)[[*names.values(), "schedule", "loss", "seed"]]
     main = cooled[cooled["change"] == ""].drop_duplicates([*_PLACE, *_COOLING, "seed"])
-    main = main.rename(columns={"test_accuracy": "unchanged"})[[*_PLACE, *_COOLING, "seed", "unchanged"]]
+    main = main.rename(columns={"test_accuracy": "unchanged", "cells": "unchanged_cells"})
+    main = main[[*_PLACE, *_COOLING, "seed", "unchanged", "unchanged_cells"]]
     pairs = cooled.merge(references, how="left", on=[*_REFERENCE, "seed"])
     pairs = pairs.merge(main, how="left", on=[*_PLACE, *_COOLING, "seed"])
     of_cooling = (pairs["change"] != "") & (pairs["compared_with"] != pairs["experiment"])
+    behind = pairs[["cells", "reference_cells"]].assign(unchanged=pairs["unchanged_cells"].where(of_cooling))
     return pairs.assign(
+        cells=[together(cells.dropna()) for _, cells in behind.iterrows()],
         difference=pairs["test_accuracy"] - pairs["reference_accuracy"],
         over_unchanged=(pairs["test_accuracy"] - pairs["unchanged"]).where(of_cooling),
     )
@@ -147,6 +155,7 @@ def _row(row: Any) -> dict[str, Any]:
         _DIFFERENCES[0]: _difference(row.difference, row.difference_sd),
         "pairs": row.seeds,
         _DIFFERENCES[1]: _difference(row.over_unchanged, row.over_unchanged_sd),
+        CELLS: row.cells,
     }
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from softmax_temperature.claims import Evidence, NotTested, cells_of
+from softmax_temperature.claims import Evidence, NotTested
 from softmax_temperature.effects import Effect
 from softmax_temperature.papers.cooling.effects import factor_gains, figure_1_trainings, gains, with_accuracy
 from softmax_temperature.papers.cooling.growth import (
@@ -48,6 +48,7 @@ from softmax_temperature.papers.cooling.selection import (
     standard,
     trainings,
 )
+from softmax_temperature.sources import cells_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

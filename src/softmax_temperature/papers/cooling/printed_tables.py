@@ -16,7 +16,6 @@ from softmax_temperature.papers.cooling.selection import (
     MODES,
     SCHEDULES,
     SEGMENTATION,
-    TRAINING,
     experiments,
     final_segmentation,
     standard,
@@ -102,8 +101,7 @@ def _trained(records: Records, spec: Printed) -> pd.DataFrame:
     names = named_as_printed(experiments(records))[["experiment", "dataset", "network"]]
     rows = standard(trainings(records, *spec.roles))
     rows = rows if spec.schedule is None else rows[rows["schedule"] == spec.schedule]
-    cells = TRAINING + "/" + rows["experiment"] + "/" + rows["schedule"] + "/" + rows["arm"]
-    rows = rows.assign(never=never_redistributed(records, rows), cells=cells)
+    rows = rows.assign(never=never_redistributed(records, rows))
     return rows.drop(columns=["dataset", "network"]).merge(names, on="experiment")
 
 

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from softmax_temperature.claims import SEPARATOR
 from softmax_temperature.papers.cooling.effects import factor_gains, figure_1_trainings
 from softmax_temperature.papers.cooling.growth import LIMIT, crossings, growth
 from softmax_temperature.papers.cooling.notes import guessing_note, joined
@@ -23,6 +22,7 @@ from softmax_temperature.papers.cooling.selection import (
     cells_of_trainings,
     experiments,
 )
+from softmax_temperature.sources import together
 from softmax_temperature.tables import published
 
 if TYPE_CHECKING:
@@ -130,7 +130,7 @@ def _measured(setting: tuple[Any, ...], values: pd.Series[float], note: str, *, 
 
 
 def _cells(rows: pd.DataFrame) -> dict[str, str]:
-    return {"cells": SEPARATOR.join(cells_of_trainings(rows))}
+    return {"cells": together(cells_of_trainings(rows))}
 
 
 _MEASURES: MappingProxyType[str, Callable[[Records], list[dict[str, Any]]]] = MappingProxyType(

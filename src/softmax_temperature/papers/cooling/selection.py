@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from softmax_temperature.claims import cells_of
+from softmax_temperature.sources import cell_of_each, cells_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -76,18 +76,16 @@ def trainings(records: Records, *roles: str) -> pd.DataFrame:
 
     Returns:
         The columns of runs, experiments and arms, a row a training; in the order of the roles, then of the experiments.
-        `arm_place` is the arm's among all arms.
+        `arm_place` is the arm's among all arms; `cells` is what the training comes from.
     """
     known = experiments(records)
     chosen = known[known["role"].isin(roles)]
     rank = chosen["role"].map({role: place for place, role in enumerate(roles)})
     chosen = chosen.iloc[rank.argsort(kind="stable")]
     arms = records.arms.assign(arm_place=range(len(records.arms)))
-    return (
-        chosen.merge(records.runs, on="experiment")
-        .merge(arms, on="arm", how="left")
-        .astype({"diverged": bool, "stuck": bool})
-    )
+    rows = chosen.merge(records.runs, on="experiment").merge(arms, on="arm", how="left")
+    rows = rows.astype({"diverged": bool, "stuck": bool})
+    return rows.assign(cells=cell_of_each(TRAINING, rows, *RUN[:-1]))
 
 
 def standard(rows: pd.DataFrame) -> pd.DataFrame:
@@ -130,7 +128,7 @@ def of_runs(table: pd.DataFrame, runs: pd.DataFrame) -> pd.DataFrame:
 
 
 def cells_of_trainings(rows: pd.DataFrame) -> tuple[str, ...]:
-    """What the cells of trainings are called; see `claims.cells_of`.
+    """What the cells of trainings are called; see `sources.cells_of`.
 
     Args:
         rows: with the columns of `RUN`.

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from softmax_temperature.papers.cooling.comparisons import comparison, wide_comparison
+from softmax_temperature.papers.cooling.comparisons import COMPARED, comparison, wide_comparison
 from softmax_temperature.papers.cooling.printed_tables import printed_table, wide_printed
 from softmax_temperature.papers.cooling.quantities import quantities, wide_quantities
 from softmax_temperature.papers.cooling.table_specs import SPECS, Comparison, Printed
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from softmax_temperature.papers.cooling.records import Records
 
-__all__ = ["SPECS", "table", "wide"]
+__all__ = ["COMPARED", "SPECS", "table", "wide"]
 
 
 def table(records: Records, name: str) -> pd.DataFrame:

@@ -17,6 +17,7 @@ from softmax_temperature.claims import LEVEL
 from softmax_temperature.papers.focal.records import SLUG
 from softmax_temperature.papers.focal.selection import (
     ARMS,
+    EVALUATION,
     MAIN_ARMS,
     RELEASED_ARMS,
     SCALED,
@@ -28,6 +29,7 @@ from softmax_temperature.papers.focal.selection import (
 )
 from softmax_temperature.papers.focal.table_specs import ABLATED, SPECS, TEMPERATURES, Metric, Spec
 from softmax_temperature.papers.focal.translation_table import TITLE as TRANSLATION
+from softmax_temperature.sources import CELLS, cell_of_each, together
 from softmax_temperature.tables import PUBLISHED, published, read_csv
 
 if TYPE_CHECKING:
@@ -104,8 +106,8 @@ def ablation(records: Records) -> pd.DataFrame:
     Returns:
         Columns task (the main one), dataset, network, variant, method, metric; main and changed (means over the seeds
         that finished with both), difference (changed minus main, mean over these seeds), difference_sd, seeds,
-        diverged_seeds (of the variant), embeddings (as in `table`), status. All numbers but temperatures and NLL are
-        fractions.
+        diverged_seeds (of the variant), embeddings (as in `table`), status, cells. All numbers but temperatures and NLL
+        are fractions.
     """
     variants = _variants(records)
     found = _compared(_pairs_with_the_main_one(records, variants))
@@ -113,9 +115,12 @@ def ablation(records: Records) -> pd.DataFrame:
     rows["seeds"] = rows["seeds"].fillna(0).astype(int)
     all_diverged = rows["runs"] == rows["diverged_seeds"]
     rows["status"] = np.where(rows["seeds"] > 0, MEASURED, np.where(all_diverged, DIVERGED, NOTHING_TO_COMPARE))
+    both = (cell_of_each(EVALUATION, rows, *names) for names in (("task", "arm"), ("main_task", "method")))
+    rows["cells"] = [together(cells) for cells in zip(*both, strict=True)]
     rows = rows.drop(columns="task").rename(columns={"main_task": "task"})
     names = ["task", "dataset", "network", "variant", "method", "metric"]
     numbers = ["main", "changed", "difference", "difference_sd", "seeds", "diverged_seeds", "embeddings", "status"]
+    numbers += [CELLS]
     parts = [part for part in (rows, _by_likelihood(records)) if len(part)] or [rows]
     table = pd.concat(parts, ignore_index=True).merge(tasks(records)[["task", "embeddings"]], on="task", how="left")
     return table[[*names, *numbers]]
@@ -193,8 +198,9 @@ def wide_ablation(table: pd.DataFrame) -> pd.DataFrame:
     for key, group in table.groupby(keys, sort=False):
         names = dict(zip(keys, key, strict=True))
         names["network"] = f"{names['network']}{_remarks(group)}"
-        rows.append({**names, **{str(row.metric): _change(row) for row in group.itertuples()}})
-    return pd.DataFrame(rows, columns=[*keys, *table["metric"].unique()])
+        changes = {str(row.metric): _change(row) for row in group.itertuples()}
+        rows.append({**names, **changes, CELLS: group[CELLS].iloc[0]})
+    return pd.DataFrame(rows, columns=[*keys, *table["metric"].unique(), CELLS])
 
 
 def _row_columns(spec: Spec) -> list[str]:
@@ -317,7 +323,8 @@ def _by_likelihood(records: Records) -> pd.DataFrame:
         )
     trained = main_tasks(records)[["task", "dataset", "network"]].merge(_trained(records), on="task")
     rows = trained.merge(_compared(pd.concat(pieces)), on=["task", "arm"])
-    return rows.assign(variant="temperature by NLL", method=rows["arm"], status=MEASURED)
+    cells = cell_of_each(EVALUATION, rows, "task", "arm")
+    return rows.assign(variant="temperature by NLL", method=rows["arm"], status=MEASURED, cells=cells)
 
 
 def _row_name(group: pd.DataFrame, column: str) -> str:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from scipy import stats
 
-from softmax_temperature.claims import Claim, Evidence, NotTested, cells_of
+from softmax_temperature.claims import Claim, Evidence, NotTested
 from softmax_temperature.effects import Effect
 from softmax_temperature.papers.temperature_check.selection import (
     UNTEMPERED,
@@ -32,8 +32,6 @@ if TYPE_CHECKING:
 STRONG = 0.02  # Two points of accuracy.
 _NO_SWEEP = NotTested("no sweep of this profile has several inverse temperatures")
 SIGNIFICANT = 0.1
-TRAINING = "temperature_check/training"
-"""The stage that the numbers come from."""
 
 
 def _depends_on_temperature(records: Records) -> Evidence | NotTested:
@@ -145,7 +143,7 @@ def _swept(records: Records) -> tuple[str, ...]:
 
 
 def _cells(rows: pd.DataFrame) -> tuple[str, ...]:
-    return cells_of(TRAINING, rows, "sweep", "inverse_temperature", "learning_rate", "start")
+    return tuple(dict.fromkeys(rows["cells"]))
 
 
 def _best_against_worst(records: Records, metric: str, *, sign: int = 1) -> dict[str, Effect]:

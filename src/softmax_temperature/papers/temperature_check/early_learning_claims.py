@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from softmax_temperature.claims import Claim, Evidence, NotTested, cells_of
+from softmax_temperature.claims import Claim, Evidence, NotTested
 from softmax_temperature.papers.temperature_check.early_learning_slopes import (
     COLLAPSE,
     DRIFT,
@@ -31,9 +31,6 @@ MARGIN = 0.1
 LINE = 1.5
 """The largest factor by which a point may miss its line: otherwise there is no power law, whatever its slope."""
 
-STAGE = "temperature_check/early_learning"
-"""That the slopes come from: the inverse temperatures of its curves, the norms of its starts."""
-_QUESTIONS = {"inverse_temperature": "curves", "logit_norm": "norms"}
 
 _WHERE = "theory behind the abstract, derived again"
 _CRITERION = (
@@ -108,7 +105,7 @@ def _judge(records: Records, *, predictions: tuple[Prediction, ...], smooth: boo
             f"{row.network}: {row.slope:+.3f} for {row.predicted:+g}, points within a factor {row.misfit:.2f} of a line"
             for row in rows.itertuples()
         ),
-        cells=cells_of(STAGE, rows.assign(question=rows["against"].map(_QUESTIONS)), "network", "question"),
+        cells=tuple(dict.fromkeys(rows["cells"])),
     )
 
 

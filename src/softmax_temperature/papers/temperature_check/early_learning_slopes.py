@@ -39,7 +39,11 @@ COLUMNS = (
     "n",
     "points",
     "misfit",
+    "cells",
 )
+STAGE = "temperature_check/early_learning"
+"""That the slopes come from: the inverse temperatures of its curves, the norms of its starts."""
+_QUESTIONS = {"inverse_temperature": "curves", "logit_norm": "norms"}
 
 
 @dataclass(frozen=True)
@@ -81,7 +85,7 @@ def early_slopes(records: Records) -> pd.DataFrame:
         A row for each prediction and network with at least two such points: smooth (bool), quantity, against, where,
         predicted, slope (mean over seeds), its sd and 90 % interval by Student's t (empty for one seed), n (seeds),
         points (of each seed), misfit (the largest factor by which a point misses its seed's line: what is far above 1
-        is no power law, whatever its slope).
+        is no power law, whatever its slope), cells.
     """
     rows = [row for prediction in PREDICTIONS for row in _rows(records, prediction)]
     return pd.DataFrame(rows, columns=list(COLUMNS))
@@ -124,6 +128,7 @@ def _rows(records: Records, prediction: Prediction) -> list[dict[str, Any]]:
                 "n": effect.n,
                 "points": some[prediction.against if prediction.where == "still" else "wanted_norm"].nunique(),
                 "misfit": float(fits["misfit"].max()),
+                "cells": f"{STAGE}/{network}/{_QUESTIONS[prediction.against]}",
             }
         )
     return found

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from softmax_temperature.params.temperature_check import COOLED, PLAIN
+from softmax_temperature.sources import cell_of_each
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -14,14 +15,17 @@ if TYPE_CHECKING:
 GROUP = ["sweep", "start", "inverse_temperature"]
 ACCURACIES = ("validation_accuracy", "test_accuracy")
 UNTEMPERED = 1.0
+TRAINING = "temperature_check/training"
+"""The stage that they come from, as the manifests of its cells name it."""
 
 
 def trainings(records: Records) -> pd.DataFrame:
-    """Every training with the facts about its sweep; accuracies of one that diverged are those of guessing."""
+    """Every training with the facts about its sweep, and its cells; one that diverged is as accurate as guessing."""
     table = records.runs.merge(records.sweeps, on="sweep").astype({"diverged": bool})
     for name in ACCURACIES:
         table[name] = table[name].where(~table["diverged"], 1 / table["classes"])
-    return table
+    cells = cell_of_each(TRAINING, table, "sweep", "inverse_temperature", "learning_rate", "start")
+    return table.assign(cells=cells)
 
 
 def chosen(rows: pd.DataFrame) -> pd.DataFrame:

@@ -19,6 +19,7 @@ from softmax_temperature.papers.temperature_check.selection import (
     trainings,
 )
 from softmax_temperature.params.temperature_check import PLAIN
+from softmax_temperature.sources import together
 
 if TYPE_CHECKING:
     from softmax_temperature.papers.temperature_check.records import Records
@@ -31,7 +32,7 @@ def accuracies(records: Records) -> pd.DataFrame:
     """Accuracy at each inverse temperature, with the learning rate that validation data prefer.
 
     Columns sweep, architecture, dataset, inverse_temperature, learning_rate (rescaled), runs, diverged, validation and
-    test (means), test_sd, test_best, gain (mean difference to inverse temperature 1, by seed), gain_sd.
+    test (means), test_sd, test_best, gain (mean difference to inverse temperature 1, by seed), gain_sd, cells.
     """
     rows = alone(records)
     reference = rows[rows["inverse_temperature"] == UNTEMPERED].set_index(["sweep", "seed"])["test_accuracy"]
@@ -56,7 +57,8 @@ def confidence(records: Records) -> pd.DataFrame:
     """Post-hoc temperature scaling of each chosen training: what of the differences is confidence.
 
     Columns sweep, architecture, dataset, inverse_temperature, temperature (geometric mean over the seeds that have
-    one), at_bound (how many have none), confidence, test_accuracy, test_ece, scaled_ece, test_nll, scaled_nll (means).
+    one), at_bound (how many have none), confidence, test_accuracy, test_ece, scaled_ece, test_nll, scaled_nll (means),
+    cells.
     """
     rows = alone(records)
     rows = rows[~rows["diverged"]]
@@ -67,19 +69,22 @@ def confidence(records: Records) -> pd.DataFrame:
     table = grouped[means].mean()
     table.insert(0, "temperature", np.exp(grouped["logarithm"].mean()))
     table.insert(1, "at_bound", grouped["at_bound"].sum())
-    return table.reset_index()
+    return table.assign(cells=grouped["cells"].agg(together)).reset_index()
 
 
 def learning_rates(records: Records) -> pd.DataFrame:
     """Accuracy on validation data over the whole grid.
 
-    Columns sweep, architecture, dataset, inverse_temperature, learning_rate, runs, diverged, validation (mean).
+    Columns sweep, architecture, dataset, inverse_temperature, learning_rate, runs, diverged, validation (mean), cells.
     """
     rows = trainings(records)
     rows = rows[rows["start"] == PLAIN]
     grouped = rows.groupby([*PLACE, "inverse_temperature", "learning_rate"], sort=False)
     return grouped.agg(
-        runs=("seed", "size"), diverged=("diverged", "sum"), validation=("validation_accuracy", "mean")
+        runs=("seed", "size"),
+        diverged=("diverged", "sum"),
+        validation=("validation_accuracy", "mean"),
+        cells=("cells", together),
     ).reset_index()
 
 
@@ -88,27 +93,28 @@ def three_temperatures(records: Records) -> pd.DataFrame:
 
     Columns sweep, architecture, dataset; training_best (with training_low and training_high, what is as good);
     post_hoc (the inverse of the temperature that scales the logits of a network trained at 1), cooling (likewise, what
-    Cooling ends with), heuristic (prediction of classifier_temperature's heuristic). Geometric means over seeds; empty
-    where there is none.
+    Cooling ends with), heuristic (prediction of classifier_temperature's heuristic), cells. Geometric means over seeds;
+    empty where there is none.
     """
     rows, cold, predictions = alone(records), cooled(records), records.heuristic
     found = []
     for place in best_temperatures(rows):
-        first = rows[rows["sweep"] == place.sweep].iloc[0]
-        own = at(rows, place.sweep, UNTEMPERED)
+        swept = rows[rows["sweep"] == place.sweep]
+        own, own_cold = (at(each, place.sweep, UNTEMPERED) for each in (rows, cold))
         about = predictions.merge(own.reset_index()[["sweep", "learning_rate", "seed"]])
         found.append(
             {
-                **{name: first[name] for name in PLACE},
+                **swept.iloc[0][PLACE],
                 "training_best": place.best,
                 "training_low": place.low,
                 "training_high": place.high,
                 "post_hoc": 1 / _geometric(own.loc[~own["at_bound"].eq(True), "temperature"]),
-                "cooling": 1 / _geometric(at(cold, place.sweep, UNTEMPERED)["cooled_temperature"]),
+                "cooling": 1 / _geometric(own_cold["cooled_temperature"]),
                 "heuristic": _geometric(about["predicted"]),
+                "cells": together([*swept["cells"], *own_cold["cells"]]),
             }
         )
-    columns = [*PLACE, "training_best", "training_low", "training_high", "post_hoc", "cooling", "heuristic"]
+    columns = [*PLACE, "training_best", "training_low", "training_high", "post_hoc", "cooling", "heuristic", "cells"]
     return pd.DataFrame(found, columns=columns)
 
 
@@ -134,6 +140,7 @@ def _summary(rows: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
         test_best=("test_accuracy", "max"),
         gain=("gain", "mean"),
         gain_sd=("gain", "std"),
+        cells=("cells", together),
     ).reset_index()
 
 

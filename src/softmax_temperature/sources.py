@@ -1,0 +1,81 @@
+"""What a number comes from: the names of cells, beside it in claims, tables and notebooks.
+
+A cell is named by its stage and its own name, as manifests have them. What runs of several seeds share leaves the seed
+out; whoever looks records up takes the beginning of a name for all cells that begin so.
+"""
+
+from __future__ import annotations
+
+import re
+from html import escape
+from typing import TYPE_CHECKING
+from urllib.parse import quote, unquote
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    import pandas as pd
+
+CELLS = "cells"
+"""The column of a table that says what the numbers of a row come from."""
+RECORDS = "records.json"
+"""The file beside a paper's notebook that has the records of all cells."""
+
+_SEPARATOR = "; "
+_ADDRESS = re.compile(rf'href="{re.escape(RECORDS)}#([^"]*)"')
+
+
+def cells_of(stage: str, rows: pd.DataFrame, *columns: str) -> tuple[str, ...]:
+    """What the cells are called that rows of the records come from, each once.
+
+    Args:
+        stage: of these cells, as their manifests name it.
+        rows: any number, also of one cell.
+        columns: what a cell of this stage is named after, in order and without the seed.
+    """
+    return tuple(dict.fromkeys(cell_of_each(stage, rows, *columns)))
+
+
+def cell_of_each(stage: str, rows: pd.DataFrame, *columns: str) -> list[str]:
+    """The same, for each of the rows."""
+    return ["/".join([stage, *map(_part, name)]) for name in rows[list(columns)].itertuples(index=False)]
+
+
+def together(cells: Iterable[str]) -> str:
+    """The names of several cells, each once, as a table holds them."""
+    return _SEPARATOR.join(dict.fromkeys(cells))
+
+
+def apart(text: str) -> tuple[str, ...]:
+    """The names that `together` put in one text."""
+    return tuple(filter(None, text.split(_SEPARATOR)))
+
+
+def link(text: str, cells: str) -> str:
+    """HTML that leads from a number in a notebook to the records of its cells.
+
+    Args:
+        text: HTML too.
+        cells: as `together` names them.
+    """
+    return f'<a href="{RECORDS}#{quote(cells)}">{text}</a>'
+
+
+def linked(html: str) -> list[str]:
+    """What such links in HTML lead to, each once."""
+    return list(dict.fromkeys(unquote(found) for found in _ADDRESS.findall(html)))
+
+
+def relinked(html: str, address: Callable[[str], str]) -> str:
+    """The HTML with links to somewhere else.
+
+    Args:
+        html: any.
+        address: of what `together` named.
+    """
+    return _ADDRESS.sub(lambda found: f'href="{escape(address(unquote(found[1])))}"', html)
+
+
+def _part(value: object) -> str:
+    """A number as the names of cells have it."""
+    return f"{value:g}" if isinstance(value, int | float) else str(value)
