@@ -14,7 +14,7 @@ from softmax_temperature.cosine_classifier import (
     train_temperature_grid,
 )
 from softmax_temperature.cosine_classifier.blocks import Buffers, problem_blocks
-from softmax_temperature.cosine_classifier.products import DirectProducts, Products, choose_products
+from softmax_temperature.cosine_classifier.products import DirectProducts, Products, RoundedProducts, choose_products
 from softmax_temperature.cosine_classifier.residuals import logit_unit, replace_by_residual
 
 ALPHAS = (1.0, 10.0, 60.0, 250.0)
@@ -269,7 +269,11 @@ def test_residual_of_narrow_logits_is_computed_wide_and_rounded_once() -> None:
 
 @pytest.mark.parametrize(
     "products",
-    [*(choose_products(name, CPU) for name in ("float32", "bfloat16", "float64")), DirectProducts(torch.bfloat16, CPU)],
+    [
+        *(choose_products(name, CPU) for name in ("float32", "bfloat16", "float64")),
+        DirectProducts(torch.bfloat16, CPU),
+        RoundedProducts(),
+    ],
     ids=lambda products: f"{type(products).__name__} {products.dtype}",
 )
 def test_products_are_those_of_float64(products: Products) -> None:
@@ -281,6 +285,20 @@ def test_products_are_those_of_float64(products: Products) -> None:
     )
     assert result.dtype == products.dtype
     torch.testing.assert_close(result.double(), left @ right, rtol=tolerance, atol=5 * tolerance)
+
+
+@pytest.mark.parametrize(
+    "products",
+    [choose_products("bfloat16", CPU), DirectProducts(torch.bfloat16, CPU), RoundedProducts()],
+    ids=lambda products: type(products).__name__,
+)
+def test_products_in_bfloat16_round_what_comes_in_and_the_sum_once(products: Products) -> None:
+    generator = torch.Generator().manual_seed(1)
+    left, right = (torch.randn(*shape, generator=generator) for shape in ((50, 300), (300, 20)))
+    expected = left.bfloat16().double() @ right.bfloat16().double()
+    result = products.multiply(left, products.prepare(right.bfloat16()), "it").double()
+    assert ((result - expected).abs() <= 2.0**-9 * expected.abs() * 1.01 + 1e-4).all()
+    assert ((left.double() @ right.double() - expected).abs() > 2.0**-8 * expected.abs() + 1e-4).float().mean() > 0.2
 
 
 @pytest.mark.parametrize("batch_size", [1, 50, 203, 2048])
