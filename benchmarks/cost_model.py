@@ -4,7 +4,7 @@ Six networks of three sizes, from one that is all calls to one that is all opera
 numbers are fitted to their times. Each network's time is compared with what `plan` says, whose numbers are those in
 `cost.rates`, and, for what a fit to few networks is worth, with what the numbers say that are fitted to the other five.
 On a CPU it is the time that one core computes, whatever else the machine does. Memory is compared with what PyTorch's
-own tracker counts tensor by tensor, which is the same on every device; what an allocator adds to it is not in either.
+own tracker counts on a CPU, tensor by tensor; what a GPU's allocator adds to it is in neither.
 """
 
 from __future__ import annotations
@@ -130,7 +130,7 @@ def memory_of_a_step(name: str, precision: Precision) -> tuple[int, int]:
     spec = Network(architecture=architecture, arguments=arguments)
     tracker = MemTracker()
     with tracker:
-        trainer = _trainer(spec, side, batch, precision, steps=1)
+        trainer = _trainer(spec, side, batch, precision, steps=1, device="cpu")
         trainer.epoch()
         tracker.reset_mod_stats()
         trainer.epoch()  # The first had no moments of the optimizer yet.
@@ -148,17 +148,17 @@ def _numbers(shares: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _seconds_of_a_step(spec: Network, side: int, batch: int, precision: Precision) -> float:
-    trainer = _trainer(spec, side, batch, precision, steps=STEPS)
+    trainer = _trainer(spec, side, batch, precision, steps=STEPS, device=_device())
     trainer.epoch()
     return min(_timed(trainer.epoch) for _ in range(ROUNDS)) / STEPS
 
 
-def _trainer(spec: Network, side: int, batch: int, precision: Precision, *, steps: int) -> Trainer:
+def _trainer(spec: Network, side: int, batch: int, precision: Precision, *, steps: int, device: Device) -> Trainer:
     generator = torch.Generator().manual_seed(0)
     images = torch.randint(0, 256, (steps * batch, 3, side, side), generator=generator).to(torch.uint8)
     samples = ImageSet(images, torch.randint(CLASSES, (len(images),), generator=generator))
     recipe, network = _recipe(batch, precision), build_network(spec, classes=CLASSES, seed=0)
-    return Trainer(network, make_objective("cross_entropy", {}), samples, recipe, seed=0, device=_device())
+    return Trainer(network, make_objective("cross_entropy", {}), samples, recipe, seed=0, device=device)
 
 
 def _recipe(batch: int, precision: Precision) -> Recipe:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import pickle
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -12,6 +13,8 @@ import torch
 from softmax_temperature.checkpoints import Checkpointer, load_checkpoint, save_checkpoint
 from softmax_temperature.errors import InputError
 from softmax_temperature.profiles import render_profile
+from softmax_temperature.stoppable import StoppableCheckpointer
+from softmax_temperature.stopping import Stop
 
 PROFILES = Path(__file__).parents[1] / "profiles"
 STATE = {"epoch": 3, "weights": torch.arange(5.0), "curves": [torch.ones(2), torch.zeros(2)], "note": None}
@@ -79,6 +82,26 @@ def test_what_a_kill_loses_is_an_epoch_or_where_those_are_short_the_time_between
             (tmp_path / "c.pt").unlink()
             saved = now
     assert epoch <= max(losses) <= most * (1 + 1e-9)
+
+
+@pytest.mark.parametrize(("seconds", "saves"), [(1, 5), (60, 1), (0, 100)])
+def test_saving_is_a_twentieth_of_the_time_at_most_unless_every_state_is_wanted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seconds: float, saves: int
+) -> None:
+    now, saved = 1000.0, []
+
+    def state() -> dict[str, Any]:
+        nonlocal now
+        now += 1.0  # As long as it takes.
+        saved.append(now)
+        return STATE
+
+    monkeypatch.setattr("time.monotonic", lambda: now)
+    checkpointer = StoppableCheckpointer(tmp_path / "c.pt", seconds, Stop())
+    for _ in range(100):
+        now += 1.0
+        checkpointer.save_if_due(state)
+    assert len(saved) == saves
 
 
 def test_saving_waits_for_its_time(tmp_path: Path) -> None:

@@ -41,7 +41,7 @@ from softmax_temperature.jobs import CHECKPOINT, Cell, seed_of
 from softmax_temperature.locks import alone
 from softmax_temperature.machine import machine, versions
 from softmax_temperature.progress import say
-from softmax_temperature.stopping import Stop, put_off
+from softmax_temperature.stopping import PATIENCE, Stop, put_off
 from softmax_temperature.torchrun import follow, follows, leading, together
 from softmax_temperature.unfinished import unfinished_folder
 
@@ -191,7 +191,7 @@ def _attempt(task: _Task) -> str | None:
     try:
         with disk_faults(work), alone(work):
             if not _stands(task.result):  # A worker that outlived its stage may have done it meanwhile.
-                with put_off(task.compute.checkpoint_seconds) as stop:
+                with put_off(PATIENCE) as stop:
                     _run(task, work, stop)
     except InputError as error:
         return str(error)
@@ -242,7 +242,7 @@ def _train_along(cell: Cell, folder: Path, stage: str, seed: int, compute: Compu
 
     inputs = {name: open_artifact(path) for name, path in cell.inputs.items()}
     device = _prepare_torch(compute)
-    with _threads(compute), put_off(compute.checkpoint_seconds) as stop:
+    with _threads(compute), put_off(PATIENCE) as stop:
         job = StoppableJob(seed_of(seed, stage, cell.name), inputs, folder, folder, device, math.inf, stop)
         cell.run(job, **cell.parameters)
 

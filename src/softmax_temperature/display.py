@@ -42,7 +42,7 @@ def shown(
         numbers: columns that link, if these are others than all that hold numbers.
     """
     values = table.drop(columns=CELLS, errors="ignore")
-    in_numbers = list(values.select_dtypes("number"))
+    in_numbers = [column for column in values if column in percent or values[column].dtype.kind in "iuf"]
     formats = {column: _percent if column in percent else _number(digits) for column in in_numbers}
     texts = pd.DataFrame({column: values[column].map(_text(formats.get(column, _escaped))) for column in values})
     if CELLS in table:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from softmax_temperature.progress import SECONDS_BETWEEN_LINES, say
+from softmax_temperature.stopping import PATIENCE
 from softmax_temperature.workers import run_in_workers
 
 if TYPE_CHECKING:
@@ -70,7 +71,7 @@ def _in_workers(
         workers=workers,
         threads=compute.threads_per_cell,
         minutes=compute.cell_minutes,
-        patience=compute.checkpoint_seconds,
+        patience=PATIENCE,
     )
 
 

@@ -8,6 +8,7 @@ import signal
 import sys
 import threading
 import time
+from contextlib import suppress
 from itertools import pairwise
 
 import psutil
@@ -40,19 +41,20 @@ def end_with_starter(number: signal.Signals, *, mark: str) -> None:
     """Have this process sent a signal when the program ends that started it, through a shell or not.
 
     DVC runs a stage as `sh -c "python ..."`. Some shells make way for the command; others, Debian's /bin/sh among them,
-    stay between the two, and live on when DVC is killed.
+    stay between the two, and live on when DVC is killed. So may whatever else a user puts before the command.
 
     Args:
         number: SIGTERM to end in order, SIGKILL to end at once.
         mark: a variable of the environment that the starter sets for what it starts and does not have itself: it is
-            the nearest ancestor without. One of another session did not start this process: it adopted what was left
-            when the starter had ended, so the signal is sent at once.
+            the nearest ancestor without, or whose variables the system does not show. If that one and its child are of
+            different sessions, it did not start the child: it adopted what was left when the starter had ended, so the
+            signal is sent at once.
     """
-    line = [psutil.Process(), *psutil.Process().parents()]
+    line = _ancestors()
     child, starter = next(((child, of) for child, of in pairwise(line) if mark not in _variables(of)), (None, None))
     if child is None or starter is None:
         return  # All of this machine has the mark: nobody set it for this process.
-    if _session(starter.pid) != _session(os.getpid()):
+    if _session(starter.pid) != _session(child.pid):
         signal.raise_signal(number)
     elif child.pid == os.getpid():
         end_with_parent(number, parent=starter.pid)
@@ -69,6 +71,13 @@ def watch_parent(number: signal.Signals, child: psutil.Process, parent: int) -> 
         os.kill(os.getpid(), number)
 
     threading.Thread(target=look, daemon=True).start()
+
+
+def _ancestors() -> list[psutil.Process]:
+    """This process, its parent, and so on."""
+    while True:
+        with suppress(psutil.NoSuchProcess):  # One ended meanwhile: another is the parent of its children now.
+            return [psutil.Process(), *psutil.Process().parents()]
 
 
 def _variables(process: psutil.Process) -> dict[str, str]:

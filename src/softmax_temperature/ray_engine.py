@@ -26,7 +26,7 @@ from softmax_temperature.jobs import CHECKPOINT
 from softmax_temperature.parcels import Parcel, check_arrival, packed, packed_beside, unpack, unpack_artifact
 from softmax_temperature.progress import say
 from softmax_temperature.ray_cluster import answers, joined_cluster
-from softmax_temperature.stopping import Stopped, held_back
+from softmax_temperature.stopping import PATIENCE, Stopped, held_back
 from softmax_temperature.unfinished import unfinished_file
 from softmax_temperature.workers import SECONDS_TO_SAVE
 
@@ -185,7 +185,7 @@ class _Traffic(Generic[Task]):
         for reference in running:
             self._ray.cancel(reference, recursive=False)
         if running:
-            self._back(len(running), self._compute.checkpoint_seconds + SECONDS_TO_SAVE)
+            self._back(len(running), PATIENCE + SECONDS_TO_SAVE)
 
     def _luggage(self, number: int) -> _Luggage:
         """Put into the object store what a task needs there, unless that was done; forget what no task needs any more.

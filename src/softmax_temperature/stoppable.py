@@ -8,6 +8,7 @@ Not in `jobs` and `checkpoints`, which are code of every cell: how cells are sto
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +20,9 @@ from softmax_temperature.torchrun import agreed, follows
 
 if TYPE_CHECKING:
     from softmax_temperature.stopping import Stop
+
+WORTH = 20
+"""A save is worth this many times its own time."""
 
 
 @dataclass(frozen=True)
@@ -40,15 +44,18 @@ class StoppableJob(Job):
 class StoppableCheckpointer(Checkpointer):
     """Saves at once, and ends the cell, when that is asked to stop.
 
+    Large states take long to save. So that this never is more than a twentieth of the time, the next save waits for as
+    long as it takes; unless every state is to be saved.
+
     Args:
         path: the file.
-        seconds: the least time between two saves, otherwise.
+        seconds: the least time between two saves, otherwise; 0 to save every state.
         stop: whether a signal came.
     """
 
     def __init__(self, path: Path, seconds: float, stop: Stop) -> None:
         super().__init__(path, seconds)
-        self._stop = stop
+        self._least, self._stop = seconds, stop
 
     def load(self) -> dict[str, Any] | None:
         """The last saved state, or None."""
@@ -63,7 +70,10 @@ class StoppableCheckpointer(Checkpointer):
         """
         number = agreed(self._stop.number)
         if number is None:
+            before, began = self._saved, time.monotonic()
             super().save_if_due(state)
+            if self._least and self._saved != before:
+                self.seconds = max(self._least, WORTH * (self._saved - began))
             return
         self._stop.number = number
         if not follows():

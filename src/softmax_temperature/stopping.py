@@ -1,8 +1,8 @@
 """Stopping on SIGINT or SIGTERM: a program stops at once, but a cell that it runs comes to a checkpoint first.
 
 A program raises `Stopped` where it is. While a cell runs in the process that gets the signal, the signal is put off:
-the next time the cell offers a state to save, it is saved and the cell ends. This takes no longer than the least time
-between two checkpoints: an epoch that lasts longer began with one.
+the next time the cell offers a state to save, it is saved and the cell ends. It has `PATIENCE` seconds to come to that:
+an epoch that lasts longer began with a checkpoint.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from types import FrameType
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
+PATIENCE = 10.0  # As long as others wait between SIGTERM and SIGKILL.
 _SOON = 0.001
 _AGAIN = 1.0
 """Seconds. An exception that is raised while an object is being deleted is lost, so it is raised again."""

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 SLUG = "classifier_temperature"
 RESCALING, SEARCH = "classifier_temperature/rescaling", "classifier_temperature/search"
 HEURISTIC = "classifier_temperature/heuristic"
-"""The stages that the numbers come from. The second has one cell, which reads every pair's statistics and search."""
+"""The stages that the numbers come from. The last has one cell, which reads every pair's statistics and search."""
 TABLES = ("pairs", "correlations", "predictions", "leave_one_out", "folds", "rules", "rescaling")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 
 from softmax_temperature.papers.classifier_temperature.records import HEURISTIC, SEARCH, SLUG, Records
-from softmax_temperature.sources import cell_of_each
+from softmax_temperature.sources import cell_of_each, together
 from softmax_temperature.tables import published
 
 _METRICS = {"median_correlation": "median_r", "average_correlation": "mean_r", "p_value": "mean_p"}
@@ -57,7 +57,7 @@ def plateaus(records: Records) -> pd.DataFrame:
     gain = (best - plain).groupby("dataset").median().rename("gain_over_1")
     columns = ["n_classes", "inverse_temperature", "plateau_low", "plateau_high", "width", "best_accuracy"]
     table: pd.DataFrame = pairs.groupby("dataset")[columns].median().join(gain).sort_values("n_classes").reset_index()
-    return table.assign(cells=cell_of_each(SEARCH, table, "dataset"))
+    return table.assign(cells=[together([search, HEURISTIC]) for search in cell_of_each(SEARCH, table, "dataset")])
 
 
 def _our_row(records: Records, position: int) -> str:

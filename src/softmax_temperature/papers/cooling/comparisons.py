@@ -155,7 +155,7 @@ def _row(row: Any) -> dict[str, Any]:
         _DIFFERENCES[0]: _difference(row.difference, row.difference_sd),
         "pairs": row.seeds,
         _DIFFERENCES[1]: _difference(row.over_unchanged, row.over_unchanged_sd),
-        CELLS: row.cells,
+        CELLS: getattr(row, CELLS, None),  # Older results have none.
     }
 
 

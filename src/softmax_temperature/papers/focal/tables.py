@@ -199,7 +199,7 @@ def wide_ablation(table: pd.DataFrame) -> pd.DataFrame:
         names = dict(zip(keys, key, strict=True))
         names["network"] = f"{names['network']}{_remarks(group)}"
         changes = {str(row.metric): _change(row) for row in group.itertuples()}
-        rows.append({**names, **changes, CELLS: group[CELLS].iloc[0]})
+        rows.append({**names, **changes, CELLS: group[CELLS].iloc[0] if CELLS in group else None})
     return pd.DataFrame(rows, columns=[*keys, *table["metric"].unique(), CELLS])
 
 

@@ -35,9 +35,10 @@ def accuracies(records: Records) -> pd.DataFrame:
     test (means), test_sd, test_best, gain (mean difference to inverse temperature 1, by seed), gain_sd, cells.
     """
     rows = alone(records)
-    reference = rows[rows["inverse_temperature"] == UNTEMPERED].set_index(["sweep", "seed"])["test_accuracy"]
-    rows = rows.join(reference.rename("reference"), on=["sweep", "seed"])
-    rows["gain"] = rows["test_accuracy"] - rows["reference"]
+    reference = rows[rows["inverse_temperature"] == UNTEMPERED].set_index(["sweep", "seed"])
+    rows = rows.join(reference[["test_accuracy", "cells"]].add_suffix("_at_1"), on=["sweep", "seed"])
+    rows["gain"] = rows["test_accuracy"] - rows["test_accuracy_at_1"]
+    rows["cells"] = [together(cells.dropna()) for _, cells in rows[["cells", "cells_at_1"]].iterrows()]
     return _summary(rows, [*PLACE, "inverse_temperature", "learning_rate"])
 
 
