@@ -44,8 +44,8 @@ class StoppableJob(Job):
 class StoppableCheckpointer(Checkpointer):
     """Saves at once, and ends the cell, when that is asked to stop.
 
-    Large states take long to save. So that this never is more than a twentieth of the time, the next save waits for as
-    long as it takes; unless every state is to be saved.
+    Large states take long to save. After a save the next one waits for `WORTH` times as long as that took, unless every
+    state is to be saved.
 
     Args:
         path: the file.
