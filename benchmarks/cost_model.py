@@ -13,13 +13,14 @@ import argparse
 import json
 import time
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 from scipy.optimize import nnls
 from torch.distributed._tools.mem_tracker import MemTracker
 
+from benchmarks.precision import Precision, native_precisions
 from softmax_temperature.cost import image_network_cost
 from softmax_temperature.cost.cells import OPTIMIZER_CALLS, training_bytes
 from softmax_temperature.cost.rates import RATES
@@ -33,8 +34,6 @@ if TYPE_CHECKING:
 
     from softmax_temperature.cost.rates import Device
 
-Precision = Literal["float32", "bfloat16"]
-PRECISIONS: tuple[Precision, ...] = ("float32", "bfloat16")
 CLASSES, STEPS, ROUNDS = 10, 2, 3
 NETWORKS: dict[str, tuple[str, dict[str, Any], int, int]] = {  # Architecture, its arguments, pixels of a side, batch.
     "VGG of 8-pixel images": ("vgg", {"widths": [16, 16, 32, 32], "dense": 32, "image_size": 8}, 8, 32),
@@ -69,13 +68,14 @@ def measure(*, quick: bool = False) -> dict[str, Any]:
         quick: without the largest network.
 
     Returns:
-        name, device; for each precision the numbers of `cost.rates.Rate` that fit, the seconds of a step, and for each
-        network what `plan`'s numbers and those fitted to the others foretell over what was measured, and the memory
-        that `plan` foretells over what was counted; and the worst of each of the three, either way.
+        name, device; for each precision that the machine multiplies itself the numbers of `cost.rates.Rate` that fit,
+        the seconds of a step, and for each network what `plan`'s numbers and those fitted to the others foretell over
+        what was measured, and the memory that `plan` foretells over what was counted; and the worst of each of the
+        three, either way.
     """
     torch.set_num_threads(1)
     names = [name for name in NETWORKS if not quick or name != "ResNet-50"]
-    found: dict[str, dict[str, Any]] = {precision: _fitted(names, precision) for precision in PRECISIONS}
+    found: dict[str, dict[str, Any]] = {precision: _fitted(names, precision) for precision in native_precisions()}
     return {
         "name": "cost model of a training step",
         "device": _device(),

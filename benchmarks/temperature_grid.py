@@ -2,10 +2,10 @@
 
 Both sides train a cosine classifier at 51 inverse temperatures on the same embeddings for one epoch and count correct
 test samples after it, as the paper's search does a thousand times. Ours trains all of them together, its matrix
-products in bfloat16 (and once more in float32, for a comparison in equal precision); the peer is the shortest plain
-PyTorch of section 3.1, in float32, one temperature after the other. Rounds of ours, the peer and bare matrix products
-take turns; ratios are taken within a round, and their median counts, so that other work on the machine weighs on all
-three alike.
+products in bfloat16 where the machine multiplies it (and in float32, for a comparison in equal precision); the peer is
+the shortest plain PyTorch of section 3.1, in float32, one temperature after the other. Rounds of ours, the peer and
+bare matrix products take turns; ratios are taken within a round, and their median counts, so that other work on the
+machine weighs on all three alike.
 Prints the measurement as JSON.
 """
 
@@ -22,6 +22,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from benchmarks.precision import fastest_precision
 from softmax_temperature.cosine_classifier import TemperatureGridTrainer, normalise
 
 INVERSE_TEMPERATURES = (1.0, *(5.0 * step for step in range(1, 51)))  # section 4.3
@@ -68,10 +69,11 @@ def measure(*, quick: bool = False) -> dict[str, Any]:
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     train, test = clusters(samples, dim, classes, device), clusters(samples // 4, dim, classes, device)
     half = clusters(samples, HALF_DIM, classes, device)
-    narrow, wide, halved = trainer(train, "bfloat16"), trainer(train, "float32"), trainer(half, "bfloat16")
+    precision = fastest_precision()
+    narrow, wide, halved = trainer(train, precision), trainer(train, "float32"), trainer(half, precision)
     measurements = {
         "half": lambda: seconds(lambda: train_epochs(halved), device) / EPOCHS,
-        "one_flop": lambda: seconds_of_a_flop(torch.bfloat16, device),
+        "one_flop": lambda: seconds_of_a_flop(getattr(torch, precision), device),
         "train": lambda: seconds(lambda: train_epochs(narrow), device) / EPOCHS,
         "ours": lambda: seconds(lambda: train_epochs(narrow, test), device) / EPOCHS,
         "peer": lambda: seconds(lambda: train_one_at_a_time(train, test, classes), device),
@@ -86,7 +88,7 @@ def measure(*, quick: bool = False) -> dict[str, Any]:
     return {
         "name": "temperature grid",
         "size": f"{len(INVERSE_TEMPERATURES)} temperatures, {samples} x {dim} embeddings, {classes} classes",
-        "precision": "bfloat16",
+        "precision": precision,
         "rounds": len(rounds),
         "ours_seconds": median(round_["ours"] for round_ in rounds),
         "peer_seconds": median(round_["peer"] for round_ in rounds),

@@ -3,7 +3,7 @@
 Both train the same network from the same weights on the same random images of 32×32 pixels, with SGD, cropping and
 mirroring. The peer is the loop of the usual tutorials: images as PIL objects, torchvision's transforms one image at a
 time, a DataLoader with as many workers as there are cores, the default memory format. Ours keeps uint8 images on the
-device, augments a batch at a time, and computes in bfloat16 with channels last.
+device, augments a batch at a time, and computes with channels last, in bfloat16 where the machine multiplies it.
 
 The first epoch of each side warms up; the fastest of the next ones counts.
 """
@@ -25,6 +25,7 @@ from torch import nn
 from torch.utils.data import DataLoader, Dataset
 from torchvision import transforms
 
+from benchmarks.precision import fastest_precision
 from softmax_temperature.network_spec import Network
 from softmax_temperature.objectives import make_objective
 from softmax_temperature.recipe import Recipe
@@ -46,10 +47,12 @@ def measure(*, quick: bool = False) -> dict[str, Any]:
         quick: one small network on few images.
 
     Returns:
-        name, size, and for each network images per second of ours and of the peer, and their ratio.
+        name, size, device, precision of ours, and for each network images per second of ours and of the peer, and
+        their ratio.
     """
     device = "cuda" if torch.cuda.is_available() else "cpu"
-    result: dict[str, Any] = {"name": "training throughput", "size": "images of 3 x 32 x 32", "device": device}
+    result: dict[str, Any] = {"name": "training throughput", "size": "images of 3 x 32 x 32"}
+    result |= {"device": device, "precision": fastest_precision()}
     for name, (network, batch_size) in NETWORKS.items():
         if quick and name != "vgg":
             continue
@@ -94,7 +97,7 @@ def our_epoch(
             "flip": True,
             "mean": MEAN,
             "std": STD,
-            "precision": "bfloat16",
+            "precision": fastest_precision(),
         }
     )
     images = ImageSet(torch.from_numpy(pixels.transpose(0, 3, 1, 2).copy()), torch.from_numpy(labels))

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 import torch
 
-from benchmarks import side_by_side
+from benchmarks import precision, side_by_side
 from benchmarks.__main__ import BENCHMARKS, PROMISES, Promise, merged
+from softmax_temperature.cosine_classifier.products import DirectProducts, Products, RoundedProducts
 from softmax_temperature.network_spec import Network
 from softmax_temperature.training import build_network
 
@@ -45,6 +46,18 @@ def test_another_machine_or_version_starts_anew_and_leaves_the_other_section() -
 
 def test_every_benchmark_has_a_promise() -> None:
     assert set(PROMISES) == set(BENCHMARKS)
+
+
+@pytest.mark.parametrize(
+    ("products", "fastest"),
+    [(RoundedProducts(), "float32"), (DirectProducts(torch.bfloat16, torch.device("cpu")), "bfloat16")],
+)
+def test_networks_are_timed_in_what_the_machine_multiplies(
+    products: Products, fastest: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(precision, "choose_products", lambda *_: products)
+    assert precision.native_precisions()[0] == "float32"
+    assert precision.fastest_precision() == fastest
 
 
 @pytest.mark.parametrize("name", ["mlp", "wrn-8-1"])

@@ -68,6 +68,7 @@ def test_an_unknown_profile_is_one_line_and_writes_nothing(project: Path) -> Non
         ("fetch", ["--dataset", "digts"], "--dataset: unknown name 'digts'. Did you mean 'digits'?"),
         ("collect", ["--paper", "classifier"], "--paper: unknown name 'classifier'. Did you mean"),
         ("notebook", ["--paper", "focus"], "--paper: unknown name 'focus'"),
+        ("fetch", ["--dataset", os.fsdecode(b"caf\xe9")], "'caf\\udce9': is no name in UTF-8. Rename the"),
     ],
 )
 def test_an_unknown_name_exits_with_2_and_writes_nothing(

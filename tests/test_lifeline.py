@@ -8,9 +8,12 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import psutil
 import pytest
+
+from softmax_temperature import lifeline
 
 CHILD = """
 import os, signal, sys, time
@@ -106,6 +109,23 @@ def test_a_child_that_was_adopted_before_it_asked_ends_at_once(tmp_path: Path, c
     assert parent.wait() == 0
     assert (tmp_path / "left").exists()
     assert not (tmp_path / "child").exists()
+
+
+@pytest.mark.parametrize(("group_of_the_first", "does"), [(7, "ends with 1"), (1, "ends at once")])
+def test_the_first_process_of_a_container_is_the_starter_only_in_one_group(
+    monkeypatch: pytest.MonkeyPatch, group_of_the_first: int, does: str
+) -> None:
+    """An interactive shell that is the first process adopts what a killed `dvc` leaves, in its own session."""
+    done = []
+    first = SimpleNamespace(pid=1)
+    monkeypatch.setattr(lifeline, "_ancestors", lambda: [psutil.Process(), first])
+    monkeypatch.setattr(lifeline, "_variables", lambda process: {} if process is first else {"MARK": ""})
+    monkeypatch.setattr(lifeline, "_session", lambda _: 1)
+    monkeypatch.setattr(lifeline, "_group", lambda process: group_of_the_first if process == 1 else 7)
+    monkeypatch.setattr(lifeline, "end_with_parent", lambda *_, parent: done.append(f"ends with {parent}"))
+    monkeypatch.setattr(lifeline.signal, "raise_signal", lambda _: done.append("ends at once"))
+    lifeline.end_with_starter(signal.SIGTERM, mark="MARK")
+    assert done == [does]
 
 
 @pytest.mark.parametrize("through", [DIRECTLY, THROUGH_A_SHELL, THROUGH_A_SESSION])

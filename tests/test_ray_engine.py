@@ -15,6 +15,7 @@ from weakref import WeakValueDictionary
 
 import pytest
 
+from softmax_temperature import ray_engine
 from softmax_temperature.artifacts import new_artifact, open_artifact, write_json
 from softmax_temperature.jobs import CHECKPOINT
 from softmax_temperature.parcels import packed, packed_beside
@@ -131,6 +132,18 @@ class Store:
         return [self.had[number] for number in sorted(self._has)]
 
 
+class NothingComesBack(Store):
+    """The same, but no task ends, and the node may have left the cluster; one that is too small stays."""
+
+    alive = True
+
+    def nodes(self) -> list[dict[str, Any]]:
+        return [{"Alive": self.alive, "Resources": {"CPU": 4.0}}, {"Alive": True, "Resources": {"CPU": 1.0}}]
+
+    def wait(self, running: list[Reference], **_: Any) -> tuple[list[Reference], list[Reference]]:
+        return [], running
+
+
 def taken_in(
     function: Callable[[Task], str | None], tasks: list[Task], sign: Path, *, workers: int
 ) -> list[str | None]:
@@ -222,6 +235,23 @@ def test_only_what_died_is_said_to_have_lacked_memory(error: RayError, says: str
     outcome = traffic._outcome(None)
     assert outcome is not None
     assert says in (outcome.reason or "")
+
+
+def test_a_stage_whose_last_node_has_left_says_once_what_it_waits_for(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    ray = NothingComesBack()
+    monkeypatch.setitem(sys.modules, "ray", ray)
+    monkeypatch.setattr(ray_engine, "SECONDS_BETWEEN_LOOKS", 0.0)
+    monkeypatch.setattr(ray_engine, "answers", lambda _: True)
+    compute: Any = SimpleNamespace(workers=1, threads_per_cell=2, gpus_per_cell=0)
+    traffic = _Traffic(lambda _: None, [], Path("sign"), compute)
+    said = []
+    for alive in (True, False, False, True, False):
+        ray.alive = alive
+        assert list(traffic.arrivals("head")) == []
+        said.append(capfd.readouterr().err.count("has 2 CPUs and 0 GPUs for a cell: waiting for one to join"))
+    assert said == [0, 1, 0, 0, 1]
 
 
 def test_a_node_that_was_started_in_the_background_can_be_interrupted(tmp_path: Path, task: Task) -> None:

@@ -196,9 +196,17 @@ def _attempt(task: _Task) -> str | None:
     except InputError as error:
         return str(error)
     except Exception as error:  # noqa: BLE001  # A cell must not end its neighbours; the stage still exits non-zero.
-        (work / "error.txt").write_text(traceback.format_exc())
-        return f"{type(error).__name__}: {error} (trace: {work / 'error.txt'}){_remedy(error)}"
+        return f"{type(error).__name__}: {' '.join(str(error).split())}{_trace_kept(work)}{_remedy(error)}"
     return None
+
+
+def _trace_kept(work: Path) -> str:
+    """Where the trace of the error at hand can be read."""
+    path = work / "error.txt"
+    with suppress(OSError):  # A full disk, for instance: the cell fails for the error, not for want of its trace.
+        path.write_text(traceback.format_exc(), encoding="utf-8", errors="backslashreplace")
+        return f" (trace: {path})"
+    return ""
 
 
 def _remedy(error: Exception) -> str:

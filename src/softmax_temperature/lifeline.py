@@ -48,13 +48,14 @@ def end_with_starter(number: signal.Signals, *, mark: str) -> None:
         mark: a variable of the environment that the starter sets for what it starts and does not have itself: it is
             the nearest ancestor without, or whose variables the system does not show. If that one and its child are of
             different sessions, it did not start the child: it adopted what was left when the starter had ended, so the
-            signal is sent at once.
+            signal is sent at once. In a container the first process adopts too, and may be a shell of the same session:
+            it gave the starter a process group of its own.
     """
     line = _ancestors()
     child, starter = next(((child, of) for child, of in pairwise(line) if mark not in _variables(of)), (None, None))
     if child is None or starter is None:
         return  # All of this machine has the mark: nobody set it for this process.
-    if _session(starter.pid) != _session(child.pid):
+    if _session(starter.pid) != _session(child.pid) or (starter.pid == 1 and _group(1) != _group(child.pid)):
         signal.raise_signal(number)
     elif child.pid == os.getpid():
         end_with_parent(number, parent=starter.pid)
@@ -95,7 +96,12 @@ def _parent(process: psutil.Process) -> int | None:
 
 
 def _session(process: int) -> int | None:
-    try:
+    with suppress(ProcessLookupError):
         return os.getsid(process)
-    except ProcessLookupError:
-        return None
+    return None
+
+
+def _group(process: int) -> int | None:
+    with suppress(ProcessLookupError):
+        return os.getpgid(process)
+    return None

@@ -30,7 +30,8 @@ def alone(folder: Path) -> Iterator[None]:
         say(f"{folder}: {who} is at work here; waiting for it")
         lock.acquire()
     try:
-        write_text(holder, f"process {os.getpid()} on {platform.node()} ({' '.join(sys.argv)})")
+        who = f"process {os.getpid()} on {platform.node()} ({' '.join(sys.argv)})"
+        write_text(holder, who.encode(errors="backslashreplace").decode())
         yield
     finally:
         lock.release()

@@ -24,6 +24,7 @@ def machine() -> dict[str, Any]:
     return {
         "system": f"{platform.system()} {platform.machine()}",
         "processor": _processor(),
+        "instructions": torch.backends.cpu.get_cpu_capability(),  # Processors of one name differ in them.
         "cores": len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count(),
         "memory_gib": round(memory / 2**30),
         "accelerator": torch.cuda.get_device_name() if has_gpu else None,

@@ -20,6 +20,7 @@ from softmax_temperature.errors import InputError, nearest
 from softmax_temperature.lifeline import end_with_starter
 from softmax_temperature.params import Params, read_params
 from softmax_temperature.stopping import Stopped, stopped_by_signals
+from softmax_temperature.torchrun import end_with_torchrun
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -88,12 +89,23 @@ def require_known(name: str, valid: Iterable[str], *, where: str) -> None:
         raise InputError(f"unknown name {name!r}", where=where, remedy=nearest(name, names))
 
 
+def _require_utf8(arguments: Iterable[str]) -> None:
+    """Refuse a name that no record could hold."""
+    for given in arguments:
+        try:
+            given.encode()
+        except UnicodeEncodeError as error:
+            raise InputError("is no name in UTF-8", where=ascii(given), remedy="Rename the file or folder.") from error
+
+
 def exit_code(work: Callable[[], None]) -> int:
     """Do the work; print the user's errors on one line, and failed cells on a line each."""
     try:
         with stopped_by_signals(), disk_faults():
             if DVC_MARK in os.environ:  # Of a `dvc repro` that is killed, nobody would tell its stage.
                 end_with_starter(signal.SIGTERM, mark=DVC_MARK)
+            end_with_torchrun()
+            _require_utf8(sys.argv[1:])
             work()
     except Stopped as stop:
         name = signal.Signals(stop.number).name

@@ -66,6 +66,20 @@ def answers(address: str, seconds: float = SECONDS_TO_ANSWER) -> bool:
     return len(header) == _HEADER_BYTES and header[_KIND] == _SETTINGS
 
 
+def what_no_node_has(nodes: list[dict[str, Any]], compute: Compute) -> str | None:
+    """What a cell asks of a node, in words, if none of these could ever run one; Ray would wait for such a node.
+
+    Args:
+        nodes: what `ray.nodes` returns.
+        compute: what one cell asks for.
+    """
+    cpus, gpus = compute.threads_per_cell, compute.gpus_per_cell
+    has = [node["Resources"] for node in nodes if node["Alive"]]
+    if any(each.get("CPU", 0) >= cpus and each.get("GPU", 0) >= gpus for each in has):
+        return None
+    return f"no node of the Ray cluster has {cpus} CPUs and {gpus:g} GPUs for a cell"
+
+
 def _ray() -> Any:
     # Before the import, which reads them. Nothing here sends anything to anybody.
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
@@ -117,13 +131,10 @@ def _refusal(what: str, where: str) -> InputError:
 
 
 def _refuse_what_no_node_has(nodes: list[dict[str, Any]], compute: Compute) -> None:
-    """Ray would wait for such a node to join."""
-    cpus, gpus = compute.threads_per_cell, compute.gpus_per_cell
+    gpus = compute.gpus_per_cell
     if gpus > 1 and gpus != int(gpus):
         remedy = "Give a fraction of one GPU, or a whole number."
         raise InputError(f"Ray divides single GPUs only, got {gpus}", where="compute.gpus_per_cell", remedy=remedy)
-    has = [node["Resources"] for node in nodes if node["Alive"]]
-    if not any(each.get("CPU", 0) >= cpus and each.get("GPU", 0) >= gpus for each in has):
-        what = f"no node of the Ray cluster has {cpus} CPUs and {gpus:g} GPUs for a cell"
+    if what := what_no_node_has(nodes, compute):
         remedy = "Ask for less (compute.threads_per_cell, compute.gpus_per_cell), or add such a node."
         raise InputError(what, where="compute.engine", remedy=remedy)

@@ -25,7 +25,7 @@ from softmax_temperature.errors import InputError
 from softmax_temperature.jobs import CHECKPOINT
 from softmax_temperature.parcels import Parcel, check_arrival, packed, packed_beside, unpack, unpack_artifact
 from softmax_temperature.progress import say
-from softmax_temperature.ray_cluster import answers, joined_cluster
+from softmax_temperature.ray_cluster import answers, joined_cluster, what_no_node_has
 from softmax_temperature.stopping import PATIENCE, Stopped, held_back
 from softmax_temperature.unfinished import unfinished_file
 from softmax_temperature.workers import SECONDS_TO_SAVE
@@ -147,6 +147,7 @@ class _Traffic(Generic[Task]):
         self._waiting = list(reversed(range(len(tasks))))
         self._running: dict[Any, int] = {}
         self._needs_luggage = False
+        self._missing: str | None = None
         self._stored: dict[Path, Any] = {}
         self._where = (str(Path.cwd()), str(sign), function)
         self._work = ray.remote(_work).options(
@@ -206,10 +207,21 @@ class _Traffic(Generic[Task]):
         for _ in range(LOOKS):
             ready = self._back(1, SECONDS_BETWEEN_LOOKS)
             # Ray itself would wait for the head a minute, and then end this process without a word of ours.
-            if ready or answers(head):
+            if ready:
+                self._missing = None
                 return ready
+            if answers(head):
+                self._say_what_is_missing()
+                return []
         remedy = "Start it again, then run the stage again: what is finished is kept."
         raise InputError("the Ray cluster does not answer any more", where=head, remedy=remedy)
+
+    def _say_what_is_missing(self) -> None:
+        """When the last node that could run a cell has left, Ray waits for another one, and says nothing."""
+        with held_back():
+            before, self._missing = self._missing, what_no_node_has(self._ray.nodes(), self._compute)
+        if self._missing and not before:
+            say(f"{self._missing}: waiting for one to join")
 
     def _back(self, count: int, seconds: float) -> list[Any]:
         """So many of what is on its way, once they are back; or fewer, when it takes longer."""

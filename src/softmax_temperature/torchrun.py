@@ -8,6 +8,7 @@ A cell is then trained by all processes together (see `training.processes`), one
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,10 +16,18 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from softmax_temperature.errors import InputError
+from softmax_temperature.lifeline import end_with_parent
 
 if TYPE_CHECKING:
     from softmax_temperature.jobs import Cell
     from softmax_temperature.params import Compute
+
+
+def end_with_torchrun() -> None:
+    """Have this process stop in order when the `torchrun` that started it ends, even by SIGKILL."""
+    # One that ended before this call kept the store by which the processes find each other: they end without it.
+    if "TORCHELASTIC_RUN_ID" in os.environ:
+        end_with_parent(signal.SIGTERM, parent=os.getppid())
 
 
 def follows() -> bool:

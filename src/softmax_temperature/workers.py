@@ -16,6 +16,7 @@ from contextlib import suppress
 from multiprocessing import connection, resource_tracker
 from typing import Any, Generic, TypeVar
 
+from softmax_temperature.errors import InputError
 from softmax_temperature.lifeline import end_with_parent
 
 Task = TypeVar("Task")
@@ -121,19 +122,31 @@ class _Worker(Generic[Task]):
         return number, said
 
     def _start(self) -> None:
-        self.pipe, theirs = _SPAWN.Pipe()
-        self.process = _SPAWN.Process(
-            target=_work, args=(theirs, self._function, self._threads, os.getpid()), daemon=True
-        )
+        """Start the process.
+
+        Raises:
+            InputError: the system does not let it start.
+        """
+        try:
+            self.pipe, theirs = _SPAWN.Pipe()
+            with theirs:
+                self.process = self._started(theirs)
+        except OSError as error:
+            what = f"cannot start another process ({error.strerror})"
+            remedy = "Lower it, or let the system have more memory, files and processes; then run again."
+            raise InputError(what, where="compute.workers", remedy=remedy) from error
+
+    def _started(self, pipe: connection.Connection) -> multiprocessing.process.BaseProcess:
+        process = _SPAWN.Process(target=_work, args=(pipe, self._function, self._threads, os.getpid()), daemon=True)
         # A terminal sends SIGINT to the stage and to its workers. The stage knows what to do, and tells them; they are
         # born with it blocked. The first start would also start Python's tracker, which unblocks it.
         resource_tracker.ensure_running()
         before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         try:
-            self.process.start()
+            process.start()
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
-        theirs.close()
+        return process
 
     def _how_it_died(self) -> str:
         assert self.process is not None, "it had a task"

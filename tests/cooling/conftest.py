@@ -11,8 +11,10 @@ from torch import Tensor, nn
 
 from softmax_temperature.models.bottleneck_resnet import BottleneckResNet
 from softmax_temperature.models.cifar_resnet import CifarResNet
+from softmax_temperature.models.convnet import ConvNet
 from softmax_temperature.models.crelu import CReLU
 from softmax_temperature.models.densenet import DenseNet
+from softmax_temperature.models.mlp import MLP
 from softmax_temperature.models.unet import UNet
 from softmax_temperature.models.vgg import SmallVGG
 from softmax_temperature.models.wide_resnet import WideResNet
@@ -146,6 +148,8 @@ NETWORKS: dict[str, Callable[[], nn.Module]] = {
     "WideResNet": lambda: WideResNet(8, 1, CLASSES),
     "WideResNet without batch norm": lambda: WideResNet(8, 1, CLASSES, batch_norm=False),
     "DenseNet": lambda: DenseNet((2, 2), growth=3, num_classes=CLASSES),
+    "MLP": lambda: MLP(CLASSES, (7, 6), "relu"),
+    "ConvNet": lambda: ConvNet(CLASSES, (4, 6), "relu"),
 }
 
 

@@ -214,3 +214,17 @@ def test_what_is_set_wrongly_is_no_divergence(start: Start) -> None:
     for period in (0, -1, "batch", 2.0):
         with pytest.raises(ValueError, match=f"period must be 'epoch' or a number of batches, got {period!r}"):
             start(period=period, mode="last_layer")
+
+
+@pytest.mark.parametrize(
+    ("rows", "shift", "message"), [(0, 0, "n >= 1"), (30, CLASSES, rf"labels must be in \[0, {CLASSES}\), got")]
+)
+def test_held_out_samples_that_cannot_be_fitted_are_no_divergence(
+    start: Start, tmp_path: Path, rows: int, shift: int, message: str
+) -> None:
+    trainer, _ = start(mode="last_layer")
+    held_out = some_images(30, seed=1)
+    held_out = ImageSet(held_out.images[:rows], held_out.labels[:rows] + shift)
+    follower = CoolingFollower(trainer.network, held_out, period="epoch", optimizer_state="keep", mode="last_layer")
+    with pytest.raises(ValueError, match=message):
+        train(trainer, {"cooling": follower}, make_job(tmp_path))

@@ -13,6 +13,11 @@ from torch import Tensor, nn
 
 from softmax_temperature import cooling
 from softmax_temperature.cooling.redistribution import parameter_scales, rescale_parameters
+from softmax_temperature.early_learning.pair import CorrelatedPair
+from softmax_temperature.models.convnet import ConvNet
+from softmax_temperature.models.mlp import MLP
+from softmax_temperature.models.text_cnn import TextCNN
+from softmax_temperature.models.tree_lstm import TreeLSTM
 
 MakeNetwork = Callable[..., nn.Module]
 
@@ -168,6 +173,12 @@ class Around(nn.Module):
         (lambda maps: maps * torch.tensor(2.0), "'_tensor_constant0'"),
         (lambda maps: torch.cat([maps, maps.new_ones(12, 1, 8, 8)], 1), "'new_ones'"),
         (lambda maps: maps.to(torch.int32), "'to'"),
+        (lambda maps: maps.view(torch.int64).double(), "'view'"),
+        (lambda maps: maps.sum(1, keepdim=True, dtype=torch.int64), "'sum'"),
+        (lambda maps: F.max_pool2d(maps, 1, return_indices=True)[1].double(), "'max_pool2d_with_indices'"),
+        (lambda maps: (F.silu(maps, inplace=True), maps)[1], "'silu'"),
+        (lambda maps: (torch.sigmoid_(maps), maps)[1], "'sigmoid_'"),
+        (lambda maps: (torch.add(maps, 1, out=maps), maps)[1], "'add'"),
         (lambda maps: maps * (1 if maps.sum() > 0 else 2), "no fixed graph"),
     ],
 )
@@ -196,6 +207,23 @@ class Shifted(nn.Module):
         return maps + self.offset
 
 
+class Dropped(nn.Module):
+    """Calls a module and goes on with what it was given."""
+
+    def __init__(self, inner: nn.Module) -> None:
+        super().__init__()
+        self.inner = inner
+
+    def forward(self, maps: Tensor) -> Tensor:
+        self.inner(maps)
+        return maps
+
+
+class Branching(nn.Module):
+    def forward(self, maps: Tensor) -> Tensor:
+        return maps if maps.sum() > 0 else -maps
+
+
 class Standardised(nn.Conv2d):
     """A convolution by its type that does not scale with its weights."""
 
@@ -212,6 +240,9 @@ class Standardised(nn.Conv2d):
         (nn.Softmax(dim=1), r"module '1' \(Softmax\)"),
         (nn.ReLU6(), r"module '1' \(ReLU6\)"),
         (nn.AlphaDropout(), r"module '1' \(AlphaDropout\)"),
+        (nn.MaxPool2d(1, return_indices=True), r"module '1' \(MaxPool2d\)"),
+        (Dropped(nn.SiLU(inplace=True)), r"module '1.inner' \(SiLU\)"),
+        (nn.Sequential(nn.Identity(), Branching()), r"module '1.1' \(Branching\) has no fixed graph"),
         (nn.Sequential(nn.Identity(), Gate()), r"'sigmoid' in module '1.1' \(Gate\)"),
         (Shifted(), "'1.offset'"),
         (Standardised(4, 4, 1), "'1.weight'"),
@@ -226,11 +257,48 @@ def test_modules_that_cannot_be_scaled_are_refused_by_name(module: nn.Module, me
     cooling.Cooling(network, mode="last_layer")
 
 
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (MLP, r"module 'hidden.2' \(Tanh\)"),
+        (ConvNet, r"module 'convolutions.1' \(Tanh\)"),
+        (lambda: TextCNN(30), r"model \(TextCNN\) .* the network's own forward has no fixed graph"),
+        (lambda: TreeLSTM(30), r"model \(TreeLSTM\) .* the network's own forward has no fixed graph"),
+        (lambda: CorrelatedPair(MLP(), MLP(), 0.9), r"model \(CorrelatedPair\) .* own forward has no fixed graph"),
+    ],
+)
+def test_the_other_networks_here_are_cooled_in_the_last_layer_alone(make: MakeNetwork, message: str) -> None:
+    network = make()
+    for mode in ("distributed", "periodic"):
+        with pytest.raises(ValueError, match=message):
+            cooling.Cooling(network, mode=mode)
+    assert cooling.Cooling(network, mode="last_layer").temperature == 1
+
+
 @pytest.mark.parametrize("register", ["register_forward_hook", "register_forward_pre_hook"])
 def test_modules_with_hooks_are_refused_by_name(register: str) -> None:
     network = nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 2))
     getattr(network[1], register)(lambda *_: None)
     with pytest.raises(ValueError, match=r"module '1' \(ReLU\) has a hook"):
+        cooling.Cooling(network, mode="distributed")
+
+
+@pytest.mark.parametrize("register", ["register_forward_hook", "register_forward_pre_hook"])
+def test_hooks_of_the_network_itself_are_refused_but_for_coolings_own(register: str) -> None:
+    network = nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 2))
+    cooling.Cooling(network, mode="last_layer")
+    cooling.Cooling(network, mode="distributed")
+    getattr(network, register)(lambda *_: None)
+    with pytest.raises(ValueError, match=r"the network \(Sequential\) has a hook"):
+        cooling.Cooling(network, mode="distributed")
+
+
+@pytest.mark.parametrize(("index", "what"), [(None, r"the network \(Sequential\)"), (0, r"module '0' \(Linear\)")])
+def test_forward_functions_that_were_replaced_are_refused_by_name(index: int | None, what: str) -> None:
+    network = nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 2))
+    module = network if index is None else network[index]
+    module.forward = lambda rows: rows[:, :2].tanh()
+    with pytest.raises(ValueError, match=what + " has another forward function"):
         cooling.Cooling(network, mode="distributed")
 
 
@@ -264,6 +332,10 @@ def test_layers_used_twice_and_shared_weights_are_refused() -> None:
     tied.weight = shared.weight
     with pytest.raises(ValueError, match=r"module '2' \(Linear\) shares a parameter with module '0'"):
         cooling.plan_redistribution(nn.Sequential(shared, nn.ReLU(), tied))
+    lying_there = nn.Linear(4, 4)
+    lying_there.weight.data = shared.weight.data
+    with pytest.raises(ValueError, match=r"module '2' \(Linear\) shares a parameter with module '0'"):
+        cooling.plan_redistribution(nn.Sequential(shared, nn.ReLU(), lying_there))
 
 
 def test_networks_without_a_layer_behind_the_last_fixed_scale_are_refused() -> None:

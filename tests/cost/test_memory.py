@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from benchmarks.cost_model import NETWORKS, PRECISIONS, Precision, memory_of_a_step
+from benchmarks.cost_model import NETWORKS, memory_of_a_step
+from benchmarks.precision import Precision
 
+PRECISIONS: tuple[Precision, ...] = ("float32", "bfloat16")
 BOTH = [(name, precision) for name in NETWORKS for precision in PRECISIONS]
 SLOW = ("ResNet-50", "bfloat16")
 """A minute on an old processor; `make bench` has it."""

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import errno
 import multiprocessing
+import os
 import time
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import psutil
 import pytest
 import torch
 
@@ -15,6 +19,7 @@ from softmax_temperature import workers
 from softmax_temperature.artifacts import new_artifact, open_artifact, write_json
 from softmax_temperature.cells import CellsFailed, run_cells
 from softmax_temperature.embeddings import write_embeddings
+from softmax_temperature.errors import InputError
 from softmax_temperature.jobs import Cell, Job
 from softmax_temperature.params import Compute, validate
 from softmax_temperature.splits import SPLITS
@@ -69,6 +74,22 @@ def test_a_task_that_hangs_is_ended() -> None:
     assert len(said) == len(tasks)
 
 
+def test_a_worker_that_cannot_be_started_is_one_error_and_leaves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    start = BaseProcess.start
+
+    def start_one(self: BaseProcess) -> None:
+        if multiprocessing.active_children():
+            raise OSError(errno.EAGAIN, os.strerror(errno.EAGAIN))
+        start(self)
+
+    monkeypatch.setattr(BaseProcess, "start", start_one)
+    open_files = psutil.Process().num_fds()
+    with pytest.raises(InputError, match=r"compute\.workers: cannot start another process \(Resource temporarily"):
+        dict(run_in_workers(misbehave, ["hangs", "well"], workers=2, threads=1, minutes=None, patience=0))
+    assert not multiprocessing.active_children()
+    assert psutil.Process().num_fds() <= open_files + 1  # Python's tracker keeps a pipe.
+
+
 def test_workers_that_do_not_stop_in_time_are_ended(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(workers, "SECONDS_TO_SAVE", 0.5)
     results = run_in_workers(misbehave, ["hangs", "well"], workers=2, threads=1, minutes=None, patience=0)
@@ -112,6 +133,25 @@ def test_a_killed_worker_fails_its_cell_and_the_next_run_goes_on_there() -> None
     run(cells, engine="processes")
     assert {number: steps(number) for number in faults} == {n: list(range(1, n + 1)) for n in faults}
     assert open_artifact(OUTPUT / "n-5").json("count.json") == {"count": 5}
+
+
+def fail(job: Job, *, leaves_a_trace: bool) -> None:
+    if not leaves_a_trace:
+        (job.work / "error.txt").mkdir()
+    raise ValueError("caf\udce9\nand so on")
+
+
+def test_a_fault_is_one_line_and_its_cell_s_own_though_its_trace_cannot_be_written() -> None:
+    cells = [Cell(f"fails-{trace}", fail, {"leaves_a_trace": trace}) for trace in (True, False)]
+    cells.append(Cell("counts", count_up, {"number": 2, "fault": None}))
+    with pytest.raises(CellsFailed) as caught:
+        run(cells)
+    with_trace, without = caught.value.failures.values()
+    said, _, trace = with_trace.partition(" (trace: ")
+    assert said == without == "ValueError: caf\udce9 and so on"
+    assert "caf\\udce9" in Path(trace.removesuffix(")")).read_text(encoding="utf-8")
+    run(cells[2:])
+    assert steps(2) == [1, 2]
 
 
 def test_a_cell_that_takes_too_long_is_ended_and_named() -> None:

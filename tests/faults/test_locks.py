@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from pathlib import Path
@@ -20,16 +21,17 @@ with alone(Path("work")):
 """
 
 
-def hold(folder: Path, until: str) -> Victim:
-    return Victim([sys.executable, "-c", HOLD, until], folder)
+def hold(folder: Path, until: str, *more: bytes) -> Victim:
+    return Victim([sys.executable, "-c", HOLD, until, *map(os.fsdecode, more)], folder)
 
 
 def test_a_second_process_waits_and_says_for_whom(tmp_path: Path) -> None:
-    first = hold(tmp_path, "first may end")
+    first = hold(tmp_path, "first may end", b"caf\xe9")  # A name that is no text.
     assert first.wait_for_output("inside")
     second = hold(tmp_path, "second may end")
     assert second.wait_for_output("waiting for it"), second.output
     assert f"work: process {first.process.pid} on " in second.output
+    assert "caf\\udce9" in second.output
     assert "inside" not in second.output
     (tmp_path / "first may end").touch()
     assert first.wait() == 0

@@ -61,6 +61,23 @@ def enlarge(trainer: Trainer) -> None:
         parameter.grad.fill_(1e30)
 
 
+def test_what_was_noted_of_an_epoch_that_begins_again_is_forgotten(
+    make_trainer: Callable[..., Trainer], make_images: Any
+) -> None:
+    trainer, images = make_trainer(), make_images(10, seed=2).images
+    whole, again = Norms(images), Norms(images)
+    trainer.after_batch.append(again.after_batch)
+    before = again.state_dict()
+    trainer.epoch()
+    trainer.rewind()
+    again.load_state_dict(before)
+    trainer.after_batch.append(whole.after_batch)
+    trainer.epoch()
+    for each in (whole, again):
+        each.after_epoch(trainer)
+    assert again.rows == whole.rows
+
+
 def test_rows_go_on_after_an_interruption(make_trainer: Callable[..., Trainer], make_images: Any) -> None:
     trainer, images = make_trainer(), make_images(10, seed=2).images
     whole = Norms(images)

@@ -208,11 +208,15 @@ def test_torchrun_and_other_processes_are_refused_together(tmp_path: Path) -> No
     assert not (tmp_path / "data/prepared").exists()
 
 
-def test_a_signal_brings_all_processes_to_a_checkpoint_of_the_first(tmp_path: Path) -> None:
-    """With a minute between two checkpoints, one that is there was written because of the signal."""
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_a_signal_brings_all_processes_to_a_checkpoint_of_the_first(tmp_path: Path, number: signal.Signals) -> None:
+    """With a minute between two checkpoints, one that is there was written because of the signal.
+
+    Of SIGKILL `torchrun` cannot tell its processes: they notice.
+    """
     victim = Victim(command(STAGE, tmp_path, "serial", "60", "20000", count=2), tmp_path)
     victim.wait_for_progress(tmp_path, 2)
-    victim.process.send_signal(signal.SIGTERM)
+    victim.process.send_signal(number)
     assert victim.wait() != 0
     assert "stopped by SIGTERM" in victim.output
     assert len(checkpoints(tmp_path)) == 1

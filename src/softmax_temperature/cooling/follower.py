@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from softmax_temperature.checks import check_batch
 from softmax_temperature.cooling.method import Cooling
 from softmax_temperature.cooling.optimizer_state import check_policy
 from softmax_temperature.training import Diverged
@@ -69,7 +70,7 @@ class CoolingFollower:
 
     def state_dict(self) -> dict[str, Any]:
         """Batches and rows so far."""
-        return {"batches": self._batches, "temperatures": self.temperatures}
+        return {"batches": self._batches, "temperatures": list(self.temperatures)}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Go on from where `state_dict` was taken."""
@@ -78,10 +79,11 @@ class CoolingFollower:
     def _cool(self, trainer: Trainer, epoch: int) -> None:
         check_policy(trainer.optimizer, self._policy)
         logits, _ = trainer.evaluate(self._samples.inputs)
+        check_batch(logits, self._samples.labels)
         try:
             applied = self._cooling.cool(logits, self._samples.labels, optimizer=trainer.optimizer, policy=self._policy)
         except ValueError as error:
-            # With finite logits and a known policy only a temperature that no float can hold is left.
+            # With a sound batch and a known policy only a temperature that no float can hold is left.
             raise Diverged(str(error)) from error
         assert self._cooling.last_fit is not None, "a Cooling that returns has fitted"
         total = applied * (self.temperatures[-1]["total"] if self.temperatures else 1.0)

@@ -30,7 +30,7 @@ def hold(model: nn.Module) -> None:
         dtype = torch.promote_types(parameter.dtype, torch.float32)
         model.register_buffer(BUFFER, torch.ones((), dtype=dtype, device=parameter.device))
         # A function of the module, not of an object beside it: copies of the network divide by their own buffers.
-        model.register_forward_hook(_divide)
+        model.register_forward_hook(divide)
 
 
 def is_held(model: nn.Module) -> bool:
@@ -54,7 +54,8 @@ def set_last_layer_temperature(model: nn.Module, temperature: float) -> None:
     model.get_buffer(BUFFER).fill_(temperature)
 
 
-def _divide(module: nn.Module, _images: object, logits: object) -> Tensor:
+def divide(module: nn.Module, _images: object, logits: object) -> Tensor:
+    """The forward hook of a held network."""
     if not isinstance(logits, Tensor):
         raise TypeError(f"model must return one tensor of logits to be cooled, got {type(logits).__name__}")
     return logits / module.get_buffer(BUFFER)

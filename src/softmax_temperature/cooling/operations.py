@@ -39,7 +39,7 @@ HOMOGENEOUS = frozenset(
     {
         *("relu", "relu_", "leaky_relu", "neg", "abs"),
         *("dropout", "dropout1d", "dropout2d", "dropout3d"),
-        *("clone", "detach", "contiguous", "float", "double"),
+        *("clone", "detach", "contiguous", "float", "double", "to"),
         *("max_pool1d", "max_pool2d", "max_pool3d", "avg_pool1d", "avg_pool2d", "avg_pool3d"),
         *("adaptive_max_pool1d", "adaptive_max_pool2d", "adaptive_max_pool3d"),
         *("adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d"),
@@ -49,7 +49,6 @@ HOMOGENEOUS = frozenset(
         *("interpolate", "pixel_shuffle", "pixel_unshuffle", "channel_shuffle"),
     }
 )
-CASTS = frozenset({"to"})  # Homogeneous between floating types only.
 JOINS = frozenset({"cat", "concat", "concatenate", "stack", "maximum", "minimum"})
 SUMS = frozenset({"add", "add_", "sub", "sub_"})
 PRODUCTS = frozenset({"mul", "mul_"})

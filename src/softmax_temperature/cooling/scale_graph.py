@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import torch
 from torch import fx, nn
 
 from softmax_temperature.cooling import operations
+from softmax_temperature.cooling.last_layer import divide
 from softmax_temperature.cooling.operations import operation_name
 
 
@@ -60,6 +61,7 @@ def scale_graph(model: nn.Module) -> ScaleGraph:
     by a number) passes the scale of its input on. A sum or a concatenation wants one scale for all its inputs. A
     convolution or dense layer may change the scale, by its weights. A batch normalisation wants its input at the scale
     that its running statistics and its epsilon belong to, and may change the scale of its output by its own weights.
+    Operations whose result nobody reads count too: they may have worked in place.
 
     Args:
         model: Its forward function must be traceable by `torch.fx`, and mean the same in training and in evaluation;
@@ -68,11 +70,16 @@ def scale_graph(model: nn.Module) -> ScaleGraph:
 
     Raises:
         ValueError: If the network cannot be traced, or holds an operation of no such kind; the message names the
-            module. Or its two modes differ, or a module in it has a hook, which a trace does not see.
+            module. Or its two modes differ, or something that a trace does not see: a hook other than Cooling's own,
+            or a forward function that was replaced.
     """
     for path, module in model.named_modules():
-        if path and (module._forward_hooks or module._forward_pre_hooks):  # noqa: SLF001 - torch has no public question.
-            raise _refusal(f"module {path!r} ({type(module).__name__})", "has a hook, which may do anything")
+        what = f"module {path!r} ({type(module).__name__})" if path else f"the network ({type(module).__name__})"
+        hooks = [*module._forward_hooks.values(), *module._forward_pre_hooks.values()]  # noqa: SLF001 - torch has no public question.
+        if any(path or hook is not divide for hook in hooks):
+            raise _refusal(what, "has a hook, which may do anything")
+        if "forward" in vars(module):
+            raise _refusal(what, "has another forward function than its class")
     modes = {module: module.training for module in model.modules()}
     try:
         in_training, in_evaluation = (_walked(model.train(mode)) for mode in (True, False))
@@ -86,7 +93,7 @@ def scale_graph(model: nn.Module) -> ScaleGraph:
 
 def _walked(model: nn.Module) -> ScaleGraph:
     walk = _Walk(model)
-    for node in _live(_trace(model)):
+    for node in _trace(model).nodes:
         walk.visit(node)
     return walk.result()
 
@@ -141,7 +148,7 @@ class _Walk:
         what = f"module {path!r} ({type(module).__name__})"
         source = self._only_input(node, what)
         self._start(node)
-        if type(module) in operations.HOMOGENEOUS_MODULES:
+        if type(module) in operations.HOMOGENEOUS_MODULES and not getattr(module, "return_indices", False):
             self._join(node, source)
         elif type(module) in operations.LINEAR_LAYERS:
             self._layer(path, what, source, node, counts=True)
@@ -162,9 +169,12 @@ class _Walk:
         if "weight" not in parameters:
             raise _refusal(what, "computes its weight from other parameters")
         for parameter in parameters.values():
-            if id(parameter) in self.owners:
-                raise _refusal(what, f"shares a parameter with {self.owners[id(parameter)]}, or is called twice")
-            self.owners[id(parameter)] = what
+            memory = parameter.data_ptr() or id(
+                parameter
+            )  # Two parameters may lie in one place; empty ones lie in none.
+            if memory in self.owners:
+                raise _refusal(what, f"shares a parameter with {self.owners[memory]}, or is called twice")
+            self.owners[memory] = what
         self.layers.append((path, source, node, counts))
 
     def _function(self, node: fx.Node) -> None:
@@ -205,30 +215,28 @@ class _Walk:
 
 
 def _trace(model: nn.Module) -> fx.Graph:
+    tracer = fx.Tracer()
     try:
         # The tracer stores constants that it meets on the module that it traces: a shallow copy keeps them.
-        return fx.Tracer().trace(copy.copy(model))
+        return tracer.trace(copy.copy(model))
     # Whatever a forward function raises when it is handed stand-ins for tensors.
     except (TypeError, ValueError, RuntimeError, AttributeError, NotImplementedError) as error:
-        raise ValueError(f"model ({type(model).__name__}) has no fixed graph that could be walked: {error}") from error
-
-
-def _live(graph: fx.Graph) -> Iterator[fx.Node]:
-    """The nodes that the output depends on, in order; what works in place may be read through its first argument."""
-    live: set[fx.Node] = set()
-    for node in reversed(graph.nodes):
-        in_place = node.op == "call_method" and str(node.target).endswith("_")
-        if node.op == "output" or in_place or any(user in live for user in node.users):
-            live.add(node)
-    return (node for node in graph.nodes if node in live)
+        where, why = _innermost(tracer.module_stack), f"has no fixed graph that could be walked: {error}"
+        raise ValueError(f"model ({type(model).__name__}) cannot be cooled layer by layer: {where} {why}") from error
 
 
 def _called(node: fx.Node) -> str:
     """What is called, and in which module."""
     name = node.target if isinstance(node.target, str) else getattr(node.target, "__name__", str(node.target))
-    stack = list((node.meta.get("nn_module_stack") or {}).values())
-    place = f"module {stack[-1][0]!r} ({stack[-1][1].__name__})" if stack else "the network's own forward"
-    return f"{name!r} in {place}"
+    return f"{name!r} in {_innermost(node.meta.get('nn_module_stack') or {})}"
+
+
+def _innermost(stack: Mapping[str, tuple[str, type[nn.Module]]]) -> str:
+    """The last of the modules that call one another."""
+    if not stack:
+        return "the network's own forward"
+    path, kind = list(stack.values())[-1]
+    return f"module {path!r} ({kind.__name__})"
 
 
 def _reads_size(name: str | None, node: fx.Node) -> bool:
@@ -239,12 +247,12 @@ def _passes(name: str | None, node: fx.Node, tensor: fx.Node) -> bool:
     """Whether the output is c times what it was when the one tensor that is read is c times what it was."""
     if [*node.args, *node.kwargs.values()].count(tensor) != 1:
         return False  # Such as its square.
+    types = [given for given in (*node.args, *node.kwargs.values()) if isinstance(given, torch.dtype)]
+    if not all(given.is_floating_point for given in types) or (name == "view" and types):
+        return False  # Whole numbers have no scale, nor have the bits of a number that are read as another.
     if name in operations.QUOTIENTS:
         # Not a number over the tensor; a keyword would be a way of rounding.
         return node.args[0] is tensor and not node.kwargs
-    if name in operations.CASTS:
-        types = [given for given in (*node.args, *node.kwargs.values()) if isinstance(given, torch.dtype)]
-        return all(given.is_floating_point for given in types)
     return name in operations.HOMOGENEOUS or name in operations.PRODUCTS or (name == "pad" and _pads_zeros(node))
 
 

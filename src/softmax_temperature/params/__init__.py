@@ -34,7 +34,7 @@ class Params(Section):
     seed: Annotated[int, Field(ge=0)]
     data: Data
     compute: Compute
-    datasets: dict[Name, Dataset]
+    datasets: Annotated[dict[Name, Dataset], Field(min_length=1)]
     backbones: dict[Name, Backbone]
     fetch: Fetch
     pretrain: Pretrain

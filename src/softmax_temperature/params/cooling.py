@@ -7,7 +7,7 @@ from typing import Any, Literal
 from pydantic import NonNegativeFloat, PositiveFloat, PositiveInt, ValidationError, model_validator
 
 from softmax_temperature.errors import nearest
-from softmax_temperature.params.section import Name, Section, all_known
+from softmax_temperature.params.section import Name, Section, all_known, some_for
 from softmax_temperature.params.segmentation import Segmentation
 from softmax_temperature.recipe import Recipe, Schedule
 
@@ -89,6 +89,7 @@ class Cooling(Section):
 
     @model_validator(mode="after")
     def _names_exist(self) -> Cooling:
+        some_for(self.rebuild, "experiments", self.experiments)
         for name, experiment in self.experiments.items():
             all_known(f"experiments.{name}.schedules", experiment.schedules, self.schedules)
             all_known(f"experiments.{name}.arms", experiment.arms, self.arms)

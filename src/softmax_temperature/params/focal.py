@@ -8,7 +8,7 @@ from pydantic import Field, NonNegativeFloat, PositiveFloat, PositiveInt, Valida
 
 from softmax_temperature.errors import nearest
 from softmax_temperature.objectives import objective_names
-from softmax_temperature.params.section import Name, Section, all_known
+from softmax_temperature.params.section import Name, Section, all_known, some_for
 from softmax_temperature.params.shared import Text
 from softmax_temperature.params.translation import Translation
 from softmax_temperature.recipe import Recipe
@@ -151,6 +151,7 @@ class Focal(Section):
 
     @model_validator(mode="after")
     def _names_exist(self) -> Focal:
+        some_for(self.rebuild, "tasks", self.tasks)
         for name, task in self.tasks.items():
             all_known(f"tasks.{name}.arms", task.arms or [], self.arms)
             all_known(f"tasks.{name}.arm_changes", list(task.arm_changes), self.arms_of(name))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -17,6 +18,16 @@ class Section(BaseModel):
     """A section of `params.yaml`: no unknown keys, no silent conversion, no change after reading."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+
+def some_for(rebuild: Sequence[str], key: str, trainings: Any) -> None:
+    """Refuse to rebuild a paper from nothing.
+
+    Raises:
+        ValueError: it is to be rebuilt, and nothing is to be trained for it.
+    """
+    if rebuild and not trainings:
+        raise ValueError(f"{key}: there must be one where `rebuild` names the paper")
 
 
 def all_known(key: str, names: list[str], valid: Any) -> None:

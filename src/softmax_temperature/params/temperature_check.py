@@ -8,7 +8,7 @@ from pydantic import Field, PositiveFloat, PositiveInt, ValidationError, model_v
 
 from softmax_temperature.errors import nearest
 from softmax_temperature.params.early_learning import EarlyLearning
-from softmax_temperature.params.section import Name, Section
+from softmax_temperature.params.section import Name, Section, some_for
 from softmax_temperature.params.shared import Text
 from softmax_temperature.recipe import Recipe
 
@@ -103,6 +103,7 @@ class TemperatureCheck(Section):
 
     @model_validator(mode="after")
     def _recipes_are_complete(self) -> TemperatureCheck:
+        some_for(self.rebuild, "sweeps", self.sweeps)
         for name, sweep in self.sweeps.items():
             try:
                 self.recipe.changed(sweep.recipe)

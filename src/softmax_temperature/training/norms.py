@@ -57,8 +57,9 @@ class Norms:
 
     def state_dict(self) -> dict[str, Any]:
         """All rows so far."""
-        return {"rows": self.rows}
+        return {"rows": list(self.rows)}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Go on from where `state_dict` was taken."""
+        """Go on from where `state_dict` was taken: after an epoch, so what is noted of another one goes."""
         self.rows = list(state["rows"])
+        self._gradients.clear()

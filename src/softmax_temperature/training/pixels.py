@@ -105,7 +105,7 @@ class PixelScores:
 
     def state_dict(self) -> dict[str, Any]:
         """All rows so far."""
-        return {"history": self.history}
+        return {"history": list(self.history)}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Go on from where `state_dict` was taken."""

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from datetime import timedelta
 from functools import cache
 from typing import Any
 
@@ -19,6 +20,8 @@ import torch
 from torch import Tensor, distributed, nn
 from torch.nn.parallel import DistributedDataParallel
 
+_PATIENCE = timedelta(days=30)
+"""That processes wait for one another: for another run's lock too. One that dies, `torchrun` ends the others for."""
 BATCH_NORMS = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d)
 
 
@@ -126,9 +129,9 @@ def processes() -> Processes:
         return Processes(1, 0)
     if torch.cuda.is_available():
         torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))  # "cuda" means that one from now on.
-        distributed.init_process_group("cpu:gloo,cuda:nccl")
+        distributed.init_process_group("cpu:gloo,cuda:nccl", timeout=_PATIENCE)
     else:
-        distributed.init_process_group("gloo")
+        distributed.init_process_group("gloo", timeout=_PATIENCE)
     return Processes(count, distributed.get_rank())
 
 

@@ -77,7 +77,8 @@ class Watch:
 
     def state_dict(self) -> dict[str, Any]:
         """All rows so far."""
-        return {"history": self.history, "gradient_norms": self.gradient_norms, "reliability": self.reliability}
+        rows = {"history": self.history, "gradient_norms": self.gradient_norms, "reliability": self.reliability}
+        return {name: list(each) for name, each in rows.items()}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Go on from where `state_dict` was taken."""
