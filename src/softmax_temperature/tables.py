@@ -13,6 +13,8 @@ import pandas as pd
 from softmax_temperature.artifacts import write_text
 from softmax_temperature.errors import InputError
 
+LARGEST = 2**28  # Bytes; the longest table of results/ has 4 million.
+_REMEDY = "Take the file from Git, or run `dvc repro`."
 _MARK = re.compile(rb"^(<{7}|>{7}) ", re.MULTILINE)
 
 PUBLISHED = Path("data/published")
@@ -27,7 +29,7 @@ def read_csv(path: Path) -> pd.DataFrame:
     """Read a table that `write_csv` wrote.
 
     Raises:
-        InputError: there is no such table, it is damaged, or in the middle of a merge.
+        InputError: there is no such table, it is damaged, too large, or in the middle of a merge.
     """
     if not path.is_file():
         raise InputError("no such table", where=str(path), remedy="Run `dvc repro`, or check the profile's name.")
@@ -35,16 +37,17 @@ def read_csv(path: Path) -> pd.DataFrame:
     try:
         return pd.read_csv(path)
     except ValueError as error:  # Whatever pandas finds: all of its own are ValueErrors.
-        what = f"is not a table ({error})"
-        raise InputError(what, where=str(path), remedy="Take the file from Git, or run `dvc repro`.") from error
+        raise InputError(f"is not a table ({error})", where=str(path), remedy=_REMEDY) from error
 
 
 def refuse_marks_of_a_merge(path: Path) -> None:
     """Refuse a text in which Git shows two sides of a merge; as a table it could be read, with both sides in it.
 
     Raises:
-        InputError: it names the file.
+        InputError: it names the file; also where that is too large for any text or table of results.
     """
+    if (size := path.stat().st_size) > LARGEST:
+        raise InputError(f"is {size:,} bytes long, too long for a result", where=str(path), remedy=_REMEDY)
     if _MARK.search(path.read_bytes()):
         remedy = f"Take one side (`git checkout --ours {path}`), then make it again with `dvc repro`."
         raise InputError("a merge left its marks", where=str(path), remedy=remedy)

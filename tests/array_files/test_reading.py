@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import io
 import os
 import pickle
@@ -20,7 +21,7 @@ import safetensors.torch
 import torch
 from numpy.typing import NDArray
 
-from softmax_temperature.array_files import array_file, memory, read_arrays
+from softmax_temperature.array_files import array_file, csv_files, memory, numpy_files, read_arrays
 from softmax_temperature.array_files.reading import KINDS
 from softmax_temperature.errors import InputError
 
@@ -242,6 +243,31 @@ def test_a_member_that_is_longer_than_the_archive_says(tmp_path: Path) -> None:
     assert refused(tmp_path / "a.npz", "labels").startswith("labels is not an array that numpy saved")
 
 
+@pytest.mark.parametrize("method", [zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+def test_a_member_that_is_compressed_as_numpy_does_not_is_refused(tmp_path: Path, method: int) -> None:
+    """A block of these may become a thousand times as large in one step."""
+    write_npz(tmp_path / "a.npz", arrays())
+    with zipfile.ZipFile(tmp_path / "a.npz") as source, zipfile.ZipFile(tmp_path / "b.npz", "w", method) as archive:
+        for name in source.namelist():
+            archive.writestr(name, source.read(name))
+    assert refused(tmp_path / "b.npz").startswith("logits is compressed in a way that numpy does not use")
+
+
+def test_a_header_that_is_longer_than_numpy_reads_is_refused(tmp_path: Path) -> None:
+    numbers = np.zeros(2, dtype=[("a" * 10_000, "<f8")])
+    with (tmp_path / "a.npy").open("wb") as file:
+        np.lib.format.write_array(file, numbers, version=(2, 0))
+    assert refused(tmp_path / "a.npy", "labels").startswith("is not an array that numpy saved (EOF: reading array head")
+
+
+def test_an_archive_of_too_many_arrays_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    many = {f"number {number}": np.zeros(1) for number in range(100)}
+    write_npz(tmp_path / "a.npz", arrays() | many)
+    read_arrays(tmp_path / "a.npz", "logits", required=BOTH)
+    monkeypatch.setattr(numpy_files, "LARGEST_DIRECTORY", 5000)
+    assert refused(tmp_path / "a.npz").startswith("cannot be read (Truncated central directory)")
+
+
 def test_what_is_missing_is_named_beside_what_there_is(tmp_path: Path) -> None:
     write_npz(tmp_path / "a.npz", {"x": np.zeros(3)})
     np.save(tmp_path / "a.npy", np.zeros((3, 2)))
@@ -280,6 +306,27 @@ def test_bad_tables_are_refused(tmp_path: Path, case: str) -> None:
     text, says = BAD_CSV[case]
     (tmp_path / "a.csv").write_text(text)
     assert refused(tmp_path / "a.csv").startswith(says)
+
+
+LINES = 'label,a,b\n"0","1.5","2"\n'
+
+
+@pytest.mark.parametrize("rest", ['0,1,"' + "0\n" * 2**20, '0,1,"' + "0" * 2**19, "0,1," + "0" * 2**19, "\n" * 2**21])
+def test_lines_that_do_not_end_in_time_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rest: str) -> None:
+    monkeypatch.setattr(csv_files, "PART_BYTES", 2**20)
+    (tmp_path / "a.csv").write_text(LINES + rest)
+    assert refused(tmp_path / "a.csv").startswith("is not a text of short lines")
+
+
+def test_what_is_read_at_a_time_does_not_limit_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where numbers stand in quotation marks, and a part is one row."""
+    values = arrays(20_000)
+    frame(values).to_csv(tmp_path / "a.csv", index=False, quoting=csv.QUOTE_ALL)
+    monkeypatch.setattr(csv_files, "PART_BYTES", 2**19)
+    same(read_arrays(tmp_path / "a.csv", "logits", required=BOTH)["logits"], values["logits"], exact=False)
+    (tmp_path / "b.csv").write_text(LINES + "0,1,2\n" * 9)
+    monkeypatch.setattr(csv_files, "NUMBER_BYTES", 2**19)
+    assert len(read_arrays(tmp_path / "b.csv", "logits", required=BOTH)["labels"]) == 10
 
 
 def test_a_missing_number_stays_a_nan_for_the_command_to_name(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import io
 import json
 import os
 import pickle
+import struct
 import subprocess
 import sys
 import zipfile
@@ -279,6 +280,57 @@ def test_bombs_of_parquet_are_refused_in_bounded_memory(tmp_path: Path) -> None:
         assert grown < GROWN
 
 
+LONG = 2**27
+"""Bytes; more than reading what is refused may take, and some of these files are read twice."""
+
+
+def long_headers(path: Path) -> None:
+    """Arrays whose headers are of spaces."""
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
+        for name in ("logits", "labels"):
+            with archive.open(f"{name}.npy", "w") as file:
+                file.write(b"\x93NUMPY\x02\x00" + struct.pack("<I", LONG))
+                for _ in range(LONG // 2**20):
+                    file.write(b" " * 2**20)
+
+
+def long_hole(path: Path, start: bytes, end: bytes) -> None:
+    """Zeros, with something before and behind them."""
+    with path.open("wb") as file:
+        file.write(start)
+        file.truncate(LONG + len(start))
+        file.seek(0, os.SEEK_END)
+        file.write(end)
+
+
+def test_what_says_itself_how_long_it_is_is_refused_in_bounded_memory(tmp_path: Path) -> None:
+    (tmp_path / "sound.npz").write_bytes(npz(values()))
+    (tmp_path / "sound.csv").write_text("label,a,b\n0,1,2\n1,2,1\n")
+    sound = parquet(pa.table({"logits": values()["logits"].tolist(), "label": values()["labels"]}))
+    (tmp_path / "sound.parquet").write_bytes(sound)
+    long_headers(tmp_path / "header.npz")
+    long_hole(tmp_path / "directory.npz", b"", struct.pack("<4s4H2LH", b"PK\5\6", 0, 0, 1, 1, LONG, 0, 0))
+    where = LONG.to_bytes(8, "little")
+    wide = b"PK\6\6" + bytes(36) + where + bytes(8) + b"PK\6\7" + bytes(4) + where + struct.pack("<L", 1)
+    long_hole(tmp_path / "wide.npz", b"", wide + struct.pack("<4s4H2LH", b"PK\5\6", 0, 0, 1, 1, 2**32 - 1, 0, 0))
+    long_hole(tmp_path / "footer.parquet", b"PAR1", LONG.to_bytes(4, "little") + b"PAR1")
+    long_hole(tmp_path / "quotation.csv", b"label,a,b\n0,1,0." + b"0" * 2**23 + b'\n0,1,"', b"")
+    long_hole(tmp_path / "third line.csv", b'label,a,b\n0,1,2\n0,1,"', b"")
+    says = {
+        "header.npz": "logits is not an array that numpy saved",
+        "directory.npz": "cannot be read",
+        "wide.npz": "cannot be read",
+        "footer.parquet": f"its footer is said to be {LONG:,} bytes long",
+        "quotation.csv": "is not a text of short lines",
+        "third line.csv": "is not a text of short lines",
+    }
+    sound_ones = [f"sound.{ending}" for ending in ("npz", "csv", "parquet")]
+    found = in_another_process(tmp_path, READ_BOMBS, *sound_ones, *says)
+    assert [found.pop(name)[0] for name in sound_ones] == [None] * 3
+    assert {name: grown for name, (_, grown) in found.items() if grown >= GROWN} == {}
+    assert {name: said for name, (said, _) in found.items() if says[name] not in said} == {}
+
+
 def in_another_process(folder: Path, program: str, *arguments: str) -> Any:
     """What a program prints, as JSON."""
     done = subprocess.run(
@@ -481,6 +533,8 @@ readers = {
     "vectors.txt": lambda: read_word_vectors(here / "vectors.txt", ["the"], width=3),
     "a.png": lambda: inspect_image(here / "a.png", size_limit=None),
     "params.yaml": lambda: read_yaml(here / "params.yaml"),
+    "heuristic.json": lambda: read_study(here / "heuristic.json"),
+    "table.csv": lambda: read_csv(here / "table.csv"),
     "weights.safetensors": lambda: read_weights(here / "weights.safetensors"),
 }
 peak = lambda: next(int(line.split()[1]) for line in open("/proc/self/status") if line.startswith("VmHWM")) // 1024
@@ -516,7 +570,7 @@ def test_files_of_ten_gigabytes_are_refused_in_bounded_memory(tmp_path: Path) ->
     (tmp_path / "labels.safetensors").write_bytes(len(promised).to_bytes(8, "little") + promised)
     (tmp_path / "train.de").write_text("ein Satz\n")
     names = ("labels.npz", "labels.csv", "labels.parquet", "birds.npz", "talk.jsonl", "train.en", "vectors.txt")
-    for name in (*names, "a.png", "params.yaml", "weights.safetensors"):
+    for name in (*names, "a.png", "params.yaml", "heuristic.json", "table.csv", "weights.safetensors"):
         (tmp_path / name).touch()
     found = in_another_process(tmp_path, PROGRAM, str(SIZE))
     assert {name: said for name, (said, _) in found.items() if said is None or "\n" in said} == {}

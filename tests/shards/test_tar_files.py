@@ -82,6 +82,61 @@ def test_what_is_no_sample_is_named_with_file_and_member(tmp_path: Path, case: s
     assert "\n" not in str(error.value)
 
 
+def header(kind: bytes, content: bytes, name: str = "h") -> bytes:
+    """A header that says something of others, with its content."""
+    info = tarfile.TarInfo(name)
+    info.type, info.size = kind, len(content)
+    return info.tobuf(tarfile.USTAR_FORMAT) + content + bytes(-len(content) % tarfile.BLOCKSIZE)
+
+
+def sparse(blocks: int) -> bytes:
+    """A file with holes, of which so many blocks tell."""
+    info = tarfile.TarInfo("000003.png")
+    info.type = tarfile.GNUTYPE_SPARSE
+    start = bytearray(info.tobuf(tarfile.GNU_FORMAT))
+    start[482], start[148:156] = 1, b" " * 8  # More blocks follow; the sum is that of spaces in its place.
+    start[148:156] = b"%06o\0 " % sum(start)
+    places = (b"00000000001\0" * 42).ljust(504, b"\0")
+    return bytes(start) + (places + b"\1" + bytes(7)) * blocks + places + bytes(8)
+
+
+def keyword(name: bytes, length: int) -> bytes:
+    """What a PAX header says: its own length first, which has as many digits as here."""
+    rest = name + b"=" + b"x" * length + b"\n"
+    return b"%d %s" % (len(rest) + 7, rest)
+
+
+HEADERS = {
+    "names in a row": (header(tarfile.GNUTYPE_LONGNAME, b"a\0") * 500, "maximum recursion depth exceeded"),
+    "attributes in a row": (header(tarfile.XHDTYPE, b"12 path=abc\n") * 500, "maximum recursion depth exceeded"),
+    "a long name": (header(tarfile.GNUTYPE_LONGNAME, b"a" * 2**21 + b"\0"), "more than 1,048,576 bytes of headers"),
+    "holes": (sparse(2**12), "more than 1,048,576 bytes of headers"),
+    "what is said of all": (
+        b"".join(
+            header(tarfile.XGLTYPE, keyword(b"key%d" % number, 300_000))
+            + header(tarfile.REGTYPE, IMAGE, f"{number}.png")
+            + header(tarfile.REGTYPE, b"0", f"{number}.cls")
+            for number in range(5)
+        ),
+        "more than 1,048,576 bytes of headers",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", HEADERS)
+def test_headers_without_end_are_refused(tmp_path: Path, case: str) -> None:
+    content, says = HEADERS[case]
+    (tmp_path / "a.tar").write_bytes(content + write_tar(tmp_path / "b.tar", SAMPLE).read_bytes())
+    with pytest.raises(InputError, match=rf"a\.tar: is not a tar file that can be read \({says}"):
+        TarImages(tmp_path / "a.tar", "a")
+
+
+def test_headers_of_many_members_are_not_added_up(tmp_path: Path) -> None:
+    names = [f"{'folder/' * 9_000}{number}" for number in range(20)]
+    members = {f"{name}.{ending}": content for name in names for ending, content in (("png", IMAGE), ("cls", b"0"))}
+    assert len(TarImages(write_tar(tmp_path / "a.tar", members), "a").names) == 20
+
+
 def flipped(content: bytes) -> bytes:
     """A byte of the second image's header is another one: tarfile would take it for the end."""
     start = content.index(b"000004.png")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 from pathlib import Path
 
 import pandas as pd
@@ -11,7 +12,7 @@ import pytest
 from softmax_temperature.dataset_statistics import STATISTICS
 from softmax_temperature.errors import InputError
 from softmax_temperature.heuristic import Heuristic, fit, identified
-from softmax_temperature.suggest.study import fit_study, read_study, shipped_study, write_study
+from softmax_temperature.suggest.study import LARGEST, fit_study, read_study, shipped_study, write_study
 
 
 def test_the_shipped_study_is_what_the_committed_table_gives(project_root: Path) -> None:
@@ -72,6 +73,14 @@ def test_what_is_no_heuristic_is_refused(tmp_path: Path, text: str) -> None:
     assert "\n" not in str(caught.value)
     with pytest.raises(InputError, match="no such file"):
         read_study(tmp_path / "none.json")
+
+
+def test_a_file_that_is_too_long_for_a_heuristic_is_refused_unread(tmp_path: Path) -> None:
+    path = tmp_path / "long.json"
+    path.write_text(shipped_study().model_dump_json())
+    os.truncate(path, LARGEST + 1)
+    with pytest.raises(InputError, match=r"long\.json: is 1,048,577 bytes long, too long for a heuristic"):
+        read_study(path)
 
 
 def test_a_folder_without_results_is_refused(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 import warnings
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -20,7 +21,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 LONGEST_LINE = 2**24  # bytes, a million numbers; pandas would look for the end of a longer one through the whole file
-CHUNK_ROWS = 4096
+NUMBER_BYTES = 48  # No writer takes more for one.
+PART_ROWS, PART_BYTES = 4096, 2**26  # What is read at a time.
+BLOCK = 2**18  # Bytes that pandas asks for.
 
 
 class CsvFile(TableFile):
@@ -31,6 +34,7 @@ class CsvFile(TableFile):
         fields = _fields(first)
         self.has_names = not all(map(_is_number, fields))
         super().__init__(path, matrix, fields if self.has_names else [str(place) for place in range(len(fields))])
+        self.part_rows = min(max(1, PART_BYTES // (NUMBER_BYTES * len(fields))), PART_ROWS)
         # Lines of numbers are much the same length.
         self.estimated_rows = path.stat().st_size // len((second or first).encode())
 
@@ -61,14 +65,50 @@ class CsvFile(TableFile):
         return {name: self.array(name, table[self.columns_of(name)].to_numpy()) for name in names}
 
     def _parts(self) -> Iterator[pd.DataFrame]:
-        options: Any = {"dtype": np.float64, "encoding": "utf-8-sig"}
-        options |= {"header": 0 if self.has_names else None, "index_col": False, "chunksize": CHUNK_ROWS}
+        options: Any = {"dtype": np.float64, "encoding": "utf-8-sig", "low_memory": False}  # Parts are small enough.
+        options |= {"header": 0 if self.has_names else None, "index_col": False, "chunksize": self.part_rows}
         try:
-            with warnings.catch_warnings(), pd.read_csv(self.path, **options) as parts:
+            with (
+                warnings.catch_warnings(),
+                _ShortLines(self.path, len(self.columns)) as file,
+                pd.read_csv(file, **options) as parts,
+            ):
                 warnings.simplefilter("error", pd.errors.ParserWarning)  # Lines that are longer than the first.
-                yield from parts
+                for part in parts:
+                    file.left = PART_BYTES
+                    yield part
         except (ValueError, OSError, pd.errors.ParserWarning) as error:
             raise BadFile(f"cannot be read as a table of numbers ({one_line(error)})") from error
+
+
+class _ShortLines(io.FileIO):
+    """A file for pandas, which reads on until a line, a quotation and all rows of a part have ended.
+
+    Attributes:
+        left: bytes that it may still read before the part is complete.
+    """
+
+    def __init__(self, path: Path, columns: int) -> None:
+        super().__init__(path)
+        self.longest = min(max(BLOCK, NUMBER_BYTES * columns), LONGEST_LINE)
+        self.open = 0  # Bytes so far of the line that has not ended.
+        self.left = PART_BYTES
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        """The next block, or what is asked for of it.
+
+        Raises:
+            BadFile: a line or a part is too long.
+        """
+        block = super().read(BLOCK if size is None or size < 0 else min(size, BLOCK)) or b""
+        # No line that both begins and ends in a block is too long.
+        end = block.find(b"\n")
+        line = self.open + (len(block) if end < 0 else end)
+        self.open = line if end < 0 else len(block) - 1 - block.rfind(b"\n")
+        self.left -= len(block)
+        if line > self.longest or self.left < 0:
+            raise BadFile("is not a text of short lines")
+        return block
 
 
 def _first_lines(path: Path) -> tuple[str, str]:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import io
 import math
 import sys
 import zipfile
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from tokenize import TokenError
@@ -24,6 +26,11 @@ if TYPE_CHECKING:
 _DAMAGED = (OSError, ValueError, EOFError, RuntimeError, MemoryError, zipfile.BadZipFile, zlib.error)
 # numpy reads headers with Python's own tokenizer and evaluator of literals.
 _NO_HEADER = (ValueError, TypeError, SyntaxError, TokenError, RecursionError, MemoryError)
+
+LONGEST_HEADER = 10_000  # Bytes of an array's, as numpy has it; but numpy reads any header before it compares.
+_BEFORE_HEADER = npy.MAGIC_LEN + 4  # With the header's length.
+LARGEST_DIRECTORY = 2**22  # Bytes of an archive's; one of ten thousand arrays has a sixth of it.
+_METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)  # What numpy writes; the others unpack without a limit.
 
 _HALVES = range(0xD800, 0xE000)  # Of characters, in another encoding.
 
@@ -92,7 +99,7 @@ class NpzFile(ArrayFile):
         if not zipfile.is_zipfile(path):
             raise BadFile("is not an npz archive, or cut short")
         try:
-            with zipfile.ZipFile(path) as archive:
+            with self._archive() as archive:
                 found = archive.infolist()
         except _DAMAGED as error:
             raise BadFile(f"cannot be read ({one_line(error)})") from error
@@ -122,7 +129,7 @@ class NpzFile(ArrayFile):
             BadFile: it is damaged, promises other bytes than the archive has, or the array holds Python objects.
         """
         try:
-            with zipfile.ZipFile(self.path) as archive, archive.open(self.members[name]) as file:
+            with self._open(name) as file:
                 return _checked_header(file, self.members[name].file_size)
         except (*_DAMAGED, BadFile) as error:
             raise BadFile(f"{name} {_reason(error)}") from error
@@ -133,10 +140,34 @@ class NpzFile(ArrayFile):
 
     def _array(self, name: str) -> NDArray[Any]:
         try:
-            with zipfile.ZipFile(self.path) as archive, archive.open(self.members[name]) as file:
+            with self._open(name) as file:
                 return _checked_text(npy.read_array(file, allow_pickle=False))
         except _DAMAGED as error:
             raise BadFile(f"{name} {_reason(error)}") from error
+
+    @contextmanager
+    def _open(self, name: str) -> Iterator[IO[bytes]]:
+        entry = self.members[name]
+        if entry.compress_type not in _METHODS:
+            raise BadFile("is compressed in a way that numpy does not use")
+        with self._archive() as archive, archive.open(entry) as file:
+            yield file
+
+    @contextmanager
+    def _archive(self) -> Iterator[zipfile.ZipFile]:
+        with _Pieces(self.path) as file, zipfile.ZipFile(file) as archive:
+            yield archive
+
+
+class _Pieces(io.FileIO):
+    """An archive that is read in pieces: zipfile asks for all of a directory, however long it is said to be.
+
+    A longer one then looks as if it were cut short.
+    """
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        """So many bytes, or as many as a directory may have."""
+        return super().read(LARGEST_DIRECTORY if size is None or size < 0 else min(size, LARGEST_DIRECTORY)) or b""
 
 
 def one_line(error: BaseException) -> str:
@@ -167,15 +198,16 @@ def _checked_header(file: IO[bytes], size: int) -> Header:
     Raises:
         BadFile: it is no array, one of Python objects, or of another length.
     """
+    head = io.BytesIO(file.read(_BEFORE_HEADER + LONGEST_HEADER))
     try:
-        version = npy.read_magic(file)
+        version = npy.read_magic(head)
         read = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
-        shape, _, dtype = read(file)
+        shape, _, dtype = read(head)
     except _NO_HEADER as error:
         raise BadFile(f"is not an array that numpy saved ({one_line(error)})") from error
     if dtype.hasobject:
         raise BadFile("holds Python objects, not plain numbers")
     values = math.prod(shape) * dtype.itemsize
-    if file.tell() + values != size:
-        raise BadFile(f"is cut short or damaged: {size:,} bytes, and its header promises {file.tell() + values:,}")
+    if head.tell() + values != size:
+        raise BadFile(f"is cut short or damaged: {size:,} bytes, and its header promises {head.tell() + values:,}")
     return Header(tuple(shape), values)

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 
 from softmax_temperature.array_files.array_file import LABELS, BadFile
 from softmax_temperature.array_files.numpy_files import one_line
-from softmax_temperature.array_files.parquet_pages import column_pages
+from softmax_temperature.array_files.parquet_pages import check_footer, column_pages
 from softmax_temperature.array_files.table_columns import TableFile
 
 if TYPE_CHECKING:
@@ -36,6 +36,7 @@ class ParquetFile(TableFile):
 
     def __init__(self, path: Path, matrix: str) -> None:
         try:
+            check_footer(path)
             with pq.ParquetFile(path) as file:
                 self.length: int = file.metadata.num_rows
                 super().__init__(path, matrix, file.schema_arrow.names)

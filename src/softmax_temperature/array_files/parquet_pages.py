@@ -23,7 +23,9 @@ _BITS = {_I16: 16, _I32: 32, _I64: 64}
 _BYTES = {_TRUE: 1, _FALSE: 1, _BYTE: 1, _DOUBLE: 8}  # As they are in a list.
 _DEEPEST = 16  # Structs and lists within each other; the format has eight at most.
 
+_SIGNS = (b"PAR1", b"PARE")  # At the end of any such file, of an encrypted one too; other files pyarrow refuses.
 _TAIL = 8  # Bytes at a file's end: the footer's length and a sign.
+LARGEST_FOOTER = 2**24  # Bytes; a thousand columns in a hundred groups of rows take two thirds of it.
 _HEADER_OF = {0: (5, _STRUCT), 3: (8, _STRUCT)}  # By type of page, where the numbers of data are said.
 
 Fields = Mapping[tuple[int, int], Any]
@@ -52,10 +54,8 @@ def column_pages(path: Path) -> list[Pages]:
         BadFile: the footer or the header of a page is damaged.
     """
     with path.open("rb") as file:
-        size = file.seek(0, 2)
-        file.seek(-_TAIL, 2)
-        length = int.from_bytes(file.read(4), "little")
-        file.seek(max(0, size - _TAIL - length))
+        end = file.seek(-_TAIL, 2)
+        file.seek(max(0, end - _footer_length(file)))
         footer = _struct(file)
         widths = _leaves(_field(footer, 2, _LIST))
         groups = [_field(group, 1, _LIST) for group in _field(footer, 4, _LIST)]
@@ -64,6 +64,23 @@ def column_pages(path: Path) -> list[Pages]:
         leaves = [_total([_pages_of(file, chunks[leaf]) for chunks in groups]) for leaf in range(sum(widths))]
     ends = [sum(widths[: place + 1]) for place in range(len(widths))]
     return [_total(leaves[end - width : end]) for end, width in zip(ends, widths, strict=True)]
+
+
+def check_footer(path: Path) -> None:
+    """Refuse a footer that is too long, of which pyarrow would read all.
+
+    Raises:
+        BadFile: it is longer than that of any table of numbers.
+        OSError: the file cannot be read, or is too short for one.
+    """
+    with path.open("rb") as file:
+        file.seek(-_TAIL, 2)
+        if (length := _footer_length(file)) > LARGEST_FOOTER and file.read() in _SIGNS:
+            raise BadFile(f"is damaged: its footer is said to be {length:,} bytes long")
+
+
+def _footer_length(file: IO[bytes]) -> int:
+    return int.from_bytes(file.read(4), "little")
 
 
 def _total(parts: list[Pages]) -> Pages:

@@ -24,7 +24,7 @@ _ABOUT_THE_SET = re.compile(r"__[^/]*__($|/)")
 _NUMBER = re.compile(rb"\s*([0-9]{1,9})\s*")
 _LABEL_BYTES = 32
 _BLOCK = 512
-_MOST_AT_ONCE = 2**20  # More than any header of tar's needs.
+_LARGEST_HEADERS = 2**20  # Bytes before a member; more than its names and what else is said of it need.
 _PADDING = 2**16  # After the end, of zeros; GNU tar fills up to 10,240 bytes, and others may choose more.
 _FORM = (
     "Each sample is an image and its class beside it, as 0007.jpg and 0007.cls with a number from 0, in a tar file "
@@ -114,26 +114,42 @@ def tar_samples(path: Path) -> list[Sample]:
 
 
 class _Headers:
-    """A file as tarfile needs it: for headers, so that none makes it read gigabytes."""
+    """A file as tarfile needs it: for headers, so that none, and no row of them, makes it read gigabytes.
+
+    Attributes:
+        left: bytes that it may still read before the next member.
+    """
 
     def __init__(self, file: BinaryIO) -> None:
         self.seek, self.tell, self._file = file.seek, file.tell, file
+        self.left = _LARGEST_HEADERS
 
     def read(self, size: int) -> bytes:
-        return self._file.read(min(size, _MOST_AT_ONCE))
+        """The next bytes.
+
+        Raises:
+            ValueError: they are too many before a member.
+        """
+        self.left -= size
+        if self.left < 0:
+            raise ValueError(f"more than {_LARGEST_HEADERS:,} bytes of headers before a member")
+        return self._file.read(size)
 
 
 def _members(path: Path, file: BinaryIO) -> Iterator[_Member]:
     """The files of a tar file that belong to samples."""
-    length = os.fstat(file.fileno()).st_size
+    length, headers = os.fstat(file.fileno()).st_size, _Headers(file)
     try:
-        with tarfile.open(fileobj=_Headers(file), mode="r:") as tar:  # type: ignore[call-overload]  # what it needs
+        with tarfile.open(fileobj=headers, mode="r:") as tar:  # type: ignore[call-overload]  # what it needs
             while (member := tar.next()) is not None:
                 tar.members.clear()  # Or it would keep them all.
+                # What headers say of all members that follow is kept, and grows with each of them.
+                headers.left = _LARGEST_HEADERS - len(str(tar.pax_headers))
                 if found := _checked(path, member, length):
                     yield found
             _check_end(path, file, tar.offset)
-    except (tarfile.TarError, ValueError, OverflowError, EOFError) as error:
+    # Headers for headers are read by a function that calls itself.
+    except (tarfile.TarError, ValueError, OverflowError, EOFError, RecursionError) as error:
         _refuse(path, f"is not a tar file that can be read ({error})")
 
 

@@ -24,6 +24,7 @@ from softmax_temperature.tables import read_csv
 from softmax_temperature.yaml_files import read_yaml
 
 PAPER = "classifier_temperature"
+LARGEST = 2**20  # Bytes; a study has 4,000.
 _ELSEWHERE = "Choose another place."
 _REMEDY = "Give a heuristic.json of results/, or one that `softmax-temperature fit-heuristic` wrote."
 
@@ -104,10 +105,12 @@ def read_study(path: Path) -> Study:
     """Read what `fit-heuristic` wrote; or a heuristic alone, which is then checked as the shipped study was searched.
 
     Raises:
-        InputError: the file is neither.
+        InputError: the file is neither, or too large for either.
     """
     if not path.is_file():
         raise InputError("no such file", where=str(path), remedy=_REMEDY)
+    if (size := path.stat().st_size) > LARGEST:
+        raise InputError(f"is {size:,} bytes long, too long for a heuristic", where=str(path), remedy=_REMEDY)
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
         if isinstance(content, dict) and "profile" not in content:

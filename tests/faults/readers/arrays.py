@@ -152,12 +152,12 @@ def parquet(table: pa.Table, **options: Any) -> bytes:
 
 
 TABLE = ("array_files.csv_files._first_lines", "array_files.csv_files.CsvFile._parts")
-NPZ = tuple(f"array_files.numpy_files.NpzFile.{name}" for name in ("__init__", "header", "_array"))
+NPZ = tuple(f"array_files.numpy_files.NpzFile.{name}" for name in ("__init__", "_open", "_archive"))
 NPY = tuple(f"array_files.numpy_files.NpyFile.{name}" for name in ("__init__", "load"))
 SAFETENSORS = tuple(f"array_files.safetensors_files.SafetensorsFile.{name}" for name in ("__init__", "load"))
 PARQUET = (
     *(f"array_files.parquet_files.ParquetFile.{name}" for name in ("__init__", "load")),
-    "array_files.parquet_pages.column_pages",
+    *(f"array_files.parquet_pages.{name}" for name in ("check_footer", "column_pages")),
 )
 
 READERS = {
