@@ -169,9 +169,8 @@ class _Walk:
         if "weight" not in parameters:
             raise _refusal(what, "computes its weight from other parameters")
         for parameter in parameters.values():
-            memory = parameter.data_ptr() or id(
-                parameter
-            )  # Two parameters may lie in one place; empty ones lie in none.
+            # Two parameters may lie in one place; empty ones lie in none.
+            memory = parameter.data_ptr() or id(parameter)
             if memory in self.owners:
                 raise _refusal(what, f"shares a parameter with {self.owners[memory]}, or is called twice")
             self.owners[memory] = what
