@@ -16,10 +16,14 @@ from torch import Tensor
 from softmax_temperature.artifacts import canonical_json
 from softmax_temperature.checkpoints import load_checkpoint
 from softmax_temperature.jobs import CHECKPOINT, Job
-from softmax_temperature.training import ClosePlaces, Diverged, Follower, Trainer, Watch, train
+from softmax_temperature.training import ClosePlaces, Diverged, Follower, ImageSet, Trainer, Watch, train
+from softmax_temperature.training.norms import Norms
+from softmax_temperature.training.pixels import PixelScores
+from softmax_temperature.translation.training import TokenScores
 
 MakeTrainer = Callable[..., Trainer]
 Start = Callable[[], tuple[Trainer, Watch]]
+NO_IMAGES = torch.zeros(0, 3, 8, 8, dtype=torch.uint8)
 
 
 class Killed(BaseException):
@@ -193,6 +197,23 @@ def test_no_epoch_is_seen_in_part(
     assert train(trainer, {"watch": watch}, make_job(tmp_path))
     assert [(row["epoch"], row["split"]) for row in watch.history] == [(1, "train"), (1, "test")]
     assert trainer.epochs_done == 1
+
+
+@pytest.mark.parametrize(
+    ("follower", "rows"),
+    [
+        (Watch({}, ClosePlaces()), ("history", "gradient_norms", "reliability")),
+        (Norms(torch.zeros(0)), ("rows",)),
+        (PixelScores(ImageSet(NO_IMAGES, torch.zeros(0).long()), void=0, temperature=lambda: 1.0), ("history",)),
+        (TokenScores([]), ("history",)),  # type: ignore[arg-type]  # Nothing to score.
+    ],
+)
+def test_what_a_follower_handed_over_does_not_grow_with_it(follower: Any, rows: tuple[str, ...]) -> None:
+    """Training goes back to it when an epoch fails."""
+    state = follower.state_dict()
+    for name in rows:
+        getattr(follower, name).append({"epoch": 1})
+    assert state == {name: [] for name in rows}
 
 
 def test_a_diverged_epoch_is_not_in_the_checkpoint(
