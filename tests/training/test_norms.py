@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 import pytest
+import torch
 from torch import Tensor
 
 from softmax_temperature.training import Diverged, Trainer
@@ -66,12 +67,17 @@ def test_what_was_noted_of_an_epoch_that_begins_again_is_forgotten(
 ) -> None:
     trainer, images = make_trainer(), make_images(10, seed=2).images
     whole, again = Norms(images), Norms(images)
-    trainer.after_batch.append(again.after_batch)
+
+    def break_off(_: Trainer) -> None:
+        raise torch.OutOfMemoryError
+
     before = again.state_dict()
-    trainer.epoch()
+    trainer.after_batch += [again.after_batch, break_off]  # After the first step of several.
+    with pytest.raises(torch.OutOfMemoryError):
+        trainer.epoch()
     trainer.rewind()
     again.load_state_dict(before)
-    trainer.after_batch.append(whole.after_batch)
+    trainer.after_batch[-1] = whole.after_batch
     trainer.epoch()
     for each in (whole, again):
         each.after_epoch(trainer)
