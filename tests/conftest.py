@@ -15,11 +15,13 @@ ROOT = Path(__file__).resolve().parent.parent
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 
 
+# Before torch and numpy are imported, by a conftest.py below for instance, and inherited by the programs that tests
+# start. One thread: the last bits of a sum depend on their number, and tests share the machine.
+for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
+    os.environ[name] = "1"
+
+
 def pytest_configure() -> None:
-    # Before torch and numpy are imported, and inherited by the programs that tests start. One thread: the last bits of
-    # a sum depend on their number, and tests share the machine.
-    for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
-        os.environ[name] = "1"
     os.environ["MPLBACKEND"] = "Agg"
     os.environ["HF_HUB_OFFLINE"] = "1"
     # Servers of tests are on this machine, whatever proxy the user has.

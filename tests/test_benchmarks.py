@@ -11,6 +11,8 @@ from softmax_temperature.cosine_classifier.products import DirectProducts, Produ
 from softmax_temperature.network_spec import Network
 from softmax_temperature.training import build_network
 
+CPU = torch.device("cpu")
+
 HERE, OTHER = {"processor": "a"}, {"processor": "b"}
 LIBRARIES = {"torch": "2"}
 
@@ -50,7 +52,7 @@ def test_every_benchmark_has_a_promise() -> None:
 
 @pytest.mark.parametrize(
     ("products", "fastest"),
-    [(RoundedProducts(), "float32"), (DirectProducts(torch.bfloat16, torch.device("cpu")), "bfloat16")],
+    [(RoundedProducts(CPU), "float32"), (DirectProducts(torch.bfloat16, CPU), "bfloat16")],
 )
 def test_networks_are_timed_in_what_the_machine_multiplies(
     products: Products, fastest: str, monkeypatch: pytest.MonkeyPatch

@@ -272,7 +272,7 @@ def test_residual_of_narrow_logits_is_computed_wide_and_rounded_once() -> None:
     [
         *(choose_products(name, CPU) for name in ("float32", "bfloat16", "float64")),
         DirectProducts(torch.bfloat16, CPU),
-        RoundedProducts(),
+        RoundedProducts(CPU),
     ],
     ids=lambda products: f"{type(products).__name__} {products.dtype}",
 )
@@ -289,7 +289,7 @@ def test_products_are_those_of_float64(products: Products) -> None:
 
 @pytest.mark.parametrize(
     "products",
-    [choose_products("bfloat16", CPU), DirectProducts(torch.bfloat16, CPU), RoundedProducts()],
+    [choose_products("bfloat16", CPU), DirectProducts(torch.bfloat16, CPU), RoundedProducts(CPU)],
     ids=lambda products: type(products).__name__,
 )
 def test_products_in_bfloat16_round_what_comes_in_and_the_sum_once(products: Products) -> None:

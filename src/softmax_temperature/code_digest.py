@@ -94,7 +94,12 @@ def _distributions() -> Mapping[str, list[str]]:
 
 def code_only(path: Path) -> str:
     """The code of a file in one form, without comments and docstrings."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
+    return _code_only(path.read_text(encoding="utf-8"))
+
+
+@cache  # Every cell asks, before and after: what has not changed is not parsed again.
+def _code_only(source: str) -> str:
+    tree = ast.parse(source)
     for node in ast.walk(tree):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) and _has_docstring(
             node

@@ -7,7 +7,6 @@ from typing import Any, Protocol
 
 import torch
 from torch import Tensor
-from torch.nn import functional
 
 from softmax_temperature.cosine_classifier.blocks import Buffers
 
@@ -47,67 +46,56 @@ class DirectProducts:
         return torch.mm(left, right, out=self._buffers.take(name, len(left), right.shape[1]))
 
 
-class OneDnnProducts:
-    """float32 on a CPU, through oneDNN.
-
-    torch.mm calls MKL, which keeps to AVX2 on AMD processors: 110 GFLOP/s on a Zen 5 core, where oneDNN reaches 210
-    with AVX-512, the copies into and out of its tensors included.
-    """
-
-    dtype = torch.float32
-
-    def prepare(self, right: Tensor) -> Tensor:
-        """A copy; functional.linear multiplies by the transpose of its second argument."""
-        return right.T.contiguous().to_mkldnn()
-
-    def multiply(self, left: Tensor, right: Tensor, name: str) -> Tensor:  # noqa: ARG002 - the memory is oneDNN's own
-        """One product."""
-        return functional.linear(left.to_mkldnn(), right).to_dense()
-
-
 class PackedProducts:
-    """bfloat16 on a CPU, the right-hand matrix put once into the order that oneDNN's kernels read.
+    """float32 or bfloat16 on a CPU, the right-hand matrix put once into the order that oneDNN's kernels read.
 
-    torch.mm does that at each call: 340 to 370 GFLOP/s on a Zen 5 core, where packed matrices reach 380 to 420.
+    torch.mm calls MKL for float32, which keeps to AVX2 on AMD processors: 110 GFLOP/s on a Zen 5 core, where oneDNN
+    reaches 210 with AVX-512. For bfloat16 it calls oneDNN, and packs at each call: 340 to 370 GFLOP/s there, where
+    packed matrices reach 380 to 420.
     """
 
-    dtype = torch.bfloat16
-
-    def __init__(self, device: torch.device) -> None:
-        self._buffers = Buffers(self.dtype, device)
+    def __init__(self, dtype: torch.dtype, device: torch.device) -> None:
+        self.dtype = dtype
+        self._buffers = Buffers(dtype, device)
 
     def prepare(self, right: Tensor) -> Tensor:
-        """A packed copy; as in `OneDnnProducts`, the operator multiplies by a transpose."""
+        """A packed copy; the operator multiplies by the transpose of its second argument."""
         packed: Tensor = _onednn("_reorder_linear_weight")(right.T.contiguous())
         return packed
 
     def multiply(self, left: Tensor, right: Tensor, name: str) -> Tensor:
-        """One product, after a copy of a left-hand matrix that is wider."""
+        """One product, after a copy of a left-hand matrix of another dtype; in memory of oneDNN's own."""
         if left.dtype != self.dtype:
             left = self._buffers.take(f"left of {name}", *left.shape).copy_(left)
         product: Tensor = _onednn("_linear_pointwise")(left, right, None, "none", [], "")
         return product
 
 
-class RoundedProducts(OneDnnProducts):
+class RoundedProducts:
     """bfloat16 on a CPU that has no instructions for it: rounded as there, what is between in float32.
 
-    torch.mm emulates each product: 0.9 GFLOP/s on a Zen 3 core, which reaches 68 in float32.
+    torch.mm emulates each product: 0.9 GFLOP/s on a Zen 3 core, which reaches 75 in float32.
     """
 
     dtype = torch.bfloat16
 
+    def __init__(self, device: torch.device) -> None:
+        self._wide, self._buffers = PackedProducts(torch.float32, device), Buffers(self.dtype, device)
+
     def prepare(self, right: Tensor) -> Tensor:
-        """A wider copy."""
-        return super().prepare(right.float())
+        """A wider copy, packed."""
+        return self._wide.prepare(right.float())
 
     def multiply(self, left: Tensor, right: Tensor, name: str) -> Tensor:
         """One product; as with instructions for it, its sums are rounded once, at the end."""
-        return super().multiply(left.to(self.dtype).float(), right, name).to(self.dtype)
+        if left.dtype != self.dtype:
+            left = self._buffers.take(f"left of {name}", *left.shape).copy_(left)
+        product = self._wide.multiply(left, right, name)
+        return self._buffers.take(name, *product.shape).copy_(product)
 
 
 def _onednn(operator: str) -> Callable[..., Any]:
-    """An operator that torch.compile freezes linear layers into; without it there is no packed matrix in bfloat16."""
+    """An operator that torch.compile freezes linear layers into; nothing public packs a matrix for both dtypes."""
     found: Callable[..., Any] = getattr(torch.ops.mkldnn, operator)
     return found
 
@@ -116,7 +104,8 @@ def choose_products(precision: str, device: torch.device) -> Products:
     """The products of a precision: "float32", "bfloat16" or "float64"."""
     if device.type == "cpu" and torch.backends.mkldnn.is_available():
         if precision == "float32":
-            return OneDnnProducts()
+            return PackedProducts(torch.float32, device)
         if precision == "bfloat16":
-            return PackedProducts(device) if _onednn("_is_mkldnn_bf16_supported")() else RoundedProducts()
+            fast = _onednn("_is_mkldnn_bf16_supported")()
+            return PackedProducts(torch.bfloat16, device) if fast else RoundedProducts(device)
     return DirectProducts(_DTYPES[precision], device)

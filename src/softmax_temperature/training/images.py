@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING
 
 import torch
@@ -75,8 +76,10 @@ class ImageSet:
 
     def batch(self, rows: Tensor, generator: torch.Generator, recipe: Recipe) -> Tensor:
         """Some images, augmented and normalised: (b, 3, height, width) float32."""
-        moved = augment(self.images[rows], generator, crop_padding=recipe.crop_padding, flip=recipe.flip)
-        return self.prepare(moved, recipe)
+        images = self.images[rows]
+        if recipe.crop_padding or recipe.flip:
+            images = augment(images, generator, crop_padding=recipe.crop_padding, flip=recipe.flip)
+        return self.prepare(images, recipe)
 
     def prepare(self, inputs: Tensor, recipe: Recipe) -> Tensor:
         """Images (b, 3, height, width) uint8, normalised."""
@@ -137,6 +140,11 @@ def normalise(images: Tensor, mean: Sequence[float], std: Sequence[float]) -> Te
         mean: one number for each channel, of pixels on the scale 0 to 1.
         std: likewise.
     """
-    shift, scale = (torch.tensor(values, device=images.device)[None, :, None, None] for values in (mean, std))
-    pixels = images.to(torch.float32, memory_format=torch.channels_last)
-    return pixels.sub_(255 * shift).div_(255 * scale)
+    shift, scale = (_of_channels(tuple(values), images.device) for values in (mean, std))
+    return images.to(torch.float32, memory_format=torch.channels_last).sub_(shift).div_(scale)
+
+
+@cache  # A tensor made of Python's numbers takes as long as a convolution of a small batch.
+def _of_channels(values: tuple[float, ...], device: torch.device) -> Tensor:
+    """(1, channels, 1, 1) on the scale of pixels, 0 to 255."""
+    return 255 * torch.tensor(values, device=device)[None, :, None, None]
