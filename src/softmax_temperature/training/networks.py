@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING
 
@@ -9,11 +10,10 @@ import torch
 from torch import nn
 
 from softmax_temperature.errors import InputError
+from softmax_temperature.network_spec import Network
 
 if TYPE_CHECKING:
     from torch import Tensor
-
-    from softmax_temperature.network_spec import Network
 
 
 def build_network(spec: Network, *, classes: int, seed: int) -> nn.Module:
@@ -46,8 +46,13 @@ def check_network(spec: Network) -> None:
     Raises:
         InputError: as `build_network`.
     """
+    _check_once(spec.model_dump_json())
+
+
+@cache  # A stage asks for each of its cells, and they share a few networks.
+def _check_once(spec: str) -> None:
     with torch.device("meta"):
-        build_network(spec, classes=2, seed=0)
+        build_network(Network.model_validate_json(spec), classes=2, seed=0)
 
 
 def count_parameters(network: nn.Module) -> int:
