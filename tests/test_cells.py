@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -50,6 +51,20 @@ def count_up(job: Job, *, number: int) -> None:
 
 def copy_input(job: Job) -> None:
     write_json(job.output / "copy.json", job.inputs["source"].json("source.json"))
+
+
+def tell_of_torch(job: Job, *, number: int) -> None:
+    """What a cell finds of torch when it begins, in a process of its own."""
+    import torch
+
+    found = {
+        "deterministic": torch.are_deterministic_algorithms_enabled(),
+        "warns": torch.is_deterministic_algorithms_warn_only_enabled(),
+        "threads": torch.get_num_threads(),
+        "compiler": "torch._dynamo" in sys.modules,
+        "number": number,
+    }
+    write_json(job.output / "torch.json", found)
 
 
 def compute(engine: str = "serial", workers: int = 1) -> Compute:
@@ -147,6 +162,14 @@ def test_engines_give_equal_bytes() -> None:
     run([1, 2, 3], engine="processes", workers=2)
     parallel = {path.parent.name: path.read_bytes() for path in OUTPUT.rglob("manifest.json")}
     assert serial == parallel
+
+
+def test_a_cell_finds_torch_deterministic_with_its_threads_and_without_a_compiler() -> None:
+    cells = [Cell(f"cell-{number}", tell_of_torch, {"number": number}) for number in range(2)]
+    run_cells(cells, output=OUTPUT, compute=compute("processes", workers=2), seed=0)
+    found = [open_artifact(OUTPUT / cell.name).json("torch.json") for cell in cells]
+    expected = {"deterministic": True, "warns": True, "threads": 1, "compiler": False}
+    assert found == [{**expected, "number": number} for number in range(2)]
 
 
 def test_the_only_cell_of_a_stage_fills_the_output_folder() -> None:
