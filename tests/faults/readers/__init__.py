@@ -62,6 +62,7 @@ TRUSTED: Mapping[str, str] = MappingProxyType(
         "stage_code.stage_modules": _OWN_SOURCE,
         "suggest.study.shipped_study": _SHIPPED,
         "tensor_stream.read_rows": _VERIFIED,
+        "training.networks._check_once": _JUST_WRITTEN,
         "translation.vocabulary.Vocabulary.fit": "reads a text in memory that the tokenizers library just made",
     }
 )
