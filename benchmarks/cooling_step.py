@@ -19,6 +19,7 @@ import torch
 
 from benchmarks.precision import fastest_precision
 from softmax_temperature.cooling.follower import CoolingFollower
+from softmax_temperature.heap import keep_freed_memory
 from softmax_temperature.network_spec import Network
 from softmax_temperature.objectives import make_objective
 from softmax_temperature.recipe import Recipe
@@ -59,6 +60,7 @@ def measure(*, quick: bool = False) -> dict[str, Any]:
         name, size, precision, rounds; epoch_seconds; and for each mode its seconds and its share of the epoch; share,
         the largest of them.
     """
+    keep_freed_memory()
     device, precision = "cuda" if torch.cuda.is_available() else "cpu", fastest_precision()
     train = random_images(QUICK_IMAGES if quick else TRAIN_IMAGES, seed=0)
     held_out = random_images(HELD_OUT_IMAGES, seed=1)

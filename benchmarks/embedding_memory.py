@@ -21,6 +21,7 @@ from torch import Tensor, nn
 from softmax_temperature.backbones.preprocessing import Preprocess
 from softmax_temperature.embeddings import EMBEDDINGS, extract, write_embeddings
 from softmax_temperature.errors import InputError
+from softmax_temperature.heap import keep_freed_memory
 
 STATUS = Path("/proc/self/status")
 FULL_SIZE = 1_000_000
@@ -52,6 +53,7 @@ def measure(*, quick: bool = False) -> dict[str, Any]:
 
 def measure_here(images: int) -> dict[str, Any]:
     """Embed so many images in this process, whose peak until now must be below what follows."""
+    keep_freed_memory()  # As a cell does.
     network = nn.Sequential(nn.Conv2d(3, DIM, 8, stride=16), nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten()).eval()
     preprocess = Preprocess(IMAGE_SIZE, IMAGE_SIZE, "bilinear", mean=(0.5, 0.5, 0.5), std=(0.25, 0.25, 0.25))
     numbers = torch.arange(images)

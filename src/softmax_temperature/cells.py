@@ -37,6 +37,7 @@ from softmax_temperature.code_digest import code_digest, fresh_code_digest
 from softmax_temperature.disk_faults import disk_faults
 from softmax_temperature.engines import run_all
 from softmax_temperature.errors import InputError
+from softmax_temperature.heap import keep_freed_memory
 from softmax_temperature.jobs import CHECKPOINT, Cell, seed_of
 from softmax_temperature.locks import alone
 from softmax_temperature.machine import machine, versions
@@ -256,9 +257,10 @@ def _train_along(cell: Cell, folder: Path, stage: str, seed: int, compute: Compu
 
 
 def _prepare_torch(compute: Compute) -> str:
-    """Make torch deterministic and choose the device."""
+    """Make torch deterministic, let it keep its memory, and choose the device."""
     import torch
 
+    keep_freed_memory()
     torch.set_num_threads(compute.threads_per_cell)
     torch.set_deterministic_debug_mode("warn")  # use_deterministic_algorithms imports a compiler: 1.6 seconds.
     if compute.device != "auto":

@@ -93,6 +93,25 @@ def test_the_network_is_the_paper_s_sentence(activation: str, pooling: str) -> N
     torch.testing.assert_close(network.classifier(network.features(images())), expected)
 
 
+@pytest.mark.parametrize("batch_norm", [False, True])
+def test_rectifying_behind_the_pooling_changes_no_bit(batch_norm: bool) -> None:
+    network = tiny(batch_norm=batch_norm).float()
+    paper = tiny(batch_norm=batch_norm).float()
+    layers = list(paper.convolutions)
+    for place in [place for place, layer in enumerate(layers) if isinstance(layer, nn.MaxPool2d)]:
+        layers[place], layers[place + 1] = layers[place + 1], layers[place]
+    paper.convolutions = nn.Sequential(*layers)
+    kinds = [type(layer) for layer in layers if isinstance(layer, nn.ReLU | nn.MaxPool2d)]
+    assert kinds == [nn.ReLU, nn.ReLU, nn.MaxPool2d] * 2
+    logits = [each(images(8).float()) for each in (network, paper)]
+    assert torch.equal(*logits)
+    for each in logits:
+        F.cross_entropy(each, torch.arange(8) % 5).backward()
+    gradients = [[parameter.grad for parameter in each.parameters()] for each in (network, paper)]
+    assert all(torch.equal(*pair) for pair in zip(*gradients, strict=True))
+    assert all(bool(gradient.any()) for gradient in gradients[0])
+
+
 def test_crelu_keeps_both_signs_and_scales_with_its_input() -> None:
     inputs = torch.tensor([[1.0, -2.0, 0.0], [-0.5, 3.0, 4.0]])
     both = CReLU()(inputs)

@@ -63,7 +63,9 @@ class SmallVGG(nn.Module):
             raise ValueError(f"weights must be 'glorot' or 'pytorch', got {weights!r}")
         check_count(dense, "dense", least=1)
         check_count(num_classes, "num_classes", least=1)
-        self.convolutions = nn.Sequential(*_convolutions(widths, build, copies, batch_norm=batch_norm))
+        pool_first = activation == "relu"
+        layers = _convolutions(widths, build, copies, batch_norm=batch_norm, pool_first=pool_first)
+        self.convolutions = nn.Sequential(*layers)
         self.pool = nn.Identity() if pooling == "flatten" else nn.AdaptiveAvgPool2d(1)
         self.flatten = nn.Flatten()
         self.dense = nn.Linear(copies * widths[-1] * (side**2 if pooling == "flatten" else 1), dense)
@@ -99,13 +101,18 @@ def _last_side(image_size: int, widths: Sequence[int]) -> int:
 
 
 def _convolutions(
-    widths: Sequence[int], build: Callable[[], nn.Module], copies: int, *, batch_norm: bool
+    widths: Sequence[int], build: Callable[[], nn.Module], copies: int, *, batch_norm: bool, pool_first: bool
 ) -> list[nn.Module]:
     layers: list[nn.Module] = []
     inputs = 3
     for number, width in enumerate(widths, start=1):
         layers.append(nn.Conv2d(inputs, width, 3, padding=1, bias=not batch_norm))
-        layers += [nn.BatchNorm2d(width), build()] if batch_norm else [build()]
-        layers += [nn.MaxPool2d(2)] if number % 2 == 0 else []
+        layers += [nn.BatchNorm2d(width)] if batch_norm else []
+        if number % 2:
+            layers.append(build())
+        else:
+            # An activation that never falls commutes with the maximum, bit by bit and in its gradient, and behind it
+            # has a quarter of the values. CReLU falls: the maximum of -x is not minus the maximum of x.
+            layers += [nn.MaxPool2d(2), build()] if pool_first else [build(), nn.MaxPool2d(2)]
         inputs = copies * width
     return layers
