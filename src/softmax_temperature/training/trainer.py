@@ -237,8 +237,7 @@ def _copied(state: Any) -> Any:
 def _optimizer(network: nn.Module, recipe: Recipe) -> torch.optim.Optimizer:
     parameters, decay = list(network.parameters()), recipe.weight_decay
     if recipe.optimizer == "sgd":
-        # Fused: one call for all parameters, where a small network's many would take as long as its gradients.
-        return torch.optim.SGD(parameters, recipe.lr, recipe.momentum, weight_decay=decay, fused=True)
+        return torch.optim.SGD(parameters, recipe.lr, recipe.momentum, weight_decay=decay)
     if recipe.optimizer == "adam":
         betas = (recipe.momentum, recipe.beta2)
         return torch.optim.Adam(parameters, recipe.lr, betas, recipe.epsilon, weight_decay=decay)
