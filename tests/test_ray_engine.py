@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import signal
 import sys
+import threading
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -17,8 +18,10 @@ import pytest
 
 from softmax_temperature import ray_engine
 from softmax_temperature.artifacts import new_artifact, open_artifact, write_json
+from softmax_temperature.errors import InputError
 from softmax_temperature.jobs import CHECKPOINT
 from softmax_temperature.parcels import packed, packed_beside
+from softmax_temperature.ray_cluster import known_nodes
 from softmax_temperature.ray_engine import _Brought, _Outcome, _received, _sign, _Traffic, _work
 
 FINGERPRINT = "f" * 64
@@ -252,6 +255,24 @@ def test_a_stage_whose_last_node_has_left_says_once_what_it_waits_for(
         assert list(traffic.arrivals("head")) == []
         said.append(capfd.readouterr().err.count("has 2 CPUs and 0 GPUs for a cell: waiting for one to join"))
     assert said == [0, 1, 0, 0, 1]
+
+
+def test_a_head_that_dies_while_it_is_asked_for_its_nodes_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    class NothingIsSaid(NothingComesBack):
+        def nodes(self) -> Any:
+            never.wait()
+
+    never, answered = threading.Event(), iter([True, False, False, False])
+    monkeypatch.setitem(sys.modules, "ray", NothingIsSaid())
+    monkeypatch.setattr(ray_engine, "SECONDS_BETWEEN_LOOKS", 0.0)
+    monkeypatch.setattr(ray_engine, "answers", lambda _: next(answered))
+    monkeypatch.setattr(ray_engine, "known_nodes", lambda: known_nodes(seconds=0.05))
+    compute: Any = SimpleNamespace(workers=1, threads_per_cell=1, gpus_per_cell=0)
+    traffic = _Traffic(lambda _: None, [], Path("sign"), compute)
+    assert list(traffic.arrivals("head")) == []
+    with pytest.raises(InputError, match="head: the Ray cluster does not answer any more"):
+        list(traffic.arrivals("head"))
+    never.set()
 
 
 def test_a_node_that_was_started_in_the_background_can_be_interrupted(tmp_path: Path, task: Task) -> None:

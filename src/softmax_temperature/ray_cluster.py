@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -64,6 +65,21 @@ def answers(address: str, seconds: float = SECONDS_TO_ANSWER) -> bool:
     except (OSError, ValueError, OverflowError):
         return False
     return len(header) == _HEADER_BYTES and header[_KIND] == _SETTINGS
+
+
+def known_nodes(seconds: float = 5.0) -> list[dict[str, Any]] | None:
+    """What `ray.nodes` returns; None if the head takes longer to say it.
+
+    A head that dies just then lets Ray wait for it a minute, and after that end this process without a word of ours. So
+    it is asked from a thread, and the caller can look further meanwhile.
+    """
+    import ray
+
+    said: list[list[dict[str, Any]]] = []
+    thread = threading.Thread(target=lambda: said.append(ray.nodes()), daemon=True)
+    thread.start()
+    thread.join(seconds)
+    return said[0] if said else None
 
 
 def what_no_node_has(nodes: list[dict[str, Any]], compute: Compute) -> str | None:

@@ -25,7 +25,7 @@ from softmax_temperature.errors import InputError
 from softmax_temperature.jobs import CHECKPOINT
 from softmax_temperature.parcels import Parcel, check_arrival, packed, packed_beside, unpack, unpack_artifact
 from softmax_temperature.progress import say
-from softmax_temperature.ray_cluster import answers, joined_cluster, what_no_node_has
+from softmax_temperature.ray_cluster import answers, joined_cluster, known_nodes, what_no_node_has
 from softmax_temperature.stopping import PATIENCE, Stopped, held_back
 from softmax_temperature.unfinished import unfinished_file
 from softmax_temperature.workers import SECONDS_TO_SAVE
@@ -218,8 +218,10 @@ class _Traffic(Generic[Task]):
 
     def _say_what_is_missing(self) -> None:
         """When the last node that could run a cell has left, Ray waits for another one, and says nothing."""
-        with held_back():
-            before, self._missing = self._missing, what_no_node_has(self._ray.nodes(), self._compute)
+        nodes = known_nodes()
+        if nodes is None:
+            return
+        before, self._missing = self._missing, what_no_node_has(nodes, self._compute)
         if self._missing and not before:
             say(f"{self._missing}: waiting for one to join")
 

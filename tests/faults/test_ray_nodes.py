@@ -231,7 +231,7 @@ def test_a_head_that_dies_is_one_error(tmp_path: Path, ray_cluster: Any, driver_
     wait_for_training(tmp_path / "project", driver, cells=1)
     ray_cluster.say("kill the head")
     code, errors = ended(driver)
-    assert code == 2
+    assert code == 2, errors
     assert f"error: {ray_cluster.said}: the Ray cluster does not answer any more." in errors
     for place in find_artifacts(tmp_path / "project/data"):
         assert not open_artifact(place).problems()
