@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from importlib.metadata import packages_distributions, version
 from pathlib import Path
 
 import pytest
@@ -32,6 +33,26 @@ def test_imports_for_type_checking_are_not_followed() -> None:
 def test_every_module_has_its_source() -> None:
     for name in import_closure("softmax_temperature.stages.search"):
         assert source_path(name).is_file(), name
+
+
+def test_libraries_have_the_names_and_versions_that_file_lists_say() -> None:
+    supplied = packages_distributions()
+    stages = sorted(Path(source_path("softmax_temperature.stages")).parent.glob("[a-z]*.py"))
+    closures = {name for path in stages for name in import_closure(f"softmax_temperature.stages.{path.stem}")}
+    graph = code_digest._graph()
+    used = {library for name in closures for library in graph.find_modules_directly_imported_by(name)}
+    libraries = {name for name in used if name in supplied and not name.startswith(code_digest.PACKAGE)}
+    assert {"PIL", "numpy", "sklearn", "torch"} <= libraries
+    for name in libraries:
+        by_files = ",".join(f"{one} {version(one)}" for one in sorted(set(supplied[name])))
+        assert code_digest._version(name) == by_files
+
+
+@pytest.mark.parametrize(
+    ("module", "expected"), [("_pytest", f"pytest {pytest.__version__}"), ("no_such_library", "unknown")]
+)
+def test_a_library_by_another_name_is_looked_up(module: str, expected: str) -> None:
+    assert code_digest._version(module) == expected
 
 
 SOURCE = '"""Doc."""\n\n# comment\ndef f(a):\n    """Doc of f."""\n    return a + 1  # why\n'

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
+from softmax_temperature.artifacts import canonical_json
 from softmax_temperature.errors import InputError
-from softmax_temperature.params import Params, read_params, validate
+from softmax_temperature.params import Params, _plain, read_params, validate
 from softmax_temperature.profiles import apply_profile, profile_names, render_profile
 from softmax_temperature.yaml_files import read_yaml
 
@@ -134,11 +135,25 @@ def test_a_missing_parameter_is_named(content: Any) -> None:
         validate(content, where="params.yaml")
 
 
-def test_numbers_are_read_as_yaml_1_2(tmp_path: Path) -> None:
+@pytest.mark.parametrize("kind", ["rt", "safe"])
+def test_numbers_are_read_as_yaml_1_2(tmp_path: Path, kind: Literal["rt", "safe"]) -> None:
     """PyYAML reads 1e-3 as text and `no` as false; DVC and this project do not."""
     path = tmp_path / "numbers.yaml"
     path.write_text("lr: 1e-3\nanswer: no\n")
-    assert dict(read_yaml(path)) == {"lr": 1e-3, "answer": "no"}
+    assert dict(read_yaml(path, kind=kind)) == {"lr": 1e-3, "answer": "no"}
+
+
+@pytest.mark.parametrize("path", [ROOT / "params.yaml", *sorted(PROFILES.glob("*.yaml"))], ids=lambda path: path.stem)
+def test_parameters_are_the_same_with_comments_and_without(path: Path) -> None:
+    """They are read without, and profiles are made with them."""
+    assert canonical_json(read_yaml(path, kind="safe")) == canonical_json(_plain(read_yaml(path)))
+
+
+def test_a_mapping_that_is_merged_into_itself_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "params.yaml"
+    path.write_text("a: &a\n  <<: *a\n")
+    with pytest.raises(InputError, match="not readable as YAML"):
+        read_yaml(path)
 
 
 @pytest.mark.parametrize(
@@ -146,7 +161,7 @@ def test_numbers_are_read_as_yaml_1_2(tmp_path: Path) -> None:
     [
         ("a: [1", "not readable as YAML"),
         ("a: 1\na: 2", "not readable as YAML"),
-        ("a: &a\n  <<: *a\n", "not readable as YAML"),
+        ("a: &a\n  b: &b\n    <<: *a\n", "not readable as YAML"),
         ("- 1", "params"),
         ("", "params"),
     ],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -57,6 +58,22 @@ def test_an_epoch_is_its_steps_and_its_evaluations(paper: Params) -> None:
     assert cost.gpu_bytes is not None
     # 5 numbers a parameter, the activations of 128 images in two bytes each, and the training images.
     assert cost.gpu_bytes == pytest.approx(20 * network.parameters + 64 * network.kept_bytes + 45_000 * 3072, rel=0.01)
+
+
+def test_looks_that_are_left_out_cost_nothing(paper: Params) -> None:
+    def operations(every: int, select: str) -> float:
+        one = cell(train_focal, paper, "cifar10-resnet50/CE/0")
+        parameters = one.parameters | {"watching": {**one.parameters["watching"], "every": every}, "select": select}
+        cost = cell_cost("train_focal", replace(one, parameters=parameters), paper)
+        assert cost is not None
+        assert cost.operations is not None
+        return cost.operations
+
+    network = image_network_cost(paper.networks["resnet50"], classes=10, side=32)
+    saved = operations(1, "last") - operations(4, "last")
+    assert saved == pytest.approx(350 * (20_000 - 5_000) * network.forward)
+    # The best epoch is one of all.
+    assert operations(4, "best_validation") == operations(1, "best_validation")
 
 
 def test_the_grid_is_two_products_a_step(paper: Params) -> None:

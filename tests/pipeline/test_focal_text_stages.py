@@ -73,6 +73,7 @@ def make_params(tiny: Params) -> Params:
     common = {"arms": ["CE", "FLSD-53"], "text": TEXT, "select": "best_validation", "recipe": RECIPE}
     printed = {"printed_dataset": "SST Binary", "printed_network": "Tree-LSTM"}
     content["focal"]["seeds"] = 1
+    content["focal"]["watching"]["every"] = 9  # Which the search for the best epoch must not heed.
     content["focal"]["tasks"] = {
         "reviews": {"dataset": "reviews", "network": "cnn", **common},
         "reviews-frozen": {
@@ -161,6 +162,7 @@ def test_what_is_evaluated_is_the_epoch_that_validation_data_choose(task: str) -
         history = pd.DataFrame(artifact.json("history.json"))
         assert set(history["split"]) == {"train", "validation", "test"}
         validation = history[history["split"] == "validation"].set_index("epoch")["accuracy"]
+        assert validation.index.tolist() == [1, 2, 3]
         epoch = record(f"{task}/{arm}/0")["selected_epoch"]
         assert epoch == validation.idxmax()
         logits = artifact.tensors("logits.safetensors")

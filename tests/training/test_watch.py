@@ -218,6 +218,31 @@ def test_close_looks_are_at_the_training_images_after_their_epochs(
     assert watch.gradient_norms == [{"epoch": 2, **row} for row in _norm_counts(expected)]
 
 
+@pytest.mark.parametrize(
+    ("every", "close", "expected"),
+    [(1, (), [1, 2, 3, 4, 5, 6, 7]), (3, (), [1, 3, 6, 7]), (3, (5,), [1, 3, 5, 6, 7]), (9, (), [1, 7])],
+)
+def test_looks_are_so_many_epochs_apart_and_at_both_ends(
+    make_trainer: MakeTrainer, make_images: Any, every: int, close: tuple[int, ...], expected: list[int]
+) -> None:
+    trainer, images = make_trainer(epochs=7, planned_epochs=7), make_images(8)
+    plain = make_trainer(epochs=7, planned_epochs=7)
+    watch = Watch({"train": images}, ClosePlaces(reliability=frozenset(close)), every=every)
+    for _ in range(7):
+        trainer.epoch()
+        watch.after_epoch(trainer)
+        plain.epoch()
+    assert [row["epoch"] for row in watch.history] == expected
+    assert {row["epoch"] for row in watch.reliability} == set(close)
+    ours, theirs = trainer.network.state_dict(), plain.network.state_dict()
+    assert all(torch.equal(value, theirs[name]) for name, value in ours.items()), "looking changes nothing"
+
+
+def test_looks_no_epoch_apart_are_refused() -> None:
+    with pytest.raises(ValueError, match="every must be"):
+        Watch({}, ClosePlaces(), every=0)
+
+
 def test_rows_survive_a_checkpoint_and_go_on_in_a_new_watch(watched: tuple[Trainer, Watch], tmp_path: Path) -> None:
     trainer, watch = watched
     save_checkpoint(tmp_path / "checkpoint", watch.state_dict())

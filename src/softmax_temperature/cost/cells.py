@@ -108,6 +108,7 @@ def _training(
     watched: int,
     keeps_weights: bool,
     keeps_logits: bool,
+    every: int = 1,
     frozen: bool = False,
 ) -> CellCost | None:
     """A training by `training.Trainer`.
@@ -116,16 +117,17 @@ def _training(
         cell: with `network` and `recipe` among its parameters.
         params: all parameters.
         data: the name of the input that is trained on.
-        watched: training samples that are evaluated after each epoch, besides validation and test.
+        watched: training samples that are evaluated with validation and test.
         keeps_weights: whether the artifact has them.
         keeps_logits: whether it has logits of all that is not trained on.
+        every: epochs from one evaluation to the next.
         frozen: whether each sample passes through a second network that is not trained.
     """
     size = data_size(cell.inputs[data].name, params)
     if size is None:
         return None
     spec, recipe = Network.model_validate(cell.parameters["network"]), Recipe.model_validate(cell.parameters["recipe"])
-    disk = RECORDS + 3 * recipe.epochs * HISTORY_ROW
+    disk = RECORDS + 3 * recipe.epochs * HISTORY_ROW // every
     disk += state_bytes(spec, classes=size.classes) * keeps_weights
     seen = [data_size(path.name, params) for name, path in cell.inputs.items() if name != data]
     rows = size.validation + size.test + sum(each.test for each in seen if each)
@@ -133,7 +135,8 @@ def _training(
     if size.side is None:
         return CellCost(None, 0, recipe.precision, None, disk)
     network = image_network_cost(spec, classes=size.classes, side=size.side)
-    return _image_training(network, recipe, size, watched + size.validation + size.test, frozen=frozen, disk=disk)
+    evaluated = (watched + size.validation + size.test) // every  # In an epoch, on average.
+    return _image_training(network, recipe, size, evaluated, frozen=frozen, disk=disk)
 
 
 def _image_training(
@@ -172,8 +175,9 @@ def training_bytes(network: NetworkCost, recipe: Recipe, *, images: int, side: i
 
 
 def _focal(cell: Cell, params: Params) -> CellCost | None:
-    watched = cell.parameters["watching"]["train_images"] or 0
-    return _training(cell, params, data="data", watched=watched, keeps_weights=True, keeps_logits=True)
+    watching = cell.parameters["watching"]
+    watched, every = watching["train_images"] or 0, 1 if cell.parameters["select"] != "last" else watching["every"]
+    return _training(cell, params, data="data", watched=watched, every=every, keeps_weights=True, keeps_logits=True)
 
 
 def _cooling(cell: Cell, params: Params) -> CellCost | None:

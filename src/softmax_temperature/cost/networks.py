@@ -17,6 +17,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from softmax_temperature.backbone_spec import Backbone
 from softmax_temperature.backbones.networks import build_embedding_network
 from softmax_temperature.network_spec import Network
+from softmax_temperature.shapes_only import shapes_only
 from softmax_temperature.training.networks import build_network
 
 USUAL_SIDE = 224
@@ -78,7 +79,7 @@ def embedding_cost(spec: Backbone) -> tuple[float, int]:
 def _embedded(text: str) -> tuple[float, int]:
     spec = Backbone.model_validate_json(text)
     side = spec.input_size or USUAL_SIDE
-    with torch.device("meta"):
+    with shapes_only():
         network = build_embedding_network(spec).network.eval()
     calls = _Calls()
     with torch.no_grad(), FlopCounterMode(display=False) as operations, calls:
@@ -92,7 +93,7 @@ def _counted(spec: str, classes: int, side: int) -> NetworkCost:
 
 
 def _built(spec: str, classes: int) -> nn.Module:
-    with torch.device("meta"):
+    with shapes_only():
         return build_network(Network.model_validate_json(spec), classes=classes, seed=0)
 
 

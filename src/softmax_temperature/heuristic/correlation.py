@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from softmax_temperature.dataset_statistics import STATISTICS
 from softmax_temperature.heuristic.pairs import Floats, Pairs, checked_pairs, floats
+from softmax_temperature.statistic_names import STATISTICS
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

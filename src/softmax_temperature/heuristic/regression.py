@@ -9,10 +9,10 @@ import numpy as np
 from sklearn.linear_model import RidgeCV
 from sklearn.model_selection import LeaveOneGroupOut
 
-from softmax_temperature.dataset_statistics import STATISTICS
 from softmax_temperature.errors import nearest
 from softmax_temperature.heuristic.correlation import is_constant, strongest_first
 from softmax_temperature.heuristic.pairs import Floats, floats, matrix
+from softmax_temperature.statistic_names import STATISTICS
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -55,7 +55,7 @@ def check_names(names: Sequence[str]) -> None:
 
 
 def check_name(name: str) -> None:
-    """Refuse a name that is not among `dataset_statistics.STATISTICS`."""
+    """Refuse a name that is not among `statistic_names.STATISTICS`."""
     if name not in STATISTICS:
         raise ValueError(f"statistic {name!r} is unknown. {nearest(name, STATISTICS)}")
 

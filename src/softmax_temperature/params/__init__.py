@@ -81,7 +81,7 @@ def read_params(path: Path) -> Params:
     Raises:
         InputError: the file is missing, is not YAML, or says something that `Params` does not allow.
     """
-    return validate(read_yaml(path), where=str(path))
+    return validate(read_yaml(path, kind="safe"), where=str(path))
 
 
 def validate(content: Any, *, where: str) -> Params:

@@ -86,11 +86,13 @@ class Task(Section):
 class Watching(Section):
     """What is looked at while a network trains.
 
-    A sample of `train_images` training images stands for all of them (null: all). `gradient_epochs` and
-    `reliability_epochs` are those of Figures 3 and A.1, in epochs of the written recipe.
+    A sample of `train_images` training images stands for all of them (null: all). `every` is the number of epochs from
+    one look to the next; the first and the last epoch are always looked at, and of a task that selects the best one all
+    are. `gradient_epochs` and `reliability_epochs` are those of Figures 3 and A.1, in epochs of the written recipe.
     """
 
     train_images: PositiveInt | None
+    every: PositiveInt
     gradient_epochs: list[PositiveInt]
     reliability_epochs: list[PositiveInt]
 

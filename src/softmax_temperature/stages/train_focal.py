@@ -108,7 +108,7 @@ def run(
         recipe: a `Recipe`, as JSON.
         loss: the name of the objective.
         options: of the objective.
-        watching: `train_images`, `gradient_epochs` and `reliability_epochs`, as in `params.focal.watching`.
+        watching: `train_images`, `every`, `gradient_epochs` and `reliability_epochs`, as in `params.focal.watching`.
         root: the folder of the raw data.
         text: `vocabulary`, `length` and `keep`, as in the task; images have none.
         embeddings: `file` of word vectors below `root`, its `sha256`, and `step`, as in the task; None learns them.
@@ -132,8 +132,9 @@ def run(
     about = _start_embedding(model, words, embeddings, root)
     trainer = _trainer(model, sets["train"], plan, (loss, options), training_seed, job.device)
     _tune_embedding(trainer, embeddings)
-    watch = _watch(sets, watching, plan)
-    best = BestEpoch(watch) if select == "best_validation" else None
+    selects = select == "best_validation"
+    watch = _watch(sets, watching, plan, every=1 if selects else watching["every"])
+    best = BestEpoch(watch) if selects else None
     followers: dict[str, Follower] = {"watch": watch} | ({"best": best} if best else {})
     diverged = train(trainer, followers, job)
     if best and not diverged:
@@ -201,7 +202,7 @@ def _tune_embedding(trainer: Trainer, embeddings: dict[str, Any] | None) -> None
         trainer.after_batch.append(EmbeddingSteps(trainer, embeddings["step"]))
 
 
-def _watch(sets: Mapping[SplitName, Samples], watching: dict[str, Any], plan: Recipe) -> Watch:
+def _watch(sets: Mapping[SplitName, Samples], watching: dict[str, Any], plan: Recipe, *, every: int) -> Watch:
     from softmax_temperature.training import ClosePlaces, Watch, close_epochs
 
     gradients, reliability = (
@@ -210,7 +211,7 @@ def _watch(sets: Mapping[SplitName, Samples], watching: dict[str, Any], plan: Re
     )
     sample = sets["train"].sample(watching["train_images"])
     splits = {"train": sample, "validation": sets["validation"], "test": sets["test"]}
-    return Watch(splits, ClosePlaces(gradients, reliability))
+    return Watch(splits, ClosePlaces(gradients, reliability), every=every)
 
 
 def _outliers(job: Job, test: Tensor, root: str) -> dict[str, Tensor]:

@@ -15,11 +15,11 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field
 
 from softmax_temperature.artifacts import digest_of_file, write_text
-from softmax_temperature.dataset_statistics import STATISTICS
 from softmax_temperature.errors import InputError
 from softmax_temperature.heuristic import Heuristic, fit
 from softmax_temperature.params.classifier_temperature import HeuristicSection, Search
 from softmax_temperature.stages.heuristic_tables import identified_pairs
+from softmax_temperature.statistic_names import STATISTICS
 from softmax_temperature.tables import read_csv
 from softmax_temperature.yaml_files import read_yaml
 

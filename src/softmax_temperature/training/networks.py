@@ -11,6 +11,7 @@ from torch import nn
 
 from softmax_temperature.errors import InputError
 from softmax_temperature.network_spec import Network
+from softmax_temperature.shapes_only import shapes_only
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -51,7 +52,7 @@ def check_network(spec: Network) -> None:
 
 @cache  # A stage asks for each of its cells, and they share a few networks.
 def _check_once(spec: str) -> None:
-    with torch.device("meta"):
+    with shapes_only():
         build_network(Network.model_validate_json(spec), classes=2, seed=0)
 
 

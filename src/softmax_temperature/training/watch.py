@@ -1,4 +1,4 @@
-"""Watching a training: what the splits say after each epoch, and closer looks at chosen ones."""
+"""Watching a training: what the splits say after its epochs, and closer looks at chosen ones."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from softmax_temperature.checks import check_count
 from softmax_temperature.metrics.calibration import reliability_bins
 from softmax_temperature.training.description import describe_logits, last_layer_gradient_norms
 
@@ -41,8 +42,8 @@ class Watch:
     """Rows that grow with each epoch; plain JSON, so that a checkpoint can hold them.
 
     Attributes:
-        history: a row for each epoch and split: `epoch`, `split`, `loss`, `weight_norm`, `feature_norm` (mean over the
-            split), and what `describe_logits` returns.
+        history: a row for each epoch that was looked at and each split: `epoch`, `split`, `loss`, `weight_norm`,
+            `feature_norm` (mean over the split), and what `describe_logits` returns.
         gradient_norms: a row for each close epoch and bin: `epoch`, `low`, `high`, `count`.
         reliability: a row for each close epoch and bin: `epoch`, `low`, `high`, `count`, `accuracy`, `confidence`
             (None where the bin is empty).
@@ -51,21 +52,27 @@ class Watch:
         splits: samples to look at, by name, in evaluation mode, not augmented; "train" is for the close looks.
         close: when.
         inverse_temperature: multiplies the logits that `history` describes.
+        every: look after every so many epochs; after the first, the last and the close ones always.
     """
 
-    def __init__(self, splits: Mapping[str, Samples], close: ClosePlaces, *, inverse_temperature: float = 1.0) -> None:
-        self._splits, self._close, self._inverse_temperature = splits, close, inverse_temperature
+    def __init__(
+        self, splits: Mapping[str, Samples], close: ClosePlaces, *, inverse_temperature: float = 1.0, every: int = 1
+    ) -> None:
+        check_count(every, "every", least=1)
+        self._splits, self._close, self._inverse_temperature, self._every = splits, close, inverse_temperature, every
         self.history: list[dict[str, Any]] = []
         self.gradient_norms: list[dict[str, Any]] = []
         self.reliability: list[dict[str, Any]] = []
 
     def after_epoch(self, trainer: Trainer) -> None:
-        """Look at the network after an epoch.
+        """Look at the network after an epoch, if it is one to look at.
 
         Raises:
             Diverged: logits are not finite.
         """
         epoch = trainer.epochs_done
+        if epoch % self._every and epoch not in self._always(trainer.recipe.epochs):
+            return
         weight_norm = trainer.network.classifier.weight.double().norm().item()
         for name, split in self._splits.items():
             logits, feature_norms = trainer.evaluate(split.inputs)
@@ -85,6 +92,9 @@ class Watch:
         self.history = list(state["history"])
         self.gradient_norms = list(state["gradient_norms"])
         self.reliability = list(state["reliability"])
+
+    def _always(self, epochs: int) -> frozenset[int]:
+        return frozenset({1, epochs}) | self._close.gradients | self._close.reliability
 
     def _look_closely(self, trainer: Trainer, logits: Tensor, labels: Tensor, feature_norms: Tensor) -> None:
         epoch = trainer.epochs_done

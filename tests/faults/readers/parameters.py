@@ -14,11 +14,11 @@ import numpy as np
 import pandas as pd
 from ruamel.yaml import YAML
 
-from softmax_temperature.dataset_statistics import STATISTICS
 from softmax_temperature.dvc_records import LOCKS, has_whole_locks, recorded_outputs
 from softmax_temperature.errors import InputError
 from softmax_temperature.params import read_params, validate
 from softmax_temperature.profiles import render_profile
+from softmax_temperature.statistic_names import STATISTICS
 from softmax_temperature.suggest import choice
 from softmax_temperature.suggest.study import PAPER, fit_study, read_study, shipped_study
 from softmax_temperature.yaml_files import read_yaml

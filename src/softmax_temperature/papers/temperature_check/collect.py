@@ -20,7 +20,6 @@ from softmax_temperature.papers.temperature_check.tables import TABLES
 from softmax_temperature.scaling import apply_temperature, fit_temperature
 from softmax_temperature.splits import SPLITS
 from softmax_temperature.stages import early_learning, fetch, train_temperature_check
-from softmax_temperature.suggest.study import shipped_study
 from softmax_temperature.tables import write_csv
 
 if TYPE_CHECKING:
@@ -150,6 +149,8 @@ def _predictions() -> Callable[[Artifact], list[dict[str, Any]]]:
     if (HEURISTIC / MANIFEST).is_file():
         fitted = Heuristic.from_json(open_artifact(HEURISTIC).path("heuristic.json").read_text(encoding="utf-8"))
     else:
+        from softmax_temperature.suggest.study import shipped_study  # With it come torchvision and all backbones.
+
         fitted = shipped_study().heuristic
 
     def predict(training: Artifact) -> list[dict[str, Any]]:
