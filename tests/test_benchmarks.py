@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from benchmarks import precision, side_by_side
+from benchmarks import precision, side_by_side, training
 from benchmarks.__main__ import BENCHMARKS, PROMISES, Promise, merged
 from softmax_temperature.cosine_classifier.products import DirectProducts, Products, RoundedProducts
 from softmax_temperature.network_spec import Network
@@ -79,3 +79,17 @@ def test_a_sweep_in_one_batched_step_is_that_of_one_network_at_a_time(
     for _ in range(3):
         single()
     assert side_by_side.difference(networks, stacked) < 1e-5
+
+
+def test_the_plain_loop_trains_the_same_vgg_in_the_usual_order() -> None:
+    spec, images = Network(architecture="vgg"), torch.randn(4, 3, 32, 32)
+    ours, plain = (build_network(spec, classes=10, seed=0) for _ in range(2))
+    plain = training.in_the_usual_order(plain)
+    kinds = [type(layer).__name__ for layer in plain.get_submodule("convolutions")]
+    assert kinds == 3 * ["Conv2d", "ReLU", "Conv2d", "ReLU", "MaxPool2d"]
+    for network in (ours, plain):
+        network(images).square().sum().backward()
+    assert torch.equal(ours(images), plain(images))
+    for (name, one), (other_name, other) in zip(ours.named_parameters(), plain.named_parameters(), strict=True):
+        assert name == other_name
+        assert torch.equal(one.grad, other.grad), name
