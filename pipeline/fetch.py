@@ -1,4 +1,4 @@
-"""Prepare one data set: images, labels, splits and a card of where they come from."""
+"""Prepare the data sets: images, labels, splits and a card of where they come from."""
 
 import sys
 

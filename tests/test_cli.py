@@ -83,7 +83,7 @@ def test_an_unknown_name_exits_with_2_and_writes_nothing(
 
 def test_a_wrong_parameter_stops_a_stage_before_any_work(project: Path) -> None:
     params = project / "params.yaml"
-    params.write_text(params.read_text().replace("  epochs: 100 ", "  epoch: 100 "))
+    params.write_text(params.read_text().replace("  epochs: 80 ", "  epoch: 80 "))
     done = call(project, "pipeline/search.py")
     assert done.returncode == 2
     assert "classifier_temperature.search.epoch: unknown parameter. Did you mean 'epochs'?" in done.stderr

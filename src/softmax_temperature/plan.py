@@ -23,6 +23,7 @@ from softmax_temperature.progress import counting
 from softmax_temperature.result_files import read_environments
 from softmax_temperature.results import PAPERS, RESULTS
 from softmax_temperature.stage_code import imported
+from softmax_temperature.stages import fetch
 from softmax_temperature.yaml_files import read_yaml
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ class StagePlan:
     """What one stage of the graph would do.
 
     Attributes:
-        stage: its name, with the data set it is for.
+        stage: its name, with the paper it is for.
         cells: how many it has; None for a stage without cells, and where they cannot be listed.
         to_run: those that do not stand.
         minutes: of these cells, one after the other; None where nothing is recorded or foretold.
@@ -83,7 +84,7 @@ def plan(params: Params, *, root: Path = Path()) -> list[StagePlan]:
             modules = [name for name in imported(program.read_text(encoding="utf-8")) if name.startswith(STAGES)]
             name = f"{stage}@{item}" if item else stage
             if modules:
-                plans.append(_stage_plan(name, import_module(modules[0]), params, item, results, minutes))
+                plans.append(_stage_plan(name, import_module(modules[0]), params, results, minutes))
             else:
                 plans.append(StagePlan(name, None, note="runs when what it reads has changed"))
             advance(1)
@@ -102,12 +103,12 @@ def _items(params: Params, content: Mapping[str, Any]) -> list[str]:
 
 
 def _stage_plan(
-    name: str, stage: Any, params: Params, item: str, results: _Results, recorded: Mapping[str, float | None]
+    name: str, stage: Any, params: Params, results: _Results, recorded: Mapping[str, float | None]
 ) -> StagePlan:
-    output = stage.OUTPUT / item
+    output: Path = stage.OUTPUT
     try:
-        # Only the stages with an item leave their data where they are; the others must not fetch their weights now.
-        cells: list[Cell] = stage.cells(params, item) if item else stage.cells(_offline(params))
+        # The stage of data sets leaves these where they are; the others must not fetch their weights now.
+        cells: list[Cell] = fetch.all_cells(params) if stage is fetch else stage.cells(_offline(params))
     except InputError as error:
         return StagePlan(name, None, minutes=None, megabytes=None, note=str(error))
     label = output.relative_to(DATA).as_posix()
@@ -120,12 +121,11 @@ def _stage_plan(
     to_run = tuple(cell_name for cell_name, result in found.items() if result is None)
     known = recorded.get(_minutes_key(stage.OUTPUT))
     share = len(to_run) / len(cells) if cells else 0.0
-    items = len(_items(params, {"matrix": {"": "${datasets}"}})) if item else 1
     standing = {cell_name: result for cell_name, result in found.items() if result is not None}
     taking: float | None
     will = forecast(stage.__name__.rpartition(".")[2], cells, standing, params)
     if known is not None or not to_run:
-        taking, note = round((known or 0.0) / items * share, 2), ""
+        taking, note = round((known or 0.0) * share, 2), ""
     else:
         taking = will.minutes[1] if will.minutes else None
         source = f"foretold from shapes, of {will.timed} cells" if will.minutes else "not recorded"

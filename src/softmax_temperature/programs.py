@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import shutil
 import signal
 import sys
 from collections.abc import Callable, Sequence
@@ -41,7 +42,7 @@ class Stage(Protocol):
 
 
 class DatasetStage(Protocol):
-    """The same for a stage with one command per data set."""
+    """The same for a stage whose data sets stand for themselves: what one of them lacks does not keep another."""
 
     OUTPUT: Path
 
@@ -68,18 +69,39 @@ def stage_program(stage: Stage, description: str | None, arguments: Sequence[str
 
 
 def dataset_program(stage: DatasetStage, description: str | None, arguments: Sequence[str] | None = None) -> int:
-    """Run a stage for the data set named on the command line; returns the exit code."""
+    """Run a stage for each data set, one after the other, or for those on the command line; returns the exit code.
+
+    One that fails stops no other. Of data sets that the parameters no longer name, the results are removed from the
+    stage's output, as those of cells are.
+    """
     reader = parser(description)
-    reader.add_argument("--dataset", required=True, help="a name from the section `datasets` of the parameter file")
+    what = "a name from the section `datasets` of the parameter file, by default each; may be given several times"
+    reader.add_argument("--dataset", action="append", help=what)
     options = reader.parse_args(arguments)
 
     def work() -> None:
         params = read_params(options.params)
-        require_known(options.dataset, params.datasets, where="--dataset")
-        cells, output = stage.cells(params, options.dataset), stage.OUTPUT / options.dataset
-        run_cells(cells, output=output, compute=params.compute, seed=params.seed)
+        for name in options.dataset or []:
+            require_known(name, params.datasets, where="--dataset")
+        planned = {name: stage.cells(params, name) for name in options.dataset or params.datasets}
+        failures: dict[str, str] = {}
+        for name, cells in planned.items():
+            try:
+                run_cells(cells, output=stage.OUTPUT / name, compute=params.compute, seed=params.seed)
+            except CellsFailed as error:
+                failures[name] = "; ".join(error.failures.values())
+        if failures:
+            raise CellsFailed(stage.OUTPUT.name, failures, len(planned))
+        if not options.dataset:
+            _remove_all_but(params.datasets, stage.OUTPUT)
 
     return exit_code(work)
+
+
+def _remove_all_but(names: Iterable[str], folder: Path) -> None:
+    """Remove the folders of other names; what is hidden belongs to somebody who is writing."""
+    for path in set(folder.glob("[!.]*")) - {folder / name for name in names}:
+        shutil.rmtree(path)
 
 
 def require_known(name: str, valid: Iterable[str], *, where: str) -> None:

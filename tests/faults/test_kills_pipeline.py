@@ -34,11 +34,10 @@ NEVER = 3600.0  # Seconds between two checkpoints: one that is new was written b
 
 
 def new_project(folder: Path) -> Path:
-    """The project with some of its stages, without Git; one data set and two backbones, none of them pretrained."""
+    """The project with some of its stages, without Git; two backbones, none of them pretrained."""
     copy_project(folder)
     stages = read_yaml(folder / "dvc.yaml")["stages"]
     graph = {name: stages[name] for name in STAGES}
-    graph["fetch"]["matrix"] = {"dataset": [work.DATASET]}
     graph["embed"]["deps"].remove("data/backbones")
     with (folder / "dvc.yaml").open("w") as file:
         YAML().dump({"stages": graph}, file)

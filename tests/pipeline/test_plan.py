@@ -67,8 +67,7 @@ def test_what_stands_is_finished_and_what_follows_has_to_run(tiny: Params) -> No
     before = contents()
     found = by_stage(tiny)
     assert contents() == before
-    for dataset in tiny.datasets:
-        assert (found[f"fetch@{dataset}"].cells, found[f"fetch@{dataset}"].to_run) == (1, ())
+    assert (found["fetch"].cells, found["fetch"].to_run) == (len(tiny.datasets), ())
     assert found["embed"].to_run == ()
     pairs = tuple(f"{dataset}/{backbone}" for dataset, backbone in tiny.embedded_pairs())
     assert (found["describe"].cells, found["describe"].to_run) == (len(pairs), pairs)
@@ -81,7 +80,8 @@ def test_an_edit_reaches_what_reads_it_and_no_more(tiny: Params) -> None:
     limits = {name: limit.model_dump() for name, limit in tiny.datasets.items()}
     fewer = changed(tiny, datasets=limits | {first: limits[first] | {"train_limit": 77}})
     found = by_stage(fewer)
-    assert found[f"fetch@{first}"].to_run == (".",)
+    assert found["fetch"].to_run == (first,)
+    assert found["fetch"].minutes == round(3.0 / len(tiny.datasets), 2)
     assert {name.partition("/")[0] for name in found["embed"].to_run} == {first}
     other_seed = by_stage(changed(tiny, seed=tiny.seed + 1))
     assert len(other_seed["embed"].to_run) == other_seed["embed"].cells

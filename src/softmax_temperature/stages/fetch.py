@@ -1,7 +1,8 @@
-"""The stage `fetch`: find one data set, check it, split it, and store it in the form that later stages read."""
+"""The stage `fetch`: find each data set, check it, split it, and store it in the form that later stages read."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -56,6 +57,15 @@ def cells(params: Params, dataset: str) -> list[Cell]:
         **({"pool": True} if limits.pool else {}),
     }
     return [Cell(".", run, parameters)]
+
+
+def all_cells(params: Params) -> list[Cell]:
+    """Those of all data sets, under their names.
+
+    Raises:
+        InputError: as `cells`.
+    """
+    return [replace(cell, name=name) for name in params.datasets for cell in cells(params, name)]
 
 
 def run(

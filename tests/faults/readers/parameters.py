@@ -43,13 +43,11 @@ more:
 LOCK = {
     "schema": "2.0",
     "stages": {
-        "fetch@digits": {
-            "cmd": "python pipeline/fetch.py --dataset digits",
+        "fetch": {
+            "cmd": "python pipeline/fetch.py",
             "deps": [{"path": "pipeline/fetch.py", "hash": "md5", "md5": "a0" * 16, "size": 1}],
             "params": {"params.yaml": {"seed": 0}},
-            "outs": [
-                {"path": "data/prepared/digits", "hash": "md5", "md5": "b0" * 16 + ".dir", "size": 2, "nfiles": 1}
-            ],
+            "outs": [{"path": "data/prepared", "hash": "md5", "md5": "b0" * 16 + ".dir", "size": 2, "nfiles": 1}],
         }
     },
 }
