@@ -99,9 +99,12 @@ def dataset_program(stage: DatasetStage, description: str | None, arguments: Seq
 
 
 def _remove_all_but(names: Iterable[str], folder: Path) -> None:
-    """Remove the folders of other names; what is hidden belongs to somebody who is writing."""
+    """Remove what has another name; what is hidden belongs to somebody who is writing."""
     for path in set(folder.glob("[!.]*")) - {folder / name for name in names}:
-        shutil.rmtree(path)
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path)
+        else:
+            path.unlink()
 
 
 def require_known(name: str, valid: Iterable[str], *, where: str) -> None:

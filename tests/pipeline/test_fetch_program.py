@@ -52,17 +52,22 @@ def prepared() -> set[str]:
     return {path.name for path in fetch.OUTPUT.glob("*")}
 
 
-def test_by_default_all_are_prepared_and_no_other_stays(datasets: Any) -> None:
+def test_by_default_all_are_prepared_and_no_other_stays(datasets: Any, tmp_path: Path) -> None:
+    (tmp_path / "raw").mkdir()
+    (tmp_path / "raw" / "kept").write_text("the user's")
     assert program() == 0
     assert prepared() == set(datasets)
     assert [line for name in datasets for line in open_artifact(fetch.OUTPUT / name, kind="fetch").problems()] == []
     (fetch.OUTPUT / "yesterday").mkdir()
     (fetch.OUTPUT / "yesterday" / "card.json").write_text("{}")
+    (fetch.OUTPUT / "notes.txt").write_text("a file")
+    (fetch.OUTPUT / "elsewhere").symlink_to(tmp_path / "raw")
     (fetch.OUTPUT / ".writer.unfinished").mkdir()
     assert program("--dataset", "digits") == 0
-    assert prepared() == {*datasets, "yesterday", ".writer.unfinished"}
+    assert prepared() == {*datasets, "yesterday", "notes.txt", "elsewhere", ".writer.unfinished"}
     assert program() == 0
     assert prepared() == {*datasets, ".writer.unfinished"}
+    assert (tmp_path / "raw" / "kept").is_file(), "what a link leads to is not the stage's"
 
 
 def test_of_several_names_those_are_prepared(datasets: Any) -> None:
