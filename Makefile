@@ -27,8 +27,8 @@ repro: $(READY) ## Rebuild every table and figure of params.yaml; only what chan
 report: $(READY) ## Rebuild the HTML report of every profile from results/ alone: no data, no GPU
 	$(ENTER) $(BIN)/python pipeline/report.py
 
-# Each test has one thread, so as many run side by side as there are cores, up to four: a process of tests takes about
-# 2 GiB. Those of one file share what they prepare, and stay together.
+# Each test has one thread, so as many run side by side as there are cores, up to four: a process of tests takes up to
+# 3 GiB. Those of one file share what they prepare, and stay together.
 test: $(READY) ## Run the tests (ARGS="-k name" to choose)
 	$(ENTER) $(BIN)/python -m pytest --numprocesses logical --maxprocesses 4 --dist loadfile $(ARGS)
 
