@@ -19,10 +19,10 @@ import torch
 
 from benchmarks.precision import fastest_precision
 from softmax_temperature.cooling.follower import CoolingFollower
-from softmax_temperature.heap import keep_freed_memory
-from softmax_temperature.network_spec import Network
-from softmax_temperature.objectives import make_objective
-from softmax_temperature.recipe import Recipe
+from softmax_temperature.losses.objectives import make_objective
+from softmax_temperature.params.network import Network
+from softmax_temperature.params.recipe import Recipe
+from softmax_temperature.runner.heap import keep_freed_memory
 from softmax_temperature.training import ImageSet, Trainer, build_network
 
 MODES = ("last_layer", "distributed", "periodic")

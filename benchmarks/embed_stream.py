@@ -27,8 +27,8 @@ import numpy as np
 import psutil
 from PIL import Image
 
-from softmax_temperature.artifacts import MANIFEST
-from softmax_temperature.errors import InputError
+from softmax_temperature.runner.artifacts import MANIFEST
+from softmax_temperature.runner.errors import InputError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -158,7 +158,7 @@ def embedded(folder: Path, images: int, kill_after: int) -> dict[str, Any]:
 
 def run(folder: Path, peaks: dict[int, int]) -> subprocess.Popen[bytes]:
     """Start the command."""
-    program = "from softmax_temperature.cli import main; main()"
+    program = "from softmax_temperature.tools.cli import main; main()"
     words = ["embed", "images", "--backbone", "small", "--out", "embedded", "--params", "params.yaml"]
     words += ["--engine", "processes", "--workers", str(WORKERS), "--batch-size", str(BATCH_SIZE)]
     with (folder / "log").open("ab") as log:

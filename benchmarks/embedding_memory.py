@@ -18,10 +18,10 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from softmax_temperature.backbones.preprocessing import Preprocess
-from softmax_temperature.embeddings import EMBEDDINGS, extract, write_embeddings
-from softmax_temperature.errors import InputError
-from softmax_temperature.heap import keep_freed_memory
+from softmax_temperature.networks.backbones.preprocessing import Preprocess
+from softmax_temperature.networks.embeddings import EMBEDDINGS, extract, write_embeddings
+from softmax_temperature.runner.errors import InputError
+from softmax_temperature.runner.heap import keep_freed_memory
 
 STATUS = Path("/proc/self/status")
 FULL_SIZE = 1_000_000

@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from softmax_temperature.errors import InputError
+from softmax_temperature.runner.errors import InputError
 
 ROOT = Path(__file__).resolve().parent.parent
 HELP = (sys.executable, "pipeline/search.py", "--help")

@@ -17,10 +17,10 @@ from statistics import median
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from softmax_temperature.cells import run_cells
 from softmax_temperature.params import Params, validate
-from softmax_temperature.profiles import render_profile
+from softmax_temperature.runner.cells import run_cells
 from softmax_temperature.stages import fetch, train_cooling
+from softmax_temperature.tools.profiles import render_profile
 
 PROFILES = Path(__file__).resolve().parents[1] / "profiles"
 CELLS, EPOCHS, ROUNDS = 8, 60, 3

@@ -20,7 +20,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from softmax_temperature.network_spec import Network
+from softmax_temperature.params.network import Network
 from softmax_temperature.training import build_network
 
 CLASSES, RATE = 10, 1e-4

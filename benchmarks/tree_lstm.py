@@ -16,12 +16,12 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
+from tests.models.node_by_node import plain_states
 from torch import Tensor
 
-from softmax_temperature.datasets.brackets import parse_tree
-from softmax_temperature.models.tree_lstm import TreeLSTM
-from softmax_temperature.trees import LABEL, UNLABELLED, encode_trees
-from tests.models.node_by_node import plain_states
+from softmax_temperature.data.brackets import parse_tree
+from softmax_temperature.data.trees import LABEL, UNLABELLED, encode_trees
+from softmax_temperature.networks.tree_lstm import TreeLSTM
 
 WORDS, MOST = 1000, 38  # Of the vocabulary, and of a sentence.
 TREES, QUICK_TREES = 25, 3

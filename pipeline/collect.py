@@ -3,12 +3,12 @@
 import sys
 from importlib import import_module
 
-from softmax_temperature.artifacts import write_json
+from softmax_temperature.papers.shared.provenance import provenance
+from softmax_temperature.papers.shared.results import PAPERS, paper_folder, record_run
+from softmax_temperature.papers.shared.sources import RECORDS
 from softmax_temperature.params import read_params
-from softmax_temperature.programs import exit_code, parser, require_known
-from softmax_temperature.provenance import provenance
-from softmax_temperature.results import PAPERS, paper_folder, record_run
-from softmax_temperature.sources import RECORDS
+from softmax_temperature.runner.artifacts import write_json
+from softmax_temperature.stages.programs import exit_code, parser, require_known
 
 
 def main() -> int:

@@ -2,8 +2,8 @@
 
 import sys
 
-from softmax_temperature.programs import dataset_program
 from softmax_temperature.stages import fetch
+from softmax_temperature.stages.programs import dataset_program
 
 if __name__ == "__main__":
     sys.exit(dataset_program(fetch, __doc__))

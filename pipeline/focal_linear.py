@@ -2,8 +2,8 @@
 
 import sys
 
-from softmax_temperature.programs import stage_program
 from softmax_temperature.stages import focal_linear
+from softmax_temperature.stages.programs import stage_program
 
 if __name__ == "__main__":
     sys.exit(stage_program(focal_linear, __doc__))

@@ -2,9 +2,9 @@
 
 import sys
 
-from softmax_temperature.programs import exit_code, parser
-from softmax_temperature.report import write_report
-from softmax_temperature.results import RESULTS
+from softmax_temperature.papers.html import write_report
+from softmax_temperature.papers.shared.results import RESULTS
+from softmax_temperature.stages.programs import exit_code, parser
 
 
 def main() -> int:

@@ -8,7 +8,7 @@ import torch
 from benchmarks import precision, side_by_side, training
 from benchmarks.__main__ import BENCHMARKS, PROMISES, Promise, merged
 from softmax_temperature.cosine_classifier.products import DirectProducts, Products, RoundedProducts
-from softmax_temperature.network_spec import Network
+from softmax_temperature.params.network import Network
 from softmax_temperature.training import build_network
 
 CPU = torch.device("cpu")

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import typer
 
-from softmax_temperature import cli
+from softmax_temperature.tools import cli
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]

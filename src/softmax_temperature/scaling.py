@@ -10,8 +10,8 @@ import torch
 from scipy.optimize import brentq
 from torch import Tensor
 
-from softmax_temperature.checks import check_count, check_labels, check_logits, check_positive
 from softmax_temperature.metrics.binning import CHUNK, binned_sums, equal_width_bins
+from softmax_temperature.metrics.checks import check_count, check_labels, check_logits, check_positive
 
 TEMPERATURE_BOUNDS = (1e-4, 1e4)  # For the search on the likelihood; wide enough for logits of any sensible scale.
 TEMPERATURE_GRID = tuple(tenths / 10 for tenths in range(1, 101))  # 0.1, 0.2, ..., 10.0: focal paper, section 5.

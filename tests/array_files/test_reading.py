@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from softmax_temperature.array_files import array_file, csv_files, memory, numpy_files, read_arrays
 from softmax_temperature.array_files.reading import KINDS
-from softmax_temperature.errors import InputError
+from softmax_temperature.runner.errors import InputError
 
 Arrays = dict[str, NDArray[Any]]
 BOTH = ("logits", "labels")

@@ -10,7 +10,7 @@ import pytest
 from selenium import webdriver
 from selenium.webdriver.chrome.service import Service
 
-from softmax_temperature.report import write_report
+from softmax_temperature.papers.html import write_report
 
 PHONE = 600  # CSS pixels, below which a window is one
 

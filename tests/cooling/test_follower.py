@@ -13,12 +13,12 @@ import torch.nn.functional as F
 from safetensors.torch import save
 from torch import Tensor
 
-from softmax_temperature.artifacts import canonical_json
 from softmax_temperature.cooling import Cooling
 from softmax_temperature.cooling.follower import CoolingFollower
-from softmax_temperature.jobs import Job
-from softmax_temperature.models.vgg import SmallVGG
-from softmax_temperature.recipe import Recipe
+from softmax_temperature.networks.vgg import SmallVGG
+from softmax_temperature.params.recipe import Recipe
+from softmax_temperature.runner.artifacts import canonical_json
+from softmax_temperature.runner.jobs import Job
 from softmax_temperature.scaling import fit_temperature
 from softmax_temperature.training import ImageSet, Trainer, train
 

@@ -11,8 +11,8 @@ from torch import nn
 
 from softmax_temperature.cooling import Cooling
 from softmax_temperature.cooling.pixel_follower import PixelCooling
-from softmax_temperature.models.unet import UNet
-from softmax_temperature.recipe import Recipe
+from softmax_temperature.networks.unet import UNet
+from softmax_temperature.params.recipe import Recipe
 from softmax_temperature.training import Diverged, ImageSet, Trainer
 from softmax_temperature.training.pixels import BATCH, pixel_cross_entropy, pixel_logits, pixel_predictions, pixel_table
 

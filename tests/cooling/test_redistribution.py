@@ -14,10 +14,10 @@ from torch import Tensor, nn
 from softmax_temperature import cooling
 from softmax_temperature.cooling.redistribution import parameter_scales, rescale_parameters
 from softmax_temperature.early_learning.pair import CorrelatedPair
-from softmax_temperature.models.convnet import ConvNet
-from softmax_temperature.models.mlp import MLP
-from softmax_temperature.models.text_cnn import TextCNN
-from softmax_temperature.models.tree_lstm import TreeLSTM
+from softmax_temperature.networks.convnet import ConvNet
+from softmax_temperature.networks.mlp import MLP
+from softmax_temperature.networks.text_cnn import TextCNN
+from softmax_temperature.networks.tree_lstm import TreeLSTM
 
 MakeNetwork = Callable[..., nn.Module]
 

@@ -11,10 +11,10 @@ import pytest
 from softmax_temperature.cost.cells import cell_cost
 from softmax_temperature.cost.data_sizes import data_size
 from softmax_temperature.cost.networks import image_network_cost
-from softmax_temperature.jobs import Cell
 from softmax_temperature.params import Params
-from softmax_temperature.profiles import render_profile
+from softmax_temperature.runner.jobs import Cell
 from softmax_temperature.stages import embed, search, train_cooling, train_focal, train_temperature_check
+from softmax_temperature.tools.profiles import render_profile
 
 PROFILES = Path(__file__).parents[2] / "profiles"
 

@@ -7,9 +7,9 @@ import torch
 from torch import nn
 from torch.autograd.graph import saved_tensors_hooks
 
-from softmax_temperature.backbone_spec import Backbone
 from softmax_temperature.cost.networks import count, embedding_cost, image_network_cost, state_bytes
-from softmax_temperature.network_spec import Network
+from softmax_temperature.params.backbone import Backbone
+from softmax_temperature.params.network import Network
 from softmax_temperature.training.networks import build_network, count_parameters
 
 VGG = Network(architecture="vgg", arguments={"widths": [4, 4, 8, 8], "dense": 8, "image_size": 8, "batch_norm": True})

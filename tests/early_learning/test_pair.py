@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from softmax_temperature.early_learning.pair import CorrelatedPair, frozen_parameters
-from softmax_temperature.recipe import Recipe
+from softmax_temperature.params.recipe import Recipe
 from softmax_temperature.training import ImageSet, Trainer, count_parameters, last_layer_inputs
 
 MakeNetwork = Callable[..., nn.Module]

@@ -17,8 +17,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Any
 
-from softmax_temperature import artifacts
-from softmax_temperature.artifacts import new_artifact, open_artifact, write_json, write_text
+from softmax_temperature.runner import artifacts
+from softmax_temperature.runner.artifacts import new_artifact, open_artifact, write_json, write_text
 
 OLD, NEW = "old " * 1000, "new " * 1000
 Writer = Callable[[Path, str], None]
@@ -50,13 +50,13 @@ def read_artifact(folder: Path) -> str:
 
 
 def write_checkpoint(folder: Path, value: str) -> None:
-    from softmax_temperature.checkpoints import save_checkpoint
+    from softmax_temperature.runner.checkpoints import save_checkpoint
 
     save_checkpoint(folder / "checkpoint.pt", {"value": value})
 
 
 def read_checkpoint(folder: Path) -> str:
-    from softmax_temperature.checkpoints import load_checkpoint
+    from softmax_temperature.runner.checkpoints import load_checkpoint
 
     return str((load_checkpoint(folder / "checkpoint.pt") or {})["value"])
 

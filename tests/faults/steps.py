@@ -9,7 +9,7 @@ import os
 import time
 from pathlib import Path
 
-from softmax_temperature.jobs import Job
+from softmax_temperature.runner.jobs import Job
 
 STEPS = "steps"
 GO_ON = "go-on"
@@ -32,6 +32,6 @@ def note_step(job: Job, done: int, total: int) -> None:
 
 
 def _asked_to_stop(job: Job) -> bool:
-    from softmax_temperature.stoppable import StoppableJob  # Imports torch; a cell has it.
+    from softmax_temperature.runner.stoppable import StoppableJob  # Imports torch; a cell has it.
 
     return isinstance(job, StoppableJob) and job.stop.number is not None

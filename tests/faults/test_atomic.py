@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from softmax_temperature import artifacts
-from softmax_temperature.artifacts import atomic_file, new_artifact, open_artifact, write_json, write_text
-from softmax_temperature.cells import run_cells
-from softmax_temperature.jobs import Cell, Job
+from softmax_temperature.runner import artifacts
+from softmax_temperature.runner.artifacts import atomic_file, new_artifact, open_artifact, write_json, write_text
+from softmax_temperature.runner.cells import run_cells
+from softmax_temperature.runner.jobs import Cell, Job
 from tests.serial import SERIAL
 
 PROGRAM = Path(__file__).with_name("crash_at_each_step.py")
@@ -135,7 +135,7 @@ def test_nothing_is_published_before_it_is_on_the_disk(
 
 def test_what_a_living_writer_builds_is_not_cleared_away(tmp_path: Path) -> None:
     code = (
-        "import sys; from pathlib import Path; from softmax_temperature.artifacts import atomic_file\n"
+        "import sys; from pathlib import Path; from softmax_temperature.runner.artifacts import atomic_file\n"
         "with atomic_file(Path('file')) as file:\n"
         "    file.write(b'slow'); print('begun', flush=True); sys.stdin.readline()"
     )
@@ -153,7 +153,7 @@ def test_what_a_living_writer_builds_is_not_cleared_away(tmp_path: Path) -> None
 
 def test_readers_beside_two_writers_see_whole_files_only(tmp_path: Path) -> None:
     code = (
-        "import sys; from pathlib import Path; from softmax_temperature.artifacts import write_text\n"
+        "import sys; from pathlib import Path; from softmax_temperature.runner.artifacts import write_text\n"
         "for number in range(40): write_text(Path('file'), sys.argv[1] * 50_000)"
     )
     write_text(tmp_path / "file", "0" * 50_000)

@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from softmax_temperature.artifacts import DAMAGED, find_artifacts
-from softmax_temperature.verification import verify
-from softmax_temperature.yaml_files import read_yaml
+from softmax_temperature.runner.artifacts import DAMAGED, find_artifacts
+from softmax_temperature.runner.yaml_files import read_yaml
+from softmax_temperature.tools.verification import verify
 from tests.faults import tiny, toy
 from tests.faults.damage import DAMAGES, damage
 from tests.faults.tiny import Cold

@@ -15,14 +15,14 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
-from softmax_temperature import cli
-from softmax_temperature.artifacts import find_artifacts, open_artifact, write_json
-from softmax_temperature.cells import run_cells
-from softmax_temperature.jobs import Cell, Job
 from softmax_temperature.params import Compute, validate
-from softmax_temperature.programs import exit_code
+from softmax_temperature.runner.artifacts import find_artifacts, open_artifact, write_json
+from softmax_temperature.runner.cells import run_cells
+from softmax_temperature.runner.jobs import Cell, Job
 from softmax_temperature.stages import fetch
-from softmax_temperature.verification import verify
+from softmax_temperature.stages.programs import exit_code
+from softmax_temperature.tools import cli
+from softmax_temperature.tools.verification import verify
 from tests.faults import toy, work
 from tests.faults.limits import files_of_at_most
 

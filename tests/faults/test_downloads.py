@@ -23,12 +23,11 @@ import pytest
 from torchvision import datasets
 from torchvision.datasets import caltech, cifar, dtd, mnist, omniglot, svhn
 
-from softmax_temperature import downloads
-from softmax_temperature.datasets import torchvision_sets
-from softmax_temperature.datasets.torchvision_archives import archives_of
-from softmax_temperature.datasets.torchvision_sets import find_torchvision_set
-from softmax_temperature.downloads import Expected, download
-from softmax_temperature.errors import InputError
+from softmax_temperature.data import downloads, torchvision_sets
+from softmax_temperature.data.downloads import Expected, download
+from softmax_temperature.data.torchvision_archives import archives_of
+from softmax_temperature.data.torchvision_sets import find_torchvision_set
+from softmax_temperature.runner.errors import InputError
 from tests.faults.limits import files_of_at_most
 from tests.faults.readers.data_sets import idx, image, pixels
 from tests.faults.scripted_server import Site, cut, serving, sound, stalled, status, whole
@@ -232,7 +231,7 @@ def test_two_that_want_the_same_file_fetch_it_once(site: Site, place: Path) -> N
 
 
 def test_a_killed_download_is_taken_up_by_the_next(site: Site, place: Path) -> None:
-    program = "import sys; from pathlib import Path; from softmax_temperature.downloads import *; "
+    program = "import sys; from pathlib import Path; from softmax_temperature.data.downloads import *; "
     program += "download([sys.argv[1]], Path(sys.argv[2]), Expected('md5', sys.argv[3]))"
     site.script = [stalled(after=20_000)]
     arguments = [sys.executable, "-c", program, site.address + NAME, str(place), md5(CONTENT).digest]

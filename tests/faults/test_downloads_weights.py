@@ -13,10 +13,10 @@ import pytest
 import torch
 import torchvision
 
-from softmax_temperature import downloads
-from softmax_temperature.backbone_spec import Backbone
-from softmax_temperature.backbones.sources import locate_weights
-from softmax_temperature.errors import InputError
+from softmax_temperature.data import downloads
+from softmax_temperature.networks.backbones.sources import locate_weights
+from softmax_temperature.params.backbone import Backbone
+from softmax_temperature.runner.errors import InputError
 from tests.faults.readers.weights import pickled_weights, safe_weights
 from tests.faults.scripted_server import Site, cut, serving, status
 
@@ -25,8 +25,8 @@ FETCHING = """
 import sys
 from pathlib import Path
 from types import SimpleNamespace
-from softmax_temperature.backbones import sources
-from softmax_temperature.errors import InputError
+from softmax_temperature.networks.backbones import sources
+from softmax_temperature.runner.errors import InputError
 
 sources._timm_repository = lambda spec: "timm/net"  # Known to nobody else.
 spec = SimpleNamespace(architecture="net", tag="a", library="timm", weights="hub")

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, seed, settings
 
-from softmax_temperature.errors import InputError
+from softmax_temperature.runner.errors import InputError
 from tests.faults.readers import READERS, TRUSTED
 from tests.faults.readers.reader import Reader
 from tests.faults.reading_places import PACKAGE, reading_places

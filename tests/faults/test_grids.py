@@ -14,20 +14,20 @@ import pytest
 from pydantic import TypeAdapter
 from ruamel.yaml import YAML
 
-from softmax_temperature import cells as cells_module
-from softmax_temperature.artifacts import digest_of_file, find_artifacts
-from softmax_temperature.cells import run_cells
-from softmax_temperature.errors import InputError
-from softmax_temperature.json_files import read_json
 from softmax_temperature.papers.focal.collect import STAGES, collect
+from softmax_temperature.papers.html import write_report
+from softmax_temperature.papers.shared.results import record_run
+from softmax_temperature.papers.shared.scorecard import all_claims
+from softmax_temperature.papers.shared.tables import read_csv
 from softmax_temperature.params import Params, validate
-from softmax_temperature.profiles import render_profile
-from softmax_temperature.report import write_report
-from softmax_temperature.results import record_run
-from softmax_temperature.scorecard import all_claims
+from softmax_temperature.runner import cells as cells_module
+from softmax_temperature.runner.artifacts import digest_of_file, find_artifacts
+from softmax_temperature.runner.cells import run_cells
+from softmax_temperature.runner.errors import InputError
+from softmax_temperature.runner.json_files import read_json
+from softmax_temperature.runner.yaml_files import read_yaml
 from softmax_temperature.stages import evaluate_focal, fetch, train_focal
-from softmax_temperature.tables import read_csv
-from softmax_temperature.yaml_files import read_yaml
+from softmax_temperature.tools.profiles import render_profile
 from tests.faults.readers.results import CLAIM, as_json, write_results
 
 ROOT = Path(__file__).parents[2]

@@ -24,16 +24,16 @@ import pytest
 import torch
 from PIL import Image
 
-from softmax_temperature import cli
 from softmax_temperature.array_files import memory
 from softmax_temperature.array_files.array_file import ArrayFile
-from softmax_temperature.backbones.weights import read_torchvision_weights
-from softmax_temperature.calibrate import calibrate
-from softmax_temperature.datasets.image_files import inspect_image
-from softmax_temperature.datasets.npz_archives import NpzArchive
-from softmax_temperature.errors import InputError
-from softmax_temperature.report import write_report
-from softmax_temperature.yaml_files import read_yaml
+from softmax_temperature.data.image_files import inspect_image
+from softmax_temperature.data.npz_archives import NpzArchive
+from softmax_temperature.networks.backbones.weights import read_torchvision_weights
+from softmax_temperature.papers.html import write_report
+from softmax_temperature.runner.errors import InputError
+from softmax_temperature.runner.yaml_files import read_yaml
+from softmax_temperature.tools import cli
+from softmax_temperature.tools.calibrate import calibrate
 from tests.faults.readers.arrays import npy, npz, parquet, values
 from tests.faults.readers.results import write_results
 from tests.faults.readers.weights import read_checkpoint
@@ -243,8 +243,8 @@ GROWN = 64
 READ_BOMBS = """
 import json, sys
 from pathlib import Path
-from softmax_temperature.errors import InputError
-from softmax_temperature.logits_archive import LogitsArchive, LogitsFiles
+from softmax_temperature.runner.errors import InputError
+from softmax_temperature.tools.logits_archive import LogitsArchive, LogitsFiles
 
 peak = lambda: next(int(line.split()[1]) for line in open("/proc/self/status") if line.startswith("VmHWM")) // 1024
 found = {}
@@ -511,17 +511,17 @@ SIZE = 10 * GIB
 PROGRAM = """
 import json, sys
 from pathlib import Path
-from softmax_temperature.datasets.image_files import inspect_image
-from softmax_temperature.datasets.jsonl_texts import JsonlTexts
-from softmax_temperature.datasets.npz_archives import NpzArchive
-from softmax_temperature.datasets.parallel_texts import ParallelTexts
-from softmax_temperature.backbones.weights import read_weights
-from softmax_temperature.errors import InputError
-from softmax_temperature.logits_archive import LogitsArchive, LogitsFiles
-from softmax_temperature.suggest.study import read_study
-from softmax_temperature.tables import read_csv
-from softmax_temperature.word_vectors import read_word_vectors
-from softmax_temperature.yaml_files import read_yaml
+from softmax_temperature.data.image_files import inspect_image
+from softmax_temperature.data.jsonl_texts import JsonlTexts
+from softmax_temperature.data.npz_archives import NpzArchive
+from softmax_temperature.data.parallel_texts import ParallelTexts
+from softmax_temperature.networks.backbones.weights import read_weights
+from softmax_temperature.runner.errors import InputError
+from softmax_temperature.tools.logits_archive import LogitsArchive, LogitsFiles
+from softmax_temperature.tools.suggest.study import read_study
+from softmax_temperature.papers.shared.tables import read_csv
+from softmax_temperature.data.word_vectors import read_word_vectors
+from softmax_temperature.runner.yaml_files import read_yaml
 
 here = Path()
 labels = lambda ending: lambda: LogitsArchive.open(LogitsFiles(here / "logits.npy", here / f"labels{ending}"))

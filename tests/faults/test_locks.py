@@ -12,7 +12,7 @@ from tests.faults.victims import Victim
 HOLD = """
 import sys, time
 from pathlib import Path
-from softmax_temperature.locks import alone
+from softmax_temperature.runner.locks import alone
 
 with alone(Path("work")):
     print("inside", flush=True)

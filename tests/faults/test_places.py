@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 from ruamel.yaml import YAML
 
-from softmax_temperature.artifacts import digest_of_file, find_artifacts, open_artifact
-from softmax_temperature.profiles import render_profile
+from softmax_temperature.runner.artifacts import digest_of_file, find_artifacts, open_artifact
+from softmax_temperature.tools.profiles import render_profile
 from tests.faults import written_numbers
 from tests.faults.copies import copy_project
 

@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from softmax_temperature import ray_engine
-from softmax_temperature.artifacts import find_artifacts, open_artifact, write_json
-from softmax_temperature.profiles import render_profile
+from softmax_temperature.runner import ray_engine
+from softmax_temperature.runner.artifacts import find_artifacts, open_artifact, write_json
+from softmax_temperature.tools.profiles import render_profile
 from tests.faults.copies import copy_project
 from tests.faults.victims import ROOT, checkpoints, expect_little_lost, progress, results
 
@@ -30,11 +30,11 @@ STAGES = f"""
 import json
 import sys
 from pathlib import Path
-from softmax_temperature import ray_engine
-from softmax_temperature.cells import run_cells
+from softmax_temperature.runner import ray_engine
+from softmax_temperature.runner.cells import run_cells
 from softmax_temperature.params import validate
-from softmax_temperature.profiles import render_profile
-from softmax_temperature.programs import exit_code
+from softmax_temperature.tools.profiles import render_profile
+from softmax_temperature.stages.programs import exit_code
 from softmax_temperature.stages import embed, fetch, train_cooling
 
 _, smoke = render_profile("smoke", Path({str(PROFILES)!r}))
@@ -65,7 +65,7 @@ MISBEHAVIOUR = """
 import json
 import sys
 from pathlib import Path
-from softmax_temperature.engines import run_all
+from softmax_temperature.runner.engines import run_all
 from softmax_temperature.params import Compute
 from tests.faults.misbehaviour import Misbehaviour, misbehave_there
 

@@ -14,14 +14,14 @@ from pathlib import Path
 
 import pytest
 
-from softmax_temperature.artifacts import new_artifact
-from softmax_temperature.checkpoints import Checkpointer, load_checkpoint
-from softmax_temperature.jobs import CHECKPOINT
 from softmax_temperature.params import validate
-from softmax_temperature.programs import exit_code
+from softmax_temperature.runner.artifacts import new_artifact
+from softmax_temperature.runner.checkpoints import Checkpointer, load_checkpoint
+from softmax_temperature.runner.jobs import CHECKPOINT
+from softmax_temperature.runner.stoppable import StoppableJob
+from softmax_temperature.runner.stopping import Stop, Stopped, held_back, put_off, stopped_by_signals
 from softmax_temperature.stages import search
-from softmax_temperature.stoppable import StoppableJob
-from softmax_temperature.stopping import Stop, Stopped, held_back, put_off, stopped_by_signals
+from softmax_temperature.stages.programs import exit_code
 from tests.faults import work
 from tests.faults.victims import Victim, checkpoints, progress, results, start
 
@@ -33,8 +33,8 @@ def embedded(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A project with embeddings to search: ten noisy directions, twice."""
     import torch
 
-    from softmax_temperature.embeddings import write_embeddings
-    from softmax_temperature.splits import SPLITS
+    from softmax_temperature.data.splits import SPLITS
+    from softmax_temperature.networks.embeddings import write_embeddings
 
     folder = tmp_path_factory.mktemp("embedded")
     generator = torch.Generator().manual_seed(0)
@@ -265,8 +265,8 @@ NOTEBOOK = """
 import sys, nbformat
 from pathlib import Path
 from nbformat.v4 import new_code_cell, new_notebook
-from softmax_temperature.notebooks import execute
-from softmax_temperature.programs import exit_code
+from softmax_temperature.papers.shared.notebooks import execute
+from softmax_temperature.stages.programs import exit_code
 
 cell = new_code_cell("import pathlib, time; pathlib.Path('running').touch(); time.sleep(300)", id="only")
 nbformat.write(new_notebook(cells=[cell]), "slow.ipynb")

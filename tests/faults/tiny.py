@@ -21,8 +21,8 @@ from typing import Any
 from ruamel.yaml import YAML
 
 from softmax_temperature.params import Params, read_params, validate
-from softmax_temperature.profiles import render_profile
-from softmax_temperature.yaml_files import read_yaml
+from softmax_temperature.runner.yaml_files import read_yaml
+from softmax_temperature.tools.profiles import render_profile
 from tests.faults import toy
 from tests.faults.copies import ROOT, copy_project
 

@@ -15,8 +15,8 @@ ENVIRONMENT = {
 }
 HEAD = """
 from pathlib import Path
-from softmax_temperature.artifacts import new_artifact, open_artifact, write_json, write_text
-from softmax_temperature.programs import exit_code
+from softmax_temperature.runner.artifacts import new_artifact, open_artifact, write_json, write_text
+from softmax_temperature.stages.programs import exit_code
 """
 PROGRAMS = {
     "make_numbers.py": """

@@ -9,11 +9,11 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from softmax_temperature.cells import run_cells
 from softmax_temperature.params import Params, validate
-from softmax_temperature.profiles import render_profile
-from softmax_temperature.programs import exit_code
+from softmax_temperature.runner.cells import run_cells
 from softmax_temperature.stages import embed, fetch, search, train_cooling
+from softmax_temperature.stages.programs import exit_code
+from softmax_temperature.tools.profiles import render_profile
 
 PROFILES = Path(__file__).parents[2] / "profiles"
 DATASET = "digits"

@@ -12,13 +12,13 @@ import pandas as pd
 import torch
 
 from softmax_temperature.array_files import read_arrays
-from softmax_temperature.artifacts import write_json, write_text
-from softmax_temperature.calibrate import calibrate
-from softmax_temperature.calibration_summary import summary
-from softmax_temperature.profiles import render_profile
-from softmax_temperature.report import write_report
-from softmax_temperature.tables import read_csv, write_csv
-from softmax_temperature.word_vectors import read_word_vectors
+from softmax_temperature.data.word_vectors import read_word_vectors
+from softmax_temperature.papers.html import write_report
+from softmax_temperature.papers.shared.tables import read_csv, write_csv
+from softmax_temperature.runner.artifacts import write_json, write_text
+from softmax_temperature.tools.calibrate import calibrate
+from softmax_temperature.tools.calibration_summary import summary
+from softmax_temperature.tools.profiles import render_profile
 from tests.faults.readers.arrays import csv_seeds, npz, values
 from tests.faults.readers.results import write_results
 

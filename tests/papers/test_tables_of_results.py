@@ -11,9 +11,9 @@ from typing import Any
 import pandas as pd
 import pytest
 
+from softmax_temperature.papers.shared.results import PAPERS
+from softmax_temperature.papers.shared.tables import read_csv, write_csv
 from softmax_temperature.papers.temperature_check.early_learning import early_slopes
-from softmax_temperature.results import PAPERS
-from softmax_temperature.tables import read_csv, write_csv
 
 RESULTS = Path(__file__).parents[2] / "results"
 FOLDERS = sorted(path.parent for path in RESULTS.glob("*/*/claims.json"))

@@ -11,9 +11,9 @@ from typing import Any
 import pandas as pd
 import pytest
 
+from softmax_temperature.papers.shared.provenance import provenance
 from softmax_temperature.params import Params, validate
-from softmax_temperature.profiles import render_profile
-from softmax_temperature.provenance import provenance
+from softmax_temperature.tools.profiles import render_profile
 
 ROOT = Path(__file__).parents[2]
 

@@ -12,16 +12,16 @@ import pandas as pd
 import pytest
 import torch
 
-from softmax_temperature import cells as cells_module
-from softmax_temperature.artifacts import digest_of_file, find_artifacts, open_artifact
-from softmax_temperature.code_digest import import_closure
-from softmax_temperature.notebooks import execute
 from softmax_temperature.papers.cooling.claims import CLAIMS
 from softmax_temperature.papers.cooling.collect import STAGES, collect
 from softmax_temperature.papers.cooling.outcomes import CHANCE
 from softmax_temperature.papers.cooling.records import TABLES, read_records
 from softmax_temperature.papers.cooling.tables import SPECS
+from softmax_temperature.papers.shared.notebooks import execute
 from softmax_temperature.params import Params, validate
+from softmax_temperature.runner import cells as cells_module
+from softmax_temperature.runner.artifacts import digest_of_file, find_artifacts, open_artifact
+from softmax_temperature.runner.code_digest import import_closure
 from softmax_temperature.stages import fetch, train_cooling
 from tests.pipeline.whole_runs import digests, finish, prepare, run_stages
 
@@ -84,8 +84,8 @@ def test_only_cells_that_cool_have_the_method_among_their_code(tiny: Params) -> 
         reached = {name for module in (cell.run.__module__, *cell.code) for name in import_closure(module)}
         assert ("softmax_temperature.cooling.method" in reached) == cools
         assert (cell.parameters["cooling"] is not None) == cools
-        assert "softmax_temperature.models.vgg" in reached
-        assert "softmax_temperature.models.densenet" not in reached
+        assert "softmax_temperature.networks.vgg" in reached
+        assert "softmax_temperature.networks.densenet" not in reached
 
 
 def test_without_a_first_cooling_arms_are_equal_and_after_it_they_differ() -> None:

@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
-from softmax_temperature.artifacts import digest_of_file, find_artifacts, open_artifact
-from softmax_temperature.cells import CellsFailed, run_cells
-from softmax_temperature.code_digest import import_closure
 from softmax_temperature.early_learning.following import FIT, LEARNED, TENTH, UNIT, WHOLE
-from softmax_temperature.errors import InputError
 from softmax_temperature.papers.temperature_check.early_learning import early_tables
 from softmax_temperature.params import Params, validate
+from softmax_temperature.runner.artifacts import digest_of_file, find_artifacts, open_artifact
+from softmax_temperature.runner.cells import CellsFailed, run_cells
+from softmax_temperature.runner.code_digest import import_closure
+from softmax_temperature.runner.errors import InputError
 from softmax_temperature.stages import early_learning, fetch
 from softmax_temperature.stages.early_learning import OUTPUT
 
@@ -228,7 +228,7 @@ def test_cells_rest_on_their_own_network_alone(edited: Edited) -> None:
     for cell in early_learning.cells(edited(networks={"mlp": 1, "wrn": 1})):
         reached = {name for module in (cell.run.__module__, *cell.code) for name in import_closure(module)}
         other = "wide_resnet" if cell.name.startswith("mlp") else "mlp"
-        assert f"softmax_temperature.models.{other}" not in reached
+        assert f"softmax_temperature.networks.{other}" not in reached
         assert "softmax_temperature.early_learning.flows" in reached
 
 

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from softmax_temperature.artifacts import open_artifact, write_json
-from softmax_temperature.profiles import render_profile
-from softmax_temperature.programs import dataset_program
+from softmax_temperature.runner.artifacts import open_artifact, write_json
 from softmax_temperature.stages import fetch
+from softmax_temperature.stages.programs import dataset_program
+from softmax_temperature.tools.profiles import render_profile
 
 PROFILES = Path(__file__).parents[2] / "profiles"
 

@@ -11,16 +11,16 @@ import pandas as pd
 import pytest
 import torch
 
-from softmax_temperature import cells as cells_module
-from softmax_temperature.artifacts import digest_of_file, find_artifacts, open_artifact
-from softmax_temperature.errors import InputError
 from softmax_temperature.metrics import expected_calibration_error
-from softmax_temperature.notebooks import execute
 from softmax_temperature.papers.focal.claims import CLAIMS
 from softmax_temperature.papers.focal.collect import STAGES, collect
 from softmax_temperature.papers.focal.records import TABLES, read_records
 from softmax_temperature.papers.focal.table_specs import SPECS
+from softmax_temperature.papers.shared.notebooks import execute
 from softmax_temperature.params import Params, validate
+from softmax_temperature.runner import cells as cells_module
+from softmax_temperature.runner.artifacts import digest_of_file, find_artifacts, open_artifact
+from softmax_temperature.runner.errors import InputError
 from softmax_temperature.stages import evaluate_focal, fetch, train_focal, train_translation
 from tests.pipeline.whole_runs import digests, finish, prepare, run_stages
 
@@ -70,7 +70,7 @@ def test_arms_of_one_seed_start_alike_and_seeds_differ(tiny: Params) -> None:
 
 
 def test_the_stored_logits_are_those_of_the_stored_weights(tiny: Params) -> None:
-    from softmax_temperature.datasets.prepared import open_prepared
+    from softmax_temperature.data.prepared import open_prepared
     from softmax_temperature.training import build_network, to_rgb
     from softmax_temperature.training.images import normalise
 

@@ -9,17 +9,17 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from softmax_temperature.artifacts import digest_of_file, find_artifacts, open_artifact
-from softmax_temperature.cells import CellsFailed, run_cells
-from softmax_temperature.errors import InputError
-from softmax_temperature.jobs import Cell
-from softmax_temperature.notebooks import execute
+from softmax_temperature.data.splits import SPLITS
 from softmax_temperature.papers.classifier_temperature.claims import CLAIMS
 from softmax_temperature.papers.classifier_temperature.collect import STAGES, collect
 from softmax_temperature.papers.classifier_temperature.records import read_records
+from softmax_temperature.papers.shared.notebooks import execute
+from softmax_temperature.papers.shared.provenance import provenance
 from softmax_temperature.params import Params, validate
-from softmax_temperature.provenance import provenance
-from softmax_temperature.splits import SPLITS
+from softmax_temperature.runner.artifacts import digest_of_file, find_artifacts, open_artifact
+from softmax_temperature.runner.cells import CellsFailed, run_cells
+from softmax_temperature.runner.errors import InputError
+from softmax_temperature.runner.jobs import Cell
 from softmax_temperature.stages import describe, embed, heuristic, search
 from tests.pipeline.whole_runs import digests, finish, prepare, run_stages
 
@@ -65,7 +65,7 @@ def test_two_cold_runs_give_equal_bytes(
 
 
 def test_splits_never_overlap() -> None:
-    from softmax_temperature.embeddings import open_embeddings
+    from softmax_temperature.networks.embeddings import open_embeddings
 
     parts = open_embeddings(open_artifact(Path("data/embeddings/digits/untrained-64")))
     assert tuple(parts) == SPLITS
@@ -151,7 +151,7 @@ def test_adding_a_backbone_runs_only_its_cells(tiny: Params, monkeypatch: pytest
     content["classifier_temperature"]["backbones"].append("another")
     more = validate(content, where="more")
     ran: list[str] = []
-    from softmax_temperature import cells as module
+    from softmax_temperature.runner import cells as module
 
     original = module._attempt
     monkeypatch.setattr(module, "_attempt", lambda task: (ran.append(task.cell.name), original(task))[1])

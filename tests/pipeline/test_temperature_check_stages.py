@@ -12,14 +12,14 @@ import numpy as np
 import pytest
 import torch
 
-from softmax_temperature.artifacts import find_artifacts, open_artifact
-from softmax_temperature.code_digest import import_closure
-from softmax_temperature.network_spec import Network
-from softmax_temperature.notebooks import execute
+from softmax_temperature.papers.shared.notebooks import execute
 from softmax_temperature.papers.temperature_check.collect import STAGES, collect
 from softmax_temperature.papers.temperature_check.records import TABLES, read_records
 from softmax_temperature.params import Params, validate
+from softmax_temperature.params.network import Network
 from softmax_temperature.params.temperature_check import Training
+from softmax_temperature.runner.artifacts import find_artifacts, open_artifact
+from softmax_temperature.runner.code_digest import import_closure
 from softmax_temperature.stages import train_temperature_check
 from softmax_temperature.training import build_network
 from tests.pipeline.whole_runs import digests, finish, prepare, run_stages
@@ -87,7 +87,7 @@ def test_cells_rest_on_what_they_use(tiny: Params) -> None:
         reached = {name for module in (cell.run.__module__, *cell.code) for name in import_closure(module)}
         assert ("softmax_temperature.cooling.method" in reached) == ("/cooled/" in cell.name)
         assert ("softmax_temperature.early_learning.pair" in reached) == ("/pair-" in cell.name)
-        assert "softmax_temperature.models.densenet" not in reached
+        assert "softmax_temperature.networks.densenet" not in reached
 
 
 def test_the_start_scales_with_the_inverse_temperature_and_a_centred_pair_starts_at_nothing() -> None:

@@ -11,12 +11,8 @@ import pytest
 import torch
 from tokenizers import Tokenizer
 
-from softmax_temperature.artifacts import open_artifact
-from softmax_temperature.cells import CellsFailed, run_cells
-from softmax_temperature.datasets.farm import read_farm
-from softmax_temperature.datasets.translation import ParallelPart
-from softmax_temperature.errors import InputError
-from softmax_temperature.jobs import Job
+from softmax_temperature.data.farm import read_farm
+from softmax_temperature.data.translation import ParallelPart
 from softmax_temperature.metrics import expected_calibration_error
 from softmax_temperature.papers.focal.translation import (
     CURVE_COLUMNS,
@@ -24,15 +20,19 @@ from softmax_temperature.papers.focal.translation import (
     RUN_COLUMNS,
     translation_tables,
 )
+from softmax_temperature.params.recipe import Recipe
 from softmax_temperature.params.translation import Translation
-from softmax_temperature.recipe import Recipe
+from softmax_temperature.runner.artifacts import open_artifact
+from softmax_temperature.runner.cells import CellsFailed, run_cells
+from softmax_temperature.runner.errors import InputError
+from softmax_temperature.runner.jobs import Job
 from softmax_temperature.scaling import TEMPERATURE_GRID
 from softmax_temperature.stages.train_translation import ARMS, OUTPUT, cells
-from softmax_temperature.translation.bleu import bleu
-from softmax_temperature.translation.decoding import Search, translate
-from softmax_temperature.translation.network import make_network
-from softmax_temperature.translation.pairs import SentencePairs
-from softmax_temperature.translation.vocabulary import PADDING, Vocabulary
+from softmax_temperature.training.translation.bleu import bleu
+from softmax_temperature.training.translation.decoding import Search, translate
+from softmax_temperature.training.translation.network import make_network
+from softmax_temperature.training.translation.pairs import SentencePairs
+from softmax_temperature.training.translation.vocabulary import PADDING, Vocabulary
 from tests.serial import SERIAL
 
 RECIPE = {
@@ -228,7 +228,7 @@ def test_the_smoothing_retrains_one_arm_and_more_seeds_none() -> None:
 
 def test_cells_depend_on_the_code_of_their_own_loss() -> None:
     found = {cell.name.split("/")[0]: cell.code for cell in cells(parameters())}
-    assert found == {arm: (f"softmax_temperature.objectives.{loss}",) for arm, loss in ARMS.items()}
+    assert found == {arm: (f"softmax_temperature.losses.objectives.{loss}",) for arm, loss in ARMS.items()}
 
 
 class Killed(BaseException):

@@ -7,9 +7,9 @@ from contextlib import chdir
 from pathlib import Path
 from typing import Any
 
-from softmax_temperature.artifacts import digest_of_file
-from softmax_temperature.cells import run_cells
 from softmax_temperature.params import Params
+from softmax_temperature.runner.artifacts import digest_of_file
+from softmax_temperature.runner.cells import run_cells
 from softmax_temperature.stages import fetch
 
 

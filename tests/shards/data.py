@@ -10,9 +10,9 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from softmax_temperature.backbone_spec import Backbone
 from softmax_temperature.params import Compute
-from softmax_temperature.suggest.choice import Choice
+from softmax_temperature.params.backbone import Backbone
+from softmax_temperature.tools.suggest.choice import Choice
 
 SIDE, CLASSES, DIM = 16, 4, 64
 SPEC = Backbone(

@@ -9,8 +9,8 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from softmax_temperature.artifacts import new_artifact, write_json
-from softmax_temperature.embeddings import write_embeddings
+from softmax_temperature.networks.embeddings import write_embeddings
+from softmax_temperature.runner.artifacts import new_artifact, write_json
 from softmax_temperature.shards import ShardedEmbeddings
 from softmax_temperature.shards.embed_shard import COUNTS
 from softmax_temperature.shards.index import write_index

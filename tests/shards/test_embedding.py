@@ -12,16 +12,16 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from softmax_temperature import cli
-from softmax_temperature.artifacts import MANIFEST
-from softmax_temperature.embeddings import extract
-from softmax_temperature.errors import InputError
+from softmax_temperature.networks.embeddings import extract
 from softmax_temperature.params import Compute
+from softmax_temperature.runner.artifacts import MANIFEST
+from softmax_temperature.runner.errors import InputError
 from softmax_temperature.shards.embed_shard import NAMES
 from softmax_temperature.shards.embedding import Extraction, embed_data_set
 from softmax_temperature.shards.held_out import is_held_out
 from softmax_temperature.shards.images import PIXEL_BYTES, batches
 from softmax_temperature.shards.index import read_index
+from softmax_temperature.tools import cli
 from tests.faults.victims import Victim
 
 from .data import CHOICE, CLASSES, DIM, PARAMS, compute, pixels, samples, write_class_folders, write_tar, write_tars
@@ -128,7 +128,7 @@ def test_a_killed_run_goes_on_and_repeats_no_finished_shard(
 WORK = """
 import time
 from pathlib import Path
-from softmax_temperature.jobs import Job
+from softmax_temperature.runner.jobs import Job
 from softmax_temperature.shards.embedding import Extraction, embed_data_set
 from tests.shards.data import CHOICE, compute
 

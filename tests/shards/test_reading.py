@@ -11,8 +11,8 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
-from softmax_temperature.artifacts import new_artifact, open_artifact, write_json, write_sealed
-from softmax_temperature.errors import InputError
+from softmax_temperature.runner.artifacts import new_artifact, open_artifact, write_json, write_sealed
+from softmax_temperature.runner.errors import InputError
 from softmax_temperature.shards import ShardedEmbeddings, feature_moments, open_embedded
 from softmax_temperature.shards.embed_shard import COUNTS
 from softmax_temperature.shards.index import write_index

@@ -12,7 +12,7 @@ import pytest
 from webdataset import TarWriter
 from webdataset.tariterators import group_by_keys, tar_file_iterator
 
-from softmax_temperature.errors import InputError
+from softmax_temperature.runner.errors import InputError
 from softmax_temperature.shards.tar_files import TarImages
 
 from .data import encoded, pixels, samples, write_tar

@@ -11,9 +11,9 @@ import pytest
 import torch
 
 from softmax_temperature.cosine_classifier import TemperatureGridTrainer, train_temperature_grid
-from softmax_temperature.errors import InputError
+from softmax_temperature.runner.errors import InputError
 from softmax_temperature.shards import ShardedEmbeddings, TrainingRows, train_grid_on_shards
-from softmax_temperature.suggest import Options, is_sharded, suggest_for_shards, summary
+from softmax_temperature.tools.suggest import Options, is_sharded, suggest_for_shards, summary
 
 from .made import made_shards, rows_of
 
@@ -150,7 +150,7 @@ def test_suggest_describes_a_sample_and_searches_on_all_rows(tmp_path: Path) -> 
 
 def test_suggest_says_how_many_rows_it_drew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     made_shards(tmp_path, [120, 90], dim=8)
-    monkeypatch.setattr("softmax_temperature.suggest.sharded.SAMPLE_ROWS", 100)
+    monkeypatch.setattr("softmax_temperature.tools.suggest.sharded.SAMPLE_ROWS", 100)
     first, again, other = (suggest_for_shards(tmp_path, Options(seed=seed)) for seed in (0, 0, 1))
     assert first["rows"]["described"] == 100
     assert first["statistics"] == again["statistics"] != other["statistics"]

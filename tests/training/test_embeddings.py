@@ -12,8 +12,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from softmax_temperature.checkpoints import load_checkpoint, save_checkpoint
-from softmax_temperature.models.text_cnn import TextCNN
+from softmax_temperature.networks.text_cnn import TextCNN
+from softmax_temperature.runner.checkpoints import load_checkpoint, save_checkpoint
 from softmax_temperature.training import Trainer, count_parameters
 from softmax_temperature.training.embeddings import EmbeddingSteps, embedding_of, freeze_embedding, set_embedding
 from softmax_temperature.training.tokens import TokenSet

@@ -9,8 +9,8 @@ import pytest
 import torch
 from torch import nn
 
-from softmax_temperature.errors import InputError
-from softmax_temperature.network_spec import Network
+from softmax_temperature.params.network import Network
+from softmax_temperature.runner.errors import InputError
 from softmax_temperature.training import build_network, count_parameters, last_layer_inputs
 from softmax_temperature.training.images import normalise
 

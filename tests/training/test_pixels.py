@@ -11,7 +11,7 @@ import torch
 from sklearn.metrics import accuracy_score, jaccard_score
 from torch import Tensor, nn
 
-from softmax_temperature.models.unet import UNet
+from softmax_temperature.networks.unet import UNet
 from softmax_temperature.training import Diverged, ImageSet, Trainer
 from softmax_temperature.training.pixels import (
     BATCH,

@@ -25,11 +25,11 @@ import sys
 from pathlib import Path
 import torch
 from safetensors.torch import save_file
-from softmax_temperature.network_spec import Network
-from softmax_temperature.objectives import make_objective
-from softmax_temperature.recipe import Recipe
-from softmax_temperature.stoppable import StoppableJob
-from softmax_temperature.stopping import Stop
+from softmax_temperature.params.network import Network
+from softmax_temperature.losses.objectives import make_objective
+from softmax_temperature.params.recipe import Recipe
+from softmax_temperature.runner.stoppable import StoppableJob
+from softmax_temperature.runner.stopping import Stop
 from softmax_temperature.training import ImageSet, Trainer, build_network, train
 
 RECIPE = {
@@ -98,10 +98,10 @@ for name, changes in {"batch norm": {"batch_norm": True}, "odd": {"batch_size": 
 STAGE = f"""
 import sys
 from pathlib import Path
-from softmax_temperature.cells import run_cells
+from softmax_temperature.runner.cells import run_cells
 from softmax_temperature.params import validate
-from softmax_temperature.profiles import render_profile
-from softmax_temperature.programs import exit_code
+from softmax_temperature.tools.profiles import render_profile
+from softmax_temperature.stages.programs import exit_code
 from softmax_temperature.stages import fetch, train_cooling
 
 _, smoke = render_profile("smoke", Path({str(PROFILES)!r}))

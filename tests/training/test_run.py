@@ -13,13 +13,13 @@ import torch.nn.functional as F
 from safetensors.torch import save
 from torch import Tensor
 
-from softmax_temperature.artifacts import canonical_json
-from softmax_temperature.checkpoints import load_checkpoint
-from softmax_temperature.jobs import CHECKPOINT, Job
+from softmax_temperature.runner.artifacts import canonical_json
+from softmax_temperature.runner.checkpoints import load_checkpoint
+from softmax_temperature.runner.jobs import CHECKPOINT, Job
 from softmax_temperature.training import ClosePlaces, Diverged, Follower, ImageSet, Trainer, Watch, train
 from softmax_temperature.training.norms import Norms
 from softmax_temperature.training.pixels import PixelScores
-from softmax_temperature.translation.training import TokenScores
+from softmax_temperature.training.translation.training import TokenScores
 
 MakeTrainer = Callable[..., Trainer]
 Start = Callable[[], tuple[Trainer, Watch]]

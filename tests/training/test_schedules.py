@@ -10,7 +10,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from softmax_temperature.recipe import Schedule
+from softmax_temperature.params.recipe import Schedule
 from softmax_temperature.training import learning_rate_factor
 
 NAMES = ("constant", "steps", "linear", "exponential", "cosine")

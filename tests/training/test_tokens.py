@@ -12,14 +12,14 @@ import torch
 from sklearn.linear_model import LogisticRegression
 from torch import Tensor, nn
 
-from softmax_temperature.artifacts import canonical_json
-from softmax_temperature.checkpoints import load_checkpoint, save_checkpoint
 from softmax_temperature.cooling.follower import CoolingFollower
-from softmax_temperature.datasets.phrases import read_phrases
-from softmax_temperature.datasets.prepared_texts import TextPart
-from softmax_temperature.jobs import Job
-from softmax_temperature.models.gru import GRU
-from softmax_temperature.tokens import Tokeniser
+from softmax_temperature.data.phrases import read_phrases
+from softmax_temperature.data.prepared_texts import TextPart
+from softmax_temperature.data.tokens import Tokeniser
+from softmax_temperature.networks.gru import GRU
+from softmax_temperature.runner.artifacts import canonical_json
+from softmax_temperature.runner.checkpoints import load_checkpoint, save_checkpoint
+from softmax_temperature.runner.jobs import Job
 from softmax_temperature.training import ClosePlaces, Trainer, Watch, train
 from softmax_temperature.training.norms import Norms
 from softmax_temperature.training.tokens import TokenSet

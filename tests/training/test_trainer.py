@@ -15,8 +15,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from softmax_temperature.checkpoints import load_checkpoint, save_checkpoint
-from softmax_temperature.objectives import make_objective
+from softmax_temperature.losses.objectives import make_objective
+from softmax_temperature.runner.checkpoints import load_checkpoint, save_checkpoint
 from softmax_temperature.training import Diverged, ImageSet, Trainer
 
 MakeTrainer = Callable[..., Trainer]

@@ -11,12 +11,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from softmax_temperature.checkpoints import load_checkpoint, save_checkpoint
-from softmax_temperature.datasets.brackets import NEUTRAL, parse_tree
-from softmax_temperature.models.tree_lstm import TreeLSTM
+from softmax_temperature.data.brackets import NEUTRAL, parse_tree
+from softmax_temperature.data.trees import LABEL, UNLABELLED, encode_trees
+from softmax_temperature.networks.tree_lstm import TreeLSTM
+from softmax_temperature.runner.checkpoints import load_checkpoint, save_checkpoint
 from softmax_temperature.training import ClosePlaces, Trainer, Watch
 from softmax_temperature.training.trees import TreeSet, over_labelled_nodes
-from softmax_temperature.trees import LABEL, UNLABELLED, encode_trees
 
 MakeTrainer = Callable[..., Trainer]
 TEXT = {"mean": None, "std": None}

@@ -15,10 +15,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
-from softmax_temperature.artifacts import canonical_json
-from softmax_temperature.checkpoints import load_checkpoint, save_checkpoint
+from softmax_temperature.losses.objectives import make_objective
 from softmax_temperature.metrics import expected_calibration_error, reliability_bins
-from softmax_temperature.objectives import make_objective
+from softmax_temperature.runner.artifacts import canonical_json
+from softmax_temperature.runner.checkpoints import load_checkpoint, save_checkpoint
 from softmax_temperature.training import ClosePlaces, Diverged, Trainer, Watch, close_epochs
 from softmax_temperature.training.description import describe_logits, last_layer_gradient_norms
 from softmax_temperature.training.watch import NORM_EDGES, _norm_counts, _reliability_rows

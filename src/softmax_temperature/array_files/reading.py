@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from softmax_temperature.array_files.array_file import ArrayFile, BadFile
-from softmax_temperature.errors import InputError
+from softmax_temperature.runner.errors import InputError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

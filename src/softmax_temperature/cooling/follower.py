@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from softmax_temperature.checks import check_batch
 from softmax_temperature.cooling.method import Cooling
 from softmax_temperature.cooling.optimizer_state import check_policy
+from softmax_temperature.metrics.checks import check_batch
 from softmax_temperature.training import Diverged
 
 if TYPE_CHECKING:

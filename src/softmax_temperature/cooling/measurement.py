@@ -8,8 +8,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from softmax_temperature.checks import check_batch
 from softmax_temperature.cooling.theory import gradients_by_name
+from softmax_temperature.metrics.checks import check_batch
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,6 @@ import math
 import torch
 from torch import Tensor, nn, optim
 
-from softmax_temperature.checks import check_positive
 from softmax_temperature.cooling.last_layer import (
     as_stored,
     hold,
@@ -21,6 +20,7 @@ from softmax_temperature.cooling.redistribution import (
     plan_redistribution,
     rescale_parameters,
 )
+from softmax_temperature.metrics.checks import check_positive
 from softmax_temperature.scaling import TemperatureFit, fit_temperature
 
 # Maximal and reset temperature of the special cases of Algorithm 3.1 ("Summary", section 3.2).

@@ -11,8 +11,8 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 from torch import nn
 
-from softmax_temperature.checks import check_positive
 from softmax_temperature.cooling.scale_graph import ScaleGraph, scale_graph
+from softmax_temperature.metrics.checks import check_positive
 
 
 @dataclass(frozen=True)

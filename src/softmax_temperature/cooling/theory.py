@@ -8,9 +8,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from softmax_temperature.checks import check_batch, check_positive
 from softmax_temperature.cooling.last_layer import hold, last_layer_temperature, set_last_layer_temperature
 from softmax_temperature.cooling.redistribution import parameter_scales, plan_redistribution, rescale_parameters
+from softmax_temperature.metrics.checks import check_batch, check_positive
 
 
 def scale_equivalent(model: nn.Module, temperature: float) -> nn.Module:

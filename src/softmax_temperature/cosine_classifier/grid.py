@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from softmax_temperature.checks import check_count, check_fractions
+from softmax_temperature.metrics.checks import check_count, check_fractions
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from softmax_temperature.checks import check_count, check_positive
 from softmax_temperature.cosine_classifier.updates import UPDATES
+from softmax_temperature.metrics.checks import check_count, check_positive
 
 PRECISIONS = ("float32", "bfloat16", "float64")
 

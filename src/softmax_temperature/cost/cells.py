@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING
 
 from softmax_temperature.cost.data_sizes import data_size
 from softmax_temperature.cost.networks import embedding_cost, image_network_cost, state_bytes
-from softmax_temperature.datasets.catalogue import CATALOGUE
-from softmax_temperature.network_spec import Network
-from softmax_temperature.recipe import Recipe
+from softmax_temperature.data.catalogue import CATALOGUE
+from softmax_temperature.params.network import Network
+from softmax_temperature.params.recipe import Recipe
 
 if TYPE_CHECKING:
     from softmax_temperature.cost.data_sizes import DataSize
     from softmax_temperature.cost.networks import NetworkCost
     from softmax_temperature.cost.rates import Work
-    from softmax_temperature.jobs import Cell
     from softmax_temperature.params import Params
+    from softmax_temperature.runner.jobs import Cell
 
 FLOAT, ROW = 4, 16  # Bytes of a number, and of a label and a row's number.
 INDEX_LINE = 110  # Bytes: a digest and a path.

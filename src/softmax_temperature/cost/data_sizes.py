@@ -7,10 +7,10 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from softmax_temperature.artifacts import ArtifactError, open_artifact
-from softmax_temperature.datasets.catalogue import CATALOGUE
-from softmax_temperature.datasets.division import TEST_FRACTION
-from softmax_temperature.folders import PREPARED
+from softmax_temperature.data.catalogue import CATALOGUE
+from softmax_temperature.data.division import TEST_FRACTION
+from softmax_temperature.runner.artifacts import ArtifactError, open_artifact
+from softmax_temperature.runner.folders import PREPARED
 
 if TYPE_CHECKING:
     from softmax_temperature.params import Params

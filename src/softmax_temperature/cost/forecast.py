@@ -7,16 +7,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from softmax_temperature.cells import TIMING, read_timing
 from softmax_temperature.cost.cells import cell_cost
 from softmax_temperature.cost.rates import seconds, spread
-from softmax_temperature.errors import InputError
+from softmax_temperature.runner.cells import TIMING, read_timing
+from softmax_temperature.runner.errors import InputError
 
 if TYPE_CHECKING:
     from softmax_temperature.cost.cells import CellCost
     from softmax_temperature.cost.rates import Device
-    from softmax_temperature.jobs import Cell
     from softmax_temperature.params import Params
+    from softmax_temperature.runner.jobs import Cell
 
 MACHINES = (1, 8, 64)
 

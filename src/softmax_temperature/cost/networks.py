@@ -14,10 +14,10 @@ from torch.autograd.graph import saved_tensors_hooks
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import FlopCounterMode
 
-from softmax_temperature.backbone_spec import Backbone
-from softmax_temperature.backbones.networks import build_embedding_network
-from softmax_temperature.network_spec import Network
-from softmax_temperature.shapes_only import shapes_only
+from softmax_temperature.networks.backbones.networks import build_embedding_network
+from softmax_temperature.networks.shapes_only import shapes_only
+from softmax_temperature.params.backbone import Backbone
+from softmax_temperature.params.network import Network
 from softmax_temperature.training.networks import build_network
 
 USUAL_SIDE = 224

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import torch
 from scipy.optimize import brentq
 
-from softmax_temperature.checks import check_positive
 from softmax_temperature.early_learning.pair import frozen_parameters
+from softmax_temperature.metrics.checks import check_positive
 
 if TYPE_CHECKING:
     from torch import Tensor, nn

@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator, Mapping
 import torch
 from torch import Tensor, nn
 
-from softmax_temperature.checks import check_count
 from softmax_temperature.early_learning.pair import BATCH_NORMS
+from softmax_temperature.metrics.checks import check_count
 
 CHUNK = 256
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 import torch
 
-from softmax_temperature.checks import check_positive
+from softmax_temperature.metrics.checks import check_positive
 
 if TYPE_CHECKING:
     from torch import Tensor

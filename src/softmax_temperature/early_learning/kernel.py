@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from softmax_temperature.checks import check_count
+from softmax_temperature.metrics.checks import check_count
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from softmax_temperature.checks import check_labels, check_logits
+from softmax_temperature.metrics.checks import check_labels, check_logits
 
 ALL = slice(None)
 

@@ -10,7 +10,6 @@ from typing import Any, get_args
 import numpy as np
 import pandas as pd
 
-from softmax_temperature.errors import nearest
 from softmax_temperature.heuristic.correlation import Correlation, is_constant, pearson
 from softmax_temperature.heuristic.pairs import (
     SEARCHED_RANGE,
@@ -23,6 +22,7 @@ from softmax_temperature.heuristic.pairs import (
 )
 from softmax_temperature.heuristic.plateaus import share_on_plateau
 from softmax_temperature.heuristic.regression import Method, Selection, regress, selection_of
+from softmax_temperature.runner.errors import nearest
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from softmax_temperature.errors import nearest
+from softmax_temperature.runner.errors import nearest
 
 # Leaving one out leaves two, the fewest among which the ridge penalty can in turn leave one out.
 MINIMUM_DATASETS = 3

@@ -9,9 +9,9 @@ import numpy as np
 from sklearn.linear_model import RidgeCV
 from sklearn.model_selection import LeaveOneGroupOut
 
-from softmax_temperature.errors import nearest
 from softmax_temperature.heuristic.correlation import is_constant, strongest_first
 from softmax_temperature.heuristic.pairs import Floats, floats, matrix
+from softmax_temperature.runner.errors import nearest
 from softmax_temperature.statistic_names import STATISTICS
 
 if TYPE_CHECKING:

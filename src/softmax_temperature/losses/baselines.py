@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from softmax_temperature.checks import check_batch, check_positive
+from softmax_temperature.metrics.checks import check_batch, check_positive
 
 
 def brier_loss(logits: Tensor, labels: Tensor) -> Tensor:

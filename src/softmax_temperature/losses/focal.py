@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from softmax_temperature.checks import check_batch, check_count, check_fractions, check_gamma
+from softmax_temperature.metrics.checks import check_batch, check_count, check_fractions, check_gamma
 
 # Thresholds on the true class's probability, and the gamma below each; above the last, the last gamma. Section 4 names
 # 5 and 3 with the threshold 0.2, appendix F the "5, 3, 2" policy with 0.2 and 0.5.

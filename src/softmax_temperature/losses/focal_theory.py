@@ -9,7 +9,7 @@ import torch
 from scipy.special import lambertw
 from torch import Tensor
 
-from softmax_temperature.checks import check_fractions, check_gamma
+from softmax_temperature.metrics.checks import check_fractions, check_gamma
 
 
 def gradient_ratio(true_probs: Tensor, gamma: float | Tensor) -> Tensor:

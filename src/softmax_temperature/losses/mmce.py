@@ -9,7 +9,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from softmax_temperature.checks import check_batch, check_positive
+from softmax_temperature.metrics.checks import check_batch, check_positive
 
 
 def mmce(logits: Tensor, labels: Tensor, *, kernel_width: float = 0.4, as_released: bool = False) -> Tensor:

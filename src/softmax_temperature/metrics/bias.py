@@ -10,9 +10,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from softmax_temperature.checks import check_count, check_probs
 from softmax_temperature.metrics.binning import CHUNK, equal_width_bins
 from softmax_temperature.metrics.calibration import reliability_bins
+from softmax_temperature.metrics.checks import check_count, check_probs
 
 NOISE_DRAWS = 500  # The standard error of their mean is 1 % of the floor.
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from softmax_temperature.checks import check_count, check_labels, check_probs
 from softmax_temperature.metrics.binning import CHUNK, Ranking, binned_sums, equal_mass_membership, equal_width_bins
+from softmax_temperature.metrics.checks import check_count, check_labels, check_probs
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from softmax_temperature.checks import check_count, check_logits
+from softmax_temperature.metrics.checks import check_count, check_logits
 from softmax_temperature.metrics.resampling import INTERVAL, resample_weights
 
 _ROWS = 50  # Resamples at a time.

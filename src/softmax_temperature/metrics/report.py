@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from softmax_temperature.checks import check_count, check_labels, check_logits
 from softmax_temperature.metrics.bias import debiased_calibration_error, noise_floor
+from softmax_temperature.metrics.checks import check_count, check_labels, check_logits
 from softmax_temperature.metrics.evidence import Evidence
 from softmax_temperature.metrics.resampling import INTERVAL, resample_weights
 

@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from softmax_temperature.checks import check_count, check_labels, check_logits, check_probs
+from softmax_temperature.metrics.checks import check_count, check_labels, check_logits, check_probs
 
 
 def accuracy(logits: Tensor, labels: Tensor) -> Tensor:

@@ -13,16 +13,16 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, Field, ValidationError, model_validator
 
-from softmax_temperature.backbone_spec import Backbone  # pydantic looks it up at run time
-from softmax_temperature.errors import InputError, nearest
-from softmax_temperature.network_spec import Network
+from softmax_temperature.params.backbone import Backbone  # pydantic looks it up at run time
 from softmax_temperature.params.classifier_temperature import ClassifierTemperature
 from softmax_temperature.params.cooling import Cooling
 from softmax_temperature.params.focal import Focal
+from softmax_temperature.params.network import Network
 from softmax_temperature.params.section import Name, Section, all_known
 from softmax_temperature.params.shared import Compute, Data, Dataset, Embed, Fetch, Pretrain
 from softmax_temperature.params.temperature_check import TemperatureCheck
-from softmax_temperature.yaml_files import read_yaml
+from softmax_temperature.runner.errors import InputError, nearest
+from softmax_temperature.runner.yaml_files import read_yaml
 
 __all__ = ["Compute", "Params", "read_params", "validate"]
 

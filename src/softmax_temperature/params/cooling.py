@@ -6,17 +6,17 @@ from typing import Any, Literal
 
 from pydantic import NonNegativeFloat, PositiveFloat, PositiveInt, ValidationError, model_validator
 
-from softmax_temperature.errors import nearest
+from softmax_temperature.params.recipe import Recipe, Schedule
 from softmax_temperature.params.section import Name, Section, all_known, some_for
 from softmax_temperature.params.segmentation import Segmentation
-from softmax_temperature.recipe import Recipe, Schedule
+from softmax_temperature.runner.errors import nearest
 
 
 class Arm(Section):
     """A way to cool, or not to, as `cooling.Cooling` names it.
 
     The network is cooled once a `period`, which is an epoch or so many batches; `optimizer_state` says what happens to
-    momentum buffers and moments when weights are rescaled. `loss` names a module of `softmax_temperature.objectives`,
+    momentum buffers and moments when weights are rescaled. `loss` names a module of `losses.objectives`,
     `options` go to it.
     """
 

@@ -6,12 +6,12 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, NonNegativeFloat, PositiveFloat, PositiveInt, ValidationError, model_validator
 
-from softmax_temperature.errors import nearest
-from softmax_temperature.objectives import objective_names
+from softmax_temperature.losses.objectives import objective_names
+from softmax_temperature.params.recipe import Recipe
 from softmax_temperature.params.section import Name, Section, all_known, some_for
 from softmax_temperature.params.shared import Text
 from softmax_temperature.params.translation import Translation
-from softmax_temperature.recipe import Recipe
+from softmax_temperature.runner.errors import nearest
 
 
 class ArmChange(Section):
@@ -22,7 +22,7 @@ class ArmChange(Section):
 
 
 class Arm(Section):
-    """A loss: `loss` names a module of `softmax_temperature.objectives`, `options` go to it.
+    """A loss: `loss` names a module of `softmax_temperature.losses.objectives`, `options` go to it.
 
     `recipe` replaces values of the task's recipe, for a loss that needs its own.
     """

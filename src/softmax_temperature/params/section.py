@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from softmax_temperature.errors import nearest
+from softmax_temperature.runner.errors import nearest
 
 Fraction = Annotated[float, Field(gt=0, lt=1)]
 Precision = Literal["float32", "bfloat16"]

@@ -6,8 +6,8 @@ from typing import Annotated
 
 from pydantic import Field, NonNegativeFloat, PositiveInt, model_validator
 
+from softmax_temperature.params.recipe import Recipe
 from softmax_temperature.params.section import Name, Section
-from softmax_temperature.recipe import Recipe
 
 Side = Annotated[int, Field(gt=0, multiple_of=16)]
 Sides = Annotated[list[Side], Field(min_length=2, max_length=2)]

@@ -6,11 +6,11 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import Field, PositiveFloat, PositiveInt, ValidationError, model_validator
 
-from softmax_temperature.errors import nearest
 from softmax_temperature.params.early_learning import EarlyLearning
+from softmax_temperature.params.recipe import Recipe
 from softmax_temperature.params.section import Name, Section, some_for
 from softmax_temperature.params.shared import Text
-from softmax_temperature.recipe import Recipe
+from softmax_temperature.runner.errors import nearest
 
 PLAIN, COOLED = "plain", "cooled"
 Correlation = Annotated[float, Field(ge=0, le=1)]

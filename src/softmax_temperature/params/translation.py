@@ -6,8 +6,8 @@ from typing import Annotated
 
 from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt, model_validator
 
+from softmax_temperature.params.recipe import Recipe
 from softmax_temperature.params.section import Name, Section
-from softmax_temperature.recipe import Recipe
 
 
 class Transformer(Section):

@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from softmax_temperature.datasets.class_folders import class_names, has_class_folders, images_of_class, refuse
-from softmax_temperature.datasets.image_files import LARGEST
-from softmax_temperature.errors import InputError
+from softmax_temperature.data.class_folders import class_names, has_class_folders, images_of_class, refuse
+from softmax_temperature.data.image_files import LARGEST
+from softmax_temperature.runner.errors import InputError
 
 _LAYOUT = "Put the images of each class into a folder of its own below this one, or give a folder of tar files."
 

@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
-from softmax_temperature.errors import InputError
 from softmax_temperature.params.shared import Compute
+from softmax_temperature.runner.errors import InputError
+from softmax_temperature.runner.yaml_files import read_yaml
 from softmax_temperature.shards.embedding import Extraction, embed_data_set
-from softmax_temperature.suggest.choice import choose
-from softmax_temperature.yaml_files import read_yaml
+from softmax_temperature.tools.suggest.choice import choose
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from softmax_temperature.suggest.choice import Wish
+    from softmax_temperature.tools.suggest.choice import Wish
 
 _DEFAULTS = {
     "engine": "processes",

@@ -1,6 +1,6 @@
 """Embed one shard: a cell, so that it runs once, anywhere, and is not repeated after whatever interrupts the others.
 
-Its artifact holds what `softmax_temperature.embeddings` says, and besides
+Its artifact holds what `softmax_temperature.networks.embeddings` says, and besides
 
     names.txt               the image of each row, one a line, in the order of the shard: line {split}.index, from 0
     counts.json             by split and label, how many rows
@@ -13,18 +13,18 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from softmax_temperature.backbone_spec import Backbone
-from softmax_temperature.errors import InputError
+from softmax_temperature.params.backbone import Backbone
+from softmax_temperature.runner.errors import InputError
 from softmax_temperature.shards.held_out import RULE, divided
 from softmax_temperature.shards.source import open_shard
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from softmax_temperature.embeddings import Precision
-    from softmax_temperature.jobs import Job
+    from softmax_temperature.data.splits import SplitName
+    from softmax_temperature.networks.embeddings import Precision
+    from softmax_temperature.runner.jobs import Job
     from softmax_temperature.shards.images import ShardImages
-    from softmax_temperature.splits import SplitName
 
 WEIGHTS = "weights.safetensors"
 COUNTS, NAMES = "counts.json", "names.txt"
@@ -59,9 +59,9 @@ def run(
     """
     import torch  # which `--help` must not wait for
 
-    from softmax_temperature.artifacts import write_json, write_text
-    from softmax_temperature.backbones.loading import load_backbone
-    from softmax_temperature.embeddings import extract, write_embeddings
+    from softmax_temperature.networks.backbones.loading import load_backbone
+    from softmax_temperature.networks.embeddings import extract, write_embeddings
+    from softmax_temperature.runner.artifacts import write_json, write_text
 
     pretrained = job.inputs["weights"].path(WEIGHTS) if "weights" in job.inputs else None
     backbone = load_backbone(Backbone.model_validate(spec), root=Path(weights_root), seed=seed, pretrained=pretrained)

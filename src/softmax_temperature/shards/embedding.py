@@ -6,20 +6,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from softmax_temperature.cells import CellsFailed, run_cells
-from softmax_temperature.disk_faults import disk_faults
-from softmax_temperature.errors import InputError
-from softmax_temperature.folders import BACKBONES
-from softmax_temperature.jobs import Cell
+from softmax_temperature.runner.cells import CellsFailed, run_cells
+from softmax_temperature.runner.disk_faults import disk_faults
+from softmax_temperature.runner.errors import InputError
+from softmax_temperature.runner.folders import BACKBONES
+from softmax_temperature.runner.jobs import Cell
 from softmax_temperature.shards.embed_shard import run
 from softmax_temperature.shards.index import INDEX, SHARDS, write_index
 from softmax_temperature.shards.source import find_source
 
 if TYPE_CHECKING:
-    from softmax_temperature.embeddings import Precision
+    from softmax_temperature.networks.embeddings import Precision
     from softmax_temperature.params import Compute
     from softmax_temperature.shards.source import Source
-    from softmax_temperature.suggest.choice import Choice
+    from softmax_temperature.tools.suggest.choice import Choice
 
 BATCH_SIZE = 64
 IMAGES_PER_SHARD = 10_000

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from softmax_temperature.cosine_classifier import TemperatureGrid, TemperatureGridTrainer
-from softmax_temperature.errors import InputError
+from softmax_temperature.runner.errors import InputError
 from softmax_temperature.shards.training_rows import BUFFER_BYTES, TrainingRows
 
 if TYPE_CHECKING:

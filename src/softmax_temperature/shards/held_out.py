@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from softmax_temperature.splits import SplitName
+    from softmax_temperature.data.splits import SplitName
 
 ONE_IN = 10
 RULE = f"test: one row in {ONE_IN}, those whose first 8 bytes of sha256 of the image's name are a multiple of {ONE_IN}"

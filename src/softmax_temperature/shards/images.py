@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from softmax_temperature.datasets.image_files import decode_image
+from softmax_temperature.data.image_files import decode_image
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import Field, TypeAdapter
 
-from softmax_temperature.artifacts import Artifact, ArtifactError, open_artifact, sealed, write_sealed
-from softmax_temperature.embeddings import PROVENANCE
-from softmax_temperature.errors import InputError
-from softmax_temperature.json_files import Form, read_json
+from softmax_temperature.networks.embeddings import PROVENANCE
+from softmax_temperature.runner.artifacts import Artifact, ArtifactError, open_artifact, sealed, write_sealed
+from softmax_temperature.runner.errors import InputError
+from softmax_temperature.runner.json_files import Form, read_json
 from softmax_temperature.shards.embed_shard import COUNTS
 from softmax_temperature.shards.held_out import RULE
 

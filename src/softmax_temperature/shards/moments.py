@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from torch import Tensor
 
+    from softmax_temperature.data.splits import SplitName
     from softmax_temperature.shards.reading import ShardedEmbeddings
-    from softmax_temperature.splits import SplitName
 
 ROWS = 4096  # At a time.
 

@@ -11,15 +11,15 @@ import torch
 from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
-from softmax_temperature.embeddings import EMBEDDINGS
-from softmax_temperature.errors import InputError
+from softmax_temperature.data.tensor_stream import read_rows
+from softmax_temperature.networks.embeddings import EMBEDDINGS
+from softmax_temperature.runner.errors import InputError
 from softmax_temperature.shards.index import AGAIN, open_shards, read_index, remedied
-from softmax_temperature.tensor_stream import read_rows
 
 if TYPE_CHECKING:
-    from softmax_temperature.artifacts import Artifact
+    from softmax_temperature.data.splits import SplitName
+    from softmax_temperature.runner.artifacts import Artifact
     from softmax_temperature.shards.index import Entry
-    from softmax_temperature.splits import SplitName
 
 
 _Form = tuple[str | int, ...]

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from softmax_temperature.artifacts import digest_of_file, digest_of_text
-from softmax_temperature.errors import InputError
+from softmax_temperature.runner.artifacts import digest_of_file, digest_of_text
+from softmax_temperature.runner.errors import InputError
 from softmax_temperature.shards.class_folders import FolderImages, Piece, classes_of, pieces
 from softmax_temperature.shards.tar_files import TarImages
 

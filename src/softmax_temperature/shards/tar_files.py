@@ -15,8 +15,8 @@ from itertools import groupby
 from pathlib import Path
 from typing import BinaryIO, NamedTuple, NoReturn, Self
 
-from softmax_temperature.datasets.image_files import ENDINGS, LARGEST
-from softmax_temperature.errors import InputError
+from softmax_temperature.data.image_files import ENDINGS, LARGEST
+from softmax_temperature.runner.errors import InputError
 
 LABEL = "cls"
 _KEY_AND_ENDING = re.compile(r"((?:.*/|)[^.]+)\.([^/]*)")  # As WebDataset divides names: at the first dot.

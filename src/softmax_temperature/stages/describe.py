@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from softmax_temperature.artifacts import write_json
-from softmax_temperature.folders import EMBEDDINGS
-from softmax_temperature.jobs import Cell, Job
+from softmax_temperature.runner.artifacts import write_json
+from softmax_temperature.runner.folders import EMBEDDINGS
+from softmax_temperature.runner.jobs import Cell, Job
 
 if TYPE_CHECKING:
     from softmax_temperature.params import Params
@@ -28,7 +28,7 @@ def cells(params: Params) -> list[Cell]:
 def run(job: Job) -> None:
     """Describe one embedded data set; writes `statistics.json`, the 23 names with their values."""
     from softmax_temperature.dataset_statistics import describe  # torch, which `--help` must not wait for
-    from softmax_temperature.embeddings import open_embeddings
+    from softmax_temperature.networks.embeddings import open_embeddings
 
     embeddings, labels = open_embeddings(job.inputs["embeddings"])["train"].for_fitting()
     write_json(job.output / "statistics.json", describe(embeddings, labels, seed=job.seed))

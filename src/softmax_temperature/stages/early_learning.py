@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from softmax_temperature.artifacts import write_json
-from softmax_temperature.errors import InputError
-from softmax_temperature.folders import PREPARED
-from softmax_temperature.jobs import Cell, Job, seed_of
-from softmax_temperature.network_spec import Network
+from softmax_temperature.params.network import Network
+from softmax_temperature.runner.artifacts import write_json
+from softmax_temperature.runner.errors import InputError
+from softmax_temperature.runner.folders import PREPARED
+from softmax_temperature.runner.jobs import Cell, Job, seed_of
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -54,7 +54,7 @@ def cells(params: Params) -> list[Cell]:
 
 def _check(name: str, spec: Network) -> None:
     from softmax_temperature.early_learning.flat_network import refuse_batch_norm  # Imports torch, as all of these.
-    from softmax_temperature.shapes_only import shapes_only
+    from softmax_temperature.networks.shapes_only import shapes_only
     from softmax_temperature.training import build_network
 
     with shapes_only():
@@ -207,7 +207,7 @@ def run_norms(
 def _problem(
     job: Job, network: dict[str, Any], root: str, seed: int, count: int, probes: int | None, chunk: int
 ) -> Problem:
-    from softmax_temperature.datasets.prepared import open_prepared
+    from softmax_temperature.data.prepared import open_prepared
     from softmax_temperature.early_learning.losses import SoftmaxCrossEntropy
     from softmax_temperature.early_learning.problem import Problem
     from softmax_temperature.training import build_network
@@ -223,7 +223,7 @@ def _problem(
 
 def _samples(job: Job, root: str, count: int, seed: int) -> tuple[Tensor, Tensor]:
     """Training images, balanced over classes, with mean 0 and standard deviation 1 over all their pixels; labels."""
-    from softmax_temperature.datasets.sampling import balanced_subset, generator_for
+    from softmax_temperature.data.sampling import balanced_subset, generator_for
     from softmax_temperature.stages.image_sets import image_set
 
     images = image_set(job.inputs["images"], "train", root)

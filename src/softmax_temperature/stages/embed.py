@@ -6,21 +6,21 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from softmax_temperature.artifacts import digest_of_file
-from softmax_temperature.backbone_spec import Backbone
-from softmax_temperature.backbones.sources import locate_weights
-from softmax_temperature.datasets import open_prepared
-from softmax_temperature.errors import InputError
-from softmax_temperature.folders import BACKBONES, EMBEDDINGS, PREPARED
-from softmax_temperature.jobs import Cell, Job, seed_of
+from softmax_temperature.data import open_prepared
+from softmax_temperature.networks.backbones.sources import locate_weights
+from softmax_temperature.params.backbone import Backbone
+from softmax_temperature.runner.artifacts import digest_of_file
+from softmax_temperature.runner.errors import InputError
+from softmax_temperature.runner.folders import BACKBONES, EMBEDDINGS, PREPARED
+from softmax_temperature.runner.jobs import Cell, Job, seed_of
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from softmax_temperature.datasets import PreparedImages
-    from softmax_temperature.embeddings import Precision
+    from softmax_temperature.data import PreparedImages
+    from softmax_temperature.data.splits import SplitName
+    from softmax_temperature.networks.embeddings import Precision
     from softmax_temperature.params import Params
-    from softmax_temperature.splits import SplitName
 
 OUTPUT = EMBEDDINGS
 WEIGHTS = "weights.safetensors"
@@ -84,8 +84,8 @@ def run(
         batch_size: images at a time.
         precision: of the network.
     """
-    from softmax_temperature.backbones.loading import load_backbone  # torch, which `--help` must not wait for
-    from softmax_temperature.embeddings import extract, write_embeddings
+    from softmax_temperature.networks.backbones.loading import load_backbone  # torch, which `--help` must not wait for
+    from softmax_temperature.networks.embeddings import extract, write_embeddings
 
     images = open_prepared(job.inputs["images"], root=Path(root))
     pretrained = job.inputs["weights"].path(WEIGHTS) if "weights" in job.inputs else None

@@ -5,15 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from softmax_temperature.artifacts import write_json
-from softmax_temperature.folders import FOCAL_TRAINING
-from softmax_temperature.jobs import Cell, Job, seed_of
+from softmax_temperature.runner.artifacts import write_json
+from softmax_temperature.runner.folders import FOCAL_TRAINING
+from softmax_temperature.runner.jobs import Cell, Job, seed_of
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from softmax_temperature.artifacts import Artifact
     from softmax_temperature.params import Params
+    from softmax_temperature.runner.artifacts import Artifact
 
 OUTPUT = Path("data/focal/evaluation")
 REFERENCE = "CE"

@@ -6,14 +6,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from softmax_temperature.datasets.division import Rules
-from softmax_temperature.datasets.prepare import prepare
-from softmax_temperature.datasets.prepare_texts import prepare_texts
-from softmax_temperature.datasets.raw_texts import RawTextSet
-from softmax_temperature.datasets.sources import check_known, find_archive, find_dataset
-from softmax_temperature.errors import InputError, nearest
-from softmax_temperature.folders import PREPARED
-from softmax_temperature.jobs import Cell, Job
+from softmax_temperature.data.division import Rules
+from softmax_temperature.data.prepare import prepare
+from softmax_temperature.data.prepare_texts import prepare_texts
+from softmax_temperature.data.raw_texts import RawTextSet
+from softmax_temperature.data.sources import check_known, find_archive, find_dataset
+from softmax_temperature.runner.errors import InputError, nearest
+from softmax_temperature.runner.folders import PREPARED
+from softmax_temperature.runner.jobs import Cell, Job
 
 if TYPE_CHECKING:
     from softmax_temperature.params import Params

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from softmax_temperature.artifacts import write_json
-from softmax_temperature.jobs import Cell, Job, seed_of
+from softmax_temperature.runner.artifacts import write_json
+from softmax_temperature.runner.jobs import Cell, Job, seed_of
 
 if TYPE_CHECKING:
     from softmax_temperature.params import Params
@@ -39,7 +39,7 @@ def run(job: Job, *, gamma: float, data_seed: int, train: int, test: int, epochs
     """
     from safetensors.torch import save_file  # torch, which `--help` must not wait for
 
-    from softmax_temperature.linear_model import (
+    from softmax_temperature.training.linear_model import (
         make_data,
         mean_logit_norms,
         misclassified_confidences,

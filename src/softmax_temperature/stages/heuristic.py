@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from softmax_temperature.artifacts import write_text
-from softmax_temperature.folders import HEURISTIC
-from softmax_temperature.jobs import Cell, Job
+from softmax_temperature.runner.artifacts import write_text
+from softmax_temperature.runner.folders import HEURISTIC
+from softmax_temperature.runner.jobs import Cell, Job
 from softmax_temperature.stages import describe, search
 
 if TYPE_CHECKING:
@@ -35,8 +35,8 @@ def run(job: Job, *, pairs: list[list[str]], select_on: str, selected: int, max_
     `rules.csv` (what each rule for choosing a temperature costs in accuracy), and `heuristic.json` (the final fit).
     """
     # torch, which `--help` and the plan must not wait for
+    from softmax_temperature.papers.shared.tables import write_csv
     from softmax_temperature.stages.heuristic_tables import heuristic_tables
-    from softmax_temperature.tables import write_csv
 
     searches = {(d, b): job.inputs[f"search {d} {b}"] for d, b in pairs}
     statistics = {(d, b): job.inputs[f"statistics {d} {b}"].json("statistics.json") for d, b in pairs}

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from torch import Tensor
 
-    from softmax_temperature.artifacts import Artifact
+    from softmax_temperature.runner.artifacts import Artifact
 
 Pair = tuple[str, str]  # data set and backbone
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from softmax_temperature.errors import InputError
+from softmax_temperature.runner.errors import InputError
 
 if TYPE_CHECKING:
-    from softmax_temperature.artifacts import Artifact
-    from softmax_temperature.splits import SplitName
+    from softmax_temperature.data.splits import SplitName
+    from softmax_temperature.runner.artifacts import Artifact
     from softmax_temperature.training import ImageSet
 
 
@@ -25,7 +25,7 @@ def image_set(prepared_images: Artifact, split: SplitName, root: str, size: int 
     Raises:
         InputError: the data set's images differ in size, or it holds texts.
     """
-    from softmax_temperature.datasets.prepared import open_prepared  # torch, which `--help` must not wait for
+    from softmax_temperature.data.prepared import open_prepared  # torch, which `--help` must not wait for
     from softmax_temperature.training import ImageSet, to_rgb
 
     prepared = open_prepared(prepared_images, root=Path(root))

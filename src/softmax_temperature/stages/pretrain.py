@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from softmax_temperature.artifacts import write_json
-from softmax_temperature.backbone_spec import Backbone
-from softmax_temperature.folders import BACKBONES
-from softmax_temperature.jobs import Cell, Job
+from softmax_temperature.params.backbone import Backbone
+from softmax_temperature.runner.artifacts import write_json
+from softmax_temperature.runner.folders import BACKBONES
+from softmax_temperature.runner.jobs import Cell, Job
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from softmax_temperature.backbones.pretraining import Pretraining
+    from softmax_temperature.networks.backbones.pretraining import Pretraining
     from softmax_temperature.params import Params
 
 OUTPUT = BACKBONES
@@ -80,9 +80,9 @@ def _new_training(
 ) -> Pretraining:
     import torch
 
-    from softmax_temperature.backbones.networks import build_classifier
-    from softmax_temperature.backbones.preprocessing import described_preprocess
-    from softmax_temperature.backbones.pretraining import Pretraining
+    from softmax_temperature.networks.backbones.networks import build_classifier
+    from softmax_temperature.networks.backbones.preprocessing import described_preprocess
+    from softmax_temperature.networks.backbones.pretraining import Pretraining
 
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(job.seed)
@@ -106,9 +106,9 @@ def _images(classes: int, images_per_class: int, seed: int) -> tuple[Tensor, Ten
     import numpy as np
     import torch
 
-    from softmax_temperature.datasets.characters import pretraining_pool
-    from softmax_temperature.datasets.glyphs import choose_characters, draw_glyphs
-    from softmax_temperature.datasets.sampling import generator_for, stratified_holdout
+    from softmax_temperature.data.characters import pretraining_pool
+    from softmax_temperature.data.glyphs import choose_characters, draw_glyphs
+    from softmax_temperature.data.sampling import generator_for, stratified_holdout
 
     characters = choose_characters(classes, pretraining_pool, where="pretrain.classes", seed=seed)
     images, labels = draw_glyphs(characters, images_per_class, seed=seed)

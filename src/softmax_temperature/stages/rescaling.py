@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from softmax_temperature.artifacts import write_json
-from softmax_temperature.folders import EMBEDDINGS
-from softmax_temperature.jobs import Cell, Job
+from softmax_temperature.runner.artifacts import write_json
+from softmax_temperature.runner.folders import EMBEDDINGS
+from softmax_temperature.runner.jobs import Cell, Job
 
 if TYPE_CHECKING:
     from softmax_temperature.params import Params
@@ -57,7 +57,7 @@ def run(
     from safetensors.torch import save_file  # torch, which `--help` must not wait for
 
     from softmax_temperature.cosine_classifier import TemperatureGridTrainer
-    from softmax_temperature.embeddings import open_embeddings
+    from softmax_temperature.networks.embeddings import open_embeddings
     from softmax_temperature.stages.grid_training import train_with_curves
 
     parts = open_embeddings(job.inputs["embeddings"])

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from softmax_temperature.splits import SPLITS
+from softmax_temperature.data.splits import SPLITS
 
 if TYPE_CHECKING:
-    from softmax_temperature.artifacts import Artifact
-    from softmax_temperature.splits import Part, SplitName
-    from softmax_temperature.tokens import Keep, Tokeniser
+    from softmax_temperature.data.splits import Part, SplitName
+    from softmax_temperature.data.tokens import Keep, Tokeniser
+    from softmax_temperature.runner.artifacts import Artifact
     from softmax_temperature.training.tokens import TokenSet
 
 
@@ -30,8 +30,8 @@ def token_sets(
     Raises:
         InputError: the data set holds images.
     """
-    from softmax_temperature.datasets.prepared_texts import open_texts  # torch, which `--help` must not wait for
-    from softmax_temperature.tokens import Tokeniser
+    from softmax_temperature.data.prepared_texts import open_texts  # torch, which `--help` must not wait for
+    from softmax_temperature.data.tokens import Tokeniser
 
     prepared = open_texts(prepared_texts)
     tokeniser = Tokeniser.fit(prepared.part("train"), vocabulary_size=vocabulary_size, length=length, keep=keep)

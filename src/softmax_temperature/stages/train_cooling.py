@@ -6,12 +6,12 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from softmax_temperature.artifacts import write_json
-from softmax_temperature.folders import PREPARED
-from softmax_temperature.jobs import Cell, Job, seed_of
-from softmax_temperature.network_spec import Network
-from softmax_temperature.recipe import Recipe
-from softmax_temperature.splits import SPLITS
+from softmax_temperature.data.splits import SPLITS
+from softmax_temperature.params.network import Network
+from softmax_temperature.params.recipe import Recipe
+from softmax_temperature.runner.artifacts import write_json
+from softmax_temperature.runner.folders import PREPARED
+from softmax_temperature.runner.jobs import Cell, Job, seed_of
 from softmax_temperature.stages.image_sets import image_set
 
 if TYPE_CHECKING:
@@ -35,7 +35,10 @@ def cells(params: Params) -> list[Cell]:
 
 
 def _cell(params: Params, experiment: str, schedule: str, arm: str, seed: int) -> Cell:
-    from softmax_temperature.objectives import make_objective, objective_module  # Imports torch; `--help` must not.
+    from softmax_temperature.losses.objectives import (  # Imports torch; `--help` must not.
+        make_objective,
+        objective_module,
+    )
     from softmax_temperature.training import check_network
 
     paper = params.cooling
@@ -93,8 +96,8 @@ def run(
     """
     from safetensors.torch import save_file
 
-    from softmax_temperature.datasets.prepared import open_prepared
-    from softmax_temperature.objectives import make_objective
+    from softmax_temperature.data.prepared import open_prepared
+    from softmax_temperature.losses.objectives import make_objective
     from softmax_temperature.training import ClosePlaces, Trainer, Watch, build_network, count_parameters, train
     from softmax_temperature.training.norms import Norms
 

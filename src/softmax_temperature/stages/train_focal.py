@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from softmax_temperature.artifacts import write_json
-from softmax_temperature.folders import FOCAL_TRAINING, PREPARED
-from softmax_temperature.jobs import Cell, Job, seed_of
-from softmax_temperature.network_spec import Network
-from softmax_temperature.recipe import Recipe
+from softmax_temperature.params.network import Network
+from softmax_temperature.params.recipe import Recipe
+from softmax_temperature.runner.artifacts import write_json
+from softmax_temperature.runner.folders import FOCAL_TRAINING, PREPARED
+from softmax_temperature.runner.jobs import Cell, Job, seed_of
 from softmax_temperature.stages.image_sets import image_set
 
 if TYPE_CHECKING:
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
     from torch import Tensor, nn
 
+    from softmax_temperature.data.splits import SplitName
     from softmax_temperature.params import Params
     from softmax_temperature.params.focal import Embeddings
-    from softmax_temperature.splits import SplitName
     from softmax_temperature.training import Follower, Samples, Trainer, Watch
 
 OUTPUT = FOCAL_TRAINING
@@ -38,8 +38,8 @@ def cells(params: Params) -> list[Cell]:
 
 
 def _cell(params: Params, task: str, arm: str, seed: int) -> Cell:
-    from softmax_temperature.datasets.gaussian_noise import archive_digest  # Imports torch; --help must not.
-    from softmax_temperature.objectives import make_objective, objective_module
+    from softmax_temperature.data.gaussian_noise import archive_digest  # Imports torch; --help must not.
+    from softmax_temperature.losses.objectives import make_objective, objective_module
     from softmax_temperature.training import check_network
 
     paper = params.focal
@@ -73,7 +73,7 @@ def _cell(params: Params, task: str, arm: str, seed: int) -> Cell:
 
 def _described(embeddings: Embeddings | None, root: str) -> dict[str, Any] | None:
     """The word vectors of a task, with the digest of their file: without the file, its cells fail and others do not."""
-    from softmax_temperature.word_vectors import word_vectors_digest
+    from softmax_temperature.data.word_vectors import word_vectors_digest
 
     if embeddings is None:
         return None
@@ -167,8 +167,8 @@ def _start_embedding(
     model: nn.Module, words: tuple[str, ...], embeddings: dict[str, Any] | None, root: str
 ) -> dict[str, Any] | None:
     """What the record says of the words: None for images; otherwise how many there are, and which share has vectors."""
+    from softmax_temperature.data.word_vectors import read_word_vectors
     from softmax_temperature.training.embeddings import embedding_of, freeze_embedding, set_embedding
-    from softmax_temperature.word_vectors import read_word_vectors
 
     if not words:
         return None
@@ -185,7 +185,7 @@ def _trainer(
     model: nn.Module, samples: Samples, plan: Recipe, loss: tuple[str, dict[str, Any]], seed: int, device: str
 ) -> Trainer:
     """Training on the labels of the samples; of trees, on those of all nodes."""
-    from softmax_temperature.objectives import make_objective
+    from softmax_temperature.losses.objectives import make_objective
     from softmax_temperature.training import Trainer
     from softmax_temperature.training.trees import TreeSet, over_labelled_nodes
 
@@ -227,8 +227,8 @@ def _outliers(job: Job, test: Tensor, root: str) -> dict[str, Tensor]:
 
 def _noise(job: Job, root: str, deviation: float, *, archive: bool, seed: int) -> Tensor:
     """The test images with noise, as RGB."""
-    from softmax_temperature.datasets.gaussian_noise import add_noise, read_archive
-    from softmax_temperature.datasets.prepared import open_prepared
+    from softmax_temperature.data.gaussian_noise import add_noise, read_archive
+    from softmax_temperature.data.prepared import open_prepared
 
     if archive:
         prepared = open_prepared(job.inputs["data"], root=Path(root))

@@ -6,17 +6,17 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from softmax_temperature.artifacts import atomic_file, write_json
-from softmax_temperature.jobs import Cell, Job, seed_of
-from softmax_temperature.recipe import Recipe
+from softmax_temperature.params.recipe import Recipe
+from softmax_temperature.runner.artifacts import atomic_file, write_json
+from softmax_temperature.runner.jobs import Cell, Job, seed_of
 
 if TYPE_CHECKING:
     from torch import nn
 
-    from softmax_temperature.datasets.segmentation_folders import Form, Sides
+    from softmax_temperature.data.segmentation_folders import Form, Sides
+    from softmax_temperature.data.splits import SplitName
     from softmax_temperature.params import Params
     from softmax_temperature.params.segmentation import Segmentation
-    from softmax_temperature.splits import SplitName
     from softmax_temperature.training import ImageSet, Trainer
 
 OUTPUT = Path("data/cooling/segmentation")
@@ -47,7 +47,7 @@ def cells(params: Params) -> list[Cell]:
     Raises:
         InputError: the data set is not there, or its folder is not complete.
     """
-    from softmax_temperature.datasets.segmentation import segmentation_digest  # Not on the way to `--help`.
+    from softmax_temperature.data.segmentation import segmentation_digest  # Not on the way to `--help`.
 
     section = params.cooling.segmentation
     if section is None:
@@ -113,7 +113,7 @@ def run(
     """
     from safetensors.torch import save_file
 
-    from softmax_temperature.datasets.segmentation_folders import Form
+    from softmax_temperature.data.segmentation_folders import Form
     from softmax_temperature.training import Trainer, count_parameters, train
     from softmax_temperature.training.pixels import PixelScores, pixel_cross_entropy
 
@@ -163,7 +163,7 @@ def _image_sets(
     seed: int,
 ) -> dict[SplitName, ImageSet]:
     """The images to train on, to fit the temperature on ("validation"), and to report on."""
-    from softmax_temperature.datasets.segmentation import limited, read_segmentation, set_aside
+    from softmax_temperature.data.segmentation import limited, read_segmentation, set_aside
     from softmax_temperature.training import ImageSet
 
     parts = read_segmentation(dataset, form, root=Path(root), seed=seed)
@@ -180,7 +180,7 @@ def _image_sets(
 def _network(classes: int, width: int, seed: int) -> nn.Module:
     import torch
 
-    from softmax_temperature.models.unet import UNet
+    from softmax_temperature.networks.unet import UNet
 
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)

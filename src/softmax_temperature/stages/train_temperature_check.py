@@ -6,25 +6,25 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from softmax_temperature.artifacts import write_json
-from softmax_temperature.folders import PREPARED
-from softmax_temperature.jobs import Cell, Job, seed_of
-from softmax_temperature.network_spec import Network
+from softmax_temperature.params.network import Network
+from softmax_temperature.params.recipe import Recipe
 from softmax_temperature.params.temperature_check import COOLED, PLAIN
-from softmax_temperature.recipe import Recipe
+from softmax_temperature.runner.artifacts import write_json
+from softmax_temperature.runner.folders import PREPARED
+from softmax_temperature.runner.jobs import Cell, Job, seed_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from torch import Tensor, nn
 
+    from softmax_temperature.data.splits import SplitName
     from softmax_temperature.params import Params
     from softmax_temperature.params.temperature_check import Training
-    from softmax_temperature.splits import SplitName
     from softmax_temperature.training import Follower, Samples, Trainer
 
 OUTPUT = Path("data/temperature_check/training")
-OBJECTIVE = "softmax_temperature.objectives.tempered_cross_entropy"
+OBJECTIVE = "softmax_temperature.losses.objectives.tempered_cross_entropy"
 PAIR = "softmax_temperature.early_learning.pair"
 COOLING = "softmax_temperature.cooling.follower"
 STATISTICS = "softmax_temperature.dataset_statistics"

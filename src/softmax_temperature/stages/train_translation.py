@@ -7,21 +7,21 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from softmax_temperature.artifacts import write_json, write_text
-from softmax_temperature.errors import InputError
-from softmax_temperature.jobs import Cell, Job, seed_of
-from softmax_temperature.recipe import Recipe
+from softmax_temperature.params.recipe import Recipe
+from softmax_temperature.runner.artifacts import write_json, write_text
+from softmax_temperature.runner.errors import InputError
+from softmax_temperature.runner.jobs import Cell, Job, seed_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from softmax_temperature.datasets.translation import ParallelPart
+    from softmax_temperature.data.splits import SplitName
+    from softmax_temperature.data.translation import ParallelPart
     from softmax_temperature.params import Params
     from softmax_temperature.params.translation import Translation
-    from softmax_temperature.splits import SplitName
     from softmax_temperature.training import Trainer
-    from softmax_temperature.translation.pairs import LengthBatches, SentencePairs
-    from softmax_temperature.translation.vocabulary import Vocabulary
+    from softmax_temperature.training.translation.pairs import LengthBatches, SentencePairs
+    from softmax_temperature.training.translation.vocabulary import Vocabulary
 
 OUTPUT = Path("data/focal/translation")
 ARMS = MappingProxyType({"CE": "cross_entropy", "LS": "label_smoothing", "FL": "focal"})
@@ -43,7 +43,7 @@ def cells(params: Params) -> list[Cell]:
     Raises:
         InputError: the data set is not there, or its folder is not complete.
     """
-    from softmax_temperature.datasets.translation import translation_digest  # Not on the way to `--help`.
+    from softmax_temperature.data.translation import translation_digest  # Not on the way to `--help`.
 
     section = params.focal.translation
     if section is None:
@@ -55,7 +55,7 @@ def cells(params: Params) -> list[Cell]:
 
 
 def _cell(params: Params, section: Translation, shared: dict[str, Any], arm: str, seed: int) -> Cell:
-    from softmax_temperature.objectives import objective_module
+    from softmax_temperature.losses.objectives import objective_module
 
     options = {"CE": {}, "LS": {"smoothing": section.smoothing}, "FL": {"gamma": section.gamma}}
     parameters = {
@@ -122,10 +122,10 @@ def run(
     """
     from safetensors.torch import save_model
 
-    from softmax_temperature.objectives import make_objective
+    from softmax_temperature.losses.objectives import make_objective
     from softmax_temperature.training import Diverged, Trainer, count_parameters, train
-    from softmax_temperature.translation.network import make_network
-    from softmax_temperature.translation.training import TokenScores, per_token
+    from softmax_temperature.training.translation.network import make_network
+    from softmax_temperature.training.translation.training import TokenScores, per_token
 
     plan = Recipe.model_validate(recipe)
     limits: dict[SplitName, int | None] = {"train": train_limit, "validation": validation_limit, "test": test_limit}
@@ -167,7 +167,7 @@ def run(
 def _parts(
     dataset: str, languages: tuple[str, str], limits: Mapping[SplitName, int | None], root: Path, seed: int
 ) -> dict[SplitName, ParallelPart]:
-    from softmax_temperature.datasets.translation import limited, read_translation
+    from softmax_temperature.data.translation import limited, read_translation
 
     parts = read_translation(dataset, languages, root=root, seed=seed)
     return {split: limited(part, limits[split], seed=seed) for split, part in parts.items()}
@@ -187,8 +187,8 @@ class _Data:
         cls, parts: Mapping[SplitName, ParallelPart], vocabulary: int, longest: int, *, tokens: int, seed: int
     ) -> _Data:
         """Raises InputError if no training pair is short enough."""
-        from softmax_temperature.translation.pairs import SentencePairs, length_batches
-        from softmax_temperature.translation.vocabulary import Vocabulary
+        from softmax_temperature.training.translation.pairs import SentencePairs, length_batches
+        from softmax_temperature.training.translation.vocabulary import Vocabulary
 
         pieces = Vocabulary.fit(parts["train"], size=vocabulary)
         texts = {
@@ -206,8 +206,8 @@ class _Data:
 def _calibration(trainer: Trainer, data: _Data, temperatures: Sequence[float]) -> tuple[list[dict[str, Any]], float]:
     """A row for each held-out split and temperature, and the temperature that validation data choose."""
     from softmax_temperature.scaling import TEMPERATURE_GRID
-    from softmax_temperature.translation.calibration import best_temperature, calibration_by_temperature
-    from softmax_temperature.translation.training import token_logits
+    from softmax_temperature.training.translation.calibration import best_temperature, calibration_by_temperature
+    from softmax_temperature.training.translation.training import token_logits
 
     def of(split: SplitName, asked: set[float]) -> list[dict[str, Any]]:
         rows = calibration_by_temperature(token_logits(trainer, data.batches[split]), sorted(asked))
@@ -222,9 +222,9 @@ def _translate(
     job: Job, trainer: Trainer, data: _Data, search: Mapping[str, Any], temperatures: Sequence[float]
 ) -> None:
     """Write translations of the test sentences at each temperature, and their BLEU."""
-    from softmax_temperature.translation.bleu import bleu
-    from softmax_temperature.translation.decoding import Search, translate
-    from softmax_temperature.translation.network import TranslationTransformer
+    from softmax_temperature.training.translation.bleu import bleu
+    from softmax_temperature.training.translation.decoding import Search, translate
+    from softmax_temperature.training.translation.network import TranslationTransformer
 
     network, sources = trainer.network, data.pairs["test"].sources
     assert isinstance(network, TranslationTransformer), "run makes no other"

@@ -6,16 +6,16 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from softmax_temperature.artifacts import open_artifact
-from softmax_temperature.errors import InputError
-from softmax_temperature.splits import SPLITS
+from softmax_temperature.data.splits import SPLITS
+from softmax_temperature.runner.artifacts import open_artifact
+from softmax_temperature.runner.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from softmax_temperature.artifacts import Artifact
-    from softmax_temperature.splits import SplitName
-    from softmax_temperature.tokens import Keep
+    from softmax_temperature.data.splits import SplitName
+    from softmax_temperature.data.tokens import Keep
+    from softmax_temperature.runner.artifacts import Artifact
     from softmax_temperature.training import Samples
 
 
@@ -44,8 +44,8 @@ def training_sets(prepared: Artifact, root: str, text: Mapping[str, Any] | None)
     Raises:
         InputError: the data set's images differ in size, or it holds texts and `text` does not say how to read them.
     """
-    from softmax_temperature.datasets.prepared import open_prepared  # torch, which `--help` must not wait for
-    from softmax_temperature.datasets.prepared_texts import holds_texts, open_texts
+    from softmax_temperature.data.prepared import open_prepared  # torch, which `--help` must not wait for
+    from softmax_temperature.data.prepared_texts import holds_texts, open_texts
     from softmax_temperature.stages.image_sets import image_set
 
     if not holds_texts(prepared):
@@ -60,7 +60,7 @@ def training_sets(prepared: Artifact, root: str, text: Mapping[str, Any] | None)
 @lru_cache(maxsize=1)  # Counting and numbering words takes as long as an epoch, and the next cell has the same ones.
 def _numbered(folder: Path, digest: str, *, vocabulary: int, length: int, keep: Keep) -> TrainingSets:
     """The texts or trees of an artifact; its digest is there to tell it from another in the same folder."""
-    from softmax_temperature.datasets.prepared_texts import open_texts
+    from softmax_temperature.data.prepared_texts import open_texts
     from softmax_temperature.stages.token_sets import token_sets
     from softmax_temperature.stages.tree_sets import tree_sets
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from softmax_temperature.splits import SPLITS
+from softmax_temperature.data.splits import SPLITS
 
 if TYPE_CHECKING:
-    from softmax_temperature.datasets.prepared_texts import PreparedTexts
-    from softmax_temperature.splits import SplitName
+    from softmax_temperature.data.prepared_texts import PreparedTexts
+    from softmax_temperature.data.splits import SplitName
     from softmax_temperature.training.trees import TreeSet
 
 
@@ -22,18 +22,18 @@ def tree_sets(prepared: PreparedTexts, *, vocabulary_size: int) -> tuple[dict[Sp
     Returns:
         The splits, each with the labels of its roots, and the words.
     """
-    from softmax_temperature.datasets.brackets import parse_tree
-    from softmax_temperature.trees import tree_words  # torch, which `--help` must not wait for
+    from softmax_temperature.data.brackets import parse_tree
+    from softmax_temperature.data.trees import tree_words  # torch, which `--help` must not wait for
 
     words = tree_words(map(parse_tree, prepared.part("train").for_vocabulary()), vocabulary_size=vocabulary_size)
     return {split: _tree_set(prepared, split, words) for split in SPLITS}, words
 
 
 def _tree_set(prepared: PreparedTexts, split: SplitName, words: tuple[str, ...]) -> TreeSet:
-    from softmax_temperature.datasets.brackets import parse_tree
-    from softmax_temperature.splits import Part
+    from softmax_temperature.data.brackets import parse_tree
+    from softmax_temperature.data.splits import Part
+    from softmax_temperature.data.trees import encode_trees
     from softmax_temperature.training.trees import TreeSet
-    from softmax_temperature.trees import encode_trees
 
     texts = prepared.part(split)
     trees = encode_trees([parse_tree(text) for text in texts.texts], words)

@@ -14,7 +14,7 @@ from torch import Tensor
 from softmax_temperature.training.samples import equal_distances
 
 if TYPE_CHECKING:
-    from softmax_temperature.recipe import Recipe
+    from softmax_temperature.params.recipe import Recipe
 
 RGB = 3
 

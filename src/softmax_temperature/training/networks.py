@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import torch
 from torch import nn
 
-from softmax_temperature.errors import InputError
-from softmax_temperature.network_spec import Network
-from softmax_temperature.shapes_only import shapes_only
+from softmax_temperature.networks.shapes_only import shapes_only
+from softmax_temperature.params.network import Network
+from softmax_temperature.runner.errors import InputError
 
 if TYPE_CHECKING:
     from torch import Tensor

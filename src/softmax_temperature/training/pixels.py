@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from softmax_temperature.segmentation import confusion_matrix, mean_intersection_over_union, pixel_accuracy
+from softmax_temperature.metrics.segmentation import confusion_matrix, mean_intersection_over_union, pixel_accuracy
 from softmax_temperature.training.networks import last_layer_inputs
 from softmax_temperature.training.trainer import Diverged
 

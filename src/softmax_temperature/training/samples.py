@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 if TYPE_CHECKING:
-    from softmax_temperature.recipe import Recipe
+    from softmax_temperature.params.recipe import Recipe
 
 
 class Samples(Protocol):

@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from softmax_temperature.recipe import Schedule
+    from softmax_temperature.params.recipe import Schedule
 
 
 def learning_rate_factor(schedule: Schedule, position: float, length: float) -> float:

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from softmax_temperature.tokens import PADDING
+from softmax_temperature.data.tokens import PADDING
 from softmax_temperature.training.samples import check_for_texts, equal_distances
 
 if TYPE_CHECKING:
-    from softmax_temperature.recipe import Recipe
+    from softmax_temperature.params.recipe import Recipe
 
 
 @dataclass(frozen=True)

@@ -10,13 +10,13 @@ import torch
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-from softmax_temperature.jobs import seed_of
+from softmax_temperature.runner.jobs import seed_of
 from softmax_temperature.training.networks import last_layer_inputs
 from softmax_temperature.training.processes import processes
 from softmax_temperature.training.schedules import learning_rate_factor
 
 if TYPE_CHECKING:
-    from softmax_temperature.recipe import Recipe
+    from softmax_temperature.params.recipe import Recipe
     from softmax_temperature.training.samples import Samples
 
 Objective = Callable[[Tensor, Tensor, float], Tensor]

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from softmax_temperature.tokens import PADDING
+from softmax_temperature.data.tokens import PADDING
+from softmax_temperature.data.trees import LABEL, UNLABELLED
 from softmax_temperature.training.samples import check_for_texts, equal_distances
-from softmax_temperature.trees import LABEL, UNLABELLED
 
 if TYPE_CHECKING:
-    from softmax_temperature.recipe import Recipe
+    from softmax_temperature.params.recipe import Recipe
     from softmax_temperature.training.trainer import Objective
 
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from softmax_temperature.checks import check_count
 from softmax_temperature.metrics.calibration import reliability_bins
+from softmax_temperature.metrics.checks import check_count
 from softmax_temperature.training.description import describe_logits, last_layer_gradient_norms
 
 if TYPE_CHECKING:

@@ -17,19 +17,19 @@ import pytest
 import torch
 from PIL import Image
 
-from softmax_temperature.artifacts import digest_of_file
-from softmax_temperature.datasets import torchvision_sets
-from softmax_temperature.datasets.brackets import parse_tree
-from softmax_temperature.datasets.gaussian_noise import ARCHIVE, read_archive
-from softmax_temperature.datasets.image_files import inspect_image, read_image
-from softmax_temperature.datasets.jsonl_texts import JsonlTexts
-from softmax_temperature.datasets.npz_archives import NpzArchive
-from softmax_temperature.datasets.parallel_texts import ParallelTexts
-from softmax_temperature.datasets.segmentation_folders import Form, SegmentationFolder
-from softmax_temperature.datasets.sources import find_archive
-from softmax_temperature.datasets.torchvision_archives import refuse_hostile_tar
-from softmax_temperature.datasets.torchvision_sets import find_torchvision_set
-from softmax_temperature.word_vectors import read_word_vectors
+from softmax_temperature.data import torchvision_sets
+from softmax_temperature.data.brackets import parse_tree
+from softmax_temperature.data.gaussian_noise import ARCHIVE, read_archive
+from softmax_temperature.data.image_files import inspect_image, read_image
+from softmax_temperature.data.jsonl_texts import JsonlTexts
+from softmax_temperature.data.npz_archives import NpzArchive
+from softmax_temperature.data.parallel_texts import ParallelTexts
+from softmax_temperature.data.segmentation_folders import Form, SegmentationFolder
+from softmax_temperature.data.sources import find_archive
+from softmax_temperature.data.torchvision_archives import refuse_hostile_tar
+from softmax_temperature.data.torchvision_sets import find_torchvision_set
+from softmax_temperature.data.word_vectors import read_word_vectors
+from softmax_temperature.runner.artifacts import digest_of_file
 from tests.faults.mutations import exchanged
 from tests.faults.readers.arrays import npy, npz, zipped
 from tests.faults.readers.reader import Reader
@@ -185,7 +185,7 @@ def read_noise(folder: Path, content: bytes) -> None:
     place.mkdir()
     (place / "gaussian_noise.npy").write_bytes(content)
     np.save(place / "labels.npy", np.zeros(5, dtype=np.int64))
-    with patch("softmax_temperature.datasets.gaussian_noise._PER_SEVERITY", 1):
+    with patch("softmax_temperature.data.gaussian_noise._PER_SEVERITY", 1):
         read_archive(folder, torch.tensor([0]), torch.tensor([0]))
 
 

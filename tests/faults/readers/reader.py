@@ -9,7 +9,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from softmax_temperature.errors import InputError
+from softmax_temperature.runner.errors import InputError
 from tests.faults.mutations import edited
 
 SLOW = 0.05

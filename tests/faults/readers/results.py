@@ -13,13 +13,14 @@ import numpy as np
 import pandas as pd
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
-from softmax_temperature import plan, results
-from softmax_temperature.artifacts import canonical_json, sealed
 from softmax_temperature.papers.cooling.cost import cost_of_cooling
 from softmax_temperature.papers.focal import result_figures
-from softmax_temperature.report import write_report
-from softmax_temperature.scorecard import END, START, scorecard, write_scorecard
-from softmax_temperature.tables import read_csv
+from softmax_temperature.papers.html import write_report
+from softmax_temperature.papers.shared import results
+from softmax_temperature.papers.shared.scorecard import END, START, scorecard, write_scorecard
+from softmax_temperature.papers.shared.tables import read_csv
+from softmax_temperature.runner.artifacts import canonical_json, sealed
+from softmax_temperature.tools import plan
 from tests.faults.mutations import exchanged
 from tests.faults.readers.arrays import npz
 from tests.faults.readers.reader import SLOW, Reader

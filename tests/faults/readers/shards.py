@@ -8,7 +8,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from softmax_temperature.artifacts import new_artifact, open_artifact, sealed, write_sealed
+from softmax_temperature.runner.artifacts import new_artifact, open_artifact, sealed, write_sealed
 from softmax_temperature.shards.images import batches
 from softmax_temperature.shards.index import read_index
 from softmax_temperature.shards.reading import ShardedEmbeddings

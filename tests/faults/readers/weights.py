@@ -11,9 +11,9 @@ import safetensors.torch
 import torch
 from torch import nn
 
-from softmax_temperature.artifacts import canonical_json, digest_of_text, new_artifact, open_artifact
-from softmax_temperature.backbones.weights import load_exactly, read_torchvision_weights, read_weights
-from softmax_temperature.checkpoints import is_whole, load_checkpoint
+from softmax_temperature.networks.backbones.weights import load_exactly, read_torchvision_weights, read_weights
+from softmax_temperature.runner.artifacts import canonical_json, digest_of_text, new_artifact, open_artifact
+from softmax_temperature.runner.checkpoints import is_whole, load_checkpoint
 from tests.faults.mutations import exchanged
 from tests.faults.readers.arrays import header_of, with_header
 from tests.faults.readers.reader import Reader

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from softmax_temperature.errors import InputError
 from softmax_temperature.papers.cooling.cost import cost_of_cooling
+from softmax_temperature.runner.errors import InputError
 
 
 def test_the_committed_benchmark_is_read(project_root: Path) -> None:

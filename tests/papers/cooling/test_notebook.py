@@ -12,13 +12,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from softmax_temperature.artifacts import write_json
-from softmax_temperature.claims import judge_all
-from softmax_temperature.notebooks import execute
 from softmax_temperature.papers.cooling import tables
 from softmax_temperature.papers.cooling.claims import CLAIMS
 from softmax_temperature.papers.cooling.records import Records
-from softmax_temperature.tables import write_csv
+from softmax_temperature.papers.shared.claims import judge_all
+from softmax_temperature.papers.shared.notebooks import execute
+from softmax_temperature.papers.shared.tables import write_csv
+from softmax_temperature.runner.artifacts import write_json
 
 FIGURES = 6
 

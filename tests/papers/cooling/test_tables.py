@@ -14,7 +14,7 @@ from softmax_temperature.papers.cooling import tables
 from softmax_temperature.papers.cooling.records import TABLES, Records
 from softmax_temperature.papers.cooling.selection import standard, trainings
 from softmax_temperature.papers.cooling.table_specs import Printed
-from softmax_temperature.tables import published, read_csv, write_csv
+from softmax_temperature.papers.shared.tables import published, read_csv, write_csv
 
 VGG = {"dataset": "CIFAR-10", "network": "small VGG"}
 PRINTED = {name: spec for name, spec in tables.SPECS.items() if isinstance(spec, Printed)}

@@ -12,10 +12,10 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from softmax_temperature.claims import DOES_NOT_HOLD, HOLDS, NOT_TESTED, judge_all
 from softmax_temperature.papers.focal.claims import CLAIMS
 from softmax_temperature.papers.focal.records import Records
-from softmax_temperature.tables import published
+from softmax_temperature.papers.shared.claims import DOES_NOT_HOLD, HOLDS, NOT_TESTED, judge_all
+from softmax_temperature.papers.shared.tables import published
 
 CIFAR = "cifar10-resnet50"
 TURNS: dict[str, tuple[tuple[str, str, float, dict[str, Any]], ...]] = {

@@ -12,14 +12,14 @@ import pandas as pd
 import pytest
 from matplotlib.axes import Axes
 
-from softmax_temperature.artifacts import digest_of_file, open_artifact
-from softmax_temperature.cells import run_cells
-from softmax_temperature.errors import InputError
 from softmax_temperature.papers.focal import theory_figures
 from softmax_temperature.papers.focal.linear_tables import linear_tables
 from softmax_temperature.papers.focal.theory import optimal_probability, threshold
+from softmax_temperature.papers.shared.plots import save
 from softmax_temperature.params.focal import Linear
-from softmax_temperature.plots import save
+from softmax_temperature.runner.artifacts import digest_of_file, open_artifact
+from softmax_temperature.runner.cells import run_cells
+from softmax_temperature.runner.errors import InputError
 from softmax_temperature.stages import focal_linear
 from tests.serial import SERIAL
 

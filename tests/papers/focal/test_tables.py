@@ -14,7 +14,7 @@ from scipy import stats
 from softmax_temperature.papers.focal import tables
 from softmax_temperature.papers.focal.records import Records
 from softmax_temperature.papers.focal.table_specs import SPECS
-from softmax_temperature.tables import published, read_csv, write_csv
+from softmax_temperature.papers.shared.tables import published, read_csv, write_csv
 
 CIFAR = "cifar10-resnet50"
 OURS = {"dataset": "CIFAR-10", "network": "ResNet-50"}

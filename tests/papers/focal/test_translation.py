@@ -11,7 +11,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from softmax_temperature.claims import HOLDS, NOT_TESTED, judge_all
 from softmax_temperature.papers.focal import tables
 from softmax_temperature.papers.focal.findings import findings
 from softmax_temperature.papers.focal.records import Records
@@ -19,7 +18,8 @@ from softmax_temperature.papers.focal.translation import CURVE_COLUMNS, RUN_COLU
 from softmax_temperature.papers.focal.translation_claims import TRANSLATION_CLAIMS
 from softmax_temperature.papers.focal.translation_figure import figure_k1
 from softmax_temperature.papers.focal.translation_table import table_k1
-from softmax_temperature.tables import read_csv, write_csv
+from softmax_temperature.papers.shared.claims import HOLDS, NOT_TESTED, judge_all
+from softmax_temperature.papers.shared.tables import read_csv, write_csv
 
 BEST = "best BLEU over temperatures"
 

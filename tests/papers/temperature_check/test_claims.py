@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from softmax_temperature.claims import Evidence, NotTested
+from softmax_temperature.papers.shared.claims import Evidence, NotTested
 from softmax_temperature.papers.temperature_check.claims import CLAIMS
 from softmax_temperature.papers.temperature_check.records import Records
 

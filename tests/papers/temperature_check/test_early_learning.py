@@ -13,15 +13,15 @@ import pytest
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from softmax_temperature.claims import Evidence, NotTested, judge_all
 from softmax_temperature.early_learning.following import FIT, LEARNED, TENTH, UNIT, WHOLE
+from softmax_temperature.papers.shared.claims import Evidence, NotTested, judge_all
+from softmax_temperature.papers.shared.tables import read_csv, write_csv
 from softmax_temperature.papers.temperature_check import early_learning_figures as figures
 from softmax_temperature.papers.temperature_check.early_learning import early_claims, early_slopes, early_tables
 from softmax_temperature.papers.temperature_check.early_learning_slopes import PREDICTIONS
 from softmax_temperature.papers.temperature_check.records import Records
 from softmax_temperature.params import validate
-from softmax_temperature.profiles import render_profile
-from softmax_temperature.tables import read_csv, write_csv
+from softmax_temperature.tools.profiles import render_profile
 
 PROFILES = Path(__file__).parents[3] / "profiles"
 IMAGES, SEEDS = 100, (0, 1, 2)

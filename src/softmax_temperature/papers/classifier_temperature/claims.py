@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from softmax_temperature.claims import Claim, Evidence, Mean, NotTested, mean_with_interval
 from softmax_temperature.papers.classifier_temperature.records import HEURISTIC, RESCALING
+from softmax_temperature.papers.shared.claims import Claim, Evidence, Mean, NotTested, mean_with_interval
 
 if TYPE_CHECKING:
     import pandas as pd

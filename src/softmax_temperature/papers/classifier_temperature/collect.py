@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from softmax_temperature.artifacts import Artifact, open_artifact, write_json, write_text
-from softmax_temperature.claims import judge_all
-from softmax_temperature.deviations import deviations
 from softmax_temperature.papers.classifier_temperature import tables
 from softmax_temperature.papers.classifier_temperature.claims import CLAIMS
 from softmax_temperature.papers.classifier_temperature.records import SLUG, TABLES, read_records
+from softmax_temperature.papers.shared.claims import judge_all
+from softmax_temperature.papers.shared.deviations import deviations
+from softmax_temperature.papers.shared.tables import write_csv
+from softmax_temperature.runner.artifacts import Artifact, open_artifact, write_json, write_text
 from softmax_temperature.stages import describe, embed, fetch, heuristic, pretrain, rescaling, search
-from softmax_temperature.tables import write_csv
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -9,7 +9,7 @@ import seaborn as sns
 from matplotlib.figure import Figure
 
 from softmax_temperature.heuristic import pearson
-from softmax_temperature.plots import WIDTH, style
+from softmax_temperature.papers.shared.plots import WIDTH, style
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pandas as pd
 
 from softmax_temperature.papers.classifier_temperature.records import HEURISTIC, SEARCH, SLUG, Records
-from softmax_temperature.sources import cell_of_each, together
-from softmax_temperature.tables import published
+from softmax_temperature.papers.shared.sources import cell_of_each, together
+from softmax_temperature.papers.shared.tables import published
 
 _METRICS = {"median_correlation": "median_r", "average_correlation": "mean_r", "p_value": "mean_p"}
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from softmax_temperature.claims import Claim
 from softmax_temperature.papers.cooling import judges
 from softmax_temperature.papers.cooling.selection import (
     COOLED,
@@ -20,6 +19,7 @@ from softmax_temperature.papers.cooling.selection import (
     PIECEWISE,
     SIMPLEST,
 )
+from softmax_temperature.papers.shared.claims import Claim
 
 if TYPE_CHECKING:
     from softmax_temperature.papers.cooling.records import Records

@@ -8,9 +8,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from softmax_temperature.artifacts import atomic_file, open_artifact, write_json
-from softmax_temperature.claims import judge_all
-from softmax_temperature.deviations import deviations
 from softmax_temperature.papers.cooling import tables
 from softmax_temperature.papers.cooling.claims import CLAIMS
 from softmax_temperature.papers.cooling.cost import cost_of_cooling
@@ -18,16 +15,19 @@ from softmax_temperature.papers.cooling.outcomes import outcome
 from softmax_temperature.papers.cooling.records import SLUG, read_records
 from softmax_temperature.papers.cooling.segmentation import segmentation_pixels, segmentation_table
 from softmax_temperature.papers.cooling.theory import theory_checks
+from softmax_temperature.papers.shared.claims import judge_all
+from softmax_temperature.papers.shared.deviations import deviations
+from softmax_temperature.papers.shared.tables import write_csv
+from softmax_temperature.runner.artifacts import atomic_file, open_artifact, write_json
 from softmax_temperature.stages import fetch, train_cooling, train_segmentation
-from softmax_temperature.tables import write_csv
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
-    from softmax_temperature.artifacts import Artifact
-    from softmax_temperature.jobs import Cell
     from softmax_temperature.params import Params
+    from softmax_temperature.runner.artifacts import Artifact
+    from softmax_temperature.runner.jobs import Cell
 
 STAGES = (fetch, train_cooling, train_segmentation)
 """What the results rest on."""

@@ -13,7 +13,7 @@ from softmax_temperature.papers.cooling.notes import joined
 from softmax_temperature.papers.cooling.outcomes import in_a_word
 from softmax_temperature.papers.cooling.printed_tables import MEASURED, MISSING, NEVER_REDISTRIBUTED, percent
 from softmax_temperature.papers.cooling.selection import MAIN_ROLES, NO_COOLING, SCHEDULES, SETTING, trainings
-from softmax_temperature.sources import CELLS, apart, together
+from softmax_temperature.papers.shared.sources import CELLS, apart, together
 
 if TYPE_CHECKING:
     from softmax_temperature.papers.cooling.records import Records

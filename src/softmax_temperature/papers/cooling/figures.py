@@ -24,7 +24,7 @@ from softmax_temperature.papers.cooling.selection import (
     SIMPLEST,
     setting_title,
 )
-from softmax_temperature.plots import PALETTE, WIDTH, style
+from softmax_temperature.papers.shared.plots import PALETTE, WIDTH, style
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from softmax_temperature.claims import Evidence, NotTested
-from softmax_temperature.effects import Effect
 from softmax_temperature.papers.cooling.effects import factor_gains, figure_1_trainings, gains, with_accuracy
 from softmax_temperature.papers.cooling.growth import (
     SLOW_FACTOR,
@@ -48,7 +46,9 @@ from softmax_temperature.papers.cooling.selection import (
     standard,
     trainings,
 )
-from softmax_temperature.sources import cells_of
+from softmax_temperature.papers.shared.claims import Evidence, NotTested
+from softmax_temperature.papers.shared.effects import Effect
+from softmax_temperature.papers.shared.sources import cells_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

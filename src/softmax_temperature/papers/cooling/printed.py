@@ -10,7 +10,7 @@ import pandas as pd
 from softmax_temperature.papers.cooling.records import SLUG
 from softmax_temperature.papers.cooling.selection import MODES, NO_SCHEDULE, SCHEDULES
 from softmax_temperature.papers.cooling.table_specs import SPECS, Printed
-from softmax_temperature.tables import published
+from softmax_temperature.papers.shared.tables import published
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -22,8 +22,8 @@ from softmax_temperature.papers.cooling.selection import (
     cells_of_trainings,
     experiments,
 )
-from softmax_temperature.sources import together
-from softmax_temperature.tables import published
+from softmax_temperature.papers.shared.sources import together
+from softmax_temperature.papers.shared.tables import published
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from softmax_temperature.artifacts import open_artifact
+from softmax_temperature.runner.artifacts import open_artifact
 from softmax_temperature.stages.train_segmentation import ARMS, OUTPUT, trainings
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from softmax_temperature.array_files import read_arrays
 from softmax_temperature.papers.cooling.outcomes import DIVERGED
 from softmax_temperature.papers.cooling.selection import MODES, NO_COOLING, SIMPLEST, final_segmentation
-from softmax_temperature.plots import WIDTH, style
+from softmax_temperature.papers.shared.plots import WIDTH, style
 
 if TYPE_CHECKING:
     from pathlib import Path

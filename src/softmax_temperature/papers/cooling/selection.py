@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from softmax_temperature.sources import cell_of_each, cells_of
+from softmax_temperature.papers.shared.sources import cell_of_each, cells_of
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -28,7 +28,7 @@ from softmax_temperature.papers.cooling.selection import (
     standard,
     trainings,
 )
-from softmax_temperature.plots import WIDTH, style
+from softmax_temperature.papers.shared.plots import WIDTH, style
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

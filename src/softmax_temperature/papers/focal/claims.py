@@ -12,12 +12,12 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from softmax_temperature.claims import Claim, Evidence, NotTested
-from softmax_temperature.effects import Effect
 from softmax_temperature.papers.focal.effects import paired_difference, runs_of, side_by_side, why_untested
 from softmax_temperature.papers.focal.selection import EVALUATION, REFERENCE, SCALED, TRAINING, text_tasks
 from softmax_temperature.papers.focal.translation_claims import TRANSLATION_CLAIMS
-from softmax_temperature.sources import cells_of
+from softmax_temperature.papers.shared.claims import Claim, Evidence, NotTested
+from softmax_temperature.papers.shared.effects import Effect
+from softmax_temperature.papers.shared.sources import cells_of
 
 if TYPE_CHECKING:
     import pandas as pd

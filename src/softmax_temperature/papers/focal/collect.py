@@ -9,10 +9,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from softmax_temperature.artifacts import atomic_file, open_artifact, write_json
-from softmax_temperature.claims import judge_all
-from softmax_temperature.deviations import deviations
-from softmax_temperature.errors import InputError
 from softmax_temperature.papers.focal import tables
 from softmax_temperature.papers.focal.claims import CLAIMS
 from softmax_temperature.papers.focal.linear_tables import linear_tables
@@ -22,15 +18,19 @@ from softmax_temperature.papers.focal.table_specs import SPECS
 from softmax_temperature.papers.focal.theory import theory_checks
 from softmax_temperature.papers.focal.translation import translation_tables
 from softmax_temperature.papers.focal.translation_table import table_k1
+from softmax_temperature.papers.shared.claims import judge_all
+from softmax_temperature.papers.shared.deviations import deviations
+from softmax_temperature.papers.shared.tables import write_csv
+from softmax_temperature.runner.artifacts import atomic_file, open_artifact, write_json
+from softmax_temperature.runner.errors import InputError
 from softmax_temperature.stages import evaluate_focal, fetch, focal_linear, train_focal, train_translation
-from softmax_temperature.tables import write_csv
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from softmax_temperature.artifacts import Artifact
-    from softmax_temperature.jobs import Cell
     from softmax_temperature.params import Params
+    from softmax_temperature.runner.artifacts import Artifact
+    from softmax_temperature.runner.jobs import Cell
 
 STAGES = (fetch, train_focal, evaluate_focal, focal_linear, train_translation)
 """What the results rest on."""

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from softmax_temperature.claims import NotTested
-from softmax_temperature.effects import Effect
 from softmax_temperature.papers.focal.selection import REFERENCE, finished, main_tasks
+from softmax_temperature.papers.shared.claims import NotTested
+from softmax_temperature.papers.shared.effects import Effect
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

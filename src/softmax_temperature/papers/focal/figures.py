@@ -21,7 +21,7 @@ from softmax_temperature.papers.focal.selection import (
     of_task,
     tasks,
 )
-from softmax_temperature.plots import PALETTE, WIDTH, style
+from softmax_temperature.papers.shared.plots import PALETTE, WIDTH, style
 
 if TYPE_CHECKING:
     import pandas as pd

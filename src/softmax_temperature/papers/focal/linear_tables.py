@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pandas as pd
 
-from softmax_temperature.artifacts import open_artifact
+from softmax_temperature.runner.artifacts import open_artifact
 from softmax_temperature.stages import focal_linear
 
 if TYPE_CHECKING:

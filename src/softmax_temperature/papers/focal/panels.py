@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from softmax_temperature.artifacts import open_artifact
-from softmax_temperature.folders import PREPARED
+from softmax_temperature.runner.artifacts import open_artifact
+from softmax_temperature.runner.folders import PREPARED
 from softmax_temperature.stages.evaluate_focal import REFERENCE
 from softmax_temperature.stages.image_sets import image_set
 
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from torch import Tensor
 
-    from softmax_temperature.artifacts import Artifact
     from softmax_temperature.params import Params
+    from softmax_temperature.runner.artifacts import Artifact
 
 COLUMNS = ("task", "arm", "seed", "scaling", "image", "label", "predicted", "confidence", "true_probability")
 

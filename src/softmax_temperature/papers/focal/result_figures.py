@@ -20,7 +20,7 @@ from softmax_temperature.papers.focal.selection import (
     of_task,
     other_arms,
 )
-from softmax_temperature.plots import WIDTH, style
+from softmax_temperature.papers.shared.plots import WIDTH, style
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -13,7 +13,6 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from softmax_temperature.claims import LEVEL
 from softmax_temperature.papers.focal.records import SLUG
 from softmax_temperature.papers.focal.selection import (
     ARMS,
@@ -29,8 +28,9 @@ from softmax_temperature.papers.focal.selection import (
 )
 from softmax_temperature.papers.focal.table_specs import ABLATED, SPECS, TEMPERATURES, Metric, Spec
 from softmax_temperature.papers.focal.translation_table import TITLE as TRANSLATION
-from softmax_temperature.sources import CELLS, cell_of_each, together
-from softmax_temperature.tables import PUBLISHED, published, read_csv
+from softmax_temperature.papers.shared.claims import LEVEL
+from softmax_temperature.papers.shared.sources import CELLS, cell_of_each, together
+from softmax_temperature.papers.shared.tables import PUBLISHED, published, read_csv
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

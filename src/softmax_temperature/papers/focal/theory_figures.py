@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 
 from softmax_temperature.losses import gradient_ratio
 from softmax_temperature.papers.focal.theory import optimal_probability, threshold
-from softmax_temperature.plots import WIDTH, style
+from softmax_temperature.papers.shared.plots import WIDTH, style
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from softmax_temperature.artifacts import open_artifact
+from softmax_temperature.runner.artifacts import open_artifact
 from softmax_temperature.stages.train_translation import OUTPUT, UNSCALED, trainings
-from softmax_temperature.translation.calibration import best_temperature
+from softmax_temperature.training.translation.calibration import best_temperature
 
 if TYPE_CHECKING:
-    from softmax_temperature.artifacts import Artifact
     from softmax_temperature.params import Params
+    from softmax_temperature.runner.artifacts import Artifact
 
 RUN_COLUMNS = (
     *("arm", "seed", "dataset", "train_pairs", "test_pairs", "parameters", "epochs", "epochs_done", "diverged"),

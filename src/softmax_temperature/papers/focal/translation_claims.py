@@ -5,10 +5,10 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from softmax_temperature.claims import Claim, Evidence, NotTested
-from softmax_temperature.effects import Effect
 from softmax_temperature.papers.focal.translation_table import STAGE
-from softmax_temperature.sources import cells_of
+from softmax_temperature.papers.shared.claims import Claim, Evidence, NotTested
+from softmax_temperature.papers.shared.effects import Effect
+from softmax_temperature.papers.shared.sources import cells_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

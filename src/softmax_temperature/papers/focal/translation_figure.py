@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import seaborn as sns
 from matplotlib.figure import Figure
 
-from softmax_temperature.plots import PALETTE, WIDTH, style
+from softmax_temperature.papers.shared.plots import PALETTE, WIDTH, style
 
 if TYPE_CHECKING:
     import pandas as pd

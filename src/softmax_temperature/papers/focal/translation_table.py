@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from softmax_temperature.papers.focal.records import SLUG
-from softmax_temperature.tables import published
+from softmax_temperature.papers.shared.tables import published
 
 if TYPE_CHECKING:
     from softmax_temperature.papers.focal.records import Records

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 from scipy import stats
 
-from softmax_temperature.claims import Claim, Evidence, NotTested
-from softmax_temperature.effects import Effect
+from softmax_temperature.papers.shared.claims import Claim, Evidence, NotTested
+from softmax_temperature.papers.shared.effects import Effect
 from softmax_temperature.papers.temperature_check.selection import (
     UNTEMPERED,
     alone,

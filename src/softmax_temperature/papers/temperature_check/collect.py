@@ -7,29 +7,29 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 import torch
 
-from softmax_temperature.artifacts import MANIFEST, open_artifact, write_json
-from softmax_temperature.claims import judge_all
-from softmax_temperature.deviations import deviations
-from softmax_temperature.folders import HEURISTIC
+from softmax_temperature.data.splits import SPLITS
 from softmax_temperature.heuristic import Heuristic
 from softmax_temperature.metrics import expected_calibration_error, negative_log_likelihood
+from softmax_temperature.papers.shared.claims import judge_all
+from softmax_temperature.papers.shared.deviations import deviations
+from softmax_temperature.papers.shared.tables import write_csv
 from softmax_temperature.papers.temperature_check.claims import CLAIMS
 from softmax_temperature.papers.temperature_check.early_learning import early_claims, early_slopes, early_tables
 from softmax_temperature.papers.temperature_check.records import NAMES, SLUG, read_records
 from softmax_temperature.papers.temperature_check.tables import TABLES
+from softmax_temperature.runner.artifacts import MANIFEST, open_artifact, write_json
+from softmax_temperature.runner.folders import HEURISTIC
 from softmax_temperature.scaling import apply_temperature, fit_temperature
-from softmax_temperature.splits import SPLITS
 from softmax_temperature.stages import early_learning, fetch, train_temperature_check
-from softmax_temperature.tables import write_csv
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
     from pathlib import Path
 
-    from softmax_temperature.artifacts import Artifact
-    from softmax_temperature.jobs import Cell
     from softmax_temperature.params import Params
     from softmax_temperature.params.temperature_check import Training
+    from softmax_temperature.runner.artifacts import Artifact
+    from softmax_temperature.runner.jobs import Cell
 
 STAGES = (fetch, train_temperature_check, early_learning)
 """What the results rest on."""
@@ -149,7 +149,7 @@ def _predictions() -> Callable[[Artifact], list[dict[str, Any]]]:
     if (HEURISTIC / MANIFEST).is_file():
         fitted = Heuristic.from_json(open_artifact(HEURISTIC).path("heuristic.json").read_text(encoding="utf-8"))
     else:
-        from softmax_temperature.suggest.study import shipped_study  # With it come torchvision and all backbones.
+        from softmax_temperature.tools.suggest.study import shipped_study  # With it come torchvision and all backbones.
 
         fitted = shipped_study().heuristic
 

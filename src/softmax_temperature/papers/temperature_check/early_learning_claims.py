@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from softmax_temperature.claims import Claim, Evidence, NotTested
+from softmax_temperature.papers.shared.claims import Claim, Evidence, NotTested
 from softmax_temperature.papers.temperature_check.early_learning_slopes import (
     COLLAPSE,
     DRIFT,

@@ -16,6 +16,7 @@ from matplotlib.patches import Patch
 
 from softmax_temperature.early_learning.courses import TIME
 from softmax_temperature.early_learning.following import FIT, SHARE, TENTH, UNIT
+from softmax_temperature.papers.shared.plots import PALETTE, WIDTH, style
 from softmax_temperature.papers.temperature_check.early_learning_slopes import (
     DRIFT,
     FIT_LARGE,
@@ -28,7 +29,6 @@ from softmax_temperature.papers.temperature_check.early_learning_slopes import (
     real_starts,
     unit_moments,
 )
-from softmax_temperature.plots import PALETTE, WIDTH, style
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from softmax_temperature.early_learning.following import FIT, TENTH, UNIT
-from softmax_temperature.effects import Effect
+from softmax_temperature.papers.shared.effects import Effect
 from softmax_temperature.papers.temperature_check.early_learning_tables import REAL
 
 if TYPE_CHECKING:

@@ -13,9 +13,9 @@ import seaborn as sns
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
+from softmax_temperature.papers.shared.plots import PALETTE, WIDTH, style
 from softmax_temperature.papers.temperature_check import tables
 from softmax_temperature.papers.temperature_check.selection import UNTEMPERED, alone, pairs, spreads, titles
-from softmax_temperature.plots import PALETTE, WIDTH, style
 
 if TYPE_CHECKING:
     from collections.abc import Callable

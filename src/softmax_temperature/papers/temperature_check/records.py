@@ -18,7 +18,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from softmax_temperature.tables import read_csv
+from softmax_temperature.papers.shared.tables import read_csv
 
 if TYPE_CHECKING:
     from pathlib import Path

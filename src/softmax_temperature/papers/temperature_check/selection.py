@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from softmax_temperature.papers.shared.sources import cell_of_each
 from softmax_temperature.params.temperature_check import COOLED, PLAIN
-from softmax_temperature.sources import cell_of_each
 
 if TYPE_CHECKING:
     import pandas as pd

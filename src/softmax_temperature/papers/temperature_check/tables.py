@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
+from softmax_temperature.papers.shared.sources import together
 from softmax_temperature.papers.temperature_check.selection import (
     UNTEMPERED,
     alone,
@@ -19,7 +20,6 @@ from softmax_temperature.papers.temperature_check.selection import (
     trainings,
 )
 from softmax_temperature.params.temperature_check import PLAIN
-from softmax_temperature.sources import together
 
 if TYPE_CHECKING:
     from softmax_temperature.papers.temperature_check.records import Records

@@ -1,5 +1,0 @@
-"""Data sets: where they come from, how they are split, and how later stages read them."""
-
-from softmax_temperature.datasets.prepared import PreparedImages, open_prepared
-
-__all__ = ["PreparedImages", "open_prepared"]

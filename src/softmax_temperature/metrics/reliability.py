@@ -1,0 +1,108 @@
+"""Reliability diagrams: accuracy against confidence, bin by bin (focal paper, section 2 and Figure A.1)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import seaborn as sns
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from softmax_temperature.papers.shared.plots import WIDTH, style
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from numpy.typing import NDArray
+
+    from softmax_temperature.metrics import ReliabilityBins
+
+MOST_WIDTH = 3.4  # inches a panel: a single one is not stretched over the page
+AXIS_WIDTH = 0.6  # inches for the labels on the left
+MARGINS = 1.8  # inches of height for titles, labels and the legend
+SHARE_HEIGHT = 0.4  # of the upper row's
+
+
+def reliability_diagram(tables: Mapping[str, ReliabilityBins], *, title: str | None = None) -> Figure:
+    """Panels side by side: above, the accuracy of each bin and its gap to the mean confidence; below, its samples.
+
+    The height of a hatched gap is what the expected calibration error, in the title, averages, weighted by samples. A
+    gap on top of a bar is overconfidence, one inside a bar the opposite. The samples are on a logarithmic scale: most
+    are in the last bin, and a gap that rests on two of them should be seen to do so.
+
+    Args:
+        tables: Title of each panel to its bins; the numbers of bins may differ.
+        title: Of the whole figure; plain text, as the titles of the panels are.
+
+    Raises:
+        ValueError: If `tables` is empty.
+    """
+    if not tables:
+        raise ValueError("tables must hold at least one panel, got none")
+    width = min(WIDTH, MOST_WIDTH * len(tables))
+    with style():
+        height = (1 + SHARE_HEIGHT) * (width - AXIS_WIDTH) / len(tables) + MARGINS
+        figure = Figure(figsize=(width, height), layout="constrained")
+        rows = figure.subplots(
+            2, len(tables), sharex=True, sharey="row", squeeze=False, height_ratios=[1, SHARE_HEIGHT]
+        )
+        for upper, lower, (name, table) in zip(*rows, tables.items(), strict=True):
+            _accuracies(upper, table)
+            _shares(lower, table)
+            upper.set_title(f"{name}\nECE {100 * _expected_error(table):.2f} %", parse_math=False)
+        rows[0, 0].set(ylabel="accuracy (%)", xlim=(0, 100), ylim=(0, 100))
+        fewest = min(1 / int(table.counts.sum()) for table in tables.values())
+        rows[1, 0].set(ylabel="samples (%, log)", yscale="log", ylim=(50 * fewest, 100))
+        rows[1, 0].yaxis.set_major_formatter("{x:g}")
+        figure.legend(*_entries(rows[:, 0]), loc="outside lower center", ncols=min(3, 1 + len(tables)), fontsize=7)
+        if title is not None:
+            figure.suptitle(title, fontsize=10, parse_math=False)
+    return figure
+
+
+def _accuracies(axes: Axes, table: ReliabilityBins) -> None:
+    accuracy, confidence = (_percent(values) for values in (table.accuracy, table.confidence))
+    left, widths = _places(table)
+    blue, orange, red, sky = (sns.color_palette()[number] for number in (0, 1, 3, 9))
+    axes.bar(left, accuracy, widths, align="edge", color=blue, edgecolor="white", linewidth=0.4, label="accuracy")
+    # Hatched two ways, so that they can be told apart without colours.
+    for sign, label, face, edge, hatch in (
+        (1, "confidence above accuracy", (*orange, 0.45), red, "/////"),
+        (-1, "confidence below accuracy", sky, blue, "\\\\\\\\\\"),
+    ):
+        heights = confidence - accuracy
+        heights[~(sign * heights > 0)] = np.nan
+        look: Any = {"facecolor": face, "edgecolor": edge, "hatch": hatch, "linewidth": 0.4}
+        axes.bar(left, heights, widths, bottom=accuracy, align="edge", label=label, **look)
+    axes.plot([0, 100], [0, 100], color="0.2", linewidth=0.9, linestyle="--", label="perfect calibration")
+
+
+def _shares(axes: Axes, table: ReliabilityBins) -> None:
+    left, widths = _places(table)
+    axes.bar(left, _percent(table.shares), widths, align="edge", color="0.6", edgecolor="white", linewidth=0.4)
+    for values, label, line in ((table.accuracy, "overall accuracy", "-"), (table.confidence, "mean confidence", ":")):
+        overall = 100 * (table.shares * values.nan_to_num(0.0)).sum().item()
+        axes.axvline(overall, color="0.1", linewidth=1.2, linestyle=line, label=label)
+    axes.set(xlabel="confidence (%)")
+
+
+def _entries(column: NDArray[Any]) -> tuple[list[Any], list[str]]:
+    """Handles and labels of the legend, those of bars first."""
+    found = [entry for axes in column for entry in zip(*axes.get_legend_handles_labels(), strict=True)]
+    found.sort(key=lambda entry: isinstance(entry[0], Line2D))
+    return [handle for handle, _ in found], [label for _, label in found]
+
+
+def _expected_error(table: ReliabilityBins) -> float:
+    return float((table.shares * table.gaps.abs()).sum())
+
+
+def _places(table: ReliabilityBins) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Left edge and width of each bin, in percent."""
+    edges = _percent(table.edges)
+    return edges[:-1], edges[1:] - edges[:-1]
+
+
+def _percent(fractions: Any) -> NDArray[Any]:
+    return (100 * fractions).cpu().numpy()  # type: ignore[no-any-return]

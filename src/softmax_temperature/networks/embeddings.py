@@ -1,0 +1,133 @@
+"""Embeddings: images through a frozen network, a batch at a time, into a file that grows on disk.
+
+An artifact of embeddings holds
+
+    embeddings.safetensors  {split}.labels (n,) int64, {split}.index (n,) int64 and {split}.embeddings (n, dim) float32
+                            for the splits train, validation and test; rows in the order of the prepared data set
+    provenance.json         data set, backbone, weights digest, transform, which tensor, its length, precision
+
+Memory is bounded by the batch, not by the data set.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import torch
+from torch import Tensor, nn
+
+from softmax_temperature.data.splits import SPLITS, Part, SplitName
+from softmax_temperature.data.tensor_stream import Stream, write_tensors
+from softmax_temperature.runner.artifacts import Artifact, write_json
+from softmax_temperature.runner.errors import InputError
+
+if TYPE_CHECKING:
+    from softmax_temperature.networks.backbones.preprocessing import Preprocess
+
+EMBEDDINGS = "embeddings.safetensors"
+PROVENANCE = "provenance.json"
+
+Batches = Iterable[Tensor | Sequence[Tensor]]
+Precision = Literal["float32", "bfloat16"]
+
+
+def extract(
+    network: nn.Module,
+    preprocess: Preprocess,
+    batches: Batches,
+    *,
+    device: str | torch.device = "cpu",
+    precision: Precision = "float32",
+    where: str = "embeddings",
+) -> Iterator[Tensor]:
+    """Embed images as they arrive.
+
+    Args:
+        network: prepared images (n, 3, size, size) to embeddings (n, dim); it is moved to the device.
+        preprocess: prepares them.
+        batches: each (n, channels, height, width) uint8, or a sequence of n tensors (channels, height, width).
+        device: where to compute.
+        precision: of the network's products; "bfloat16" keeps weights and normalisation in float32.
+        where: data set, split and backbone, for the error.
+
+    Yields:
+        (n, dim) float32 on the CPU, one for each batch.
+
+    Raises:
+        InputError: an embedding is not finite or all zero; neither has a direction for the cosine.
+    """
+    network = network.to(device=device, memory_format=torch.channels_last)  # type: ignore[call-overload]
+    done = 0
+    for images in batches:
+        embeddings = _embed(network, preprocess(images, device=device), precision)
+        _check(embeddings, first_row=done, where=where)
+        done += len(embeddings)
+        yield embeddings
+
+
+def write_embeddings(
+    folder: Path,
+    rows: Mapping[SplitName, tuple[Tensor, Tensor]],
+    embed: Callable[[SplitName], Iterable[Tensor]],
+    provenance: Mapping[str, Any],
+) -> None:
+    """Write the two files of an artifact of embeddings.
+
+    Args:
+        folder: where to.
+        rows: by split, labels (n,) and index (n,), int64.
+        embed: the embeddings of a split, (b, dim) float32 in pieces; called when its turn comes.
+        provenance: JSON values; "dataset" and "embedding" (dim) must be among them.
+    """
+    dim = int(provenance["embedding"])
+    streams = {}
+    for split, (labels, index) in rows.items():
+        streams[f"{split}.labels"] = Stream(torch.int64, tuple(labels.shape), [labels])
+        streams[f"{split}.index"] = Stream(torch.int64, tuple(index.shape), [index])
+    for split, (labels, _) in rows.items():
+        streams[f"{split}.embeddings"] = Stream(torch.float32, (len(labels), dim), _late(embed, split))
+    write_tensors(folder / EMBEDDINGS, streams)
+    write_json(folder / PROVENANCE, dict(provenance))
+
+
+def open_embeddings(artifact: Artifact) -> dict[SplitName, Part]:
+    """Read embeddings back.
+
+    Args:
+        artifact: what the stage embed made.
+
+    Returns:
+        By split, a part with data (n, dim) float32; mapped from disk.
+
+    Raises:
+        ArtifactError: a file is missing or damaged.
+    """
+    dataset = artifact.json(PROVENANCE)["dataset"]
+    tensors = artifact.tensors(EMBEDDINGS)
+    return {
+        split: Part(dataset, split, *(tensors[f"{split}.{column}"] for column in ("embeddings", "labels", "index")))
+        for split in SPLITS
+        if f"{split}.labels" in tensors
+    }
+
+
+# Not around the loop of `extract`: a generator would carry the mode into its caller.
+@torch.inference_mode()
+def _embed(network: nn.Module, images: Tensor, precision: Precision) -> Tensor:
+    with torch.autocast(images.device.type, torch.bfloat16, enabled=precision == "bfloat16"):
+        embeddings: Tensor = network(images)
+    return embeddings.float().cpu()
+
+
+def _check(embeddings: Tensor, *, first_row: int, where: str) -> None:
+    for fault, rows in (("not finite", ~embeddings.isfinite().all(1)), ("all zero", ~embeddings.any(1))):
+        if rows.any():
+            what = f"the embedding of row {first_row + int(rows.int().argmax())} is {fault}"
+            remedy = "Look at that image; if it is sound, the backbone's weights or preprocessing are not."
+            raise InputError(what, where=where, remedy=remedy)
+
+
+def _late(embed: Callable[[SplitName], Iterable[Tensor]], split: SplitName) -> Iterator[Tensor]:
+    yield from embed(split)

@@ -1,0 +1,92 @@
+"""Tables and figures as a notebook shows them, the same bytes from run to run."""
+
+from __future__ import annotations
+
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+from IPython.display import HTML, Image
+
+from softmax_temperature.papers.shared.plots import save
+from softmax_temperature.papers.shared.sources import CELLS, link
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+    from matplotlib.figure import Figure
+
+SCREEN_WIDTH = 760  # CSS pixels
+MISSING = "–"
+
+
+def shown(
+    table: pd.DataFrame,
+    name: str,
+    *,
+    percent: Sequence[str] = (),
+    digits: int = 3,
+    numbers: Sequence[str] | None = None,
+) -> HTML:
+    """A table for a reader: fractions in percent where named, missing values as a dash, text escaped.
+
+    Where it has a column `cells`, that is not shown: numbers link to the records of the cells that they come from.
+
+    Args:
+        table: what to show.
+        name: unique in the notebook; pandas would otherwise draw a random one, and no two runs would be equal.
+        percent: columns that hold fractions and are shown in percent.
+        digits: after the point, for the other numbers; whole ones have none, and small ones as many as it takes to show
+            one. Those in percent have one.
+        numbers: columns that link, if these are others than all that hold numbers.
+    """
+    values = table.drop(columns=CELLS, errors="ignore")
+    in_numbers = [column for column in values if column in percent or values[column].dtype.kind in "iuf"]
+    formats = {column: _percent if column in percent else _number(digits) for column in in_numbers}
+    texts = pd.DataFrame({column: values[column].map(_text(formats.get(column, _escaped))) for column in values})
+    if CELLS in table:
+        for column in in_numbers if numbers is None else numbers:
+            texts[column] = [_linked(*pair) for pair in zip(texts[column], table[CELLS], strict=True)]
+    texts = texts.rename(columns={column: f"{column} (%)" for column in percent})
+    styler = texts.style.format_index(escape="html", axis=1).hide(axis="index").set_uuid(name)
+    styler.set_table_styles([{"selector": "th, td", "props": "text-align: left"}])
+    return HTML(styler.to_html())  # type: ignore[no-untyped-call]
+
+
+def drawn(figure: Figure, results: Path, name: str) -> Image:
+    """Write a figure into the folder `figures` of a paper's results, and show it.
+
+    Args:
+        figure: what to draw.
+        results: the paper's folder.
+        name: of the files, without ending.
+    """
+    path = save(figure, results / "figures", name)
+    return Image(data=path.read_bytes(), format="png", width=SCREEN_WIDTH)  # type: ignore[no-untyped-call]
+
+
+def _text(form: Callable[[Any], str]) -> Callable[[Any], str]:
+    return lambda value: MISSING if pd.isna(value) else form(value)
+
+
+def _linked(text: str, cells: object) -> str:
+    return link(text, cells) if isinstance(cells, str) and text != MISSING else text
+
+
+def _escaped(value: object) -> str:
+    return escape(str(value))
+
+
+def _percent(value: float) -> str:
+    return f"{100 * value:.1f}"
+
+
+def _number(digits: int) -> Callable[[float], str]:
+    def text(value: float) -> str:
+        if float(value).is_integer():
+            return f"{value:.0f}"
+        rounded = f"{value:.{digits}f}"
+        return rounded if float(rounded) else f"{value:.1g}"
+
+    return text

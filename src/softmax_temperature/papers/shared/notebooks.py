@@ -1,0 +1,67 @@
+"""Executing a paper's notebook with papermill, so that the result is whole, and the same from run to run."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import nbformat
+import papermill
+
+from softmax_temperature.runner.artifacts import write_text
+from softmax_temperature.runner.errors import InputError, nearest
+
+TIMEOUT_SECONDS = 600
+
+
+def execute(source: Path, target: Path, parameters: Mapping[str, Any]) -> None:
+    """Execute a notebook with parameters and write it atomically, without times.
+
+    Args:
+        source: the notebook, stripped of outputs.
+        target: where the executed copy goes; written only when every cell has run.
+        parameters: values for names that the cell tagged "parameters" defines.
+
+    Raises:
+        InputError: the notebook does not know a parameter, a cell of it fails or hangs, or its kernel is killed.
+    """
+    _refuse_unknown(source, parameters)
+    with tempfile.TemporaryDirectory() as folder:
+        executed = Path(folder) / source.name
+        try:
+            papermill.execute_notebook(
+                source, executed, dict(parameters), kernel_name="python3", progress_bar=False, cwd=".",
+                execution_timeout=TIMEOUT_SECONDS, iopub_timeout=TIMEOUT_SECONDS,
+            )  # fmt: skip
+        except papermill.PapermillExecutionError as error:
+            remedy = "Run it in Jupyter to see the whole trace."
+            raise InputError(
+                f"a cell failed ({error.ename}: {error.evalue})", where=str(source), remedy=remedy
+            ) from error
+        except TimeoutError as error:
+            what, remedy = f"a cell took longer than {TIMEOUT_SECONDS} seconds", "Run it in Jupyter to see which."
+            raise InputError(what, where=str(source), remedy=remedy) from error
+        except RuntimeError as error:  # What its client says of a kernel that does not start, or is killed.
+            remedy = "If memory ran out, free some; then run again."
+            raise InputError(f"its kernel ended ({error})", where=str(source), remedy=remedy) from error
+        write_text(target, nbformat.writes(_without_times(nbformat.read(executed, as_version=4))) + "\n")
+
+
+def _refuse_unknown(source: Path, parameters: Mapping[str, Any]) -> None:
+    """Papermill only warns about a parameter that the notebook does not have, and goes on without it."""
+    known = papermill.inspect_notebook(source)
+    for name in parameters:
+        if name not in known:
+            raise InputError(f"no parameter {name!r}", where=str(source), remedy=nearest(name, known))
+
+
+def _without_times(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
+    notebook.metadata.pop("papermill", None)
+    notebook.metadata.get("language_info", {}).pop("version", None)
+    for number, cell in enumerate(notebook.cells):
+        cell.id = f"cell-{number}"
+        cell.metadata.pop("papermill", None)
+        cell.metadata.pop("execution", None)
+    return notebook

@@ -1,0 +1,289 @@
+"""Artifacts: folders of files that are complete, verified on read, and never half-written.
+
+An artifact is a folder with a `manifest.json` that lists the sha256 of every other file in it. It is built under a
+temporary name beside its place, its manifest is written last, and one rename puts it there. So a folder with a
+manifest is complete, and a reader that compares digests cannot be given a damaged file.
+
+Artifacts hold nothing that differs between two runs of the same parameters (no times, no machine names): equal inputs
+give equal bytes.
+
+A file that is found damaged is set aside as `*.damaged`: nothing can read it any more, and DVC, which trusts a file
+whose time and size are as before, sees that it is missing and runs the stage again.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import json
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+from softmax_temperature.runner.disk_faults import disk_faults
+from softmax_temperature.runner.errors import InputError
+from softmax_temperature.runner.unfinished import ENDING, unfinished_file, unfinished_folder
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+MANIFEST = "manifest.json"
+DAMAGED = ".damaged"
+"""What the names of files end with that were found damaged."""
+
+
+class ArtifactError(InputError):
+    """An artifact is missing, incomplete or damaged."""
+
+
+def canonical_json(value: Any) -> str:
+    """JSON with sorted keys and no NaN: equal values give equal text."""
+    return json.dumps(value, sort_keys=True, indent=1, allow_nan=False, ensure_ascii=False) + "\n"
+
+
+def digest_of_text(text: str) -> str:
+    """The sha256 of a text, in hexadecimal."""
+    return digest_of_bytes(text.encode())
+
+
+def digest_of_bytes(content: bytes) -> str:
+    """The sha256 of some bytes, in hexadecimal."""
+    return hashlib.sha256(content).hexdigest()
+
+
+def digest_of_file(path: Path) -> str:
+    """The sha256 of a file's bytes, in hexadecimal; reads in pieces, so the file may exceed memory."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def sync(path: Path) -> None:
+    """Push a file, or a folder's list of names, to the disk."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+@contextmanager
+def atomic_file(path: Path) -> Iterator[BinaryIO]:
+    """Write a file so that a reader sees the old bytes or all of the new ones, whatever happens in between.
+
+    Raises:
+        InputError: the disk is full or the place cannot be written.
+    """
+    with unfinished_file(path) as temporary:
+        with disk_faults(path), temporary.open("wb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        with disk_faults(path):
+            temporary.chmod(0o644)
+            os.replace(temporary, path)
+            sync(path.parent)
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a text file atomically, in UTF-8."""
+    with atomic_file(path) as file:
+        file.write(text.encode())
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Write a value as canonical JSON, atomically."""
+    write_text(path, canonical_json(value))
+
+
+@contextmanager
+def new_artifact(folder: Path, *, kind: str, about: dict[str, Any]) -> Iterator[Path]:
+    """Build an artifact; what stood in its place stays until the new one is complete.
+
+    Args:
+        folder: where it shall stand.
+        kind: what made it, in the pipeline the verb of the stage, for instance "embed"; checked by `open_artifact`.
+        about: JSON values that say what it was made from.
+
+    Yields:
+        A temporary folder to write the files into. If the block raises, the folder is removed and nothing changes.
+
+    Raises:
+        InputError: the disk is full or the place cannot be written.
+    """
+    with unfinished_folder(folder) as temporary, disk_faults(folder):
+        yield temporary
+        _seal(temporary, kind, about)
+        replace_folder(temporary, folder)
+
+
+def replace_folder(new: Path, place: Path) -> None:
+    """Move a finished folder to its place, once all of it is on the disk.
+
+    Where something stood there, the two change places in one step, and the caller removes what is now called `new`. A
+    system that cannot do that moves the old folder away first: then there is an instant without either.
+    """
+    new.chmod(0o755)
+    for path in sorted(new.rglob("*"), reverse=True):  # What is in a folder before its list of names.
+        sync(path)
+    sync(new)
+    if not place.exists():
+        os.replace(new, place)
+    elif not _exchange(new, place):
+        with tempfile.TemporaryDirectory(dir=place.parent, prefix=f".{place.name}.", suffix=ENDING) as aside:
+            os.replace(place, Path(aside) / "old")
+            os.replace(new, place)
+    sync(place.parent)
+
+
+def set_aside(path: Path) -> None:
+    """Move a damaged file out of the way, if this process may: whoever looks for it finds it missing."""
+    with suppress(OSError):
+        path.replace(path.with_name(path.name + DAMAGED))
+
+
+@dataclass(frozen=True)
+class Artifact:
+    """A complete artifact; every read compares the file with the manifest first.
+
+    Attributes:
+        folder: where it stands.
+        kind: what made it.
+        about: what it was made from.
+        files: file name to sha256.
+    """
+
+    folder: Path
+    kind: str
+    about: dict[str, Any]
+    files: dict[str, str]
+
+    @property
+    def digest(self) -> str:
+        """One sha256 over kind and files: equal content gives an equal digest, wherever the folder stands."""
+        return digest_of_text(canonical_json({"kind": self.kind, "files": self.files}))
+
+    def path(self, name: str) -> Path:
+        """The path of one file, after comparing its bytes with the manifest; if they differ, it is set aside.
+
+        Raises:
+            ArtifactError: the file is not listed, is missing, or has other bytes.
+        """
+        if name not in self.files:
+            raise ArtifactError(f"no file {name!r}", where=str(self.folder), remedy=_REBUILD)
+        path = self.folder / name
+        if not path.is_file():
+            raise ArtifactError("missing", where=str(path), remedy=_REBUILD)
+        if digest_of_file(path) != self.files[name]:
+            # Unless the whole artifact has been replaced since its manifest was read.
+            if open_artifact(self.folder) == self:
+                set_aside(path)
+            raise ArtifactError("damaged (its sha256 is not the recorded one)", where=str(path), remedy=_REBUILD)
+        return path
+
+    def json(self, name: str) -> Any:
+        """The value in a JSON file."""
+        return json.loads(self.path(name).read_text(encoding="utf-8"))
+
+    def tensors(self, name: str) -> dict[str, Tensor]:
+        """The tensors in a safetensors file, mapped from disk."""
+        from safetensors.torch import load_file
+
+        return load_file(self.path(name))
+
+    def problems(self) -> list[str]:
+        """One line for each file that is missing, damaged or not listed; empty when all is well."""
+        paths = [path for path in self.folder.rglob("*") if path.is_file() and path.suffix != DAMAGED]
+        found = {path.relative_to(self.folder).as_posix() for path in paths}
+        lines = [f"{self.folder / name}: not in the manifest" for name in sorted(found - {MANIFEST, *self.files})]
+        for name in sorted(self.files):
+            try:
+                self.path(name)
+            except ArtifactError as error:
+                lines.append(f"{error.where}: {error.what}")
+        return lines
+
+
+_REBUILD = "Run `dvc repro` to make it again."
+
+
+def sealed(body: dict[str, Any]) -> dict[str, Any]:
+    """A mapping of JSON values with its own sha256 in it."""
+    return {**body, "sha256": digest_of_text(canonical_json(body))}
+
+
+def write_sealed(path: Path, body: dict[str, Any]) -> None:
+    """Write a mapping as JSON together with its own sha256, atomically."""
+    write_json(path, sealed(body))
+
+
+def read_sealed(path: Path) -> dict[str, Any]:
+    """Read a mapping that `write_sealed` wrote.
+
+    Raises:
+        ArtifactError: a byte of it is another one.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+        body: dict[str, Any] = json.loads(text)
+        del body["sha256"]
+        whole = text == canonical_json(sealed(body))
+    except (ValueError, KeyError, AttributeError, TypeError, RecursionError):
+        whole = False
+    if not whole:
+        remedy = "Run `softmax-temperature verify`, which sets it aside, then `dvc repro` to make it again."
+        raise ArtifactError("damaged (its own sha256 differs)", where=str(path), remedy=remedy)
+    return body
+
+
+def open_artifact(folder: Path, *, kind: str | None = None) -> Artifact:
+    """Open an artifact by its manifest; the files themselves are verified when they are read.
+
+    Args:
+        folder: where it stands.
+        kind: what must have made it; None accepts any.
+
+    Raises:
+        ArtifactError: there is none, its manifest does not parse, or it is of another kind.
+    """
+    path = folder / MANIFEST
+    if not path.is_file():
+        raise ArtifactError("not there, or not complete (no manifest)", where=str(folder), remedy=_REBUILD)
+    manifest = read_sealed(path)
+    try:
+        artifact = Artifact(folder, manifest["kind"], manifest["about"], manifest["files"])
+    except KeyError as error:
+        raise ArtifactError(f"lacks {error}", where=str(path), remedy=_REBUILD) from error
+    if kind is not None and artifact.kind != kind:
+        raise ArtifactError(f"is of kind {artifact.kind!r}, not {kind!r}", where=str(folder), remedy=_REBUILD)
+    return artifact
+
+
+def find_artifacts(root: Path) -> list[Path]:
+    """Every artifact folder at or below a folder, sorted; one under construction starts with a dot and is left out."""
+    found = (path.parent for path in root.rglob(MANIFEST))
+    return sorted(
+        folder for folder in found if not any(part.startswith(".") for part in folder.relative_to(root).parts)
+    )
+
+
+def _seal(folder: Path, kind: str, about: dict[str, Any]) -> None:
+    """Record every file's digest and write the manifest last."""
+    paths = sorted(path for path in folder.rglob("*") if path.is_file())
+    for path in paths:
+        path.chmod(0o644)
+    files = {path.relative_to(folder).as_posix(): digest_of_file(path) for path in paths}
+    write_sealed(folder / MANIFEST, {"kind": kind, "about": about, "files": files})
+
+
+def _exchange(first: Path, second: Path) -> bool:
+    """Let two names change places in one step; False where system or file system cannot."""
+    try:
+        rename = ctypes.CDLL(None, use_errno=True).renameat2
+    except AttributeError:
+        return False
+    here, exchange = -100, 2  # AT_FDCWD and RENAME_EXCHANGE of Linux.
+    return bool(rename(here, os.fsencode(first), here, os.fsencode(second), exchange) == 0)

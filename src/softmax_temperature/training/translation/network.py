@@ -1,0 +1,114 @@
+"""The encoder-decoder Transformer (Vaswani et al. 2017), in torch's own modules."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor, nn
+
+from softmax_temperature.training.translation.vocabulary import PADDING
+
+# Deviation: torch's layers drop out attention weights and the inner units of the feed-forward layers too, not the
+# outputs of sublayers and the embeddings alone. Vaswani et al. average the last five checkpoints; here the last weights
+# are kept, so that what is evaluated is what the loss trained.
+
+
+class TranslationTransformer(nn.Module):
+    """Encoder and decoder with sinusoidal positions; both embeddings and the last layer share one matrix.
+
+    Args:
+        vocabulary: numbers that a token may have, the same in both languages.
+        width: of embeddings and layers; even, and divisible by `heads`.
+        heads: of each attention.
+        layers: of the encoder, and of the decoder.
+        inner: units of the feed-forward layers.
+        dropout: a probability.
+
+    Raises:
+        ValueError: `width` is odd, or not divisible by `heads`.
+    """
+
+    def __init__(self, vocabulary: int, *, width: int, heads: int, layers: int, inner: int, dropout: float) -> None:
+        super().__init__()
+        if width % 2 or width % heads:
+            raise ValueError(f"width must be even and divisible by heads, {heads}, got {width}")
+        self.embedding = nn.Embedding(vocabulary, width)
+        self.classifier = nn.Linear(width, vocabulary, bias=False)
+        self.classifier.weight = self.embedding.weight
+        self.dropout = nn.Dropout(dropout)
+        shape = {"dim_feedforward": inner, "dropout": dropout, "batch_first": True}
+        # Layers normalise their outputs, so nothing follows the last one; nn.Transformer would normalise once more.
+        self.transformer = nn.Transformer(
+            width,
+            heads,
+            custom_encoder=nn.TransformerEncoder(
+                nn.TransformerEncoderLayer(width, heads, **shape),  # type: ignore[arg-type]
+                layers,
+                enable_nested_tensor=False,
+            ),
+            custom_decoder=nn.TransformerDecoder(
+                nn.TransformerDecoderLayer(width, heads, **shape),  # type: ignore[arg-type]
+                layers,
+            ),
+            batch_first=True,
+        )
+        nn.init.normal_(self.embedding.weight, std=width**-0.5)
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        """Logits of the tokens that follow each decoder input.
+
+        Args:
+            inputs: (pairs, 2, length) as `SentencePairs.teacher_forced` returns them.
+
+        Returns:
+            (tokens, vocabulary): one row for each decoder input but padding, one sentence behind the other.
+        """
+        sources, targets = inputs.unbind(1)
+        features = self.decode(targets, self.encode(sources), sources == PADDING)
+        logits: Tensor = self.classifier(features[targets != PADDING])
+        return logits
+
+    def encode(self, sources: Tensor) -> Tensor:
+        """What the decoder attends to: sources (b, s), padded on the right, to (b, s, width)."""
+        memory: Tensor = self.transformer.encoder(self._embedded(sources), src_key_padding_mask=sources == PADDING)
+        return memory
+
+    def decode(self, targets: Tensor, memory: Tensor, source_padding: Tensor) -> Tensor:
+        """What the last layer makes logits of.
+
+        Args:
+            targets: (b, t) decoder inputs, padded on the right; no place sees those after it, nor padding.
+            memory: (b, s, width) as `encode` returns it.
+            source_padding: (b, s), true where the source is padding.
+
+        Returns:
+            (b, t, width).
+        """
+        later = torch.ones(targets.shape[1], targets.shape[1], dtype=torch.bool, device=targets.device).triu(1)
+        features: Tensor = self.transformer.decoder(
+            self._embedded(targets), memory, tgt_mask=later, memory_key_padding_mask=source_padding, tgt_is_causal=True
+        )
+        return features
+
+    def _embedded(self, tokens: Tensor) -> Tensor:
+        width = self.embedding.embedding_dim
+        places = positions(tokens.shape[1], width, tokens.device).to(self.embedding.weight.dtype)
+        embedded: Tensor = self.dropout(self.embedding(tokens) * math.sqrt(width) + places)
+        return embedded
+
+
+def positions(length: int, width: int, device: torch.device) -> Tensor:
+    """Sines and cosines of wavelengths 2π to 10,000 · 2π (Vaswani et al., section 3.5): (length, width) float32."""
+    rates = torch.exp(torch.arange(0, width, 2, device=device) * (-math.log(10_000.0) / width))
+    angles = torch.arange(length, device=device)[:, None] * rates
+    return torch.stack([angles.sin(), angles.cos()], dim=2).flatten(1)
+
+
+def make_network(
+    vocabulary: int, *, seed: int, width: int, heads: int, layers: int, inner: int, dropout: float
+) -> TranslationTransformer:
+    """A network with random weights that depend on the seed alone; the other arguments are its own."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        return TranslationTransformer(vocabulary, width=width, heads=heads, layers=layers, inner=inner, dropout=dropout)

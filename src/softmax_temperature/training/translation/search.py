@@ -1,0 +1,85 @@
+"""Beam search for the most probable translation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from softmax_temperature.metrics.checks import check_count, check_positive
+from softmax_temperature.training.translation.vocabulary import END, PADDING, START
+
+Step = Callable[[Tensor, Tensor], Tensor]
+"""Prefixes (r, t), each from START on, and (r,) which sentence each translates, to logits (r, vocabulary)."""
+
+
+@torch.no_grad()
+def beam_search(
+    step: Step, limits: Tensor, *, beam: int, temperature: float = 1.0, length_penalty: float = 0.0
+) -> list[list[int]]:
+    """Translate sentences side by side, keeping the most probable prefixes of each.
+
+    A translation's score is its log-probability over ((5 + length) / 6)^length_penalty (Wu et al. 2016, as Vaswani et
+    al. have it), where END counts. After each token every prefix may end; the search for a sentence is over when no
+    prefix can score more than the best translation that has ended.
+
+    Args:
+        step: the model.
+        limits: (n,) int64, on the model's device: tokens of each translation at most, END included; at least 1.
+        beam: prefixes that are kept of each sentence.
+        temperature: divides the logits at every step; finite and positive.
+        length_penalty: at least 0; 0 compares log-probabilities.
+
+    Returns:
+        The best translation of each sentence, without START and END.
+
+    Raises:
+        ValueError: an argument is out of range.
+    """
+    check_count(beam, "beam", least=1)
+    check_positive(temperature, "temperature")
+    if not length_penalty >= 0:
+        raise ValueError(f"length_penalty must be at least 0, got {length_penalty}")
+    found: list[list[int]] = [[] for _ in limits]
+    best = torch.full((len(limits),), -torch.inf, device=limits.device)
+    sentences = torch.arange(len(limits), device=limits.device)  # Those whose search goes on.
+    prefixes = torch.full((len(limits), 1, 1), START, device=limits.device)
+    scores = torch.zeros(len(limits), 1, device=limits.device)
+    length = 0
+    while len(sentences):
+        length += 1
+        totals = scores[:, :, None] + _log_probs(step, prefixes, sentences, temperature)
+        ended, which = (totals[:, :, END] / _penalty(length, length_penalty)).max(dim=1)
+        better = (ended > best[sentences]).nonzero().squeeze(1)
+        best[sentences[better]] = ended[better]
+        winners = prefixes[better, which[better], 1:].tolist()
+        for sentence, tokens in zip(sentences[better].tolist(), winners, strict=True):
+            found[sentence] = tokens
+        prefixes, scores = _continued(prefixes, totals, beam)
+        # Scores only fall and penalties only grow, so no prefix can end above this.
+        bound = scores[:, 0] / _penalty(limits[sentences], length_penalty)
+        on = (bound > best[sentences]) & (limits[sentences] > length)
+        sentences, prefixes, scores = sentences[on], prefixes[on], scores[on]
+    return found
+
+
+def _log_probs(step: Step, prefixes: Tensor, sentences: Tensor, temperature: float) -> Tensor:
+    """(sentences, prefixes, vocabulary)."""
+    count, width, _ = prefixes.shape
+    logits = step(prefixes.flatten(0, 1), sentences.repeat_interleave(width))
+    return torch.log_softmax(logits.float() / temperature, dim=1).view(count, width, -1)
+
+
+def _continued(prefixes: Tensor, totals: Tensor, beam: int) -> tuple[Tensor, Tensor]:
+    """The best prefixes with one more token, best first, and their scores."""
+    vocabulary = totals.shape[2]
+    going_on = totals.index_fill(2, torch.tensor([PADDING, START, END], device=totals.device), -torch.inf).flatten(1)
+    scores, chosen = going_on.topk(min(beam, going_on.shape[1]), dim=1)
+    kept = prefixes.take_along_dim((chosen // vocabulary)[:, :, None], dim=1)
+    return torch.cat([kept, (chosen % vocabulary)[:, :, None]], dim=2), scores
+
+
+def _penalty(length: int | Tensor, exponent: float) -> float | Tensor:
+    penalty: float | Tensor = ((5 + length) / 6) ** exponent
+    return penalty

@@ -1,0 +1,108 @@
+"""Small data sets in every form that a user may bring."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from softmax_temperature.data.division import Rules
+from softmax_temperature.data.prepare import prepare
+from softmax_temperature.data.prepare_texts import prepare_texts
+from softmax_temperature.data.prepared import KIND, PreparedImages, open_prepared
+from softmax_temperature.data.prepared_texts import PreparedTexts, open_texts
+from softmax_temperature.data.raw import RawDataset
+from softmax_temperature.data.raw_texts import RawTextSet
+from softmax_temperature.runner.artifacts import new_artifact, open_artifact
+
+WriteNpz = Callable[..., Path]
+WriteFolders = Callable[..., Path]
+WriteJsonl = Callable[..., Path]
+Prepare = Callable[..., PreparedImages]
+PrepareTexts = Callable[..., PreparedTexts]
+
+
+@pytest.fixture
+def write_npz(tmp_path: Path) -> WriteNpz:
+    """Writes `birds.npz` with 12 training and 6 test images of 3 classes; arguments replace arrays, None drops one."""
+
+    def write(name: str = "birds", **replaced: Any) -> Path:
+        generator = np.random.default_rng(0)
+        arrays = {
+            "x_train": generator.integers(0, 256, (12, 5, 4, 3), dtype=np.uint8),
+            "y_train": np.arange(12) % 3,
+            "x_test": generator.integers(0, 256, (6, 5, 4, 3), dtype=np.uint8),
+            "y_test": np.arange(6) % 3,
+            **replaced,
+        }
+        path = tmp_path / f"{name}.npz"
+        np.savez(path, **{key: value for key, value in arrays.items() if value is not None})
+        return path
+
+    return write
+
+
+@pytest.fixture
+def write_folders(tmp_path: Path) -> WriteFolders:
+    """Writes `birds/PART/CLASS/N.png`, RGB images of random sizes, a number for each class; returns `birds`."""
+
+    def write(name: str = "birds", **parts: dict[str, int]) -> Path:
+        generator = np.random.default_rng(0)
+        for part, classes in (parts or {"train": {"crow": 4, "wren": 3}, "test": {"crow": 2, "wren": 1}}).items():
+            for label, count in classes.items():
+                (tmp_path / name / part / label).mkdir(parents=True)
+                for number in range(count):
+                    size = (*generator.integers(6, 12, 2), 3)
+                    image = Image.fromarray(generator.integers(0, 256, size, dtype=np.uint8))
+                    image.save(tmp_path / name / part / label / f"{number}.png")
+        return tmp_path / name
+
+    return write
+
+
+@pytest.fixture
+def write_jsonl(tmp_path: Path) -> WriteJsonl:
+    """Writes `talk.jsonl` with these rows: objects become JSON, bytes are written as they are."""
+
+    def write(*rows: Any, name: str = "talk") -> Path:
+        path = tmp_path / f"{name}.jsonl"
+        lines = [row if isinstance(row, bytes) else json.dumps(row, ensure_ascii=False).encode() for row in rows]
+        path.write_bytes(b"".join(line + b"\n" for line in lines))
+        return path
+
+    return write
+
+
+@pytest.fixture
+def prepare_text_set(tmp_path: Path) -> PrepareTexts:
+    """Prepares raw texts, with limits as arguments, and opens the result."""
+
+    def prepare_and_open(raw: RawTextSet, name: str | None = None, **limits: Any) -> PreparedTexts:
+        none = {"train_limit": None, "test_limit": None, "class_limit": None, "image_size_limit": None}
+        rules = Rules(**{**none, "validation_fraction": 0.25, "seed": 0, **limits})
+        place = tmp_path / "prepared" / "texts"
+        with new_artifact(place, kind=KIND, about={}) as output:
+            prepare_texts(raw, rules, output=output, name=name)
+        return open_texts(open_artifact(place, kind=KIND))
+
+    return prepare_and_open
+
+
+@pytest.fixture
+def prepare_images(tmp_path: Path) -> Prepare:
+    """Prepares raw data, with limits as arguments, and opens the result; paths are below the test's folder."""
+
+    def prepare_and_open(raw: RawDataset, **limits: Any) -> PreparedImages:
+        none = {"train_limit": None, "test_limit": None, "class_limit": None, "image_size_limit": None}
+        rules = Rules(**{**none, "validation_fraction": 0.25, "seed": 0, **limits})
+        place = tmp_path / "prepared" / ("arrays" if isinstance(raw.train.images, np.ndarray) else "files")
+        with new_artifact(place, kind=KIND, about={}) as output:
+            prepare(raw, rules, root=tmp_path, output=output)
+        return open_prepared(open_artifact(place, kind=KIND), root=tmp_path)
+
+    return prepare_and_open

@@ -1,0 +1,177 @@
+"""Noise on images: its statistics, and the archive that has some of its own."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from softmax_temperature.data import gaussian_noise
+from softmax_temperature.data.gaussian_noise import add_noise, archive_digest, read_archive
+from softmax_temperature.runner.errors import InputError
+
+IMAGES = 6  # Of a severity, in the archive that the tests write.
+LABELS = np.array([3, 8, 8, 0, 6, 6])
+
+
+# ---- generated
+
+
+def level(value: int, count: int = 40) -> Tensor:
+    return torch.full((count, 3, 32, 32), value, dtype=torch.uint8)
+
+
+def test_the_noise_has_its_deviation_and_pixels_and_channels_are_independent() -> None:
+    noise = add_noise(level(128), 0.1, seed=0).double() - 128
+    assert noise.std().item() == pytest.approx(25.5, rel=0.01)
+    # 122,880 numbers: a standard error of 0.07 levels. Cutting decimals off would darken by half a level.
+    assert abs(noise.mean().item()) < 0.3
+    beside = (noise[..., 1:] * noise[..., :-1]).mean() / 25.5**2
+    across = (noise[:, 0] * noise[:, 1]).mean() / 25.5**2
+    assert abs(beside.item()) < 0.02
+    assert abs(across.item()) < 0.02
+    # Within one and two deviations: 68.3 % and 95.4 % of a normal distribution.
+    assert (noise.abs() <= 25.5).double().mean().item() == pytest.approx(0.683, abs=0.01)
+    assert (noise.abs() <= 51).double().mean().item() == pytest.approx(0.954, abs=0.01)
+
+
+@pytest.mark.parametrize("value", [0, 255])
+def test_pixels_are_clipped_at_both_ends(value: int) -> None:
+    noisy = add_noise(level(value), 0.1, seed=1)
+    assert (noisy == value).double().mean().item() == pytest.approx(0.5, abs=0.02)
+    # Half a normal distribution lies inside; its mean over all is deviation / sqrt(2 pi).
+    inwards = (noisy.double() - value).abs().mean().item()
+    assert inwards == pytest.approx(25.5 / math.sqrt(2 * math.pi), rel=0.02)
+
+
+def test_without_noise_every_level_stays() -> None:
+    levels = torch.arange(256, dtype=torch.uint8).view(1, 1, 16, 16)
+    assert torch.equal(add_noise(levels, 0.0, seed=0), levels)
+
+
+def test_levels_are_the_nearest_ones() -> None:
+    images = torch.randint(0, 256, (5, 3, 8, 8), generator=torch.Generator().manual_seed(2)).to(torch.uint8)
+    noise = torch.randn(images.shape, generator=torch.Generator().manual_seed(9)).double()
+    exact = (images.double() + 255 * 0.1 * noise).clamp(0, 255)
+    noisy = add_noise(images, 0.1, seed=9)
+    assert noisy.dtype == torch.uint8
+    assert noisy.shape == images.shape
+    assert (noisy - exact).abs().max().item() <= 0.5 + 1e-4
+
+
+def test_the_noise_is_that_of_its_seed_and_of_nothing_else() -> None:
+    before = torch.get_rng_state()
+    first, again, other = (add_noise(level(128, 2), 0.1, seed=seed) for seed in (5, 5, 6))
+    assert torch.equal(torch.get_rng_state(), before)
+    assert torch.equal(first, again)
+    assert not torch.equal(first, other)
+    assert not torch.equal(first[0], first[1])
+
+
+# ---- read
+
+
+@pytest.fixture
+def write_archive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., np.ndarray]:
+    """Writes a CIFAR-10-C of five severities of six images, or other arrays; returns its images."""
+
+    def write(**replaced: Any) -> np.ndarray:
+        images = np.random.default_rng(0).integers(0, 256, (5 * IMAGES, 32, 32, 3), dtype=np.uint8)
+        arrays = {"gaussian_noise": images, "labels": np.tile(LABELS, 5).astype(np.uint8), **replaced}
+        (tmp_path / "CIFAR-10-C").mkdir()
+        for name, content in arrays.items():
+            path = tmp_path / "CIFAR-10-C" / f"{name}.npy"
+            if isinstance(content, bytes):
+                path.write_bytes(content)
+            elif content is not None:
+                np.save(path, content, allow_pickle=content.dtype == object)
+        return images
+
+    monkeypatch.setattr(gaussian_noise, "_PER_SEVERITY", IMAGES)
+    return write
+
+
+def read(root: Path, rows: list[int]) -> Tensor:
+    return read_archive(root, torch.tensor(rows), torch.from_numpy(LABELS[rows]))
+
+
+def test_the_fifth_severity_is_read_in_the_order_asked_for(
+    tmp_path: Path, write_archive: Callable[..., np.ndarray]
+) -> None:
+    images = write_archive()
+    found = read(tmp_path, [4, 0, 5])
+    assert found.dtype == torch.uint8
+    assert found.shape == (3, 3, 32, 32)
+    for image, place in zip(found, (28, 24, 29), strict=True):
+        assert np.array_equal(image.numpy().transpose(1, 2, 0), images[place])
+    found.zero_()  # They are the caller's: the file is not.
+    assert read(tmp_path, [4]).any()
+
+
+def test_the_real_archive_has_ten_thousand_images_a_severity() -> None:
+    assert gaussian_noise._PER_SEVERITY == 10_000
+    assert gaussian_noise._SEVERITY == 5
+
+
+def test_an_archive_is_there_with_its_images(tmp_path: Path, write_archive: Callable[..., np.ndarray]) -> None:
+    assert archive_digest(tmp_path) is None
+    write_archive()
+    first = archive_digest(tmp_path)
+    labels = tmp_path / "CIFAR-10-C" / "labels.npy"
+    labels.write_bytes(labels.read_bytes()[:-1] + b"x")
+    assert None not in (first, archive_digest(tmp_path))
+    assert archive_digest(tmp_path) != first
+
+
+SHAPE = (5 * IMAGES, 32, 32, 3)
+
+
+@pytest.mark.parametrize(
+    ("replaced", "says"),
+    [
+        ({"labels": np.tile(np.roll(LABELS, 1), 5)}, "not those of CIFAR-10's test part"),
+        ({"labels": np.tile(LABELS, 5)[:, None]}, "not those of CIFAR-10's test part"),
+        ({"gaussian_noise": np.zeros((5 * IMAGES, 3, 32, 32), np.uint8)}, "not those of CIFAR-10's test part"),
+        ({"gaussian_noise": np.zeros(SHAPE, np.float32)}, "not those of CIFAR-10's test part"),
+        ({"gaussian_noise": np.zeros(SHAPE, np.uint8)[: 4 * IMAGES]}, r"gaussian_noise\.npy: not readable"),
+        ({"gaussian_noise": np.array([{"a": 1}] * 5 * IMAGES)}, r"gaussian_noise\.npy: not readable"),
+        ({"labels": np.array([{"a": 1}] * 5 * IMAGES)}, r"labels\.npy: not readable"),
+        ({"labels": None}, r"labels\.npy: not readable"),
+        ({"gaussian_noise": b"<html>404</html>"}, r"gaussian_noise\.npy: not readable"),
+        ({"gaussian_noise": b""}, r"gaussian_noise\.npy: not readable"),
+    ],
+    ids=[
+        "other labels",
+        "labels as a table",
+        "channels first",
+        "floats",
+        "four severities",
+        "pickled images",
+        "pickled labels",
+        "no labels",
+        "a web page",
+        "empty",
+    ],
+)
+def test_what_is_not_the_archive_is_named(
+    tmp_path: Path, write_archive: Callable[..., np.ndarray], replaced: dict[str, Any], says: str
+) -> None:
+    write_archive(**replaced)
+    with pytest.raises(InputError, match=says) as caught:
+        read(tmp_path, [1, 4])
+    assert "CIFAR-10-C" in caught.value.where
+    assert "Unpack CIFAR-10-C.tar" in caught.value.remedy
+
+
+def test_a_truncated_file_is_named(tmp_path: Path, write_archive: Callable[..., np.ndarray]) -> None:
+    write_archive()
+    path = tmp_path / "CIFAR-10-C" / "gaussian_noise.npy"
+    path.write_bytes(path.read_bytes()[:-1000])
+    with pytest.raises(InputError, match="not readable"):
+        read(tmp_path, [1])

@@ -1,0 +1,227 @@
+"""Data sets with a class for every pixel: read as they lie there, divided, and refused where they are wrong."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+from softmax_temperature.data.glyph_scenes import VOID, read_glyph_scenes
+from softmax_temperature.data.segmentation import (
+    Parts,
+    limited,
+    read_segmentation,
+    segmentation_digest,
+    set_aside,
+)
+from softmax_temperature.data.segmentation_folders import Form
+from softmax_temperature.data.splits import LeakError
+from softmax_temperature.runner.errors import InputError
+
+FORM = Form(classes=3, void=9, crop=None, size=None)
+SIDES = (32, 48)
+
+
+def save(path: Path, pixels: np.ndarray) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    Image.fromarray(pixels.astype(np.uint8)).save(path)
+
+
+@pytest.fixture
+def town(tmp_path: Path) -> Path:
+    """A folder with 4 training, 2 validation and 3 test pairs of 32×48 pixels; each image says what its labels are."""
+    generator = np.random.default_rng(0)
+    for part, count in (("train", 4), ("val", 2), ("test", 3)):
+        for number in range(count):
+            labels = generator.choice([0, 1, 2, 9], size=SIDES)
+            save(tmp_path / f"town/labels/{part}/{number}.png", labels)
+            save(tmp_path / f"town/images/{part}/{number}.png", np.stack([20 * labels] * 3, axis=2))
+    return tmp_path / "town"
+
+
+def read(folder: Path, form: Form = FORM) -> Parts:
+    return read_segmentation(folder.name, form, root=folder.parent, seed=0)
+
+
+def test_images_and_labels_are_those_of_the_files(town: Path) -> None:
+    parts = read(town)
+    assert {split: part.data.shape for split, part in parts.items()} == {
+        "train": (4, 3, *SIDES),
+        "validation": (2, 3, *SIDES),
+        "test": (3, 3, *SIDES),
+    }
+    for part in parts.values():
+        assert part.data.dtype == part.labels.dtype == torch.uint8
+        assert torch.equal(part.data, 20 * part.labels[:, None].expand(-1, 3, -1, -1))
+        assert part.index.tolist() == list(range(len(part.labels)))
+    stored = np.asarray(Image.open(town / "labels/test/2.png"))
+    assert np.array_equal(parts["test"].labels[2], stored)
+
+
+def test_test_images_cannot_be_fitted_on(town: Path) -> None:
+    parts = set_aside(read(town), 1, seed=0)
+    with pytest.raises(LeakError, match="town: the test split"):
+        parts["test"].for_fitting()
+    assert len(parts["validation"].for_fitting()[1]) == 1
+
+
+def test_validation_folders_and_jpegs_and_palettes_are_as_good(town: Path) -> None:
+    expected = read(town)["train"]
+    shutil.rmtree(town / "images/val")
+    for number in range(4):
+        image, labels = town / f"images/train/{number}.png", town / f"labels/train/{number}.png"
+        Image.open(image).convert("RGB").resize((48, 32)).save(image.with_suffix(".jpg"), quality=95, subsampling=0)
+        image.unlink()
+        indexed = Image.open(labels)
+        indexed.putpalette([*range(255, 255 - 30, -1)])
+        indexed.save(labels)
+    parts = read(town)
+    assert set(parts) == {"train", "test"}
+    assert torch.equal(parts["train"].labels, expected.labels)
+    assert (parts["train"].data.int() - expected.data.int()).abs().double().mean() < 5
+
+
+def test_the_middle_is_cropped_and_the_rest_resized(town: Path) -> None:
+    whole, cropped = read(town)["test"], read(town, Form(3, 9, (16, 32), None))["test"]
+    assert torch.equal(cropped.data, whole.data[:, :, 8:24, 8:40])
+    assert torch.equal(cropped.labels, whole.labels[:, 8:24, 8:40])
+    resized = read(town, Form(3, 9, (32, 32), (16, 16)))["test"]
+    # Halved: labels are one of each 2×2, images a mean around them, without a shift against each other.
+    blocks = whole.labels[:, :, 8:40].reshape(3, 16, 2, 16, 2).permute(0, 1, 3, 2, 4).flatten(3)
+    assert (resized.labels[..., None] == blocks).any(3).all()
+    assert not set(resized.labels.unique().tolist()) - {0, 1, 2, 9}
+    tent = torch.tensor([1, 3, 3, 1]) / 8
+    windows = whole.data[:, 0, 1:-1, 9:39].float().unfold(1, 4, 2).unfold(2, 4, 2)
+    inside = torch.einsum("nhwij,i,j->nhw", windows, tent, tent)
+    torch.testing.assert_close(resized.data[:, 0, 1:-1, 1:-1].float(), inside, atol=1.01, rtol=0)
+
+
+def test_grey_images_have_three_equal_channels(town: Path) -> None:
+    labels = np.asarray(Image.open(town / "labels/test/0.png"))
+    save(town / "images/test/0.png", 20 * labels)
+    assert torch.equal(read(town)["test"].data[0], torch.tensor(20 * labels).expand(3, -1, -1))
+
+
+def remove(path: str) -> Callable[[Path], None]:
+    return lambda town: (town / path).unlink()
+
+
+def put(path: str, pixels: np.ndarray) -> Callable[[Path], None]:
+    return lambda town: save(town / path, pixels)
+
+
+def with_form(**changes: object) -> Form:
+    return Form(**{**FORM.__dict__, **changes})  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("spoil", "form", "says"),
+    [
+        (lambda town: shutil.rmtree(town / "labels/test"), FORM, r"labels/test: no such folder\. Put images/train/"),
+        (lambda town: shutil.rmtree(town / "labels/val"), FORM, r"labels/val: no such folder"),
+        (remove("labels/train/2.png"), FORM, r"images/train/2\.png: no file of this stem in labels/train, nor for 0"),
+        (remove("images/test/1.png"), FORM, r"labels/test/1\.png: no file of this stem in images/test"),
+        (put("images/test/0.jpg", np.zeros(SIDES)), FORM, r"0\.png: a second file of this stem, beside 0\.jpg"),
+        (put("labels/train/0.png", np.zeros((32, 32))), FORM, r"0\.png: is 32×32 pixels, its image 32×48"),
+        (put("labels/val/0.png", np.full(SIDES, 7)), FORM, r"val/0\.png: holds label 7, .* 3 classes nor 9 \(void\)"),
+        (lambda _: None, with_form(classes=2), "holds label 2, .*Correct cooling.segmentation.classes"),
+        (put("labels/train/0.png", np.zeros((*SIDES, 3))), FORM, r"0\.png: labels of mode 'RGB', not one number"),
+        (lambda town: (town / "labels/test/2.png").write_text("404"), FORM, r"test/2\.png: not a readable image"),
+        (lambda town: (town / "images/test/2.png").write_text("404"), FORM, r"test/2\.png: not a readable image"),
+        (lambda _: None, with_form(crop=(64, 32)), r"0\.png: is 32×48 pixels, smaller than the crop 64×32"),
+        (lambda _: None, with_form(crop=(24, 48)), r"gives 24×48 pixels, not multiples of 16\. Set cooling\.seg"),
+    ],
+)
+def test_a_wrong_folder_is_refused_with_the_place_and_a_remedy(
+    town: Path, spoil: Callable[[Path], None], form: Form, says: str
+) -> None:
+    spoil(town)
+    with pytest.raises(InputError, match=says):
+        read(town, form)
+
+
+def test_images_of_several_sizes_need_a_common_one(town: Path) -> None:
+    save(town / "images/train/3.png", np.zeros((48, 64, 3)))
+    save(town / "labels/train/3.png", np.zeros((48, 64)))
+    with pytest.raises(InputError, match=r"train/3\.png: gives 48×64 pixels, the first image 32×48\. Set .*size"):
+        read(town)
+    assert read(town, with_form(size=(16, 16)))["train"].data.shape == (4, 3, 16, 16)
+
+
+def test_an_absent_data_set_says_what_to_put_where(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"data set ade20k: not found in .* 1 subtracted .*255 is void"):
+        segmentation_digest("ade20k", root=tmp_path)
+    with pytest.raises(InputError, match=r"data set village: not found in .*Put images/train/STEM.jpg, .*village"):
+        read_segmentation("village", FORM, root=tmp_path, seed=0)
+
+
+def test_a_digest_changes_with_every_file_and_with_nothing_else(town: Path, tmp_path: Path) -> None:
+    first = segmentation_digest("town", root=town.parent)
+    shutil.copytree(town, tmp_path / "elsewhere/town")
+    assert segmentation_digest("town", root=tmp_path / "elsewhere") == first
+    digests = {first}
+    for name in ("images/test/0.png", "labels/val/1.png"):
+        pixels = np.asarray(Image.open(town / name)).copy()
+        pixels[0, 0] = 1 - pixels[0, 0] // 20
+        save(town / name, pixels)
+        digests.add(segmentation_digest("town", root=town.parent))
+    (town / "images/train/0.png").rename(town / "images/train/00.png")
+    (town / "labels/train/0.png").rename(town / "labels/train/00.png")
+    digests.add(segmentation_digest("town", root=town.parent))
+    assert len(digests) == 4
+    assert segmentation_digest("glyph-scenes-3", root=tmp_path) is None
+
+
+def test_images_are_set_aside_from_the_training_part(town: Path) -> None:
+    parts = read(town)
+    divided = set_aside(parts, 3, seed=1)
+    indices = [divided[split].index.tolist() for split in ("train", "validation")]
+    assert sorted([*indices[0], *indices[1]]) == [0, 1, 2, 3]
+    assert [len(one) for one in indices] == [1, 3]
+    for split in ("train", "validation"):
+        assert torch.equal(divided[split].data, parts["train"].data[divided[split].index])
+        assert torch.equal(divided[split].labels, parts["train"].labels[divided[split].index])
+        assert divided[split].split == split
+    assert divided["test"] is parts["test"]
+    assert {tuple(set_aside(parts, 2, seed=seed)["validation"].index.tolist()) for seed in range(9)} != {(0, 1)}
+    assert set_aside(parts, None, seed=0)["validation"] is parts["validation"]
+
+
+def test_too_many_images_to_set_aside_are_refused(town: Path) -> None:
+    parts = read(town)
+    with pytest.raises(InputError, match="has 4 training images, 4 of them to set aside"):
+        set_aside(parts, 4, seed=0)
+    del parts["validation"]
+    with pytest.raises(InputError, match=r"data set town: has no images/val\. Set cooling\.segmentation\.cooling_im"):
+        set_aside(parts, None, seed=0)
+
+
+def test_a_limit_draws_images_in_their_order(town: Path) -> None:
+    train = read(town)["train"]
+    assert limited(train, None, seed=0) is train
+    assert limited(train, 4, seed=0) is train
+    few = limited(train, 2, seed=0)
+    assert few.index.tolist() == sorted(set(few.index.tolist()))
+    assert torch.equal(few.labels, train.labels[few.index])
+    assert len({tuple(limited(train, 2, seed=seed).index.tolist()) for seed in range(9)}) > 1
+
+
+def test_glyph_scenes_come_as_a_data_set_does() -> None:
+    parts = read_segmentation("glyph-scenes-3", Form(4, VOID, None, None), root=Path(), seed=0)
+    images, labels = read_glyph_scenes("glyph-scenes-3", seed=0)
+    assert {split: len(part.labels) for split, part in parts.items()} == {"train": 400, "test": 100}
+    assert np.array_equal(parts["test"].data[:, 1], images[400:])
+    assert np.array_equal(parts["train"].labels, labels[:400])
+    with pytest.raises(InputError, match="glyph-scenes-3: has 4 classes, void 255, and one size"):
+        read_segmentation("glyph-scenes-3", Form(3, VOID, None, None), root=Path(), seed=0)
+
+
+@pytest.mark.real_data("camvid")
+def test_camvid_is_read_whole(project_root: Path) -> None:
+    parts = read_segmentation("camvid", Form(11, 11, (176, 240), (16, 16)), root=project_root / "data/raw", seed=0)
+    assert {split: len(part.labels) for split, part in parts.items()} == {"train": 367, "validation": 101, "test": 233}

@@ -1,0 +1,141 @@
+"""One order of sources, and one error that says what to put where."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from softmax_temperature.data.catalogue import CATALOGUE
+from softmax_temperature.data.class_folders import ClassFolders
+from softmax_temperature.data.jsonl_texts import JsonlTexts
+from softmax_temperature.data.npz_archives import NpzArchive
+from softmax_temperature.data.sources import check_known, find_archive, find_dataset
+from softmax_temperature.data.torchvision_sets import is_torchvision_set
+from softmax_temperature.runner.errors import InputError
+from softmax_temperature.tools.profiles import render_profile
+
+BY_HAND = ["photoart", "pinterest_faces_105", "cub200", "imagenet_r", "fss1000", "imagenet_mini", "things"]
+PAPER = ["mnist", "cifar10", "dtd", "cifar100", "caltech256", *BY_HAND]
+
+
+def find(name: str, root: Path, download: bool = False) -> Any:
+    return find_dataset(name, root=root, download=download, seed=0)
+
+
+def test_an_archive_needs_no_entry_in_the_catalogue(write_npz: Any, tmp_path: Path) -> None:
+    write_npz("my_birds-2")
+    assert find("my_birds-2", tmp_path).source == {"how": "archive in data.root", "file": "my_birds-2.npz"}
+
+
+def test_arrays_come_before_folders_and_folders_before_torchvision(
+    write_npz: Any, write_folders: Any, tmp_path: Path
+) -> None:
+    write_folders("mnist")
+    assert find("mnist", tmp_path).source["how"] == "class folders in data.root"
+    assert isinstance(find_archive("mnist", root=tmp_path), ClassFolders)
+    write_npz("mnist")
+    assert find("mnist", tmp_path).source["file"] == "mnist.npz"
+    assert isinstance(find_archive("mnist", root=tmp_path), NpzArchive)
+
+
+def test_arrays_come_before_texts_and_texts_before_folders(
+    write_npz: Any, write_folders: Any, write_jsonl: Any, tmp_path: Path
+) -> None:
+    # The authors' archive of IMDB unpacks into folders that look like those of images.
+    write_folders("imdb")
+    write_jsonl(*({"split": "train", "label": label, "text": "words"} for label in (0, 1)), name="imdb")
+    assert find("imdb", tmp_path).source["file"] == "imdb.jsonl"
+    assert isinstance(find_archive("imdb", root=tmp_path), JsonlTexts)
+    write_npz("imdb")
+    assert isinstance(find_archive("imdb", root=tmp_path), NpzArchive)
+
+
+@pytest.mark.parametrize(("name", "classes"), [("digits", 10), ("glyphs-10", 10), ("phrases", 2)])
+def test_nothing_in_the_root_changes_a_built_in_data_set(
+    write_npz: Any, write_jsonl: Any, tmp_path: Path, name: str, classes: int
+) -> None:
+    write_npz(name)
+    write_jsonl(b"not even JSON", name=name)
+    assert find_archive(name, root=tmp_path) is None
+    assert len(find(name, tmp_path).class_names) == classes
+
+
+@pytest.mark.parametrize("name", CATALOGUE)
+def test_every_listed_data_set_is_found_or_says_what_to_put_where(tmp_path: Path, name: str) -> None:
+    if name in {"digits", "phrases"}:
+        return
+    with pytest.raises(InputError) as caught:
+        find(name, tmp_path)
+    message, place = str(caught.value), str(tmp_path / name)
+    images = (f"{place}.npz", "x_train", f"{place}/train/CLASS/")
+    for needed in (f"data set {name}", *((f"{place}.jsonl",) if CATALOGUE[name].texts else images)):
+        assert needed in message
+    assert "\n" not in message
+    if is_torchvision_set(name):
+        assert "data.download: true" in message
+    else:
+        assert f"{CATALOGUE[name].classes:,} classes" in message
+        assert "{" not in message
+
+
+@pytest.mark.parametrize("name", BY_HAND)
+def test_what_no_program_may_download_stays_missing_with_download_on(tmp_path: Path, name: str) -> None:
+    with pytest.raises(InputError, match="Get "):
+        find(name, tmp_path, download=True)
+
+
+def test_class_counts_are_the_papers(project_root: Path) -> None:
+    with (project_root / "data" / "published" / "classifier_temperature.csv").open(newline="") as file:
+        counts = [float(row["value"]) for row in csv.DictReader(file) if row["metric"] == "classes"]
+    # The paper lists DTD's 47 classes beside Caltech-256's 256; names differ in case and hyphens only.
+    assert sorted(counts) == sorted(CATALOGUE[name].classes for name in PAPER)
+
+
+@pytest.mark.parametrize(
+    ("name", "remedy"),
+    [
+        ("mnits", "Did you mean 'mnist'"),
+        ("CIFAR10", "Did you mean 'cifar10'"),
+        ("glyph-100", "Did you mean 'glyphs-100'"),
+        ("brids", "Did you mean 'birds'"),
+        ("tlak", "Did you mean 'talk'"),
+        ("phrase", "Did you mean 'phrases'"),
+        ("../birds", "Did you mean 'birds'"),
+        ("zzz", "Valid: birds, caltech101"),
+    ],
+)
+def test_an_unknown_name_is_answered_with_the_nearest(
+    write_npz: Any, write_jsonl: Any, tmp_path: Path, name: str, remedy: str
+) -> None:
+    write_npz("birds")
+    write_jsonl()
+    with pytest.raises(InputError, match=rf"unknown data set {name!r}\. {remedy}"):
+        check_known(name, root=tmp_path)
+
+
+def test_all_data_sets_of_the_papers_are_known_before_any_is_there(tmp_path: Path) -> None:
+    _, paper = render_profile("paper", Path(__file__).parents[2] / "profiles")
+    for name, limits in paper.datasets.items():
+        check_known(limits.source or name, root=tmp_path)
+
+
+def test_a_name_cannot_leave_the_root(write_npz: Any, tmp_path: Path) -> None:
+    write_npz("birds")
+    (tmp_path / "inner").mkdir()
+    assert find_archive("../birds", root=tmp_path / "inner") is None
+
+
+def test_a_folder_in_another_layout_says_what_is_expected(tmp_path: Path) -> None:
+    (tmp_path / "camvid" / "images").mkdir(parents=True)
+    with pytest.raises(InputError, match=r"camvid: holds neither train and test, nor all\. Put class folders"):
+        find("camvid", tmp_path)
+
+
+def test_a_root_that_does_not_exist_is_simply_empty(tmp_path: Path) -> None:
+    assert np.shape(find("digits", tmp_path / "absent").train.images) == (1797, 8, 8, 1)
+    with pytest.raises(InputError, match="not found in"):
+        find("mnist", tmp_path / "absent")

@@ -1,0 +1,130 @@
+"""The diagram shows the numbers it is given, in percent, and nothing in it hides anything else."""
+
+from __future__ import annotations
+
+from itertools import combinations
+from pathlib import Path
+
+import matplotlib as mpl
+import numpy as np
+import pytest
+import torch
+from matplotlib.axes import Axes
+from matplotlib.container import BarContainer
+from matplotlib.figure import Figure
+from torch import Tensor
+
+from softmax_temperature.metrics import ReliabilityBins, expected_calibration_error, reliability_bins
+from softmax_temperature.metrics.reliability import reliability_diagram
+from softmax_temperature.papers.shared.plots import save
+
+
+def drawn(samples: int = 400, classes: int = 4, *, temperature: float = 2.0) -> tuple[Tensor, Tensor]:
+    """Probabilities, and labels drawn from them at another temperature."""
+    generator = torch.Generator().manual_seed(5)
+    logits = 3 * torch.randn(samples, classes, generator=generator, dtype=torch.float64)
+    labels = torch.multinomial(torch.softmax(logits / temperature, dim=1), 1, generator=generator).squeeze(1)
+    return torch.softmax(logits, dim=1), labels
+
+
+def four_samples() -> ReliabilityBins:
+    # Bins of a half: 0.4 wrong in the first; 0.6 right, 0.8 right, 0.9 wrong in the second.
+    confidences = torch.tensor([0.4, 0.6, 0.8, 0.9], dtype=torch.float64)
+    rest = ((1 - confidences) / 3)[:, None].expand(-1, 3)
+    probs = torch.cat([confidences[:, None], rest], dim=1)
+    return reliability_bins(probs, torch.tensor([1, 0, 0, 1]), bins=2)
+
+
+def bars(axes: Axes, label: str | None = None) -> list[tuple[float, float, float, float]]:
+    """Left, width, bottom and top of each bar that is seen."""
+    (found,) = [one for one in axes.containers if isinstance(one, BarContainer) and label in {None, one.get_label()}]
+    boxes = [(bar.get_x(), bar.get_width(), bar.get_y(), bar.get_y() + bar.get_height()) for bar in found]
+    return [box for box in boxes if np.isfinite(box).all()]
+
+
+def test_bars_gaps_and_samples_are_those_worked_out_by_hand() -> None:
+    figure = reliability_diagram({"by hand": four_samples()})
+    upper, lower = figure.axes
+    # Second bin: accuracy 2/3, mean confidence 2.3/3. ECE: (1 * 0.4 + 3 * 0.1) / 4.
+    right = pytest.approx((50, 50, 0, 200 / 3))
+    assert bars(upper, "accuracy") == [pytest.approx((0, 50, 0, 0)), right]
+    gaps = bars(upper, "confidence above accuracy")
+    assert gaps == [pytest.approx((0, 50, 0, 40)), pytest.approx((50, 50, 200 / 3, 230 / 3))]
+    assert bars(upper, "confidence below accuracy") == []
+    assert [top for *_, top in bars(lower)] == pytest.approx([25, 75])
+    assert upper.get_title() == "by hand\nECE 17.50 %"
+    marks = {line.get_label(): line.get_xdata() for line in lower.lines}
+    assert marks["overall accuracy"] == pytest.approx([50, 50])
+    assert marks["mean confidence"] == pytest.approx([67.5, 67.5])
+
+
+def test_the_gaps_weighted_by_the_samples_are_the_error_in_the_title() -> None:
+    probs, labels = drawn()
+    tables = {str(bins): reliability_bins(probs, labels, bins=bins) for bins in (15, 7, 25)}
+    figure = reliability_diagram(tables)
+    for upper, lower, bins in zip(figure.axes[:3], figure.axes[3:], (15, 7, 25), strict=True):
+        shares = {left: top for left, _, _, top in bars(lower)}
+        sides = (bars(upper, f"confidence {side} accuracy") for side in ("above", "below"))
+        error = sum(shares[left] * abs(top - bottom) for boxes in sides for left, _, bottom, top in boxes) / 100
+        assert error == pytest.approx(100 * expected_calibration_error(probs, labels, bins=bins).item(), abs=1e-9)
+        assert upper.get_title() == f"{bins}\nECE {error:.2f} %"
+
+
+def test_underconfidence_is_inside_the_bars_and_overconfidence_on_top_of_them() -> None:
+    probs, labels = drawn(temperature=0.5)
+    upper = reliability_diagram({"under": reliability_bins(probs, labels)}).axes[0]
+    accuracy = {left: top for left, _, _, top in bars(upper, "accuracy")}
+    inside, above = (bars(upper, f"confidence {side} accuracy") for side in ("below", "above"))
+    assert len(inside) > len(above)
+    assert all(end < start == accuracy[left] for left, _, start, end in inside)
+    assert all(end > start == accuracy[left] for left, _, start, end in above)
+
+
+def test_a_bin_without_samples_shows_nothing_and_one_with_a_single_sample_is_seen() -> None:
+    table = reliability_bins(torch.tensor([[0.95, 0.05], [0.55, 0.45]]), torch.tensor([0, 1]), bins=10)
+    upper, lower = reliability_diagram({"two": table}).axes
+    assert [left for left, *_ in bars(upper, "accuracy")] == pytest.approx([50, 90])
+    bottom, top = lower.get_ylim()
+    assert bottom < 50 < top
+    assert lower.get_yscale() == "log"
+
+
+def test_axes_name_their_quantity_and_unit_and_the_legend_every_mark() -> None:
+    figure = reliability_diagram({"a": four_samples(), "b": four_samples()}, title="network")
+    assert {axes.get_xlabel() for axes in figure.axes[2:]} == {"confidence (%)"}
+    assert [figure.axes[0].get_ylabel(), figure.axes[2].get_ylabel()] == ["accuracy (%)", "samples (%, log)"]
+    assert {axes.get_xlim() for axes in figure.axes} == {(0, 100)}
+    (legend,) = figure.legends
+    names = {artist.get_label() for axes in figure.axes for artist in (*axes.containers, *axes.lines)}
+    assert {text.get_text() for text in legend.get_texts()} == {name for name in names if not name.startswith("_")}
+
+
+@pytest.mark.parametrize("panels", [1, 2, 3, 4])
+def test_nothing_overlaps(panels: int) -> None:
+    figure = reliability_diagram({f"T = 1.23{k}, by NLL": four_samples() for k in range(panels)}, title="a network")
+    figure.draw_without_rendering()
+    texts = [axes.title for axes in figure.axes[:panels]] + [axes.xaxis.label for axes in figure.axes[panels:]]
+    parts = [*texts, *figure.legends, *figure.texts, *(axes.patch for axes in figure.axes)]
+    boxes = [part.get_window_extent() for part in parts]
+    assert not [pair for pair in combinations(boxes, 2) if pair[0].overlaps(pair[1])]
+    assert all(figure.bbox.fully_contains(*corner) for box in boxes for corner in (box.min, box.max))
+
+
+def test_titles_are_plain_text() -> None:
+    figure = reliability_diagram({r"cost $\frac{$": four_samples()}, title=r"$\frac{$")
+    figure.draw_without_rendering()
+    assert isinstance(figure, Figure)
+
+
+def test_the_same_numbers_give_the_same_files_and_no_setting_changes(tmp_path: Path) -> None:
+    before = dict(mpl.rcParams)
+    for name in ("first", "second"):
+        save(reliability_diagram({"a": four_samples()}, title="t"), tmp_path, name)
+    for ending in ("png", "svg"):
+        assert (tmp_path / f"first.{ending}").read_bytes() == (tmp_path / f"second.{ending}").read_bytes()
+    assert dict(mpl.rcParams) == before
+
+
+def test_no_panels_are_refused() -> None:
+    with pytest.raises(ValueError, match="tables must hold at least one panel, got none"):
+        reliability_diagram({})

@@ -1,0 +1,115 @@
+"""Scores of pixels: scikit-learn's, without the pixels that have no class."""
+
+from __future__ import annotations
+
+import math
+import warnings
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn import metrics as sklearn_metrics
+from torch import Tensor
+
+from softmax_temperature.metrics.segmentation import (
+    confusion_matrix,
+    intersection_over_union,
+    mean_intersection_over_union,
+    pixel_accuracy,
+)
+
+VOID = 255
+
+
+def maps(seed: int, classes: int, void_share: float = 0.2, shape: tuple[int, ...] = (2, 5, 4)) -> tuple[Tensor, Tensor]:
+    """Predictions and labels; the last class occurs in neither."""
+    generator = torch.Generator().manual_seed(seed)
+    predictions, labels = torch.randint(max(1, classes - 1), (2, *shape), generator=generator)
+    labels[torch.rand(shape, generator=generator) < void_share] = VOID
+    return predictions, labels.to(torch.uint8)
+
+
+@given(st.integers(0, 10_000), st.integers(2, 7), st.floats(0, 0.9))
+def test_all_scores_are_scikit_learns(seed: int, classes: int, void_share: float) -> None:
+    predictions, labels = maps(seed, classes, void_share)
+    kept = labels != VOID
+    if not kept.any():
+        return
+    truth, predicted = labels[kept].numpy(), predictions[kept].numpy()
+    confusion = confusion_matrix(predictions, labels, classes=classes, void=VOID)
+    assert np.array_equal(confusion, sklearn_metrics.confusion_matrix(truth, predicted, labels=range(classes)))
+    present = np.union1d(truth, predicted)
+    each = sklearn_metrics.jaccard_score(truth, predicted, labels=present, average=None)
+    np.testing.assert_allclose(intersection_over_union(confusion)[present], each, rtol=1e-15)
+    mean = sklearn_metrics.jaccard_score(truth, predicted, labels=present, average="macro")
+    assert mean_intersection_over_union(confusion).item() == pytest.approx(mean, rel=1e-14)
+    accuracy = sklearn_metrics.accuracy_score(truth, predicted)
+    assert pixel_accuracy(confusion).item() == pytest.approx(accuracy, rel=1e-14)
+
+
+def test_scores_by_hand() -> None:
+    labels = torch.tensor([[0, 0, 1], [1, VOID, VOID]], dtype=torch.uint8)
+    predictions = torch.tensor([[0, 1, 1], [1, 2, 0]])
+    confusion = confusion_matrix(predictions, labels, classes=4, void=VOID)
+    assert confusion.tolist() == [[1, 1, 0, 0], [0, 2, 0, 0], [0, 0, 0, 0], [0, 0, 0, 0]]
+    # Class 2 was predicted where nothing counts, class 3 nowhere.
+    ious = intersection_over_union(confusion)
+    assert ious[:2].tolist() == [1 / 2, 2 / 3]
+    assert ious[2:].isnan().all()
+    assert mean_intersection_over_union(confusion).item() == pytest.approx((1 / 2 + 2 / 3) / 2)
+    assert pixel_accuracy(confusion).item() == 3 / 4
+
+
+def test_a_class_that_is_only_predicted_counts_as_missed() -> None:
+    confusion = confusion_matrix(torch.tensor([0, 1]), torch.tensor([0, 0]), classes=2)
+    assert mean_intersection_over_union(confusion).item() == 1 / 4
+
+
+def test_matrices_of_batches_add_up_and_scores_are_float64() -> None:
+    predictions, labels = maps(0, 5, shape=(6, 8, 8))
+    parts = zip(predictions.split(2), labels.split(2), strict=True)
+    total = torch.stack([confusion_matrix(*part, classes=5, void=VOID) for part in parts]).sum(0)
+    whole = confusion_matrix(predictions, labels, classes=5, void=VOID)
+    assert torch.equal(total, whole)
+    assert whole.dtype == torch.int64
+    for score in (intersection_over_union, mean_intersection_over_union, pixel_accuracy):
+        assert score(whole).dtype == torch.float64
+    # More pixels than float32 can count one by one.
+    many = torch.tensor([[2**24 + 1, 0], [1, 1]])
+    assert pixel_accuracy(many).item() == 1 - 1 / (2**24 + 3)
+
+
+def test_no_warning_where_nothing_is_labelled_in_one_batch() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        empty = confusion_matrix(torch.zeros(3).long(), torch.full((3,), VOID), classes=3, void=VOID)
+    assert empty.sum() == 0
+
+
+def test_bad_input_is_refused_by_name() -> None:
+    predictions, labels = maps(0, 3)
+    confusion = torch.eye(2)
+    for call, message in (
+        (lambda: confusion_matrix(predictions, labels, classes=3), r"labels must be in \[0, 3\), got 255"),
+        (
+            lambda: confusion_matrix(predictions, labels, classes=1, void=VOID),
+            "classes must be an integer of at",
+        ),
+        (
+            lambda: confusion_matrix(predictions, labels, classes=3, void=2),
+            "void must not be one of the 3 .* got 2",
+        ),
+        (lambda: confusion_matrix(predictions + 3, labels, classes=3, void=VOID), r"predictions must be in \[0, 3\)"),
+        (lambda: confusion_matrix(predictions - 9, labels, classes=3, void=VOID), r"predictions must be .* got -"),
+        (lambda: confusion_matrix(predictions[:1], labels, classes=3, void=VOID), r"shape of labels, \(2, 5, 4\), got"),
+        (lambda: confusion_matrix(predictions.float(), labels, classes=3), "predictions must be integers"),
+        (lambda: confusion_matrix(predictions, labels > 1, classes=3), "labels must be integers, got torch.bool"),
+        (lambda: pixel_accuracy(torch.zeros(2, 3)), r"confusion must have shape \(classes, classes\), got \(2, 3\)"),
+        (lambda: mean_intersection_over_union(torch.zeros(2, 2)), "confusion must count at least one pixel"),
+        (lambda: intersection_over_union(-confusion), "confusion must hold counts, got -1"),
+        (lambda: pixel_accuracy(confusion * math.nan), "confusion must hold counts, got nan"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            call()

@@ -1,0 +1,438 @@
+"""Backbones: the right tensor, the right weights, and errors before any work."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import pickle
+from pathlib import Path
+from typing import Any
+from urllib.error import URLError
+
+import huggingface_hub.constants
+import numpy as np
+import pytest
+import timm
+import torch
+import torchvision.models
+from pydantic import ValidationError
+from safetensors.torch import load_file, save_file
+from torch import Tensor, nn
+
+from softmax_temperature.data import downloads
+from softmax_temperature.networks.backbones.loading import LoadedBackbone, load_backbone
+from softmax_temperature.networks.backbones.networks import build_classifier, build_embedding_network
+from softmax_temperature.networks.backbones.preprocessing import torchvision_preprocess
+from softmax_temperature.networks.backbones.sources import locate_weights
+from softmax_temperature.networks.cifar_resnet import BasicBlock, CifarResNet
+from softmax_temperature.networks.mobilenet_v1 import mobilenet_v1
+from softmax_temperature.params.backbone import Backbone
+from softmax_temperature.runner.errors import InputError
+
+DESCRIBED: dict[str, Any] = {"input_size": 32, "mean": [0.5, 0.5, 0.5], "std": [0.25, 0.25, 0.25]}
+TINY: dict[str, Any] = {"channels": [4, 4, 8, 8], "stem_width": 4}
+
+
+def spec_of(**changes: Any) -> Backbone:
+    tiny = {"library": "timm", "architecture": "resnet10t", "weights": "untrained", "embedding": 8, "arguments": TINY}
+    return Backbone.model_validate(tiny | DESCRIBED | changes)
+
+
+def hub_spec(library: str, architecture: str, tag: str, **changes: Any) -> Backbone:
+    hub = {"library": library, "architecture": architecture, "weights": "hub", "tag": tag, "embedding": 512}
+    return Backbone.model_validate(hub | changes)
+
+
+def file_spec(**changes: Any) -> Backbone:
+    return spec_of(**({"weights": "file", "file": "weights.safetensors"} | changes))
+
+
+def loaded(spec: Backbone, root: Path, *, seed: int = 0) -> LoadedBackbone:
+    return load_backbone(spec, root=root, seed=seed)
+
+
+def random_images(count: int = 3, size: int = 32) -> Tensor:
+    return torch.randn(count, 3, size, size, generator=torch.Generator().manual_seed(1))
+
+
+# ---- which tensor
+
+
+@pytest.mark.parametrize(
+    ("library", "architecture", "tensor", "embedding"),
+    [
+        ("torchvision", "alexnet", "mean_features", 256),
+        ("torchvision", "resnet18", "head_input", 512),
+        ("torchvision", "resnet50", "head_input", 2048),
+        ("torchvision", "resnet101", "head_input", 2048),
+        ("timm", "resnet18", "head_input", 512),
+        ("timm", "resnet50", "head_input", 2048),
+        ("timm", "resnet101", "head_input", 2048),
+        ("facenet", "inception_resnet_v1", "head_input", 1792),
+        ("timm", "resnet50_clip", "output", 1024),
+        ("timm", "vit_base_patch32_clip_quickgelu_224", "head_input", 768),
+        ("torchvision", "squeezenet1_1", "mean_features", 512),
+        ("torchvision", "mobilenet_v3_small", "head_input", 1024),
+        ("project", "mobilenet_v1", "head_input", 1024),
+        ("project", "cifar_resnet", "head_input", 64),
+    ],
+)
+def test_each_architecture_gives_the_embedding_of_the_papers_table(
+    library: str, architecture: str, tensor: str, embedding: int
+) -> None:
+    spec = spec_of(library=library, architecture=architecture, tensor=tensor, embedding=embedding, arguments={})
+    with torch.device("meta"):
+        network = build_embedding_network(spec).network.eval()
+        size = 160 if library == "facenet" else 224
+        assert network(torch.empty(2, 3, size, size)).shape == (2, embedding)
+
+
+def test_head_input_is_what_the_linear_layer_receives() -> None:
+    spec = spec_of(library="torchvision", architecture="resnet18", arguments={}, embedding=512)
+    torch.manual_seed(0)
+    whole = build_classifier(spec, classes=5).eval()
+    built = build_embedding_network(spec)
+    state = {name: value for name, value in whole.state_dict().items() if not name.startswith(built.unused)}
+    built.network.load_state_dict(state)
+    images = random_images(size=64)
+    with torch.inference_mode():
+        embeddings = built.network.eval()(images)
+        torch.testing.assert_close(embeddings @ whole.fc.weight.T + whole.fc.bias, whole(images))
+
+
+def test_mean_features_is_the_mean_of_the_last_map() -> None:
+    spec = spec_of(library="torchvision", architecture="alexnet", tensor="mean_features", arguments={}, embedding=256)
+    network = build_embedding_network(spec).network.eval()
+    maps = network.features(random_images(1, 64))
+    assert maps.shape == (1, 256, 1, 1)
+    torch.testing.assert_close(network(random_images(1, 64)), maps[..., 0, 0])
+
+
+def test_an_untrained_backbone_depends_on_its_seed_alone(tmp_path: Path) -> None:
+    torch.manual_seed(5)
+    state = torch.get_rng_state()
+    first = loaded(spec_of(), tmp_path)
+    assert torch.equal(torch.get_rng_state(), state)
+    torch.manual_seed(6)
+    again, other = loaded(spec_of(), tmp_path), loaded(spec_of(), tmp_path, seed=1)
+    assert torch.equal(first.network(random_images()), again.network(random_images()))
+    assert not torch.equal(first.network(random_images()), other.network(random_images()))
+    assert first.provenance["weights_sha256"] == again.provenance["weights_sha256"]
+    assert first.provenance["weights_sha256"] != other.provenance["weights_sha256"]
+
+
+def test_a_loaded_network_is_frozen_and_in_evaluation_mode(tmp_path: Path) -> None:
+    network = loaded(spec_of(), tmp_path).network
+    assert not any(module.training for module in network.modules())
+    assert not any(parameter.requires_grad for parameter in network.parameters())
+
+
+def test_the_provenance_says_what_the_embedding_is(tmp_path: Path) -> None:
+    save_file(build_classifier(file_spec(), classes=3).state_dict(), tmp_path / "weights.safetensors")
+    provenance = loaded(file_spec(), tmp_path).provenance
+    content = (tmp_path / "weights.safetensors").read_bytes()
+    assert provenance["weights_sha256"] == hashlib.sha256(content).hexdigest()
+    assert (provenance["tensor"], provenance["embedding"]) == ("head_input", 8)
+    assert provenance["transform"]["resize"] == provenance["transform"]["size"] == 32
+
+
+# ---- weights from a file
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"library": "project", "architecture": "cifar_resnet", "arguments": {"blocks": 1}, "embedding": 64},
+        {"library": "project", "architecture": "mobilenet_v1", "arguments": {"width": 0.25}, "embedding": 256},
+        {"library": "torchvision", "architecture": "shufflenet_v2_x0_5", "arguments": {}, "embedding": 1024},
+    ],
+)
+def test_weights_make_the_round_trip_whatever_their_head(changes: dict[str, Any], tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    whole = build_classifier(file_spec(**changes), classes=7)
+    save_file(whole.state_dict(), tmp_path / "weights.safetensors")
+    network = loaded(file_spec(**changes), tmp_path).network
+    linear = [module for module in whole.eval().modules() if isinstance(module, nn.Linear)][-1]
+    torch.testing.assert_close(linear(network(random_images())), whole(random_images()))
+
+
+def test_a_file_without_the_classifier_serves_an_embedding_that_does_not_use_it(tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    whole = torchvision.models.squeezenet1_1(weights=None)
+    features = {name: value for name, value in whole.state_dict().items() if name.startswith("features.")}
+    save_file(features, tmp_path / "weights.safetensors")
+    changes = {"library": "torchvision", "architecture": "squeezenet1_1", "tensor": "mean_features", "arguments": {}}
+    network = loaded(file_spec(embedding=512, **changes), tmp_path).network
+    assert torch.equal(network(random_images()), whole.features(random_images()).mean((2, 3)))
+
+
+def test_the_identities_layers_of_facenet_weights_are_passed_over(tmp_path: Path) -> None:
+    changes = {"library": "facenet", "architecture": "inception_resnet_v1", "arguments": {}, "input_size": 80}
+    torch.manual_seed(0)
+    network = build_embedding_network(file_spec(**changes, embedding=1792)).network
+    head = {"last_linear.weight": torch.zeros(512, 1792), "last_bn.bias": torch.zeros(512)}
+    save_file(network.state_dict() | head, tmp_path / "weights.safetensors")
+    embeddings = loaded(file_spec(**changes, embedding=1792), tmp_path).network(random_images(size=80))
+    assert torch.equal(embeddings, network.eval()(random_images(size=80)))
+
+
+def test_counters_of_batch_normalisation_may_be_missing(tmp_path: Path) -> None:
+    state = build_classifier(file_spec(), classes=3).state_dict()
+    old = {name: value for name, value in state.items() if not name.endswith("num_batches_tracked")}
+    save_file(old, tmp_path / "weights.safetensors")
+    assert loaded(file_spec(), tmp_path).network(random_images()).shape == (3, 8)
+
+
+def wrong_architecture(path: Path) -> None:
+    save_file(CifarResNet(1).state_dict(), path)
+
+
+def wrong_width(path: Path) -> None:
+    save_file(build_classifier(spec_of(arguments=TINY | {"stem_width": 8}), classes=3).state_dict(), path)
+
+
+def not_finite(path: Path) -> None:
+    state = build_classifier(spec_of(), classes=3).state_dict()
+    state["conv1.0.weight"][0, 0, 0, 0] = float("nan")
+    save_file(state, path)
+
+
+def truncated(path: Path) -> None:
+    save_file(build_classifier(spec_of(), classes=3).state_dict(), path)
+    path.write_bytes(path.read_bytes()[:-100])
+
+
+def a_torch_pickle(path: Path) -> None:
+    torch.save(build_classifier(spec_of(), classes=3).state_dict(), path)
+
+
+def text(path: Path) -> None:
+    path.write_text("<html>404 Not Found</html>")
+
+
+@pytest.mark.parametrize(
+    ("write", "message"),
+    [
+        (wrong_architecture, "does not fit ResNet: .* missing .*not in the network"),
+        (wrong_width, r"17 of another shape \(bn1.bias, "),
+        (not_finite, "1 not finite .conv1.0.weight."),
+        (truncated, "not a whole safetensors file"),
+        (a_torch_pickle, "is a pickle.*Convert it once"),
+        (text, "not a whole safetensors file"),
+    ],
+)
+def test_wrong_weights_are_one_error_that_names_the_file(write: Any, message: str, tmp_path: Path) -> None:
+    write(tmp_path / "weights.safetensors")
+    with pytest.raises(InputError, match=message) as error:
+        loaded(file_spec(), tmp_path)
+    assert error.value.where == str(tmp_path / "weights.safetensors")
+
+
+class Payload:
+    """Runs code when it is unpickled."""
+
+    def __init__(self, victim: Path) -> None:
+        self.victim = victim
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return os.mkdir, (str(self.victim),)
+
+
+def test_a_malicious_pickle_is_refused_and_not_run(tmp_path: Path) -> None:
+    (tmp_path / "weights.safetensors").write_bytes(pickle.dumps(Payload(tmp_path / "victim")))
+    with pytest.raises(InputError, match="pickle"):
+        loaded(file_spec(), tmp_path)
+    assert not (tmp_path / "victim").exists()
+
+
+def test_a_missing_file_is_noticed_before_any_work(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"weights\.safetensors: no such file"):
+        locate_weights(file_spec(), root=tmp_path, download=True)
+
+
+def test_weights_that_the_pipeline_makes_have_no_source(tmp_path: Path) -> None:
+    assert locate_weights(spec_of(), root=tmp_path, download=False) is None
+    assert locate_weights(spec_of(weights="pretrain"), root=tmp_path, download=False) is None
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"embedding": 9}, r"shape \(1, 8\), but `embedding` says 9"),
+        ({"architecture": "vit_tiny_patch16_224", "arguments": {}}, "does not take images of 32 pixels"),
+        ({"architecture": "resnet10"}, "no such network. Did you mean 'resnet1"),
+        ({"library": "torchvision", "architecture": "resnet19"}, "no such network. Did you mean 'resnet18'"),
+        ({"library": "project", "architecture": "cifar_resnets"}, "Did you mean 'cifar_resnet'"),
+        ({"library": "facenet", "architecture": "inception"}, "no such network"),
+        ({"arguments": {"chanels": [4]}}, "does not take these arguments: {'chanels'"),
+        ({"tensor": "mean_features"}, "has no part `features`"),
+        ({"library": "torchvision", "architecture": "squeezenet1_1", "arguments": {}}, "has no linear layer"),
+    ],
+)
+def test_a_wrong_description_is_one_error(changes: dict[str, Any], message: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=message):
+        loaded(spec_of(**changes), tmp_path)
+
+
+def test_pretrained_weights_must_be_given(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="pretrained: None"):
+        loaded(spec_of(weights="pretrain"), tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"weights": "hub"}, "a `tag`"),
+        ({"weights": "hub", "tag": "a", "library": "project"}, "library timm or torchvision"),
+        ({"weights": "hub", "tag": "a"}, "their own preprocessing"),
+        ({"weights": "file"}, "needs `file`"),
+        ({"mean": None}, "need input_size, mean and std"),
+        ({"resize": 16}, "resize: 16 is smaller"),
+        ({"std": [1.0, 0.0, 1.0]}, "greater than 0"),
+        ({"mean": [0.5]}, "at least 3"),
+        ({"tensor": "pooled"}, "'head_input', 'mean_features' or 'output'"),
+        ({"embedding": "64"}, "valid integer"),
+        ({"layers": 3}, "not permitted"),
+    ],
+)
+def test_a_contradictory_description_is_refused(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValidationError, match=message):
+        spec_of(**changes)
+
+
+# ---- weights from a hub
+
+
+@pytest.fixture
+def torch_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty cache of torch's hub; returns the folder of its weights."""
+    monkeypatch.setattr(torch.hub, "get_dir", lambda: str(tmp_path / "hub"))
+    return tmp_path / "hub" / "checkpoints"
+
+
+@pytest.fixture
+def timm_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty cache of the Hugging Face hub."""
+    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_CACHE", str(tmp_path / "hf"))
+    return tmp_path / "hf"
+
+
+HUB_SPECS = [hub_spec("timm", "resnet18", "a1_in1k"), hub_spec("torchvision", "resnet18", "IMAGENET1K_V1")]
+
+
+@pytest.mark.usefixtures("torch_cache", "timm_cache")
+@pytest.mark.parametrize("spec", HUB_SPECS, ids=lambda spec: spec.library)
+def test_without_weights_and_permission_the_error_comes_at_once(spec: Backbone, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"not on this machine .*Set data.download to true"):
+        locate_weights(spec, root=tmp_path, download=False)
+
+
+@pytest.mark.usefixtures("torch_cache", "timm_cache")
+@pytest.mark.parametrize("spec", HUB_SPECS, ids=lambda spec: spec.library)
+def test_without_weights_and_network_the_error_comes_at_once(
+    spec: Backbone, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def unreachable(*_: Any, **__: Any) -> None:
+        raise URLError("no route to host")
+
+    monkeypatch.setattr(downloads, "download", unreachable)
+    with pytest.raises(InputError, match=r"could not be fetched from .*use a file of weights"):
+        locate_weights(spec, root=tmp_path, download=True)
+
+
+@pytest.mark.parametrize(
+    ("spec", "message"),
+    [
+        (hub_spec("timm", "resnet18", "a1_in2k"), "no such weights. Did you mean 'a1_in1k'"),
+        (hub_spec("timm", "resnet1818", "a1_in1k"), "no such network"),
+        (hub_spec("torchvision", "resnet18", "IMAGENET1K_V9"), "no such weights. Did you mean 'IMAGENET1K_V1'"),
+        (hub_spec("torchvision", "resnet1818", "IMAGENET1K_V1"), "no such network"),
+    ],
+)
+def test_an_unknown_tag_is_answered_with_the_nearest(spec: Backbone, message: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=message):
+        locate_weights(spec, root=tmp_path, download=False)
+
+
+def test_cached_torchvision_weights_are_verified_and_loaded(
+    torch_cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    torch.manual_seed(0)
+    whole = torchvision.models.resnet18(weights=None).eval()
+    torch_cache.mkdir(parents=True)
+    torch.save(whole.state_dict(), tmp_path / "saved")
+    prefix = hashlib.sha256((tmp_path / "saved").read_bytes()).hexdigest()[:8]
+    place = (tmp_path / "saved").rename(torch_cache / f"resnet18-{prefix}.pth")
+    weights = torchvision.models.ResNet18_Weights.IMAGENET1K_V1
+    monkeypatch.setattr(weights.value, "url", f"https://example.org/resnet18-{prefix}.pth")
+
+    network, preprocess, provenance = loaded(HUB_SPECS[1], tmp_path)
+    with torch.inference_mode():
+        torch.testing.assert_close(whole.fc(network(random_images())), whole(random_images()))
+    assert preprocess == torchvision_preprocess(weights)
+    assert provenance["weights_sha256"].startswith(prefix)
+
+    place.write_bytes(place.read_bytes()[:-1] + b"x")
+    with pytest.raises(InputError, match=r"damaged .*Delete the file"):
+        locate_weights(HUB_SPECS[1], root=tmp_path, download=True)
+
+
+def test_cached_timm_weights_are_loaded(timm_cache: Path, tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    whole = timm.create_model("resnet18").eval()
+    repository = timm_cache / "models--timm--resnet18.a1_in1k"
+    (repository / "snapshots" / "abc").mkdir(parents=True)
+    (repository / "refs").mkdir()
+    (repository / "refs" / "main").write_text("abc")
+    save_file(whole.state_dict(), repository / "snapshots" / "abc" / "model.safetensors")
+
+    network, preprocess, provenance = loaded(HUB_SPECS[0], tmp_path)
+    with torch.inference_mode():
+        torch.testing.assert_close(whole.fc(network(random_images())), whole(random_images()))
+    assert (preprocess.size, preprocess.resize, preprocess.interpolation) == (224, 235, "bicubic")
+    assert provenance["tag"] == "a1_in1k"
+
+
+# ---- the project's own networks
+
+
+def test_shortcut_takes_every_second_pixel_between_zero_channels() -> None:
+    block = BasicBlock(2, 4, stride=2).eval()
+    nn.init.zeros_(block.bn2.weight)  # The residual part is then zero, and the shortcut is what is left.
+    maps = torch.arange(32.0).view(1, 2, 4, 4)
+    result = block(maps)
+    assert result.shape == (1, 4, 2, 2)
+    assert torch.equal(result[:, 1:3], maps[:, :, ::2, ::2])
+    assert not result[:, [0, 3]].any()
+
+
+@pytest.mark.parametrize(("blocks", "layers"), [(3, 20), (18, 110)])
+def test_depth_is_six_times_the_blocks_and_two(blocks: int, layers: int) -> None:
+    weights = [module for module in CifarResNet(blocks).modules() if isinstance(module, nn.Conv2d | nn.Linear)]
+    assert len(weights) == layers
+
+
+def test_mobilenet_of_width_one_is_timms() -> None:
+    with torch.device("meta"):
+        ours, theirs = mobilenet_v1(1.0), timm.create_model("mobilenetv1_100")
+    assert {name: value.shape for name, value in ours.state_dict().items()} == {
+        name: value.shape for name, value in theirs.state_dict().items()
+    }
+
+
+@pytest.mark.real_data("weights/cifar10_resnet20", "cifar10")
+def test_real_weights_reach_their_published_accuracy(project_root: Path) -> None:
+    root = project_root / "data" / "raw"
+    imagenet = {"mean": [0.485, 0.456, 0.406], "std": [0.229, 0.224, 0.225]}
+    resnet20 = {"library": "project", "architecture": "cifar_resnet", "arguments": {"blocks": 3}, "embedding": 64}
+    spec = file_spec(file="weights/cifar10_resnet20.safetensors", **resnet20, **imagenet)
+    network, preprocess, _ = loaded(spec, root)
+    with np.load(root / "cifar10.npz") as archive:
+        images = torch.from_numpy(archive["x_test"][:2000]).permute(0, 3, 1, 2)
+        labels = torch.from_numpy(archive["y_test"][:2000])
+    linear = load_file(root / "weights" / "cifar10_resnet20.safetensors")
+    with torch.inference_mode():
+        logits = network(preprocess(images)) @ linear["linear.weight"].T + linear["linear.bias"]
+    # 91.70 % on these images, as stated with the weights.
+    assert (logits.argmax(1) == labels).float().mean().item() == pytest.approx(0.9170, abs=0.001)

@@ -1,0 +1,129 @@
+"""Preprocessing: the weights' own transform, in batches of tensors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import timm
+import torch
+import torchvision.models
+from PIL import Image
+from timm.data import create_transform, resolve_data_config
+from timm.models import get_pretrained_cfg
+from torch import Tensor
+
+from softmax_temperature.networks.backbones.preprocessing import (
+    Preprocess,
+    described_preprocess,
+    timm_preprocess,
+    torchvision_preprocess,
+)
+from softmax_temperature.params.backbone import Backbone
+from softmax_temperature.runner.errors import InputError
+
+
+def described(**changes: Any) -> Preprocess:
+    network = {"library": "timm", "architecture": "resnet10t", "weights": "untrained", "embedding": 8}
+    settings = {"input_size": 32, "mean": [0.5, 0.5, 0.5], "std": [0.25, 0.25, 0.25]}
+    return described_preprocess(Backbone.model_validate(network | settings | changes))
+
+
+def photograph(height: int, width: int) -> Image.Image:
+    """Smooth colours with some texture: white noise would be harsher than any image."""
+    generator = np.random.default_rng(height * width)
+    coarse = Image.fromarray(generator.integers(0, 256, (9, 11, 3), dtype=np.uint8))
+    return coarse.resize((width, height), Image.Resampling.BICUBIC)
+
+
+def as_tensor(image: Image.Image) -> Tensor:
+    return torch.from_numpy(np.asarray(image).copy()).permute(2, 0, 1)
+
+
+def assert_equal_up_to_rounding(preprocess: Preprocess, image: Image.Image, expected: Tensor) -> None:
+    """Resized pixels are rounded to grey levels, in bicubic resizing twice; a level may fall the other way."""
+    difference = (preprocess([as_tensor(image)])[0] - expected).abs() * torch.tensor(preprocess.std).view(3, 1, 1) * 255
+    assert difference.max() < (1.01 if preprocess.interpolation == "bilinear" else 2.01)
+    assert (difference > 1.01).float().mean() < 1e-4
+    assert difference.mean() < 0.1
+
+
+SHAPES = [(300, 400), (257, 224), (224, 224), (32, 32), (48, 30), (640, 233)]
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize(
+    "weights",
+    [
+        torchvision.models.AlexNet_Weights.IMAGENET1K_V1,
+        torchvision.models.ResNet50_Weights.IMAGENET1K_V2,
+        torchvision.models.ViT_B_16_Weights.IMAGENET1K_SWAG_E2E_V1,  # Bicubic, 384 pixels.
+    ],
+    ids=lambda weights: type(weights).__name__,
+)
+def test_torchvision_weights_get_their_own_transform(weights: Any, shape: tuple[int, int]) -> None:
+    image = photograph(*shape)
+    assert_equal_up_to_rounding(torchvision_preprocess(weights), image, weights.transforms()(image))
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("name", ["resnet18.a1_in1k", "resnet50_clip.openai", "resnet18.fb_ssl_yfcc100m_ft_in1k"])
+def test_timm_weights_get_their_own_transform(name: str, shape: tuple[int, int]) -> None:
+    with torch.device("meta"):
+        preprocess = timm_preprocess(timm.create_model(name))
+    image = photograph(*shape)
+    expected = create_transform(**resolve_data_config({}, pretrained_cfg=get_pretrained_cfg(name).to_dict()))(image)
+    assert_equal_up_to_rounding(preprocess, image, expected)
+
+
+def test_a_transform_of_another_kind_is_refused() -> None:
+    with torch.device("meta"):
+        network = timm.create_model("beit_base_patch16_224", pretrained_cfg_overlay={"crop_mode": "squash"})
+    with pytest.raises(InputError, match="transform is not supported"):
+        timm_preprocess(network)
+
+
+def test_normalisation_by_hand() -> None:
+    # Red 0, green 100, blue 200, in the order blue, green, red, minus (104, 117, 123), without scaling.
+    image = torch.tensor([0, 100, 200], dtype=torch.uint8).view(1, 3, 1, 1).expand(1, 3, 2, 2)
+    caffe = Preprocess(2, 2, "bilinear", (104.0, 117.0, 123.0), (1.0, 1.0, 1.0), channels="bgr", pixel_scale=255.0)
+    assert caffe(image)[0, :, 0, 0].tolist() == [200 - 104, 100 - 117, 0 - 123]
+    # White becomes (1 - 0.5) / 0.5.
+    half = Preprocess(2, 2, "bilinear", (0.5,) * 3, (0.5,) * 3)
+    assert half(torch.full((1, 3, 2, 2), 255, dtype=torch.uint8)).unique().tolist() == [1.0]
+
+
+def test_grey_is_repeated_and_small_images_are_enlarged() -> None:
+    grey = torch.randint(0, 256, (4, 1, 28, 20), dtype=torch.uint8, generator=torch.Generator().manual_seed(0))
+    preprocess = Preprocess(40, 48, "bicubic", (0.5, 0.5, 0.5), (0.25, 0.25, 0.25))
+    prepared = preprocess(grey)
+    assert prepared.shape == (4, 3, 40, 40)
+    assert torch.equal(prepared, preprocess(grey.expand(4, 3, 28, 20).contiguous()))
+
+
+def test_a_batch_is_prepared_as_its_images_one_by_one() -> None:
+    images = torch.randint(0, 256, (5, 3, 40, 50), dtype=torch.uint8, generator=torch.Generator().manual_seed(0))
+    preprocess = described(resize=36)
+    assert torch.equal(preprocess(images), preprocess(list(images)))
+    assert torch.equal(preprocess(images)[3:4], preprocess(images[3:4]))
+
+
+def test_images_of_many_shapes_and_colours_make_one_batch() -> None:
+    shapes = [(1, 30, 70), (3, 64, 33), (3, 32, 32)]
+    images = [torch.zeros(shape, dtype=torch.uint8) for shape in shapes]
+    assert described()(images).shape == (3, 3, 32, 32)
+
+
+def test_the_images_themselves_are_left_as_they_are() -> None:
+    images = torch.full((1, 3, 32, 32), 7, dtype=torch.uint8)
+    described()(images)
+    assert images.unique().tolist() == [7]
+
+
+@pytest.mark.parametrize(
+    "images", [torch.zeros(1, 3, 8, 8), torch.zeros(1, 2, 8, 8, dtype=torch.uint8), torch.zeros(3, 8, 8).byte()]
+)
+def test_other_images_are_refused(images: Tensor) -> None:
+    with pytest.raises(ValueError, match="must be uint8 with 1 or 3 channels"):
+        described()(images)

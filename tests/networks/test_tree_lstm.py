@@ -1,0 +1,155 @@
+"""The Tree-LSTM batched by depth gives what one node after the other does: the same outputs and gradients."""
+
+from __future__ import annotations
+
+import copy
+
+import pytest
+import torch
+import torch.nn.functional as F
+from tests.networks.node_by_node import plain_states
+from torch import Tensor
+
+from softmax_temperature.data.brackets import parse_tree
+from softmax_temperature.data.tokens import PADDING
+from softmax_temperature.data.trees import LABEL, LEFT, RIGHT, WORD, encode_trees
+from softmax_temperature.networks.tree_lstm import TreeLSTM
+from softmax_temperature.params.network import Network, architectures
+from softmax_temperature.training import build_network, check_network, last_layer_inputs
+from softmax_temperature.training.trees import TreeSet
+
+WORDS = ("a", "b", "c", "d", "e")
+VOCABULARY, HIDDEN, CLASSES = len(WORDS) + 2, 6, 2
+
+
+def random_tree(leaves: int, generator: torch.Generator, *, chain: bool = False) -> str:
+    """A tree in brackets with so many words, of a random shape or as deep as can be."""
+    label = int(torch.randint(5, (1,), generator=generator))
+    if leaves == 1:
+        return f"({label} {WORDS[int(torch.randint(len(WORDS), (1,), generator=generator))]})"
+    left = 1 if chain else int(torch.randint(1, leaves, (1,), generator=generator))
+    below = (random_tree(count, generator, chain=chain) for count in (left, leaves - left))
+    return f"({label} {' '.join(below)})"
+
+
+def trees() -> Tensor:
+    """Random shapes, a single word, a chain, and words that nothing knows."""
+    generator = torch.Generator().manual_seed(0)
+    texts = [random_tree(leaves, generator) for leaves in (1, 2, 3, 7, 12, 20, 20)]
+    texts += [random_tree(15, generator, chain=True), "(3 (2 x) (1 (4 a) (0 y)))"]
+    return encode_trees([parse_tree(text) for text in texts], WORDS)
+
+
+def network(*, dropout: float = 0.0, neutral: bool = True) -> TreeLSTM:
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        sizes = {"embedding": 4, "hidden": HIDDEN, "num_classes": CLASSES}
+        return TreeLSTM(VOCABULARY, **sizes, dropout=dropout, neutral=neutral).double()
+
+
+def loss_of(model: TreeLSTM, states: Tensor, batch: Tensor) -> Tensor:
+    labels = batch[..., LABEL]
+    return F.cross_entropy(model.classifier(states)[labels >= 0], labels[labels >= 0])
+
+
+def test_outputs_and_gradients_are_those_of_one_node_after_the_other() -> None:
+    model, batch = network(), trees()
+    by_depth, plain = model.states(batch), plain_states(model, batch)
+    torch.testing.assert_close(by_depth, plain, rtol=1e-12, atol=1e-14)
+    parameters = list(model.parameters())
+    found, expected = (torch.autograd.grad(loss_of(model, states, batch), parameters) for states in (by_depth, plain))
+    for one, other in zip(found, expected, strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-10, atol=1e-13)
+        assert one.abs().max() > 0
+
+
+def test_training_gives_logits_of_all_nodes_and_evaluation_those_of_the_roots() -> None:
+    model, batch = network(), trees()
+    of_nodes, of_roots = model.train()(batch), model.eval()(batch)
+    assert of_nodes.shape == (len(batch), batch.shape[1], CLASSES + 1)
+    assert of_roots.shape == (len(batch), CLASSES), "what is judged is never neutral"
+    torch.testing.assert_close(of_nodes[:, 0, :CLASSES], of_roots, rtol=1e-12, atol=1e-12)
+    assert torch.equal(model.classifier(model.features(batch))[:, :CLASSES], of_roots)
+
+
+def test_neutral_nodes_need_not_be_a_class() -> None:
+    model, batch = network(neutral=False), trees()
+    of_nodes, of_roots = model.train()(batch), model.eval()(batch)
+    assert of_nodes.shape == (len(batch), batch.shape[1], CLASSES)
+    torch.testing.assert_close(of_nodes[:, 0], of_roots, rtol=1e-12, atol=1e-12)
+
+
+def test_padding_and_labels_have_no_say() -> None:
+    model, batch = network().eval(), trees()
+    padded = F.pad(batch, (0, 0, 0, 30))
+    padded[..., LABEL] = 1
+    assert torch.equal(model(padded), model(batch))
+
+
+def test_a_tree_alone_has_the_logits_that_it_has_among_others() -> None:
+    model, batch = network().eval(), trees()
+    alone = torch.cat([model(batch[row : row + 1]) for row in range(len(batch))])
+    torch.testing.assert_close(alone, model(batch), rtol=1e-12, atol=1e-14)
+
+
+def test_the_sides_are_told_apart() -> None:
+    model, batch = network().eval(), trees()[2:]
+    swapped = batch.clone()
+    swapped[..., [LEFT, RIGHT]] = batch[..., [RIGHT, LEFT]]
+    assert not torch.isclose(model(swapped), model(batch)).all(1).any()
+
+
+def test_the_embedding_of_padding_is_never_learned() -> None:
+    model, batch = network(), trees()
+    changed = copy.deepcopy(model)
+    with torch.no_grad():
+        changed.embedding.weight[PADDING] = 30.0
+    assert torch.equal(model.states(batch), changed.states(batch))
+    loss_of(model, model.states(batch), batch).backward()
+    assert model.embedding.weight.grad is not None
+    assert not model.embedding.weight.grad[PADDING].any()
+
+
+def test_dropout_is_for_training_alone() -> None:
+    model, batch = network(dropout=0.5), trees()
+    assert torch.equal(model.eval()(batch), network()(batch)[:, 0, :CLASSES])
+    assert not torch.equal(model.train()(batch), network()(batch))
+
+
+def test_a_profile_can_name_it() -> None:
+    assert "tree_lstm" in architectures()
+    spec = Network(architecture="tree_lstm", arguments={"vocabulary_size": 9, "embedding": 2, "hidden": 3})
+    check_network(spec)
+    model = build_network(spec, classes=2, seed=0).eval()
+    logits, features = last_layer_inputs(model, trees())
+    assert (logits.shape[1], features.shape[1]) == (2, 3)
+
+
+# ---- refusals
+
+
+@pytest.mark.parametrize("name", ["vocabulary_size", "embedding", "hidden", "num_classes"])
+def test_an_argument_that_is_too_small_is_named(name: str) -> None:
+    with pytest.raises(ValueError, match=f"{name} must be an integer of at least ., got 0"):
+        TreeLSTM(**{"vocabulary_size": 5, name: 0})
+
+
+@pytest.mark.parametrize("dropout", [-0.1, 1.0])
+def test_a_dropout_outside_its_range_is_refused(dropout: float) -> None:
+    with pytest.raises(ValueError, match=r"dropout must be in \[0, 1\), got"):
+        TreeLSTM(5, dropout=dropout)
+
+
+def test_what_is_no_batch_of_trees_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"trees must have shape \(n, nodes, 4\), got \(2, 3\)"):
+        network()(torch.ones(2, 3).long())
+    batch = trees()
+    batch[0, 0, WORD] = VOCABULARY
+    with pytest.raises(ValueError, match=f"below the vocabulary's size {VOCABULARY}, got {VOCABULARY}"):
+        network()(batch)
+    with pytest.raises(ValueError, match="must have no node below itself"):
+        network()(torch.tensor([[[0, 1, 1, 0], [0, 1, 1, 0]]]))
+
+
+def test_the_trees_of_this_file_are_trees() -> None:
+    assert len(TreeSet(trees(), trees()[:, 0, LABEL].clamp(min=0))) == 9

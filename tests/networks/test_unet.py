@@ -1,0 +1,122 @@
+from __future__ import annotations
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from softmax_temperature.networks.unet import UNet
+
+
+def images(samples: int = 2, height: int = 32, width: int = 48) -> Tensor:
+    return torch.randn(samples, 3, height, width, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+
+
+def tiny() -> UNet:
+    torch.manual_seed(0)
+    network = UNet(num_classes=5, width=2).double()
+    for module in network.modules():
+        if isinstance(module, nn.BatchNorm2d):
+            for values in (module.weight, module.bias, module.running_mean, module.running_var):
+                nn.init.uniform_(values, 0.5, 1.5)
+    return network
+
+
+def written_out(state: dict[str, Tensor], maps: Tensor) -> Tensor:
+    """The network in evaluation."""
+
+    def twice(name: str, values: Tensor) -> Tensor:
+        for convolution, norm in ((0, 1), (3, 4)):
+            values = F.conv2d(values, state[f"{name}.{convolution}.weight"], padding=1)
+            parts = [state[f"{name}.{norm}.{part}"] for part in ("running_mean", "running_var", "weight", "bias")]
+            mean, variance, scale, shift = (part[None, :, None, None] for part in parts)
+            values = ((values - mean) / (variance + 1e-5).sqrt() * scale + shift).clamp(min=0)
+        return values
+
+    def enlarged(name: str, values: Tensor) -> Tensor:
+        """Each pixel becomes 2×2: an up-convolution of stride 2 has no overlaps."""
+        n, _, height, width = values.shape
+        grown = torch.einsum("nihw,ioab->nohawb", values, state[f"{name}.weight"])
+        return grown.reshape(n, -1, 2 * height, 2 * width) + state[f"{name}.bias"][None, :, None, None]
+
+    down = [twice("stem", maps)]
+    for level in range(4):
+        down.append(twice(f"encoders.{level}", F.max_pool2d(down[-1], 2)))
+    maps = down.pop()
+    for level in range(4):
+        maps = twice(f"decoders.{level}", torch.cat([down.pop(), enlarged(f"enlargers.{level}", maps)], 1))
+    return (
+        torch.einsum("nihw,oi->nohw", maps, state["classifier.weight"][:, :, 0, 0])
+        + state["classifier.bias"][None, :, None, None]
+    )
+
+
+def parameters_by_hand(width: int, classes: int) -> int:
+    def twice(inputs: int, outputs: int) -> int:
+        return 9 * (inputs + outputs) * outputs + 4 * outputs
+
+    total = twice(3, width) + (width + 1) * classes
+    for level in range(4):
+        above, below = width << level, width << level + 1
+        total += twice(above, below) + (4 * below + 1) * above + twice(2 * above, above)
+    return total
+
+
+def test_about_nine_million_parameters() -> None:
+    with torch.device("meta"):
+        network = UNet()
+    count = sum(parameter.numel() for parameter in network.parameters())
+    assert count == parameters_by_hand(34, 150) == 8_768_478
+    # The cited network has 23 convolutions, the four up-convolutions among them.
+    kinds = (nn.Conv2d, nn.ConvTranspose2d)
+    assert len([module for module in network.modules() if isinstance(module, kinds)]) == 23
+
+
+def test_the_network_is_its_formula() -> None:
+    network = tiny().eval()
+    expected = written_out(network.state_dict(), images())
+    torch.testing.assert_close(network(images()), expected)
+    torch.testing.assert_close(network.classifier(network.features(images())), expected)
+
+
+def test_logits_have_the_size_of_the_images() -> None:
+    with torch.device("meta"):
+        network = UNet()
+        for height, width in ((256, 256), (64, 64), (32, 32), (16, 80)):
+            assert network(torch.empty(2, 3, height, width)).shape == (2, 150, height, width)
+            assert network.features(torch.empty(2, 3, height, width)).shape == (2, 34, height, width)
+
+
+def test_sides_that_cannot_be_halved_four_times_are_refused() -> None:
+    network = tiny()
+    for height, width in ((24, 32), (32, 40), (0, 16)):
+        message = f"images must have a height and width that are multiples of 16, got {height}×{width}"
+        for call in (network, network.features):
+            with pytest.raises(ValueError, match=message):
+                call(images(2, height, width))
+
+
+def test_trace_gradients_and_evaluation() -> None:
+    network = tiny()
+    labels = torch.randint(5, (2, 32, 48), generator=torch.Generator().manual_seed(1))
+    F.cross_entropy(network(images()), labels).backward()
+    for name, parameter in network.named_parameters():
+        assert parameter.grad is not None, name
+        assert parameter.grad.abs().max() > 0, name
+    network.eval()
+    graph = torch.fx.symbolic_trace(network)
+    logits = network(images())
+    assert torch.equal(graph(images()), logits)
+    # Nothing but modules and the four concatenations, for methods that walk the graph.
+    functions = [node.target for node in graph.graph.nodes if node.op == "call_function"]
+    assert functions == 4 * [torch.cat]
+    assert not [node for node in graph.graph.nodes if node.op == "call_method"]
+    # In evaluation no image sees another.
+    torch.testing.assert_close(network(images()[1:2]), logits[1:2])
+
+
+def test_bad_arguments_are_refused_by_name() -> None:
+    with pytest.raises(ValueError, match="num_classes must be an integer of at least 1, got 0"):
+        UNet(num_classes=0, width=1)
+    with pytest.raises(ValueError, match="width must be an integer of at least 1, got 0"):
+        UNet(num_classes=2, width=0)

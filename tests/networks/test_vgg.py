@@ -1,0 +1,170 @@
+from __future__ import annotations
+
+import itertools
+import operator
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from softmax_temperature.networks.crelu import CReLU, choose_activation
+from softmax_temperature.networks.vgg import SmallVGG
+
+TINY = (4, 4, 6, 6)
+
+
+def images(samples: int = 3, side: int = 16) -> Tensor:
+    return torch.randn(samples, 3, side, side, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+
+
+def tiny(**arguments: object) -> SmallVGG:
+    torch.manual_seed(0)
+    return SmallVGG(**{"num_classes": 5, "widths": TINY, "dense": 7, "image_size": 16} | arguments).double()
+
+
+def written_out(parameters: dict[str, Tensor], maps: Tensor, *, double: bool, average: bool) -> Tensor:
+    """The network without normalisation as the paper's sentence has it, from weights and biases in their order."""
+
+    def activate(values: Tensor) -> Tensor:
+        return torch.cat([values.clamp(min=0), (-values).clamp(min=0)], 1) if double else values.clamp(min=0)
+
+    *layers, dense, classifier = zip(*[iter(parameters.values())] * 2, strict=True)
+    for number, (weight, bias) in enumerate(layers):
+        maps = activate(F.conv2d(maps, weight, bias, padding=1))
+        maps = F.max_pool2d(maps, 2) if number % 2 else maps
+    maps = maps.mean((2, 3)) if average else maps.reshape(len(maps), -1)
+    return F.linear(activate(F.linear(maps, *dense)), *classifier)
+
+
+def test_weights_start_as_keras_draws_them() -> None:
+    network = tiny(widths=(24, 48), dense=64)
+    # A convolution of 24 channels on 48 filters of 3×3: sqrt(6 / (9 · 24 + 9 · 48)).
+    weight = network.convolutions[2].weight
+    bound = (6 / (9 * 24 + 9 * 48)) ** 0.5
+    assert 0.99 * bound < weight.abs().max() <= bound
+    assert weight.std().item() == pytest.approx(bound / 3**0.5, rel=0.02)
+    assert network.classifier.weight.abs().max() <= (6 / (64 + 5)) ** 0.5
+    assert not any(value.any() for name, value in network.named_parameters() if name.endswith("bias"))
+
+
+def test_weights_start_as_pytorch_draws_them_if_wanted() -> None:
+    torch.manual_seed(3)
+    weight = next(SmallVGG(weights="pytorch").parameters())
+    torch.manual_seed(3)
+    assert torch.equal(weight, nn.Conv2d(3, 32, 3).weight)
+
+
+@pytest.mark.parametrize(
+    ("activation", "pooling", "count"),
+    [
+        # The paper says approximately 620,000 and gives no layout.
+        ("relu", "flatten", 550_570),
+        ("relu", "average", 304_810),
+        ("crelu", "flatten", 1_099_690),
+        ("crelu", "average", 608_170),
+    ],
+)
+def test_parameters_of_the_candidate_layouts(activation: str, pooling: str, count: int) -> None:
+    with torch.device("meta"):
+        network = SmallVGG(activation=activation, pooling=pooling)
+        normalised = SmallVGG(activation=activation, pooling=pooling, batch_norm=True)
+    copies = 2 if activation == "crelu" else 1
+    last = copies * 128 * (16 if pooling == "flatten" else 1)
+    widths = [3, 32, 32, 64, 64, 128, 128]
+    convolutions = sum(
+        (9 * (inputs if inputs == 3 else copies * inputs) + 1) * outputs
+        for inputs, outputs in itertools.pairwise(widths)
+    )
+    by_hand = convolutions + (last + 1) * 128 + (copies * 128 + 1) * 10
+    assert sum(parameter.numel() for parameter in network.parameters()) == by_hand == count
+    # Batch normalisation puts a scale and a shift in the place of each filter's bias.
+    assert sum(parameter.numel() for parameter in normalised.parameters()) == count + sum(widths[1:])
+
+
+@pytest.mark.parametrize("activation", ["relu", "crelu"])
+@pytest.mark.parametrize("pooling", ["flatten", "average"])
+def test_the_network_is_the_paper_s_sentence(activation: str, pooling: str) -> None:
+    network = tiny(activation=activation, pooling=pooling)
+    expected = written_out(
+        dict(network.named_parameters()), images(), double=activation == "crelu", average=pooling == "average"
+    )
+    torch.testing.assert_close(network(images()), expected)
+    torch.testing.assert_close(network.classifier(network.features(images())), expected)
+
+
+@pytest.mark.parametrize("batch_norm", [False, True])
+def test_rectifying_behind_the_pooling_changes_no_bit(batch_norm: bool) -> None:
+    network = tiny(batch_norm=batch_norm).float()
+    paper = tiny(batch_norm=batch_norm).float()
+    layers = list(paper.convolutions)
+    for place in [place for place, layer in enumerate(layers) if isinstance(layer, nn.MaxPool2d)]:
+        layers[place], layers[place + 1] = layers[place + 1], layers[place]
+    paper.convolutions = nn.Sequential(*layers)
+    kinds = [type(layer) for layer in layers if isinstance(layer, nn.ReLU | nn.MaxPool2d)]
+    assert kinds == [nn.ReLU, nn.ReLU, nn.MaxPool2d] * 2
+    logits = [each(images(8).float()) for each in (network, paper)]
+    assert torch.equal(*logits)
+    for each in logits:
+        F.cross_entropy(each, torch.arange(8) % 5).backward()
+    gradients = [[parameter.grad for parameter in each.parameters()] for each in (network, paper)]
+    assert all(torch.equal(*pair) for pair in zip(*gradients, strict=True))
+    assert all(bool(gradient.any()) for gradient in gradients[0])
+
+
+def test_crelu_keeps_both_signs_and_scales_with_its_input() -> None:
+    inputs = torch.tensor([[1.0, -2.0, 0.0], [-0.5, 3.0, 4.0]])
+    both = CReLU()(inputs)
+    assert both.tolist() == [[1, 0, 0, 0, 2, 0], [0, 3, 4, 0.5, 0, 0]]
+    positive, negative = both.chunk(2, dim=1)
+    assert torch.equal(positive - negative, inputs)
+    # What distributed Cooling rests on: a positive factor passes through unchanged.
+    assert torch.equal(CReLU()(4 * inputs), 4 * both)
+    maps = images(2, 4)
+    assert torch.equal(CReLU()(maps), torch.cat((F.relu(maps), F.relu(-maps)), 1))
+
+
+def test_other_sizes() -> None:
+    assert SmallVGG(num_classes=10, widths=TINY, pooling="average")(images(2, 64).float()).shape == (2, 10)
+    # 30 -> 15 -> 7 pixels: pooling drops an odd last row.
+    assert tiny(image_size=30)(images(2, 30)).shape == tiny(image_size=64)(images(2, 64)).shape == (2, 5)
+    with torch.device("meta"):
+        assert SmallVGG(num_classes=200, image_size=64)(torch.empty(4, 3, 64, 64)).shape == (4, 200)
+
+
+@pytest.mark.parametrize("activation", ["relu", "crelu"])
+@pytest.mark.parametrize("batch_norm", [False, True])
+def test_trace_gradients_and_evaluation(activation: str, batch_norm: bool) -> None:
+    network = tiny(activation=activation, batch_norm=batch_norm)
+    F.cross_entropy(network(images()), torch.tensor([0, 3, 4])).backward()
+    for name, parameter in network.named_parameters():
+        assert parameter.grad is not None, name
+        assert parameter.grad.abs().max() > 0, name
+    network.eval()
+    graph = torch.fx.symbolic_trace(network)
+    logits = network(images())
+    assert torch.equal(graph(images()), logits)
+    # Nothing but modules and CReLU's two halves, for methods that walk the graph.
+    functions = {node.target for node in graph.graph.nodes if node.op == "call_function"}
+    assert functions == ({operator.neg, torch.cat} if activation == "crelu" else set())
+    assert not [node for node in graph.graph.nodes if node.op == "call_method"]
+    # In evaluation no image sees another.
+    torch.testing.assert_close(network(images()[1:2]), logits[1:2])
+
+
+def test_bad_arguments_are_refused_by_name() -> None:
+    for arguments, message in (
+        ({"activation": "gelu"}, "activation must be 'relu' or 'crelu', got 'gelu'"),
+        ({"pooling": "max"}, "pooling must be 'flatten' or 'average', got 'max'"),
+        ({"weights": "he"}, "weights must be 'glorot' or 'pytorch', got 'he'"),
+        ({"widths": (4, 4, 4)}, r"widths must hold pairs of convolutions, got \(4, 4, 4\)"),
+        ({"widths": ()}, r"widths must hold pairs of convolutions, got \(\)"),
+        ({"widths": (4, 0)}, "widths must be an integer of at least 1, got 0"),
+        ({"dense": 0}, "dense must be an integer of at least 1, got 0"),
+        ({"num_classes": 0}, "num_classes must be an integer of at least 1, got 0"),
+        ({"image_size": 3}, "image_size must be an integer of at least 4, got 3"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            tiny(**arguments)
+    with pytest.raises(ValueError, match="activation must be"):
+        choose_activation("ReLU")

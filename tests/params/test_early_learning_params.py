@@ -1,0 +1,104 @@
+"""The section `temperature_check.early_learning`: grids that ascend, names that exist, and nothing at all."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from softmax_temperature.params import Params, validate
+from softmax_temperature.runner.errors import InputError
+from softmax_temperature.stages import early_learning
+from softmax_temperature.tools.profiles import render_profile
+
+PROFILES = Path(__file__).parents[2] / "profiles"
+SECTION: dict[str, Any] = {
+    "dataset": "digits",
+    "images": 8,
+    "networks": {"wrn-tiny-unnormalised": 2},
+    "probes": 4,
+    "chunk": 8,
+    "tolerance": 1e-4,
+    "evaluations": 100,
+    "curves": {"inverse_temperatures": [0.1, 1.0, 10.0], "first": 0.1, "last": 10.0, "points": 3, "stride": 2},
+    "norms": {"inverse_temperature": 100.0, "logit_norms": [0.1, 1.0, 10.0], "horizon": 30.0},
+}
+
+
+@pytest.fixture(scope="module")
+def mini() -> Params:
+    _, params = render_profile("mini", PROFILES)
+    return params
+
+
+def edited(mini: Params, section: Any) -> Params:
+    content = mini.model_dump()
+    content["temperature_check"]["early_learning"] = section
+    return validate(content, where="params.yaml")
+
+
+def curves(**values: Any) -> dict[str, Any]:
+    return {"curves": SECTION["curves"] | values}
+
+
+def norms(**values: Any) -> dict[str, Any]:
+    return {"norms": SECTION["norms"] | values}
+
+
+def test_times_are_evenly_spaced_on_a_log_axis(mini: Params) -> None:
+    section = edited(mini, SECTION).temperature_check.early_learning
+    assert section is not None
+    assert section.curves.times == pytest.approx([0.1, 1.0, 10.0])
+
+
+def test_a_section_that_is_left_out_has_no_cells(mini: Params) -> None:
+    params = edited(mini, None)
+    assert params.temperature_check.early_learning is None
+    assert early_learning.cells(params) == []
+    assert early_learning.courses(None) == []
+
+
+def test_every_network_has_its_number_of_seeds_and_two_questions(mini: Params) -> None:
+    names = [cell.name for cell in early_learning.cells(edited(mini, SECTION))]
+    assert names == [f"wrn-tiny-unnormalised/{part}/{seed}" for part in ("curves", "norms") for seed in (0, 1)]
+
+
+def test_the_whole_kernel_is_null(mini: Params) -> None:
+    section = edited(mini, SECTION | {"probes": None}).temperature_check.early_learning
+    assert section is not None
+    assert section.probes is None
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"dataset": "digit"}, r"early_learning\.dataset: unknown name 'digit'.*'digits'"),
+        (
+            {"networks": {"wrn-tiny-unnormalized": 1}},
+            r"early_learning\.networks: unknown name 'wrn-tiny-unnormalized'.*'wrn-tiny-unnormalised'",
+        ),
+        ({"networks": {}}, r"early_learning\.networks: .*at least 1"),
+        ({"networks": {"wrn-tiny": 0}}, r"early_learning\.networks\.wrn-tiny: .*greater than 0"),
+        ({"probs": 4}, r"early_learning\.probs: unknown parameter.*'probes'"),
+        ({"probes": 1}, r"early_learning\.probes: .*greater than or equal to 2"),
+        ({"images": 1}, r"early_learning\.images: .*greater than or equal to 2"),
+        ({"tolerance": 1e-13}, r"early_learning\.tolerance: .*greater than 0\.000000000001"),
+        ({"tolerance": 1.0}, r"early_learning\.tolerance: .*less than 1"),
+        (curves(inverse_temperatures=[1.0, 0.1]), r"curves\.inverse_temperatures: must be finite and ascend"),
+        (curves(inverse_temperatures=[1.0, 1.0]), r"curves\.inverse_temperatures: must be finite and ascend"),
+        (curves(inverse_temperatures=[1.0]), r"curves\.inverse_temperatures: .*at least 2"),
+        (curves(inverse_temperatures=[-1.0, 1.0]), r"curves\.inverse_temperatures\.0: .*greater than 0"),
+        (curves(inverse_temperatures=[1.0, float("inf")]), r"curves\.inverse_temperatures: must be finite and ascend"),
+        (curves(last=0.1), r"curves: last: 0\.1, must be above first, 0\.1"),
+        (curves(stried=1), r"curves\.stried: unknown parameter.*'stride'"),
+        (curves(points=1), r"curves\.points: .*greater than or equal to 2"),
+        (norms(logit_norms=[1.0, 0.5, 2.0]), r"norms\.logit_norms: must be finite and ascend"),
+        (norms(logit_norms=[0.0, 2.0]), r"norms\.logit_norms\.0: .*greater than 0"),
+        (norms(horizon=0.0), r"norms\.horizon: .*greater than 0"),
+        (norms(inverse_temperatur=1.0), r"norms\.inverse_temperatur: unknown parameter.*'inverse_temperature'"),
+    ],
+)
+def test_what_is_wrong_is_named(mini: Params, changes: dict[str, Any], says: str) -> None:
+    with pytest.raises(InputError, match=says):
+        edited(mini, SECTION | changes)

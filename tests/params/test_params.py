@@ -1,0 +1,193 @@
+"""Parameters: wrong ones are refused at once, with the file, the key and the nearest valid name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Literal
+
+import pytest
+
+from softmax_temperature.params import Params, _plain, read_params, validate
+from softmax_temperature.runner.artifacts import canonical_json
+from softmax_temperature.runner.errors import InputError
+from softmax_temperature.runner.yaml_files import read_yaml
+from softmax_temperature.tools.profiles import apply_profile, profile_names, render_profile
+
+ROOT = Path(__file__).parents[2]
+PROFILES = ROOT / "profiles"
+
+
+@pytest.fixture
+def content() -> Any:
+    return read_yaml(ROOT / "params.yaml")
+
+
+def test_the_committed_parameters_are_profile_mini() -> None:
+    text, params = render_profile("mini", PROFILES)
+    assert (ROOT / "params.yaml").read_text() == text
+    assert read_params(ROOT / "params.yaml") == params
+
+
+@pytest.mark.parametrize("name", profile_names(PROFILES))
+def test_every_profile_is_valid_and_survives_writing(name: str, tmp_path: Path) -> None:
+    params = apply_profile(name, tmp_path / "params.yaml", PROFILES)
+    assert params.profile == name
+    assert read_params(tmp_path / "params.yaml") == params
+
+
+def logical_lines(text: str) -> list[str]:
+    """The lines of a YAML text, with lists that run over several lines joined to one."""
+    lines: list[str] = []
+    for line in text.splitlines():
+        last = lines[-1].partition("#")[0].rstrip() if lines else ""
+        if last.count("[") > last.count("]") or (last.endswith(":") and line.strip().startswith("[")):
+            lines[-1] += line
+        else:
+            lines.append(line)
+    return lines
+
+
+@pytest.mark.parametrize("name", profile_names(PROFILES))
+def test_every_number_has_its_source_beside_it(name: str) -> None:
+    """A value, or a block that it belongs to, ends with a section of the paper or `ours`."""
+    text, _ = render_profile(name, PROFILES)
+    section, covering, bare = "", [], []
+    for line in logical_lines(text):
+        code, _, comment = line.partition("#")
+        if not code.strip():
+            continue
+        indent = len(line) - len(line.lstrip())
+        if indent == 0:
+            section = code.split(":")[0]
+        covering = [heading for heading in covering if heading < indent] + [indent] * bool(comment)
+        if section in ("datasets", "backbones", "profile") or covering:
+            continue
+        if ":" in code and code.split(":", 1)[1].strip():
+            bare.append(line)
+    assert not bare
+
+
+def test_comments_follow_the_value_they_speak_of() -> None:
+    text, _ = render_profile("smoke", PROFILES)
+    (line,) = [line for line in text.splitlines() if line.startswith("    epochs: 20 ")][:1]
+    assert "section 4.3" not in line
+    assert "ours" in line
+
+
+def change(path: str, value: Any) -> Callable[[Any], None]:
+    def apply(content: Any) -> None:
+        *parents, last = path.split(".")
+        for key in parents:
+            content = content[key]
+        content[last] = value
+
+    return apply
+
+
+@pytest.mark.parametrize(
+    ("edit", "says"),
+    [
+        (change("cooling.experiments", {}), r"cooling: experiments: there must be one where `rebuild` names"),
+        (change("focal.tasks", {}), r"focal: tasks: there must be one where `rebuild` names"),
+        (change("temperature_check.sweeps", {}), r"temperature_check: sweeps: there must be one where `rebuild` names"),
+        (change("datasets", {}), r"params\.yaml: datasets: .*at least 1 item"),
+        (
+            change("classifier_temperature.search.epoch", 3),
+            r"classifier_temperature\.search\.epoch: unknown .*'epochs'",
+        ),
+        (change("sede", 3), r"params\.yaml: sede: unknown parameter\. Did you mean 'seed'\?"),
+        (change("data.\n", 3), r"params\.yaml: data\.\\n: unknown parameter\. Valid: download, root\."),
+        (change("seed", "three"), r"params\.yaml: seed: .*given: 'three'"),
+        (change("seed", -1), r"seed: .*given: -1"),
+        (change("classifier_temperature.search.lr", "1e-3x"), r"search\.lr: "),
+        (change("classifier_temperature.search.epochs", 2.5), r"search\.epochs: "),
+        (change("classifier_temperature.search.momentum", 1.0), r"search\.momentum: "),
+        (change("compute.engine", "threads"), r"compute\.engine: .*'processes'"),
+        (change("classifier_temperature.datasets", ["digit"]), r"unknown name 'digit'\. Did you mean 'digits'\?"),
+        (change("classifier_temperature.rescaling.backbone", "resnet"), r"rescaling\.backbone: unknown name 'resnet'"),
+        (change("focal.tasks.phrases-1200.text.words", 5), r"tasks\.phrases-1200\.text\.words: unknown parameter"),
+        (change("focal.tasks.phrases-1200.text.keep", "middle"), r"text\.keep: .*given: 'middle'"),
+        (change("focal.tasks.phrases-1200.select", "best"), r"phrases-1200\.select: .*'best_validation'"),
+        (
+            change("focal.tasks.phrases-1200.gaussian_noise", 0.1),
+            r"text: out_of_distribution and gaussian_noise are for im",
+        ),
+        (change("focal.tasks.phrases-1200.out_of_distribution", ["digits"]), "text: out_of_distribution and"),
+        (
+            change("focal.tasks.phrases-1200.embeddings", {"file": "a.txt", "step": -1.0}),
+            r"embeddings\.step: .*given: -1",
+        ),
+        (change("focal.tasks.phrases-1200.embeddings", {"file": "", "step": 0.0}), r"embeddings\.file: "),
+        (change("focal.tasks.digits-100.embeddings", {"file": "a.txt", "step": 0.0}), "only a task with `text` has wo"),
+        (change("datasets.digits.train_limits", 5), r"train_limits: unknown .*'train_limit'"),
+    ],
+)
+def test_a_wrong_parameter_is_named(content: Any, edit: Callable[[Any], None], says: str) -> None:
+    edit(content)
+    with pytest.raises(InputError, match=says):
+        validate(content, where="params.yaml")
+
+
+def test_a_missing_parameter_is_named(content: Any) -> None:
+    del content["classifier_temperature"]["search"]["lr"]
+    with pytest.raises(InputError, match=r"classifier_temperature\.search\.lr: missing"):
+        validate(content, where="params.yaml")
+
+
+@pytest.mark.parametrize("kind", ["rt", "safe"])
+def test_numbers_are_read_as_yaml_1_2(tmp_path: Path, kind: Literal["rt", "safe"]) -> None:
+    """PyYAML reads 1e-3 as text and `no` as false; DVC and this project do not."""
+    path = tmp_path / "numbers.yaml"
+    path.write_text("lr: 1e-3\nanswer: no\n")
+    assert dict(read_yaml(path, kind=kind)) == {"lr": 1e-3, "answer": "no"}
+
+
+@pytest.mark.parametrize("path", [ROOT / "params.yaml", *sorted(PROFILES.glob("*.yaml"))], ids=lambda path: path.stem)
+def test_parameters_are_the_same_with_comments_and_without(path: Path) -> None:
+    """They are read without, and profiles are made with them."""
+    assert canonical_json(read_yaml(path, kind="safe")) == canonical_json(_plain(read_yaml(path)))
+
+
+def test_a_mapping_that_is_merged_into_itself_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "params.yaml"
+    path.write_text("a: &a\n  <<: *a\n")
+    with pytest.raises(InputError, match="not readable as YAML"):
+        read_yaml(path)
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("a: [1", "not readable as YAML"),
+        ("a: 1\na: 2", "not readable as YAML"),
+        ("a: &a\n  b: &b\n    <<: *a\n", "not readable as YAML"),
+        ("- 1", "params"),
+        ("", "params"),
+    ],
+)
+def test_a_broken_file_is_named(tmp_path: Path, text: str, says: str) -> None:
+    path = tmp_path / "params.yaml"
+    path.write_text(text)
+    with pytest.raises(InputError, match=says):
+        read_params(path)
+
+
+def test_a_tag_constructs_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "params.yaml"
+    path.write_text("seed: !!python/object/apply:os.mkdir ['made']\n")
+    with pytest.raises(InputError):
+        read_params(path)
+    assert not Path("made").exists()
+
+
+def test_an_unknown_profile_writes_nothing(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"unknown profile 'mimi'.*'mini'"):
+        apply_profile("mimi", tmp_path / "params.yaml", PROFILES)
+    assert not (tmp_path / "params.yaml").exists()
+
+
+def test_parameters_cannot_be_changed_by_accident() -> None:
+    params: Params = read_params(ROOT / "params.yaml")
+    with pytest.raises(ValueError, match="frozen"):
+        params.seed = 1  # type: ignore[misc]

@@ -1,0 +1,260 @@
+"""Cells run once, resume, fail alone, and publish exactly what was declared."""
+
+from __future__ import annotations
+
+import json
+import platform
+import resource
+import sys
+from pathlib import Path
+from unittest.mock import ANY
+
+import pytest
+
+from softmax_temperature.params import Compute
+from softmax_temperature.runner import cells as cells_module
+from softmax_temperature.runner.artifacts import ArtifactError, new_artifact, open_artifact, write_json
+from softmax_temperature.runner.cells import CellsFailed, fingerprint, run_cells
+from softmax_temperature.runner.errors import InputError
+from softmax_temperature.runner.jobs import CHECKPOINT, Cell, Job, seed_of
+
+OUTPUT = Path("data/squares")
+
+
+def square(job: Job, *, number: int) -> None:
+    """Write the square; append to a log outside, which shows how often it ran."""
+    with Path("log.txt").open("a") as log:
+        log.write(f"{number}\n")
+    write_json(job.output / "square.json", {"square": number**2, "seed": job.seed})
+
+
+def fail_on_three(job: Job, *, number: int) -> None:
+    if number == 3:
+        raise ZeroDivisionError("three")
+    square(job, number=number)
+
+
+def complain(job: Job, *, number: int) -> None:
+    raise InputError("wrong number", where=f"{number} in {job.work}", remedy="Take another.")
+
+
+def count_up(job: Job, *, number: int) -> None:
+    """Count to `number`, a checkpoint each step; stop after the first step unless it was resumed."""
+    checkpointer = job.checkpointer()
+    state = checkpointer.load() or {"count": 0}
+    resumed = state["count"] > 0
+    while state["count"] < number:
+        state = {"count": state["count"] + 1}
+        checkpointer.save_if_due(lambda: state)  # noqa: B023
+        job.progress(state["count"], number)
+        if not resumed:
+            raise RuntimeError("interrupted")
+    write_json(job.output / "count.json", state)
+
+
+def copy_input(job: Job) -> None:
+    write_json(job.output / "copy.json", job.inputs["source"].json("source.json"))
+
+
+def _keeps_freed_memory() -> bool:
+    """Whether 32 MiB, freed and taken again and again, come to be taken without a fault for each of their pages."""
+    import torch
+
+    def faults(blocks: int) -> int:
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+        for _ in range(blocks):
+            torch.ones(2**23)
+        return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
+
+    faults(64)  # At first small remainders lie between what is free and what is taken.
+    return faults(16) < 16 * 2**25 // resource.getpagesize() // 4
+
+
+def tell_of_torch(job: Job, *, number: int) -> None:
+    """What a cell finds of torch when it begins, in a process of its own."""
+    import torch
+
+    found = {
+        "deterministic": torch.are_deterministic_algorithms_enabled(),
+        "warns": torch.is_deterministic_algorithms_warn_only_enabled(),
+        "threads": torch.get_num_threads(),
+        "compiler": "torch._dynamo" in sys.modules,
+        "keeps": _keeps_freed_memory(),
+        "number": number,
+    }
+    write_json(job.output / "torch.json", found)
+
+
+def compute(engine: str = "serial", workers: int = 1) -> Compute:
+    return Compute.model_validate(
+        {
+            "engine": engine,
+            "workers": workers,
+            "threads_per_cell": 1,
+            "device": "cpu",
+            "checkpoint_seconds": 0,
+            "ray_address": None,
+            "gpus_per_cell": 0,
+        }
+    )
+
+
+@pytest.fixture(autouse=True)
+def _in_empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("log.txt").touch()
+
+
+def log() -> list[int]:
+    return [int(line) for line in Path("log.txt").read_text().split()]
+
+
+def run(numbers: list[int], function: object = square, **options: object) -> None:
+    cells = [Cell(f"n-{number}", function, {"number": number}) for number in numbers]  # type: ignore[arg-type]
+    run_cells(cells, output=OUTPUT, compute=compute(**options), seed=0)  # type: ignore[arg-type]
+
+
+def test_finished_cells_do_not_run_again() -> None:
+    run([1, 2])
+    run([1, 2])
+    assert log() == [1, 2]
+
+
+def test_adding_a_cell_runs_that_cell_only_and_changes_no_other() -> None:
+    run([1, 2])
+    before = open_artifact(OUTPUT / "n-2").digest
+    run([1, 2, 4])
+    assert log() == [1, 2, 4]
+    assert open_artifact(OUTPUT / "n-2").digest == before
+
+
+def test_output_holds_exactly_the_declared_cells() -> None:
+    run([1, 2])
+    run([2])
+    assert [path.name for path in OUTPUT.iterdir()] == ["n-2"]
+
+
+def test_a_failed_cell_stops_no_other_and_alone_runs_again() -> None:
+    with pytest.raises(CellsFailed, match="1 of 3 cells failed") as caught:
+        run([1, 3, 5], fail_on_three)
+    assert list(caught.value.failures) == ["n-3"]
+    assert "ZeroDivisionError: three" in caught.value.failures["n-3"]
+    assert log() == [1, 5]
+    assert not OUTPUT.exists()
+    with pytest.raises(CellsFailed):
+        run([1, 3, 5], fail_on_three)
+    assert log() == [1, 5]
+
+
+def test_a_users_error_is_reported_as_it_is() -> None:
+    with pytest.raises(CellsFailed, match=r"n-1: 1 in data/work.*: wrong number\. Take another\."):
+        run([1], complain)
+
+
+def test_a_fault_that_cells_share_is_said_once() -> None:
+    failed = CellsFailed("training", {"a": "line 3 is empty", "b": "no memory", "c": "line 3 is empty"}, 5)
+    assert str(failed).splitlines()[1:] == ["  a and 1 more: line 3 is empty", "  b: no memory"]
+    assert set(failed.failures) == {"a", "b", "c"}
+
+
+def test_a_damaged_result_is_made_again() -> None:
+    run([1])
+    (OUTPUT / "n-1" / "square.json").write_text("{}")  # A link: the copy in the work folder is damaged too.
+    run([1])
+    assert log() == [1, 1]
+    assert open_artifact(OUTPUT / "n-1").json("square.json")["square"] == 1
+
+
+def test_interrupted_work_goes_on_at_its_checkpoint() -> None:
+    with pytest.raises(CellsFailed, match="interrupted"):
+        run([5], count_up)
+    run([5], count_up)
+    assert open_artifact(OUTPUT / "n-5").json("count.json") == {"count": 5}
+    assert not list(cells_module.WORK.rglob(CHECKPOINT))
+
+
+def test_engines_give_equal_bytes() -> None:
+    run([1, 2, 3])
+    serial = {path.parent.name: path.read_bytes() for path in OUTPUT.rglob("manifest.json")}
+    Path("data").rename("serial")
+    run([1, 2, 3], engine="processes", workers=2)
+    parallel = {path.parent.name: path.read_bytes() for path in OUTPUT.rglob("manifest.json")}
+    assert serial == parallel
+
+
+def test_a_cell_finds_torch_deterministic_with_its_threads_and_memory_and_without_a_compiler() -> None:
+    cells = [Cell(f"cell-{number}", tell_of_torch, {"number": number}) for number in range(2)]
+    run_cells(cells, output=OUTPUT, compute=compute("processes", workers=2), seed=0)
+    found = [open_artifact(OUTPUT / cell.name).json("torch.json") for cell in cells]
+    expected = {"deterministic": True, "warns": True, "threads": 1, "compiler": False}
+    expected["keeps"] = platform.libc_ver()[0] == "glibc" or ANY
+    assert found == [{**expected, "number": number} for number in range(2)]
+
+
+def test_the_only_cell_of_a_stage_fills_the_output_folder() -> None:
+    run_cells([Cell(".", square, {"number": 7})], output=Path("data/one"), compute=compute(), seed=0)
+    assert open_artifact(Path("data/one"), kind="test_cells").json("square.json")["square"] == 49
+
+
+def test_a_stage_without_cells_makes_an_empty_folder() -> None:
+    run([])
+    assert list(OUTPUT.iterdir()) == []
+
+
+def test_equal_names_are_refused() -> None:
+    with pytest.raises(ValueError, match="not unique"):
+        run([1, 1])
+
+
+def source(value: int) -> Path:
+    with new_artifact(Path("data/source"), kind="source", about={}) as output:
+        write_json(output / "source.json", {"value": value})
+    return Path("data/source")
+
+
+def test_a_changed_input_makes_the_cell_stale() -> None:
+    for value in (1, 2):
+        cell = Cell("copy", copy_input, {}, {"source": source(value)})
+        run_cells([cell], output=Path("data/copies"), compute=compute(), seed=0)
+        assert open_artifact(Path("data/copies/copy")).json("copy.json") == {"value": value}
+
+
+def test_a_damaged_input_fails_the_cell_and_is_named() -> None:
+    cell = Cell("copy", copy_input, {}, {"source": source(1)})
+    Path("data/source/source.json").write_text("{}")
+    with pytest.raises(CellsFailed, match=r"data/source/source\.json: damaged"):
+        run_cells([cell], output=Path("data/copies"), compute=compute(), seed=0)
+
+
+def test_fingerprint_depends_on_parameters_inputs_seed_and_function() -> None:
+    base = Cell("a", square, {"number": 1}, {"source": source(1)})
+    prints = {fingerprint(base, 0), fingerprint(base, 1)}
+    prints.add(fingerprint(Cell("a", square, {"number": 2}, base.inputs), 0))
+    prints.add(fingerprint(Cell("a", complain, {"number": 1}, base.inputs), 0))
+    source(2)
+    prints.add(fingerprint(base, 0))
+    assert len(prints) == 5
+
+
+def test_fingerprint_ignores_the_order_of_parameters() -> None:
+    first, second = ({"a": 1, "b": 2}, {"b": 2, "a": 1})
+    assert fingerprint(Cell("x", square, first), 0) == fingerprint(Cell("x", square, second), 0)
+
+
+def test_a_missing_input_is_named() -> None:
+    with pytest.raises(ArtifactError, match="data/nowhere"):
+        fingerprint(Cell("a", copy_input, {}, {"source": Path("data/nowhere")}), 0)
+
+
+def test_seeds_are_stable_and_differ_by_name() -> None:
+    assert seed_of(0, "stage", "a") == seed_of(0, "stage", "a")
+    seeds = {seed_of(seed, stage, name) for seed in range(3) for stage in "st" for name in "abc"}
+    assert len(seeds) == 18
+    assert all(0 <= seed < 2**63 for seed in seeds)
+
+
+def test_times_stand_beside_the_artifact_not_in_it() -> None:
+    run([1])
+    (timing,) = cells_module.WORK.rglob("timing.json")
+    assert json.loads(timing.read_text())["seconds"] >= 0
+    assert "timing.json" not in open_artifact(OUTPUT / "n-1").files

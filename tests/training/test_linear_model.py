@@ -1,0 +1,133 @@
+"""The linear model of the focal paper's appendix C: its data, and its descent against two other implementations."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from numpy.typing import NDArray
+from sklearn.linear_model import LogisticRegression
+from torch import Tensor
+
+from softmax_temperature.data.splits import LeakError
+from softmax_temperature.training.linear_model import (
+    make_data,
+    mean_logit_norms,
+    misclassified_confidences,
+    train_logistic,
+    two_class_logits,
+)
+
+
+def small(seed: int = 3) -> tuple[Tensor, Tensor]:
+    train, _ = make_data(300, 1, seed=seed)
+    return train.for_fitting()
+
+
+def separating_axis(points: Tensor, labels: Tensor) -> int:
+    return int((points[labels == 1].mean(dim=0) - points[labels == 0].mean(dim=0)).abs().argmax())
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_clusters_lie_on_the_corners_of_a_square_of_side_four_and_classes_on_opposite_sides(seed: int) -> None:
+    train, _ = make_data(8000, 1, seed=seed)
+    points, labels = train.for_fitting()
+    axis = separating_axis(points, labels)
+    sides = []
+    for label in (0, 1):
+        for half in (-1, 1):
+            cluster = points[(labels == label) & (points[:, 1 - axis] * half > 0)]
+            centre = cluster.median(dim=0).values
+            assert centre[1 - axis].item() == pytest.approx(2 * half, abs=0.25)
+            sides.append(centre[axis].item())
+    # 5 % wrong labels move a median a little; both clusters of a class are on one side, so a line separates them.
+    assert np.abs(sides) == pytest.approx(2, abs=0.25)
+    assert np.sign(sides).tolist() in [[-1, -1, 1, 1], [1, 1, -1, -1]]
+
+
+def test_about_five_per_cent_of_the_labels_are_wrong() -> None:
+    wrong = []
+    for seed in range(8):
+        points, labels = make_data(4000, 1, seed=seed)[0].for_fitting()
+        axis = separating_axis(points, labels)
+        beyond = points[:, axis].abs() > 2  # Four units and more from the other class.
+        top = labels[points[:, axis] > 2].float().mean().round()
+        wrong.append(((points[:, axis] > 0).float() * (2 * top - 1) + (1 - top) != labels)[beyond].double().mean())
+    assert torch.stack(wrong).mean().item() == pytest.approx(0.05, abs=0.006)
+
+
+def test_data_are_their_seeds_alone_and_the_parts_are_apart() -> None:
+    train, test = make_data(40, 10, seed=2**62)
+    again, _ = make_data(40, 10, seed=2**62)
+    other, _ = make_data(40, 10, seed=2**62 + 1)
+    assert (train.data.shape, test.data.shape, train.data.dtype, train.labels.dtype) == (
+        (40, 2),
+        (10, 2),
+        torch.float64,
+        torch.int64,
+    )
+    assert torch.equal(train.data, again.data)
+    assert torch.equal(train.labels, again.labels)
+    assert not torch.equal(train.data, other.data)
+    assert not (train.data[:, None] == test.data).all(dim=2).any()
+    with pytest.raises(LeakError):
+        test.for_fitting()
+
+
+def descent(x: NDArray[np.float64], y: NDArray[np.int64], gamma: float, epochs: int, lr: float) -> list[list[float]]:
+    """Gradient descent with the gradient worked out by hand, g as the paper prints it, point by point."""
+    w, path = np.zeros(2), []
+    for _ in range(epochs):
+        gradient = np.zeros(2)
+        for point, label in zip(x, y, strict=True):
+            sign = 2 * label - 1
+            p = 1 / (1 + math.exp(-sign * (w @ point)))
+            g = (1 - p) ** gamma - gamma * p * (1 - p) ** (gamma - 1) * math.log(p)
+            gradient -= g * (1 - p) * sign * point / len(x)
+        w = w - lr * gradient
+        path.append(w.tolist())
+    return path
+
+
+@pytest.mark.parametrize("gamma", [0.0, 0.5, 1.0, 3.0])
+def test_the_path_is_that_of_the_gradient_in_closed_form(gamma: float) -> None:
+    points, labels = small()
+    path = train_logistic(points, labels, gamma, epochs=20, lr=0.7)
+    expected = descent(points.numpy(), labels.numpy(), gamma, 20, 0.7)
+    torch.testing.assert_close(path, torch.tensor(expected, dtype=torch.float64), rtol=1e-12, atol=1e-13)
+
+
+def test_cross_entropy_ends_where_scikit_learn_does() -> None:
+    points, labels = small()
+    weights = train_logistic(points, labels, 0.0, epochs=3000, lr=0.5)[-1]
+    reference = LogisticRegression(C=np.inf, fit_intercept=False, tol=1e-10, max_iter=1000)
+    reference.fit(points.numpy(), labels.numpy())
+    assert weights.tolist() == pytest.approx(reference.coef_[0].tolist(), rel=1e-5)
+
+
+def test_norms_and_mistakes_by_hand() -> None:
+    points = torch.tensor([[3.0, 4.0], [-1.0, 0.0], [0.0, -2.0]], dtype=torch.float64)
+    path = torch.tensor([[1.0, 0.0], [0.0, 1.0]], dtype=torch.float64)
+    assert two_class_logits(points, path[0]).tolist() == [[0, 3], [0, -1], [0, 0]]
+    assert mean_logit_norms(points, path).tolist() == pytest.approx([4 / 3, 2])
+    # Under (0, 1) the points score 4, 0 and -2; a tie is predicted as class 0.
+    labels = torch.tensor([0, 1, 0])
+    expected = [1 / (1 + math.exp(-4)), 0.5]
+    assert misclassified_confidences(points, labels, path[1]).tolist() == pytest.approx(expected)
+
+
+def test_bad_input_is_refused_by_name() -> None:
+    points, labels = small()
+    for call, message in (
+        (lambda: make_data(0, 1, seed=0), "train must be an integer of at least 1, got 0"),
+        (lambda: make_data(1, 0, seed=0), "test must be an integer of at least 1, got 0"),
+        (lambda: make_data(1, 1, seed=-1), "seed must be an integer of at least 0, got -1"),
+        (lambda: train_logistic(points, labels, 1.0, epochs=0, lr=1.0), "epochs must be an integer of at least 1"),
+        (lambda: train_logistic(points, labels, 1.0, epochs=1, lr=0.0), "lr must be finite and positive, got 0.0"),
+        (lambda: train_logistic(points, labels, -1.0, epochs=1, lr=1.0), "gamma must be finite and at least 0"),
+        (lambda: train_logistic(points, labels + 1, 1.0, epochs=1, lr=1.0), r"labels must be in \[0, 2\), got 2"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            call()

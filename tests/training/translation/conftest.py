@@ -1,0 +1,72 @@
+"""A small vocabulary, and networks with random weights for it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from softmax_temperature.data.translation import ParallelPart
+from softmax_temperature.params.recipe import Recipe
+from softmax_temperature.training.translation.network import TranslationTransformer, make_network
+from softmax_temperature.training.translation.pairs import SentencePairs
+from softmax_temperature.training.translation.vocabulary import Vocabulary
+
+SOURCES = ("the cat sees 3 dogs.", "a dog sleeps.", "the dog sees the cat.", "3 cats sleep now.", "sleep, dog!")
+TARGETS = (
+    "die Katze sieht drei Hunde.",
+    "ein Hund schläft.",
+    "der Hund sieht die Katze.",
+    "jetzt schlafen drei Katzen.",
+    "Hund, schlafe!",
+)
+RECIPE = {
+    "epochs": 3,
+    "planned_epochs": 3,
+    "batch_size": 1,
+    "optimizer": "adam",
+    "lr": 0.01,
+    "momentum": 0.9,
+    "beta2": 0.98,
+    "weight_decay": 0.0,
+    "epsilon": 1e-9,
+    "schedule": {"name": "inverse_square_root", "warmup": 1.0},
+    "reduction": "mean",
+    "clip_norm": None,
+    "crop_padding": 0,
+    "flip": False,
+    "mean": None,
+    "std": None,
+    "precision": "float32",
+}
+
+
+@pytest.fixture(scope="session")
+def part() -> ParallelPart:
+    return ParallelPart("pets", "train", SOURCES, TARGETS)
+
+
+@pytest.fixture(scope="session")
+def vocabulary(part: ParallelPart) -> Vocabulary:
+    return Vocabulary.fit(part, size=60)
+
+
+@pytest.fixture(scope="session")
+def pairs(part: ParallelPart, vocabulary: Vocabulary) -> SentencePairs:
+    return SentencePairs(*map(vocabulary.encode, part.for_fitting()))
+
+
+@pytest.fixture
+def recipe() -> Recipe:
+    return Recipe.model_validate(RECIPE)
+
+
+@pytest.fixture
+def make(vocabulary: Vocabulary) -> Callable[..., TranslationTransformer]:
+    """A narrow network without dropout; arguments replace its sizes and the seed."""
+
+    def network(**changes: object) -> TranslationTransformer:
+        sizes = {"seed": 0, "width": 8, "heads": 2, "layers": 2, "inner": 16, "dropout": 0.0}
+        return make_network(vocabulary.size, **(sizes | changes))  # type: ignore[arg-type]
+
+    return network

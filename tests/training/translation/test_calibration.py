@@ -1,0 +1,49 @@
+"""Calibration over temperatures equals that of all logits at once."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+from softmax_temperature.metrics import expected_calibration_error
+from softmax_temperature.scaling import TEMPERATURE_GRID, fit_temperature
+from softmax_temperature.training.translation import calibration
+from softmax_temperature.training.translation.calibration import best_temperature, calibration_by_temperature
+
+
+@pytest.fixture
+def tokens() -> tuple[torch.Tensor, torch.Tensor]:
+    """Overconfident logits of 11 classes."""
+    generator = torch.Generator().manual_seed(0)
+    logits = 2 * torch.randn(700, 11, generator=generator)
+    labels = torch.multinomial(torch.softmax(logits / 1.7, 1), 1, generator=generator).squeeze(1)
+    return logits, labels
+
+
+@pytest.mark.parametrize("piece", [700, 64, 1])
+def test_it_is_that_of_all_logits_at_once(
+    tokens: tuple[torch.Tensor, torch.Tensor], piece: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    logits, labels = tokens
+    monkeypatch.setattr(calibration, "CHUNK", 500)
+    batches = zip(logits.split(piece), labels.split(piece), strict=True)
+    for row in calibration_by_temperature(batches, [0.5, 1.0, 3.3]):
+        scaled = logits.double() / row["temperature"]
+        assert row["ece"] == pytest.approx(expected_calibration_error(scaled.softmax(1), labels).item(), abs=1e-12)
+        assert row["nll"] == pytest.approx(F.cross_entropy(scaled, labels).item())
+        assert row["accuracy"] == pytest.approx((logits.argmax(1) == labels).double().mean().item())
+        assert row["tokens"] == 700
+
+
+def test_the_best_temperature_is_that_of_temperature_scaling(tokens: tuple[torch.Tensor, torch.Tensor]) -> None:
+    fitted = fit_temperature(*tokens, criterion="ece")
+    # Between those of the grid others are asked for, too; they do not count.
+    rows = calibration_by_temperature([tokens], sorted({*TEMPERATURE_GRID, *(t + 0.05 for t in TEMPERATURE_GRID)}))
+    assert best_temperature(rows) == fitted.temperature
+    assert 1.4 < fitted.temperature < 2.1
+
+
+def test_the_first_of_equally_good_temperatures_is_chosen() -> None:
+    rows = [{"temperature": at, "ece": 0.1 + (at < 0.5)} for at in TEMPERATURE_GRID]
+    assert best_temperature(rows) == 0.5

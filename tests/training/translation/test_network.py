@@ -1,0 +1,121 @@
+"""The Transformer: padding changes nothing, no place sees what comes after it, and one matrix serves three ends."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from softmax_temperature.losses import focal_loss
+from softmax_temperature.training.translation.network import TranslationTransformer, make_network, positions
+from softmax_temperature.training.translation.pairs import SentencePairs
+from softmax_temperature.training.translation.training import per_token
+from softmax_temperature.training.translation.vocabulary import PADDING
+
+Make = Callable[..., TranslationTransformer]
+
+
+def more_padding(inputs: Tensor, columns: int) -> Tensor:
+    return F.pad(inputs, (0, columns), value=PADDING)
+
+
+def loss_and_gradients(network: TranslationTransformer, inputs: Tensor, labels: Tensor) -> tuple[Tensor, list[Tensor]]:
+    loss = per_token(lambda logits, truth, _: focal_loss(logits, truth, 1.0))(network(inputs), labels, 0.0)
+    network.zero_grad()
+    loss.backward()
+    return loss.detach(), [parameter.grad.clone() for parameter in network.parameters() if parameter.grad is not None]
+
+
+def labels_of(pairs: SentencePairs, rows: Tensor) -> Tensor:
+    return pairs.targets.padded(rows, padding=PADDING)
+
+
+def test_padding_changes_neither_logits_nor_loss_nor_gradients(make: Make, pairs: SentencePairs) -> None:
+    network = make().double()
+    rows = torch.arange(len(pairs))
+    inputs, labels = pairs.teacher_forced(rows), labels_of(pairs, rows)
+    logits = network(inputs)
+    loss, gradients = loss_and_gradients(network, inputs, labels)
+    for columns in (1, 7):
+        wider = more_padding(inputs, columns)
+        torch.testing.assert_close(network(wider), logits, rtol=0, atol=1e-12)
+        padded_loss, padded_gradients = loss_and_gradients(network, wider, more_padding(labels, columns))
+        torch.testing.assert_close(padded_loss, loss, rtol=0, atol=1e-12)
+        for one, other in zip(padded_gradients, gradients, strict=True):
+            torch.testing.assert_close(one, other, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("training", [True, False])
+def test_a_sentence_has_the_logits_that_it_has_alone(make: Make, pairs: SentencePairs, training: bool) -> None:
+    # In evaluation mode without gradients torch has faster kernels, whose masks are others.
+    network = make().train(training)
+    with torch.set_grad_enabled(training):
+        together = network(pairs.teacher_forced(torch.arange(len(pairs))))
+        alone = torch.cat([network(pairs.teacher_forced(torch.tensor([row]))) for row in range(len(pairs))])
+    torch.testing.assert_close(together, alone, rtol=1e-4, atol=1e-5)
+
+
+def test_what_padding_is_embedded_as_has_no_say(make: Make, pairs: SentencePairs) -> None:
+    network = make().double()
+    inputs = pairs.teacher_forced(torch.arange(len(pairs)))
+    before = network(inputs)[:, 1:]
+    with torch.no_grad():
+        network.embedding.weight[PADDING] += 100
+    torch.testing.assert_close(network(inputs)[:, 1:], before, rtol=0, atol=1e-12)
+
+
+def test_no_place_sees_the_tokens_after_it_and_every_place_sees_the_source(make: Make) -> None:
+    network = make().double().eval()
+    inputs = torch.tensor([[[5, 6, 7, 8, 2], [1, 9, 10, 11, 12]]])
+    before = network(inputs)
+    assert before.shape == (5, network.classifier.out_features)
+    for place in range(1, 5):
+        changed = inputs.clone()
+        changed[0, 1, place] = 20
+        after = network(changed)
+        torch.testing.assert_close(after[:place], before[:place], rtol=0, atol=1e-12)
+        assert not torch.allclose(after[place:], before[place:], atol=1e-4)
+    changed = inputs.clone()
+    changed[0, 0, 4] = 20
+    assert ((network(changed) - before).abs().amax(1) > 1e-4).all()
+
+
+def test_one_matrix_embeds_and_classifies(make: Make) -> None:
+    network = make()
+    assert network.classifier.weight is network.embedding.weight
+    count = sum(parameter.numel() for parameter in network.parameters())
+    separate = sum(value.numel() for value in network.state_dict().values())
+    assert separate - count == network.embedding.weight.numel()
+
+
+def test_the_base_model_has_the_size_that_is_printed() -> None:
+    # Vaswani et al., Table 3: 65 million parameters with 37,000 pieces.
+    with torch.device("meta"):
+        network = TranslationTransformer(37_000, width=512, heads=8, layers=6, inner=2048, dropout=0.1)
+    millions = sum(parameter.numel() for parameter in network.parameters()) / 1e6
+    assert 62 < millions < 66
+
+
+def test_weights_depend_on_the_seed_alone() -> None:
+    sizes = {"width": 8, "heads": 2, "layers": 1, "inner": 8, "dropout": 0.1}
+    state = torch.random.get_rng_state()
+    first, again, other = (make_network(20, seed=seed, **sizes).state_dict() for seed in (0, 0, 1))  # type: ignore[arg-type]
+    assert torch.equal(torch.random.get_rng_state(), state)
+    assert all(torch.equal(first[name], again[name]) for name in first)
+    assert not torch.equal(first["embedding.weight"], other["embedding.weight"])
+
+
+def test_positions_by_hand() -> None:
+    table = positions(3, 4, torch.device("cpu"))
+    expected = [[f(k / rate) for rate in (1, 100) for f in (math.sin, math.cos)] for k in range(3)]
+    torch.testing.assert_close(table, torch.tensor(expected))
+
+
+@pytest.mark.parametrize(("width", "heads"), [(7, 7), (8, 3)])
+def test_widths_that_do_not_divide_are_refused(width: int, heads: int) -> None:
+    with pytest.raises(ValueError, match=f"width must be even and divisible by heads, {heads}, got {width}"):
+        TranslationTransformer(9, width=width, heads=heads, layers=1, inner=8, dropout=0.0)

@@ -1,0 +1,127 @@
+"""Beam search against every translation there is, and against itself with a smaller beam."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import pytest
+import torch
+from torch import Tensor
+
+from softmax_temperature.training.translation.search import Step, beam_search
+from softmax_temperature.training.translation.vocabulary import END, PADDING, START
+
+WORDS = (3, 4, 5)
+LONGEST = 4
+
+
+def made_up(seed: int, scale: float = 2.0) -> Step:
+    """A model whose logits depend on all of the prefix, and on the sentence, in no simple way."""
+
+    def step(prefixes: Tensor, sentences: Tensor) -> Tensor:
+        rows = []
+        for prefix, sentence in zip(prefixes.tolist(), sentences.tolist(), strict=True):
+            key = hash((seed, sentence, *prefix)) % (2**31)
+            rows.append(scale * torch.randn(len(WORDS) + 3, generator=torch.Generator().manual_seed(key)))
+        return torch.stack(rows)
+
+    return step
+
+
+def score(step: Step, words: tuple[int, ...], sentence: int, temperature: float, length_penalty: float) -> float:
+    total, prefix = 0.0, [START]
+    for token in (*words, END):
+        logits = step(torch.tensor([prefix]), torch.tensor([sentence]))[0] / temperature
+        total += torch.log_softmax(logits, 0)[token].item()
+        prefix.append(token)
+    return total / ((5 + len(words) + 1) / 6) ** length_penalty
+
+
+def all_translations(limit: int) -> list[tuple[int, ...]]:
+    """All that have at most so many tokens, END included."""
+    return [words for length in range(limit) for words in product(WORDS, repeat=length)]
+
+
+@pytest.mark.parametrize("length_penalty", [0.0, 0.6, 2.0])
+@pytest.mark.parametrize("temperature", [0.5, 1.0, 3.0])
+@pytest.mark.parametrize("seed", range(3))
+def test_a_beam_that_holds_everything_finds_the_best(seed: int, temperature: float, length_penalty: float) -> None:
+    step, limits = made_up(seed), [LONGEST, 1, 2, LONGEST, 3]
+    found = beam_search(
+        step,
+        torch.tensor(limits),
+        beam=len(WORDS) ** LONGEST,
+        temperature=temperature,
+        length_penalty=length_penalty,
+    )
+    for sentence, limit in enumerate(limits):
+        scores = {words: score(step, words, sentence, temperature, length_penalty) for words in all_translations(limit)}
+        best = max(scores, key=lambda words: scores[words])
+        assert tuple(found[sentence]) == best
+
+
+def test_length_penalty_and_temperature_change_what_is_best() -> None:
+    # Otherwise the test above would not see them.
+    limits, beam = torch.full((20,), LONGEST), len(WORDS) ** LONGEST
+    plain = beam_search(made_up(0), limits, beam=beam)
+    assert beam_search(made_up(0), limits, beam=beam, length_penalty=2.0) != plain
+    assert beam_search(made_up(0), limits, beam=beam, temperature=3.0) != plain
+
+
+def test_a_narrow_beam_misses_some_and_is_never_better() -> None:
+    step, limits = made_up(1), torch.full((30,), LONGEST)
+    scores = [
+        [score(step, tuple(words), sentence, 1.0, 0.6) for sentence, words in enumerate(found)]
+        for found in (beam_search(step, limits, beam=beam, length_penalty=0.6) for beam in (1, 2, 81))
+    ]
+    assert all(few <= everything + 1e-6 for few, everything in zip(scores[0], scores[2], strict=True))
+    assert sum(scores[0]) < sum(scores[1]) <= sum(scores[2]) + 1e-6
+
+
+def test_sentences_do_not_disturb_each_other() -> None:
+    step = made_up(2)
+    together = beam_search(step, torch.full((6,), LONGEST), beam=2, length_penalty=0.6)
+    for sentence in range(6):
+
+        def alone(prefixes: Tensor, sentences: Tensor, sentence: int = sentence) -> Tensor:
+            return step(prefixes, torch.full_like(sentences, sentence))
+
+        assert beam_search(alone, torch.tensor([LONGEST]), beam=2, length_penalty=0.6) == [together[sentence]]
+
+
+def test_padding_and_start_are_never_said() -> None:
+    def step(prefixes: Tensor, sentences: Tensor) -> Tensor:
+        del sentences
+        logits = torch.zeros(len(prefixes), 6)
+        logits[:, [PADDING, START]] = 50.0
+        logits[:, 4] = 1.0
+        return logits
+
+    [words] = beam_search(step, torch.tensor([5]), beam=3, length_penalty=5.0)
+    assert set(words) <= set(WORDS)
+
+
+def test_a_search_that_is_decided_stops() -> None:
+    calls = []
+
+    def step(prefixes: Tensor, sentences: Tensor) -> Tensor:
+        calls.append(len(sentences))
+        logits = torch.zeros(len(prefixes), 6)
+        logits[:, END] = 20.0
+        return logits
+
+    assert beam_search(step, torch.tensor([1000, 1000]), beam=2) == [[], []]
+    assert calls == [2]
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"beam": 0}, "beam must be an integer of at least 1"),
+        ({"temperature": 0.0}, "temperature must be finite and positive"),
+        ({"length_penalty": -0.1}, "length_penalty must be at least 0"),
+    ],
+)
+def test_arguments_out_of_range_are_refused(change: dict[str, float], says: str) -> None:
+    with pytest.raises(ValueError, match=says):
+        beam_search(made_up(0), torch.tensor([2]), **({"beam": 2} | change))  # type: ignore[arg-type]

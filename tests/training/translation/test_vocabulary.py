@@ -1,0 +1,80 @@
+"""Pieces of words: of training sentences alone, the same whatever their order, and back to text."""
+
+from __future__ import annotations
+
+import hypothesis
+import pytest
+from hypothesis import strategies as st
+from tokenizers import Tokenizer
+
+from softmax_temperature.data.splits import LeakError
+from softmax_temperature.data.translation import ParallelPart
+from softmax_temperature.training.translation.vocabulary import END, PADDING, START, UNKNOWN, Vocabulary
+
+
+def rows(vocabulary: Vocabulary, *sentences: str) -> list[list[int]]:
+    encoded = vocabulary.encode(sentences)
+    return [row.tolist() for row in encoded.values.tensor_split(encoded.ends[:-1])]
+
+
+def test_sentences_come_back_as_they_were(part: ParallelPart, vocabulary: Vocabulary) -> None:
+    for sentences in (part.sources, part.targets):
+        encoded = rows(vocabulary, *sentences)
+        assert all(row[-1] == END and END not in row[:-1] for row in encoded)
+        assert vocabulary.decode(encoded) == list(sentences)
+
+
+def test_frequent_pieces_are_longer_than_a_character(vocabulary: Vocabulary) -> None:
+    assert vocabulary.size <= 60
+    [row] = rows(vocabulary, "the dog sees the cat.")
+    assert len(row) < len("the dog sees the cat.")
+
+
+def test_both_languages_share_their_numbers(vocabulary: Vocabulary) -> None:
+    english, german = rows(vocabulary, "a dog sleeps, 3 cats", "ein Hund schläft, 3 Katzen")
+    alike = [number for number in english if number in german]
+    assert [text for text in vocabulary.decode([[number] for number in alike]) if text] == [",", "3"]
+
+
+def test_reserved_numbers_are_in_no_sentence(vocabulary: Vocabulary) -> None:
+    assert (PADDING, START, END, UNKNOWN) == (0, 1, 2, 3)
+    for text in ("< padding >", "< start >", "< end >", "< unknown >"):
+        assert not {PADDING, START} & set(rows(vocabulary, text)[0])
+        assert rows(vocabulary, text)[0].count(END) == 1
+
+
+def test_characters_that_no_training_sentence_has_are_unknown(vocabulary: Vocabulary) -> None:
+    [row] = rows(vocabulary, "a Ω dog")
+    assert UNKNOWN in row
+    assert vocabulary.decode([row]) == ["a  dog"]
+
+
+def test_the_order_of_the_sentences_changes_nothing(part: ParallelPart, vocabulary: Vocabulary) -> None:
+    other = ParallelPart(part.dataset, part.split, part.sources[::-1], part.targets[::-1])
+    assert Vocabulary.fit(other, size=60).to_json() == vocabulary.to_json()
+
+
+def test_the_library_reads_it_back(part: ParallelPart, vocabulary: Vocabulary) -> None:
+    again = Vocabulary(Tokenizer.from_str(vocabulary.to_json()))
+    assert rows(again, *part.sources) == rows(vocabulary, *part.sources)
+
+
+@hypothesis.given(st.text(alphabet="abcdeghilnorstuvwz ä.,!?", max_size=40))
+def test_any_text_of_known_characters_survives_but_for_outer_spaces(text: str) -> None:
+    vocabulary = _of_letters()
+    assert vocabulary.decode(rows(vocabulary, text))[0].strip() == text.strip()
+
+
+def _of_letters() -> Vocabulary:
+    letters = "abcdeghilnorstuvwzä.,!?"
+    return Vocabulary.fit(
+        ParallelPart("letters", "train", tuple(letters), (" ".join(letters),) * len(letters)), size=40
+    )
+
+
+def test_only_training_sentences_make_a_vocabulary(part: ParallelPart) -> None:
+    for split in ("validation", "test"):
+        with pytest.raises(LeakError, match=f"the {split} split"):
+            Vocabulary.fit(ParallelPart("pets", split, part.sources, part.targets), size=60)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="size must be an integer of at least 5, got 4"):
+        Vocabulary.fit(part, size=4)
