@@ -16,6 +16,7 @@ from sklearn.model_selection import GridSearchCV, LeaveOneGroupOut, cross_val_pr
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+from softmax_temperature.dataset_statistics import STATISTICS
 from softmax_temperature.heuristic import (
     MINIMUM_DATASETS,
     RIDGE_PENALTIES,
@@ -27,7 +28,6 @@ from softmax_temperature.heuristic import (
     leave_one_dataset_out,
     pearson,
 )
-from softmax_temperature.statistic_names import STATISTICS
 
 Law = Callable[[pd.DataFrame, np.random.Generator], Any]
 

@@ -10,18 +10,24 @@ from typing import Any, get_args
 import numpy as np
 import pandas as pd
 
-from softmax_temperature.heuristic.correlation import Correlation, is_constant, pearson
 from softmax_temperature.heuristic.pairs import (
     SEARCHED_RANGE,
     Floats,
     Pairs,
-    check_bounds,
     checked_pairs,
     floats,
     identities,
+    share_on_plateau,
 )
-from softmax_temperature.heuristic.plateaus import share_on_plateau
-from softmax_temperature.heuristic.regression import Method, Selection, regress, selection_of
+from softmax_temperature.heuristic.regression import (
+    Correlation,
+    Method,
+    Selection,
+    is_constant,
+    pearson,
+    regress,
+    selection_of,
+)
 from softmax_temperature.runner.errors import nearest
 
 
@@ -120,7 +126,8 @@ def prepared(
     """The checked arguments of a regression: its selection, and the pairs as a table in one order."""
     if method not in get_args(Method):
         raise ValueError(f"method {method!r} is unknown. {nearest(method, get_args(Method))}")
-    check_bounds(bounds)
+    if not 0 < bounds[0] < bounds[1] < math.inf:
+        raise ValueError(f"bounds must be two increasing positive numbers, got {bounds}")
     selection = selection_of(statistics)
     table = checked_pairs(pairs, selection.candidates)
     for optimum in table["inverse_temperature"]:
