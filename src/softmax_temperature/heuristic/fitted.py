@@ -31,21 +31,13 @@ def lower_bound_from_classes(n_classes: Any) -> Any:
 
 @dataclass(frozen=True)
 class Estimate:
-    """A predicted best inverse temperature (multiplies the logits).
-
-    Attributes:
-        inverse_temperature: The prediction, clipped to the searched range.
-        low: Lower end of the prediction interval, within the searched range.
-        high: Upper end of it.
-        linear: The regression's own value, before clipping.
-        outside: Used statistics outside the range they were fitted on; the interval then promises nothing.
-    """
+    """A predicted best inverse temperature (multiplies the logits) and its interval, clipped to the searched range."""
 
     inverse_temperature: float
     low: float
     high: float
-    linear: float
-    outside: tuple[str, ...]
+    linear: float  # The regression's own value, before clipping.
+    outside: tuple[str, ...]  # Used statistics outside their fitted range; the interval then promises nothing.
 
     @property
     def inside(self) -> bool:
@@ -78,14 +70,13 @@ class Heuristic(_Record):
 
     The interval is a hierarchical jackknife: the prediction, plus or minus `margin`, the `level` quantile of the
     absolute errors on data sets left out of the fit (choice of statistics included). Each data set weighs as much as
-    the next, and as one imagined data set that is missed by any distance. So it speaks of a pair of a new data set,
-    while the textbook formula of least squares takes the pairs of a data set for independent and the statistics for
-    given. With fewer than level / (1 - level) data sets (9 for 0.9) nothing bounds the imagined one: `margin` is None,
-    and the interval the whole searched range.
+    the next, and as one imagined data set that is missed by any distance, so it speaks of a pair of a new data set.
+    With fewer than level / (1 - level) data sets (9 for 0.9) nothing bounds the imagined one: `margin` is None, and the
+    interval the whole searched range.
 
     After Lee, Barber and Willett 2023 (arXiv 2306.06342). Their jackknife+ centres on the models of the folds, which
     bounds the misses at twice the promised share whatever the data. Ours gives up that bound to centre on the final
-    model: the interval holds its prediction, needs no other statistics, and covered as promised where we simulated it.
+    model: the interval holds its prediction, and covered as promised where we simulated it.
     """
 
     format: Literal["softmax-temperature heuristic"]
@@ -109,7 +100,7 @@ class Heuristic(_Record):
 
     @property
     def n_datasets(self) -> int:
-        """How many data sets it was fitted on."""
+        """Number of data sets it was fitted on."""
         return len(self.datasets)
 
     def predict(self, statistics: Mapping[str, float]) -> Estimate:
@@ -171,15 +162,7 @@ def fit(
 ) -> Heuristic:
     """The final regression on all pairs (section 4.3, Figure 4), with prediction intervals (ours).
 
-    Args:
-        pairs: See the package.
-        statistics: As in `leave_one_dataset_out`.
-        method: As in `leave_one_dataset_out`.
-        level: Share of new pairs that the intervals are to hold, a fraction in (0, 1).
-        bounds: The searched range.
-
-    Raises:
-        ValueError: As in `leave_one_dataset_out`, and if `level` is out of range.
+    Intervals are to hold a share `level` of new pairs, in (0, 1). The rest is as in `leave_one_dataset_out`.
     """
     if not 0 < level < 1:
         raise ValueError(f"level must be in (0, 1), got {level}")
