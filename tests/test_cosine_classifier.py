@@ -13,7 +13,6 @@ from softmax_temperature.cosine_classifier import (
     normalise,
     train_temperature_grid,
 )
-from softmax_temperature.cosine_classifier.blocks import problem_blocks
 from softmax_temperature.cosine_classifier.classifiers import logit_unit, replace_by_residual
 from softmax_temperature.cosine_classifier.products import (
     Buffers,
@@ -110,13 +109,6 @@ def test_evaluation_counts_the_argmax_of_unrounded_cosines(precision: str) -> No
     torch.testing.assert_close(grid.evaluate(embeddings, labels), expected)
 
 
-def test_evaluation_does_not_depend_on_the_length_of_an_embedding() -> None:
-    grid, (embeddings, labels) = trainer(), mixture(n=77, seed=3)
-    grid.epoch()
-    lengths = torch.logspace(-6, 6, 77)[:, None]
-    assert torch.equal(grid.evaluate(embeddings * lengths, labels), grid.evaluate(normalise(embeddings), labels))
-
-
 def test_the_rescaled_step_is_the_plain_step_divided_by_the_inverse_temperature() -> None:
     # Eq. (3): the second effect of alpha is a factor alpha, which dividing the loss by alpha takes out.
     steps = {}
@@ -164,13 +156,6 @@ def test_blocks_of_problems_do_not_change_the_result(at_once: int) -> None:
         split.epoch()
     torch.testing.assert_close(split._classifiers.weights, whole._classifiers.weights, rtol=1e-4, atol=1e-5)
     assert torch.equal(split.evaluate(*mixture(seed=5)), whole.evaluate(*mixture(seed=5)))
-
-
-@pytest.mark.parametrize(("workers", "lengths"), [(1, [3, 4, 4]), (2, [2, 3, 3, 3]), (64, [1] * 11)])
-def test_blocks_keep_every_worker_busy(workers: int, lengths: list[int]) -> None:
-    blocks = list(problem_blocks(torch.empty(11, 3, 2), 64, torch.float32, at_once=4, workers=workers))
-    assert [block.stop - block.start for block in blocks] == lengths
-    assert [problem for block in blocks for problem in range(block.start, block.stop)] == list(range(11))
 
 
 def test_threads_do_not_change_a_bit() -> None:
@@ -296,12 +281,6 @@ def test_the_optimum_is_the_best_mean_over_repeats() -> None:
 )
 def test_tied_optima_give_their_lower_median(accuracies: list[float], optimum: float) -> None:
     assert grid_of(accuracies, evaluated=100).best_inverse_temperature == optimum
-
-
-def test_ties_survive_rounding() -> None:
-    # (0.6 + 0.9) / 2 and (0.7 + 0.8) / 2 differ in float32, but both are 15 of 20.
-    curves = torch.tensor([[[0.6], [0.7], [0.1]], [[0.9], [0.8], [0.2]]], dtype=torch.float32)
-    assert TemperatureGrid((1.0, 2.0, 3.0), curves, 10).best_inverse_temperature == 1.0
 
 
 def test_the_plateau_is_the_run_within_one_standard_error() -> None:

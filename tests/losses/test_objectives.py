@@ -110,15 +110,6 @@ def test_every_loss_is_tested() -> None:
     assert {name for name, _, _ in LOSSES} == set(objective_names())
 
 
-def test_mmce_as_released_is_smaller_by_the_pairs_but_not_the_cross_entropy() -> None:
-    logits, labels = batch()
-    plain, released, written = (
-        make_objective("mmce", options)(logits, labels, 0.0).item()
-        for options in ({"weight": 0.0}, {"as_released": True}, {})
-    )
-    assert plain < released < plain + 0.2 * (written - plain)
-
-
 def test_scheduled_focal_loss_changes_at_its_milestones() -> None:
     logits, labels = batch()
     changing = make_objective("scheduled_focal", {"gammas": [5.0, 3.0, 1.0], "milestones": [100, 250]})

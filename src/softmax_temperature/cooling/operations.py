@@ -64,13 +64,6 @@ def is_norm_with_activation(module: nn.Module) -> bool:
     return f"{type(module).__module__}.{type(module).__name__}" == "timm.layers.norm_act.BatchNormAct2d"
 
 
-def is_batch_norm(module: nn.Module) -> bool:
-    """Whether this is a batch normalisation, with nothing inside that does not pass the scale on."""
-    if is_norm_with_activation(module):
-        return all(type(inner) in HOMOGENEOUS_MODULES for inner in module.children())
-    return type(module) in BATCH_NORMS
-
-
 def operation_name(target: Callable[..., object] | str) -> str | None:
     """The name of a method or of a function of torch or of Python's operators; None for any other function."""
     if isinstance(target, str):

@@ -129,7 +129,10 @@ class _Walk:
             self._join(node, source)
         elif type(module) in operations.LINEAR_LAYERS:
             self._layer(what, source, node, counts=True)
-        elif operations.is_batch_norm(module):
+        elif type(module) in operations.BATCH_NORMS or operations.is_norm_with_activation(module):
+            for inner in module.children():
+                if type(inner) not in operations.HOMOGENEOUS_MODULES:
+                    raise _refusal(what, f"holds {type(inner).__name__}, which does not pass its scale on")
             self.fixed.append((source, what))
             if dict(module.named_parameters(recurse=False)):
                 self._layer(what, source, node, counts=False)
