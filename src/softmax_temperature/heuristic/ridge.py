@@ -17,7 +17,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, PositiveFloat, PositiveInt
 
-from softmax_temperature.statistic_names import STATISTICS
+from softmax_temperature.dataset_statistics import STATISTICS
 
 Floats = NDArray[np.float64]
 
