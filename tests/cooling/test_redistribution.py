@@ -14,9 +14,8 @@ from torch import Tensor, nn
 from softmax_temperature import cooling
 from softmax_temperature.cooling.redistribution import parameter_scales, rescale_parameters
 from softmax_temperature.early_learning.pair import CorrelatedPair
-from softmax_temperature.networks.convnet import ConvNet
-from softmax_temperature.networks.mlp import MLP
-from softmax_temperature.networks.text_cnn import TextCNN
+from softmax_temperature.networks.small_networks import MLP, ConvNet
+from softmax_temperature.networks.texts import TextCNN
 from softmax_temperature.networks.tree_lstm import TreeLSTM
 
 MakeNetwork = Callable[..., nn.Module]

@@ -21,11 +21,10 @@ from torch import Tensor, nn
 
 from softmax_temperature.data import downloads
 from softmax_temperature.networks.backbones.loading import LoadedBackbone, load_backbone
-from softmax_temperature.networks.backbones.networks import build_classifier, build_embedding_network
+from softmax_temperature.networks.backbones.networks import build_classifier, build_embedding_network, mobilenet_v1
 from softmax_temperature.networks.backbones.preprocessing import torchvision_preprocess
-from softmax_temperature.networks.backbones.sources import locate_weights
-from softmax_temperature.networks.cifar_resnet import BasicBlock, CifarResNet
-from softmax_temperature.networks.mobilenet_v1 import mobilenet_v1
+from softmax_temperature.networks.backbones.weights import locate_weights
+from softmax_temperature.networks.resnets import BasicBlock, CifarResNet
 from softmax_temperature.params.backbone import Backbone
 from softmax_temperature.runner.errors import InputError
 

@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from softmax_temperature.networks.bottleneck_resnet import Bottleneck, BottleneckResNet
+from softmax_temperature.networks.resnets import Bottleneck, BottleneckResNet
 
 LAYERS = {50: (3, 4, 6, 3), 110: (3, 4, 26, 3)}
 

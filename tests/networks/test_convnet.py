@@ -5,7 +5,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from softmax_temperature.networks.convnet import ConvNet
+from softmax_temperature.networks.small_networks import ConvNet
 
 
 def images(samples: int = 3, side: int = 8) -> Tensor:

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from softmax_temperature.cooling import Cooling
 from softmax_temperature.data.tokens import PADDING
-from softmax_temperature.networks.gru import GRU
+from softmax_temperature.networks.texts import GRU
 from softmax_temperature.params.network import Network, architectures
 from softmax_temperature.training import build_network, check_network, count_parameters, last_layer_inputs
 

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from softmax_temperature.networks.mlp import MLP
+from softmax_temperature.networks.small_networks import MLP
 
 
 def images(samples: int = 3, side: int = 4) -> Tensor:

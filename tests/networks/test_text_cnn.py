@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from softmax_temperature.data.tokens import PADDING
-from softmax_temperature.networks.text_cnn import TextCNN
+from softmax_temperature.networks.texts import TextCNN
 from softmax_temperature.params.network import Network, architectures
 from softmax_temperature.training import build_network, check_network, count_parameters, last_layer_inputs
 

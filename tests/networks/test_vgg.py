@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from softmax_temperature.networks.crelu import CReLU, choose_activation
+from softmax_temperature.networks.layers import CReLU, rectifier
 from softmax_temperature.networks.vgg import SmallVGG
 
 TINY = (4, 4, 6, 6)
@@ -167,4 +167,4 @@ def test_bad_arguments_are_refused_by_name() -> None:
         with pytest.raises(ValueError, match=message):
             tiny(**arguments)
     with pytest.raises(ValueError, match="activation must be"):
-        choose_activation("ReLU")
+        rectifier("ReLU")

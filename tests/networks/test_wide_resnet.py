@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from sklearn.datasets import load_digits
 from torch import Tensor, nn
 
-from softmax_temperature.networks.wide_resnet import WideBlock, WideResNet
+from softmax_temperature.networks.resnets import WideBlock, WideResNet
 
 EITHER = pytest.mark.parametrize("batch_norm", [True, False])
 
