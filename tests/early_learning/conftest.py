@@ -8,8 +8,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from softmax_temperature.early_learning.losses import SoftmaxCrossEntropy
-from softmax_temperature.early_learning.problem import Problem
+from softmax_temperature.early_learning.problem import Problem, SoftmaxCrossEntropy
 from softmax_temperature.networks.resnets import WideResNet
 from softmax_temperature.networks.small_networks import MLP, ConvNet
 from softmax_temperature.networks.vgg import SmallVGG

@@ -7,8 +7,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from softmax_temperature.early_learning.correlation import correlation_for_norm
-from softmax_temperature.early_learning.pair import CorrelatedPair
+from softmax_temperature.early_learning.pair import CorrelatedPair, correlation_for_norm
 
 MakeNetwork = Callable[..., nn.Module]
 EVERY = pytest.mark.parametrize("name", ["mlp", "convnet", "vgg", "wide-resnet"])

@@ -8,12 +8,16 @@ import numpy as np
 import pytest
 import torch
 
-from softmax_temperature.early_learning.courses import event_times, linearised_course, real_course
-from softmax_temperature.early_learning.following import FIT, LEARNED, TENTH, UNIT, WHOLE, follow
-from softmax_temperature.early_learning.integration import Settings
-from softmax_temperature.early_learning.kernel import full_kernel
+from softmax_temperature.early_learning.courses import (
+    drift_rate,
+    event_times,
+    linearised_course,
+    predicted_scales,
+    real_course,
+)
+from softmax_temperature.early_learning.flows import FIT, LEARNED, TENTH, UNIT, WHOLE, Settings, follow
 from softmax_temperature.early_learning.problem import Problem, Start
-from softmax_temperature.early_learning.scales import drift_rate, predicted_scales
+from softmax_temperature.early_learning.tangent_kernel import full_kernel
 
 MakeProblem = Callable[..., Problem]
 LAZY = 1e4

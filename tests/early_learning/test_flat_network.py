@@ -8,8 +8,8 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call, jacrev
 
-from softmax_temperature.early_learning.flat_network import FlatNetwork, refuse_batch_norm
 from softmax_temperature.early_learning.pair import CorrelatedPair, frozen_parameters
+from softmax_temperature.early_learning.tangent_kernel import FlatNetwork, refuse_batch_norm
 
 MakeNetwork = Callable[..., nn.Module]
 EVERY = pytest.mark.parametrize("name", ["mlp", "mlp-relu", "convnet", "vgg", "wide-resnet"])

@@ -10,13 +10,18 @@ import torch
 from scipy.linalg import expm
 from torch import Tensor, nn
 
-from softmax_temperature.early_learning.flat_network import FlatNetwork
-from softmax_temperature.early_learning.flows import Flow, GradientFlow, LinearisedFlow, kernel_product
-from softmax_temperature.early_learning.integration import Settings, State, integrate
-from softmax_temperature.early_learning.kernel import full_kernel
-from softmax_temperature.early_learning.losses import Loss, SoftmaxCrossEntropy, SquaredError
-from softmax_temperature.early_learning.problem import Problem
-from softmax_temperature.early_learning.scales import predicted_scales
+from softmax_temperature.early_learning.courses import predicted_scales
+from softmax_temperature.early_learning.flows import (
+    Flow,
+    GradientFlow,
+    LinearisedFlow,
+    Settings,
+    State,
+    integrate,
+    kernel_product,
+)
+from softmax_temperature.early_learning.problem import Loss, Problem, SoftmaxCrossEntropy, SquaredError
+from softmax_temperature.early_learning.tangent_kernel import FlatNetwork, full_kernel
 
 MakeNetwork = Callable[..., nn.Module]
 FOUR_DECADES = (0.01, 0.1, 1.0, 10.0, 100.0)

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from softmax_temperature.early_learning.integration import Settings, State, integrate
+from softmax_temperature.early_learning.flows import Settings, State, integrate
 
 
 def settings(**changes: Any) -> Settings:

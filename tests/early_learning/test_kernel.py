@@ -6,8 +6,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from softmax_temperature.early_learning.flat_network import FlatNetwork
-from softmax_temperature.early_learning.kernel import KernelSketch, full_kernel
+from softmax_temperature.early_learning.tangent_kernel import FlatNetwork, KernelSketch, full_kernel
 
 MakeNetwork = Callable[..., nn.Module]
 EVERY = pytest.mark.parametrize("name", ["mlp", "convnet", "vgg", "wide-resnet"])

@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from softmax_temperature.early_learning.losses import SoftmaxCrossEntropy, SquaredError
+from softmax_temperature.early_learning.problem import SoftmaxCrossEntropy, SquaredError
 
 LOGITS = torch.tensor([[0.0, math.log(3)], [1.0, 1.0], [40.0, -40.0]], dtype=torch.float64)
 LABELS = torch.tensor([0, 1, 1])

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 from torch import nn
 
-from softmax_temperature.early_learning.smoothness import is_smooth
+from softmax_temperature.early_learning.courses import is_smooth
 
 
 @pytest.mark.parametrize(
