@@ -122,8 +122,10 @@ def test_it_ends_at_its_limits() -> None:
 # ---- the flows
 
 
-@pytest.mark.parametrize("size", [0.5, 20.0])
-def test_with_a_fixed_kernel_logits_do_not_depend_on_the_inverse_temperature(inputs: Tensor, size: float) -> None:
+@pytest.mark.parametrize(("size", "units"), [(0.5, 10), (20.0, 100)])
+def test_with_a_fixed_kernel_logits_do_not_depend_on_the_inverse_temperature(
+    inputs: Tensor, size: float, units: float
+) -> None:
     drawn = torch.randn(5, CLASSES, generator=torch.Generator().manual_seed(4), dtype=torch.float64)
     start = size * inputs @ drawn  # Z_0; the model's own logits are Z_0 / β.
     loss, found = SoftmaxCrossEntropy(torch.arange(7) % CLASSES, CLASSES), []
@@ -131,12 +133,12 @@ def test_with_a_fixed_kernel_logits_do_not_depend_on_the_inverse_temperature(inp
         flat = linear(inputs, start / inverse_temperature)
         unit = 1 / flat.kernel_product(flat.start, loss.residual(start)).norm().item()
         flow = GradientFlow(flat, loss, inverse_temperature)
-        found.append(logits_at(flow, loss, [unit, 10 * unit], unit))
+        found.append(logits_at(flow, loss, [unit, units * unit], unit))
     for other in found[1:]:
         for some, reference in zip(other, found[0], strict=True):
             torch.testing.assert_close(some, reference, rtol=1e-9, atol=1e-9)
     # They did learn: the test would pass on logits that stay.
-    assert loss.mean(found[0][-1]) < 0.9 * loss.mean(start)
+    assert loss.mean(found[0][-1]) < 0.6 * loss.mean(start)
 
 
 @pytest.mark.parametrize("inverse_temperature", [0.01, 100.0])
