@@ -49,7 +49,7 @@ def assert_equal_up_to_rounding(preprocess: Preprocess, image: Image.Image, expe
     assert difference.mean() < 0.1
 
 
-SHAPES = [(300, 400), (257, 224), (224, 224), (32, 32), (48, 30), (640, 233)]
+SHAPES = [(300, 400), (224, 224), (48, 30)]
 
 
 @pytest.mark.parametrize("shape", SHAPES)
@@ -107,12 +107,6 @@ def test_a_batch_is_prepared_as_its_images_one_by_one() -> None:
     preprocess = described(resize=36)
     assert torch.equal(preprocess(images), preprocess(list(images)))
     assert torch.equal(preprocess(images)[3:4], preprocess(images[3:4]))
-
-
-def test_images_of_many_shapes_and_colours_make_one_batch() -> None:
-    shapes = [(1, 30, 70), (3, 64, 33), (3, 32, 32)]
-    images = [torch.zeros(shape, dtype=torch.uint8) for shape in shapes]
-    assert described()(images).shape == (3, 3, 32, 32)
 
 
 def test_the_images_themselves_are_left_as_they_are() -> None:

@@ -51,27 +51,6 @@ def written_out(state: dict[str, Tensor], maps: Tensor) -> Tensor:
     )
 
 
-def parameters_by_hand(width: int, classes: int) -> int:
-    def twice(inputs: int, outputs: int) -> int:
-        return 9 * (inputs + outputs) * outputs + 4 * outputs
-
-    total = twice(3, width) + (width + 1) * classes
-    for level in range(4):
-        above, below = width << level, width << level + 1
-        total += twice(above, below) + (4 * below + 1) * above + twice(2 * above, above)
-    return total
-
-
-def test_about_nine_million_parameters() -> None:
-    with torch.device("meta"):
-        network = UNet()
-    count = sum(parameter.numel() for parameter in network.parameters())
-    assert count == parameters_by_hand(34, 150) == 8_768_478
-    # The cited network has 23 convolutions, the four up-convolutions among them.
-    kinds = (nn.Conv2d, nn.ConvTranspose2d)
-    assert len([module for module in network.modules() if isinstance(module, kinds)]) == 23
-
-
 def test_the_network_is_its_formula() -> None:
     network = tiny().eval()
     expected = written_out(network.state_dict(), images())
@@ -113,10 +92,3 @@ def test_trace_gradients_and_evaluation() -> None:
     assert not [node for node in graph.graph.nodes if node.op == "call_method"]
     # In evaluation no image sees another.
     torch.testing.assert_close(network(images()[1:2]), logits[1:2])
-
-
-def test_bad_arguments_are_refused_by_name() -> None:
-    with pytest.raises(ValueError, match="num_classes must be an integer of at least 1, got 0"):
-        UNet(num_classes=0, width=1)
-    with pytest.raises(ValueError, match="width must be an integer of at least 1, got 0"):
-        UNet(num_classes=2, width=0)

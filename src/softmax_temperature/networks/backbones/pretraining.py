@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 import torch.nn.functional as F
+from torch import Tensor, nn
 
+from softmax_temperature.networks.backbones.preprocessing import Preprocess
 from softmax_temperature.runner.jobs import seed_of
-
-if TYPE_CHECKING:
-    from torch import Tensor, nn
-
-    from softmax_temperature.networks.backbones.preprocessing import Preprocess
 
 EVALUATION_BATCH = 512
 
@@ -21,16 +18,16 @@ EVALUATION_BATCH = 512
 class Pretraining:
     """Stochastic gradient descent with momentum on the cross-entropy; the learning rate falls to 0 along a half cosine.
 
-    All that changes from epoch to epoch is in `state_dict`, and the order of the images depends on the seed and the
-    epoch alone, so a training that is interrupted between epochs and resumed gives the same bits on a CPU.
+    The order of the images depends on the seed and the epoch alone, so a training resumed from `state_dict` gives the
+    same bits on a CPU. The last, smaller batch of an epoch is left out, unless it is the only one.
 
     Args:
         network: images to logits (n, classes); trained in place, on the device.
         preprocess: prepares its images.
         images: (n, channels, height, width) uint8.
         labels: (n,) int64.
-        epochs: how many the schedule has.
-        batch_size: images a step; the last, smaller batch of an epoch is left out, unless it is the only one.
+        epochs: length of the schedule.
+        batch_size: images per step.
         lr: learning rate of the first step.
         momentum: of the gradient.
         weight_decay: of all parameters.
@@ -101,7 +98,7 @@ class Pretraining:
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Go on from where `state_dict` was taken."""
+        """Resume where `state_dict` was taken."""
         self.network.load_state_dict(state["network"])
         self.optimizer.load_state_dict(state["optimizer"])
         self.epochs_done, self.loss = state["epochs_done"], state["loss"]

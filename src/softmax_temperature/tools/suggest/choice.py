@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from softmax_temperature.networks.backbones.loading import LoadedBackbone, load_backbone
 from softmax_temperature.networks.backbones.networks import build_embedding_network
 from softmax_temperature.networks.backbones.preprocessing import torchvision_preprocess
-from softmax_temperature.networks.backbones.sources import NotCachedError, locate_weights, whole_safetensors
+from softmax_temperature.networks.backbones.weights import NotCachedError, locate_weights
 from softmax_temperature.params.backbone import Backbone
 from softmax_temperature.runner.artifacts import open_artifact
 from softmax_temperature.runner.errors import InputError, nearest
@@ -153,7 +153,7 @@ def _of_library(wish: Wish, others: list[str]) -> Backbone:
     elif not wish.weights.is_file():
         raise InputError("no such file", where=str(wish.weights), remedy="Give a safetensors file.")
     else:
-        fields |= {"weights": "file", "file": str(whole_safetensors(wish.weights).resolve()), **own}
+        fields |= {"weights": "file", "file": str(wish.weights.resolve()), **own}
     return _measured(Backbone.model_validate(fields), own["input_size"])
 
 
