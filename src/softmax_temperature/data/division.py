@@ -34,7 +34,8 @@ class Rules:
     seed: int
 
 
-class Rows(NamedTuple):
+@dataclass(frozen=True)
+class Rows:
     """Some samples of a raw part: their row numbers, ascending, and their labels among the classes in use."""
 
     part: RawPart
@@ -118,7 +119,7 @@ def _chosen_classes(raw: RawDataset, rules: Rules) -> NDArray[np.int64]:
 
 def _of_classes(rows: Rows, chosen: NDArray[np.int64]) -> Rows:
     kept = rows.keep(np.isin(rows.labels, chosen))
-    return kept._replace(labels=np.searchsorted(chosen, kept.labels))
+    return Rows(kept.part, kept.index, np.searchsorted(chosen, kept.labels))
 
 
 def _limited(rows: Rows, limit: int | None, generator: np.random.Generator) -> Rows:

@@ -1,7 +1,7 @@
 """Archives of texts and of trees: `NAME.jsonl`, one JSON object per line, in UTF-8.
 
-Texts have `split`, `label` (a whole number from 0, or a name) and `text`. Trees have `split` and `tree`, a sentence with
-its parse in brackets, whose label is that of its root. Sentences whose root is neutral are counted and left out: what
+Texts have `split`, `label` (a whole number from 0, or a name) and `text`. Trees have `split` and `tree`, a sentence with its
+parse in brackets, whose label is that of its root. Sentences whose root is neutral are counted and left out: what
 remains is negative (0 or 1) or positive (3 or 4), as section 5 of the focal paper has the Stanford Sentiment Treebank.
 """
 
@@ -30,8 +30,8 @@ _SPLIT_NAMES: dict[str, SplitName] = {
     **dict.fromkeys(("dev", "val", "valid", "validation"), "validation"),
 }
 _TEXT_FORM = (
-    'Write one JSON object per line in UTF-8: {"split": "train", "label": 0, "text": "..."}, with the split train, test '
-    "or dev, and labels that are either whole numbers from 0 or names."
+    'Write one JSON object per line in UTF-8: {"split": "train", "label": 0, "text": "..."}, with the split train, '
+    "test or dev, and labels that are either whole numbers from 0 or names."
 )
 _TREE_FORM = (
     'Write one JSON object per line in UTF-8: {"split": "train", "tree": "(3 (2 a) (4 joy))"}, with the split train, '
@@ -140,7 +140,9 @@ class JsonlArchive:
             self._refuse(None, "all training texts are of one class" if known else "has no row of the split train")
         for row in rows:
             if type(row.label) is not type(rows[0].label):
-                self._refuse(row.number, f"the label is {row.label!r}, of another kind than {rows[0].label!r} before it")
+                self._refuse(
+                    row.number, f"the label is {row.label!r}, of another kind than {rows[0].label!r} before it"
+                )
         if isinstance(rows[0].label, int):
             classes = declared or max(int(label) for label in known) + 1
             if missing := sorted(set(range(classes)) - known):
@@ -174,3 +176,7 @@ class JsonlArchive:
     def _refuse(self, number: int | None, what: str, form: str = _TEXT_FORM) -> NoReturn:
         where = str(self.path) if number is None else f"{self.path}, row {number}"
         raise InputError(what, where=where, remedy=form)
+
+
+def _some(labels: set[Label]) -> str:
+    return ", ".join(sorted(map(str, labels))[:5]) + (", ..." if len(labels) > 5 else "")

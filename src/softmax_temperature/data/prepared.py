@@ -34,21 +34,6 @@ CARD = "card.json"
 ROWS = "rows.safetensors"
 
 
-def images_file(split: str) -> str:
-    """The name of the file that holds a split's pixels."""
-    return f"{split}.safetensors"
-
-
-def index_file(split: str) -> str:
-    """The name of the file that lists a split's image files."""
-    return f"{split}.sha256"
-
-
-def texts_file(split: str) -> str:
-    """The name of the file that holds a split's texts or trees."""
-    return f"{split}.jsonl"
-
-
 @dataclass(frozen=True, eq=False)
 class PreparedData:
     """A prepared data set of images, texts or trees; `card` holds what is known about it, `root` is data.root."""
@@ -107,7 +92,7 @@ class PreparedData:
 
     def texts(self, split: SplitName) -> TextPart:
         """One split of texts or trees."""
-        lines = self.artifact.path(texts_file(split)).read_text(encoding="utf-8").split("\n")[:-1]
+        lines = self.artifact.path(f"{split}.jsonl").read_text(encoding="utf-8").split("\n")[:-1]
         return TextPart(self.name, split, tuple(map(json.loads, lines)), self.labels(split), self.index(split))
 
     def part(self, split: SplitName) -> Part:
@@ -139,7 +124,7 @@ class PreparedData:
         if size == 0:
             what = f"has test images only and no {split} split: it can be an out-of-distribution set and nothing else"
             raise InputError(what, where=f"data set {self.name}", remedy="Choose another one.")
-        stream = self._from_array if images_file(split) in self.artifact.files else self._from_files
+        stream = self._from_array if f"{split}.safetensors" in self.artifact.files else self._from_files
         return stream(split, [range(start, min(start + batch_size, size)) for start in range(0, size, batch_size)])
 
     def _row(self, split: SplitName, column: str) -> Tensor:
@@ -148,7 +133,7 @@ class PreparedData:
         return self.rows[f"{split}.{column}"]
 
     def _from_array(self, split: SplitName, batches: Sequence[range]) -> Iterator[Tensor]:
-        path = self.artifact.path(images_file(split))
+        path = self.artifact.path(f"{split}.safetensors")
         for rows in batches:
             # Mapped anew for each batch: pages of one long mapping would stay resident.
             with safe_open(path, framework="pt") as file:
@@ -156,7 +141,7 @@ class PreparedData:
             yield images
 
     def _from_files(self, split: SplitName, batches: Sequence[range]) -> Iterator[list[Tensor] | Tensor]:
-        lines = self.artifact.path(index_file(split)).read_text(encoding="utf-8").split("\n")
+        lines = self.artifact.path(f"{split}.sha256").read_text(encoding="utf-8").split("\n")
         limit = self.card["image_size_limit"]
 
         def read(row: int) -> Tensor:

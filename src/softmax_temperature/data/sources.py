@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 from sklearn.datasets import load_digits
 
-from softmax_temperature.data.catalogue import CATALOGUE
+from softmax_temperature.data.catalogue import BY_HAND, CATALOGUE
 from softmax_temperature.data.class_folders import ClassFolders, has_class_folders
 from softmax_temperature.data.glyphs import is_glyphs, read_glyphs
 from softmax_temperature.data.jsonl import JsonlArchive
@@ -97,12 +97,14 @@ def _read_digits() -> RawDataset:
 def _missing(name: str, root: Path) -> InputError:
     entry, folder = CATALOGUE[name], root / name
     if entry.texts:
-        expected = f"{folder}.jsonl (one JSON object per line: {'split, tree' if entry.trees else 'split, label, text'})"
+        expected = (
+            f"{folder}.jsonl (one JSON object per line: {'split, tree' if entry.trees else 'split, label, text'})"
+        )
     else:
         expected = f"{folder}.npz (x_train, y_train, x_test, y_test), or class folders {folder}/train/CLASS/ and "
         expected += f"{folder}/test/CLASS/, or {folder}/all/CLASS/ to be split"
-    if entry.by_hand:
-        remedy = f"{entry.by_hand.format(folder=folder)} ({entry.classes:,} classes; licence: {entry.licence}.)"
+    if name in BY_HAND:
+        remedy = f"{BY_HAND[name].format(folder=folder)} ({entry.classes:,} classes; licence: {entry.licence}.)"
     else:
         remedy = "Put one of them there, or set data.download: true to let torchvision download it."
     return InputError(f"not found in {root}, expected {expected}", where=f"data set {name}", remedy=remedy)

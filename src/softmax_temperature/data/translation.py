@@ -10,6 +10,7 @@ from typing import NoReturn
 
 import numpy as np
 
+from softmax_temperature.data.catalogue import BY_HAND
 from softmax_temperature.data.class_folders import digest_of_files
 from softmax_temperature.data.farm import FARM, LANGUAGES, read_farm
 from softmax_temperature.data.sampling import generator_for
@@ -17,12 +18,6 @@ from softmax_temperature.data.splits import SPLITS, ParallelPart, SplitName
 from softmax_temperature.runner.errors import InputError
 
 _LINES = "Put one sentence per line there, in UTF-8."
-_BY_HAND = {
-    "wmt14_en_de": "Get the German-English corpora of statmt.org/wmt14/translation-task.html: Europarl v7, Common "
-    "Crawl and News Commentary v9, one after another, are {folder}/train.en and train.de, without the pairs that "
-    "have no sentence on one side; newstest2013 is validation.en and validation.de (3,000 lines), newstest2014 "
-    "test.en and test.de (3,003 lines), one sentence per line without the SGML around it.",
-}
 
 
 def translation_digest(name: str, languages: tuple[str, str], *, root: Path) -> str | None:
@@ -50,8 +45,11 @@ def read_translation(name: str, languages: tuple[str, str], *, root: Path, seed:
     if set(languages) != set(LANGUAGES):
         what = f"is in {' and '.join(LANGUAGES)}, not {' and '.join(languages)}"
         _refuse(f"data set {name}", what, "Correct focal.translation.source or focal.translation.target.")
-    order = slice(None, None, 1 if languages == LANGUAGES else -1)
-    return {split: ParallelPart(name, split, *sides[order]) for split, sides in read_farm(seed=seed).items()}
+    forward = languages == LANGUAGES
+    return {
+        split: ParallelPart(name, split, *((english, german) if forward else (german, english)))
+        for split, (english, german) in read_farm(seed=seed).items()
+    }
 
 
 def limited(part: ParallelPart, limit: int | None, *, seed: int) -> ParallelPart:
@@ -69,7 +67,7 @@ def _files(name: str, languages: tuple[str, str], root: Path, split: SplitName) 
     if not folder.is_dir():
         files = ", ".join(f"{part}.{language}" for part in SPLITS for language in languages)
         general = f"Put {files} into {folder}, one sentence per line in UTF-8."
-        _refuse(f"data set {name}", f"not found in {root}", _BY_HAND.get(name, general).format(folder=folder))
+        _refuse(f"data set {name}", f"not found in {root}", BY_HAND.get(name, general).format(folder=folder))
     source, target = (folder / f"{split}.{language}" for language in languages)
     for file in (source, target):
         if not file.is_file():

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from itertools import islice
 from typing import NamedTuple
 
@@ -31,6 +32,7 @@ UNLABELLED = -1
 
 _PIECE = re.compile(r"[()]|[^\s()]+")
 _BRACKETS = {"-lrb-": "(", "-rrb-": ")", "-lcb-": "{", "-rcb-": "}", "-lsb-": "[", "-rsb-": "]"}
+_LABELS = [[*label] for label in "01234"]
 _RESERVED = (PADDING, UNKNOWN)
 
 # Deviation: the text does not say which words have vectors. In the released code they are those of all three parts, as
@@ -61,38 +63,41 @@ def parse_tree(text: str) -> Tree:
     Raises:
         ValueError: it is not such a tree; the message names the character, counted from 1.
     """
-    words: list[str] = []
-    labels: list[str] = []
-    below: list[list[int]] = []
-    open_nodes: list[int] = []
+    nodes: list[_Node] = []
+    above = [_Node()]  # The nodes whose brackets are open, below an outermost one that only holds the root.
     for found in _PIECE.finditer(text):
         piece, where = found[0], f"at character {found.start() + 1}"
         if piece == "(":
-            if open_nodes:
-                below[open_nodes[-1]].append(len(words))
-            elif words:
-                raise ValueError(f"a second tree begins {where}")
-            open_nodes.append(len(words))
-            words.append("")
-            labels.append("")
-            below.append([])
-        elif not open_nodes:
+            above[-1].below.append(len(nodes))
+            nodes.append(_Node())
+            above.append(nodes[-1])
+        elif len(above) == 1:
             raise ValueError(f"{piece!r} is outside the brackets {where}")
         elif piece == ")":
-            node = open_nodes.pop()
-            if labels[node] not in {*"01234"} or len(below[node]) != (0 if words[node] else 2):
-                raise ValueError(f"a node that has no label from 0 to 4, then a word or two nodes, ends {where}")
-        elif not labels[open_nodes[-1]] and not below[open_nodes[-1]]:
-            labels[open_nodes[-1]] = piece
+            node = above.pop()
+            if node.pieces[:1] not in _LABELS or len(node.below) != (0 if node.pieces[1:] else 2):
+                raise ValueError(f"a node without a label from 0 to 4, then a word or two nodes, ends {where}")
         else:
-            word = piece.lower()
-            word = _BRACKETS.get(word, word.replace("\\", "") or word)
-            # The treebank's "2 1/2" is one word with a space in it.
-            words[open_nodes[-1]] = f"{words[open_nodes[-1]]} {word}".lstrip()
-    if open_nodes or not words:
-        raise ValueError(f"{len(open_nodes)} brackets are not closed" if open_nodes else "there is no tree")
-    left, right = (tuple(pair[side] if pair else 0 for pair in below) for side in (0, 1))
-    return Tree(tuple(words), left, right, tuple(map(int, labels)))
+            above[-1].pieces.append(piece if not above[-1].below else "")
+    if len(above) > 1 or len(above[0].below) != 1:
+        raise ValueError(f"{len(above) - 1} brackets are not closed, and there are {len(above[0].below)} trees, not 1")
+    left, right = (tuple(node.below[side] if node.below else 0 for node in nodes) for side in (0, 1))
+    # The treebank's "2 1/2" is one word with a space in it.
+    words = tuple(" ".join(map(_plain, node.pieces[1:])) for node in nodes)
+    return Tree(words, left, right, tuple(int(node.pieces[0]) for node in nodes))
+
+
+@dataclass
+class _Node:
+    """A node as far as it has been read: its label and words, and the numbers of the nodes below it."""
+
+    pieces: list[str] = field(default_factory=list)
+    below: list[int] = field(default_factory=list)
+
+
+def _plain(piece: str) -> str:
+    word = piece.lower()
+    return _BRACKETS.get(word, word.replace("\\", "") or word)
 
 
 def tree_words(trees: Iterable[Tree], *, vocabulary_size: int) -> tuple[str, ...]:

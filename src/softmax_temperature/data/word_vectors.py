@@ -1,4 +1,4 @@
-"""Word vectors from a local file in the text form of GloVe: one word per line, then its numbers, separated by spaces."""
+"""Word vectors from a local file in the text form of GloVe: one word per line, then its numbers."""
 
 from __future__ import annotations
 
