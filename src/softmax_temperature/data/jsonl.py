@@ -1,8 +1,9 @@
 """Archives of texts and of trees: `NAME.jsonl`, one JSON object per line, in UTF-8.
 
-Texts have `split`, `label` (a whole number from 0, or a name) and `text`. Trees have `split` and `tree`, a sentence with its
-parse in brackets, whose label is that of its root. Sentences whose root is neutral are counted and left out: what
-remains is negative (0 or 1) or positive (3 or 4), as section 5 of the focal paper has the Stanford Sentiment Treebank.
+Texts have `split`, `label` (a whole number from 0, or a name) and `text`. Trees have `split` and `tree`, a sentence
+with its parse in brackets, whose label is that of its root. Sentences whose root is neutral are counted and left out:
+what remains is negative (0 or 1) or positive (3 or 4), as section 5 of the focal paper has the Stanford Sentiment
+Treebank.
 """
 
 from __future__ import annotations
@@ -82,9 +83,9 @@ class JsonlArchive:
         for number, record in self._records(("split", "label", "text"), _TEXT_FORM):
             label, text = record["label"], record["text"]
             if isinstance(label, bool) or not isinstance(label, int | str) or label == "":
-                self._refuse(number, f"the label is {label!r:.50}, neither a whole number nor a name")
+                self._refuse(number, f"the label is {label!r}, neither a whole number nor a name")
             if not isinstance(text, str):
-                self._refuse(number, f"the text is {text!r:.50}, not a string")
+                self._refuse(number, f"the text is {text!r}, not a string")
             if text.strip():
                 rows.append(_Row(number, record["split"], label, text))
             elif entry is not None and entry.leaves_out_empty_texts:
@@ -104,7 +105,7 @@ class JsonlArchive:
             except (ValueError, TypeError) as error:
                 self._refuse(number, f"the tree is malformed: {error}", _TREE_FORM)
             if record.get("label", root) != root:
-                what = f"the label is {record['label']!r:.50}, that of the tree's root {root}"
+                what = f"the label is {record['label']!r}, that of the tree's root {root}"
                 self._refuse(number, what, _TREE_FORM)
             neutral += SENTIMENTS[root] == NEUTRAL
             if SENTIMENTS[root] != NEUTRAL:
@@ -124,35 +125,30 @@ class JsonlArchive:
                 except ValueError as error:
                     self._refuse(number, f"is not JSON in UTF-8 ({error})", form)
                 if not isinstance(record, dict):
-                    self._refuse(number, f"is {record!r:.50}, not a JSON object", form)
+                    self._refuse(number, f"is {record!r}, not a JSON object", form)
                 if missing := [key for key in keys if key not in record]:
                     found = ", ".join(record) or "nothing"
                     self._refuse(number, f"has no {', '.join(missing)} (it holds: {found})", form)
-                if record["split"] not in _SPLIT_NAMES:
-                    what = f"the split is {record['split']!r:.50}, not one of {', '.join(_SPLIT_NAMES)}"
+                if (split := _SPLIT_NAMES.get(str(record["split"]))) is None:
+                    what = f"the split is {record['split']!r}, not one of {', '.join(_SPLIT_NAMES)}"
                     self._refuse(number, what, form)
-                yield number, {**record, "split": _SPLIT_NAMES[record["split"]]}
+                yield number, {**record, "split": split}
 
     def _class_names(self, rows: list[_Row], declared: int | None) -> list[Any]:
         """The labels of the train part in ascending order, after all checks of labels."""
         known = {row.label for row in rows if row.split == "train"}
         if len(known) < 2:
             self._refuse(None, "all training texts are of one class" if known else "has no row of the split train")
-        for row in rows:
-            if type(row.label) is not type(rows[0].label):
-                self._refuse(
-                    row.number, f"the label is {row.label!r}, of another kind than {rows[0].label!r} before it"
-                )
-        if isinstance(rows[0].label, int):
-            classes = declared or max(int(label) for label in known) + 1
-            if missing := sorted(set(range(classes)) - known):
-                self._refuse(None, f"no training text has label {missing[0]} of 0 to {classes - 1}")
-            known = set(range(classes))
+        if all(isinstance(label, int) for label in known):
+            classes = declared or len(known)
+            if known != set(range(classes)):
+                found = f"numbers from {min(known)} to {max(known)}"
+                self._refuse(None, f"the labels of the training texts are {found}, must be all of 0 to {classes - 1}")
         elif declared is not None and len(known) > declared:
-            self._refuse(None, f"has {len(known)} labels, not {declared}")
+            self._refuse(None, f"the training texts have {len(known)} labels, not {declared}")
         for row in rows:
-            if row.label not in known:
-                self._refuse(row.number, f"the label is {row.label!r}, which is not a class of the training texts")
+            if row.label not in known or type(row.label) is not type(rows[0].label):
+                self._refuse(row.number, f"the label is {row.label!r}, not one of {len(known)} classes of one kind")
         return sorted(known)
 
     def _dataset(
@@ -176,7 +172,3 @@ class JsonlArchive:
     def _refuse(self, number: int | None, what: str, form: str = _TEXT_FORM) -> NoReturn:
         where = str(self.path) if number is None else f"{self.path}, row {number}"
         raise InputError(what, where=where, remedy=form)
-
-
-def _some(labels: set[Label]) -> str:
-    return ", ".join(sorted(map(str, labels))[:5]) + (", ..." if len(labels) > 5 else "")
