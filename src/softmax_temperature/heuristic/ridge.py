@@ -2,13 +2,13 @@
 
 The paper predicts the inverse temperature itself by least squares (`regression`). Errors of that prediction matter by
 ratio, not by difference, and 23 correlated statistics of a hundred pairs want shrinkage; hence the logarithm and the
-ridge. What is scored with data sets left out (`leave_one_out_loss`) is what is shipped.
+ridge. What is scored with data sets left out (`score_rules`) is what is shipped.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
@@ -69,6 +69,8 @@ class RidgeHeuristic(BaseModel):
         constant: The inverse temperature that costs least over all pairs of the fit: the answer outside their range.
         n_pairs: How many pairs it was fitted on.
         datasets: Their data sets.
+        lost: By rule, the accuracy that following it cost on data sets left out of the fit, as mean, 90th percentile
+            and worst: fractions. The rules are those of `score_rules`.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -80,6 +82,7 @@ class RidgeHeuristic(BaseModel):
     constant: PositiveFloat
     n_pairs: PositiveInt
     datasets: tuple[str, ...]
+    lost: dict[str, tuple[float, float, float]] = {}
 
     def predict(self, statistics: Mapping[str, float]) -> Estimate:
         """The inverse temperature for a data set's statistics, as `dataset_statistics.describe` returns them.
@@ -99,7 +102,9 @@ class RidgeHeuristic(BaseModel):
         return Estimate(self.constant if outside else predicted, predicted, tuple(outside))
 
 
-def fit_ridge(pairs: pd.DataFrame, accuracies: pd.DataFrame, *, penalties: Sequence[float] = PENALTIES) -> RidgeHeuristic:
+def fit_ridge(
+    pairs: pd.DataFrame, accuracies: pd.DataFrame, *, penalties: Sequence[float] = PENALTIES
+) -> RidgeHeuristic:
     """Fit on all pairs; the penalty is the one that loses least when each data set is left out in turn.
 
     Args:
@@ -141,24 +146,51 @@ def fit_ridge(pairs: pd.DataFrame, accuracies: pd.DataFrame, *, penalties: Seque
     )
 
 
-def leave_one_out_loss(
-    pairs: pd.DataFrame,
-    accuracies: pd.DataFrame,
-    *,
-    penalties: Sequence[float] = PENALTIES,
-    backbone_too: bool = False,
+def score_rules(
+    pairs: pd.DataFrame, accuracies: pd.DataFrame, *, penalties: Sequence[float] = PENALTIES
 ) -> pd.DataFrame:
-    """What following the heuristic costs on data sets that it was not fitted on.
+    """What following each rule costs on data sets that it was not fitted on.
 
     Args:
-        pairs, accuracies, penalties: As in `fit_ridge`, which is run on each fold.
-        backbone_too: Leave the pair's backbone out of its fold as well.
+        pairs: As in `fit_ridge`, which is run on each fold; a column `inverse_temperature_validation` is what a search
+            on validation data finds.
+        accuracies: As in `fit_ridge`.
+        penalties: As in `fit_ridge`.
 
     Returns:
-        One row for each pair: dataset, backbone, `predicted`, `lost` and `lost_by_constant` (fractions of accuracy
-        below the pair's best).
+        Rows `rule`, `dataset`, `backbone`, `inverse_temperature`, `lost` (fraction of accuracy below the pair's best).
+        The rules are "heuristic", the same with the pair's backbone left out of its fold too, the best constant and the
+        median of the other data sets, the square root of the dimension, and the search on validation data.
     """
-    loss, rows = Losses(pairs, accuracies), []
+    values: dict[str, Floats] = {
+        "heuristic": _left_out(pairs, accuracies, penalties),
+        "heuristic, backbone left out too": _left_out(pairs, accuracies, penalties, backbone_too=True),
+        "best constant": _by_fold(pairs, lambda train: Losses(train, accuracies).best_constant()),
+        "median of the study": _by_fold(pairs, lambda train: float(train["inverse_temperature"].median())),
+        "square root of dimension": np.sqrt(pairs["dim"].to_numpy(np.float64)),
+    }
+    if "inverse_temperature_validation" in pairs:
+        values["search on validation data"] = pairs["inverse_temperature_validation"].to_numpy(np.float64)
+    losses, rows = Losses(pairs, accuracies), np.arange(len(pairs))
+    tables = [
+        pairs[KEYS].assign(rule=rule, inverse_temperature=chosen, lost=losses.of(rows, chosen))
+        for rule, chosen in values.items()
+    ]
+    return pd.concat(tables, ignore_index=True)[["rule", *KEYS, "inverse_temperature", "lost"]]
+
+
+def fit_shipped(pairs: pd.DataFrame, accuracies: pd.DataFrame) -> RidgeHeuristic:
+    """The heuristic with what it and other rules cost, as `suggest` ships it."""
+    scores = score_rules(pairs, accuracies).groupby("rule", sort=False)["lost"]
+    lost = {str(rule): (one.mean(), one.quantile(0.9), one.max()) for rule, one in scores}
+    return fit_ridge(pairs, accuracies).model_copy(update={"lost": lost})
+
+
+def _left_out(
+    pairs: pd.DataFrame, accuracies: pd.DataFrame, penalties: Sequence[float], *, backbone_too: bool = False
+) -> Floats:
+    """The prediction for each pair by a fit without its data set, and perhaps without its backbone."""
+    predicted = np.empty(len(pairs))
     for dataset in pairs["dataset"].unique():
         held = pairs["dataset"] == dataset
         for backbone in pairs.loc[held, "backbone"].unique() if backbone_too else [None]:
@@ -166,18 +198,21 @@ def leave_one_out_loss(
             train = ~held & (pairs["backbone"] != backbone) if backbone_too else ~held
             fold = fit_ridge(pairs[train], accuracies, penalties=penalties)
             for number in np.flatnonzero(test.to_numpy()):
-                row = pairs.iloc[number]
-                predicted = fold.predict(row[list(STATISTICS)].astype(float).to_dict()).predicted
-                lost, constant = (float(loss.of([number], [value])[0]) for value in (predicted, fold.constant))
-                rows.append([row["dataset"], row["backbone"], predicted, lost, constant])
-    return pd.DataFrame(rows, columns=[*KEYS, "predicted", "lost", "lost_by_constant"])
+                statistics = dict(zip(STATISTICS, _matrix(pairs.iloc[[number]])[0], strict=True))
+                predicted[number] = fold.predict(statistics).predicted
+    return predicted
+
+
+def _by_fold(pairs: pd.DataFrame, value: Callable[[pd.DataFrame], float]) -> Floats:
+    of_dataset = {name: value(pairs[pairs["dataset"] != name]) for name in pairs["dataset"].unique()}
+    return pairs["dataset"].map(of_dataset).to_numpy(np.float64)
 
 
 class Losses:
     """Accuracy lost against a pair's best, between the grid's inverse temperatures by linear interpolation."""
 
     def __init__(self, pairs: pd.DataFrame, accuracies: pd.DataFrame) -> None:
-        curves = {key: group for key, group in accuracies.groupby(KEYS, sort=False)}
+        curves = dict(iter(accuracies.groupby(KEYS, sort=False)))
         self._curves = [
             (curve["inverse_temperature"].to_numpy(np.float64), curve["test_accuracy"].to_numpy(np.float64))
             for curve in (curves[key] for key in pairs[KEYS].itertuples(index=False, name=None))

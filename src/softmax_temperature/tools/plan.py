@@ -1,4 +1,4 @@
-"""What `dvc repro` would do: the stages, their cells, and how many of them are up to date. Nothing is run or written."""
+"""What `dvc repro` would do: the stages, their cells, and how many are up to date. Nothing is run or written."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from softmax_temperature.params import Params
 from softmax_temperature.papers.shared.results import RESULTS
+from softmax_temperature.params import Params
 from softmax_temperature.runner.artifacts import MANIFEST, ArtifactError
 from softmax_temperature.runner.cells import DATA, Cell, fingerprint, result_folder
 from softmax_temperature.runner.errors import InputError
