@@ -67,7 +67,7 @@ def read_arrays(path: Path, matrix: str, *, required: Sequence[str], optional: S
 
 
 def _npz(path: Path, _matrix: str, _unnamed: str) -> Arrays:
-    with np.load(path, allow_pickle=False) as archive:
+    with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
         return dict(archive)
 
 
