@@ -85,14 +85,10 @@ def describe(embeddings: Tensor, labels: Tensor, *, seed: int = 0) -> dict[str, 
     Args:
         embeddings: (n, dim) floating; finite; no row all zero.
         labels: (n,) int64, not negative; at least two classes, at least one of them with two samples.
-        seed: draws the rows of `silhouette` above SILHOUETTE_ROWS rows and of `avg_normality` above NORMALITY_ROWS;
-            without effect on smaller sets.
-
-    Returns:
-        One finite float for each name in STATISTICS, in that order.
+        seed: Draws the rows of `silhouette` above SILHOUETTE_ROWS rows and of `avg_normality` above NORMALITY_ROWS.
 
     Raises:
-        ValueError: an argument is not as above; the message names it.
+        ValueError: If an argument is not as above; the message names it.
     """
     _check(embeddings, labels, seed)
     raw, classes = _in_content_order(embeddings, labels)

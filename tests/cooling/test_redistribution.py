@@ -142,7 +142,7 @@ def test_batch_norms_of_timm_with_an_activation_inside_are_walked(
     logits = network(images).detach()
     applied = held.cool(logits, uncertain_labels(logits))
     assert held.redistribution is not None
-    # The stem, three convolutions in each of thirteen blocks beside a projection or an identity, and the classifier.
+    # The stem, three convolutions beside each of four projections, and the classifier.
     assert held.redistribution.layers == 14
     assert applied != 1
     torch.testing.assert_close(
