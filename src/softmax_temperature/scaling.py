@@ -114,4 +114,5 @@ def _fit_calibration_error(margins: Tensor, labels: Tensor, bins: int) -> Temper
 
 def _pieces(margins: Tensor) -> tuple[Tensor, ...]:
     """Rows in groups that bound the temporaries."""
-    return margins.split(max(1, CHUNK // margins.shape[1]))
+    pieces: tuple[Tensor, ...] = margins.split(max(1, CHUNK // margins.shape[1]))
+    return pieces

@@ -301,13 +301,3 @@ def test_a_diverging_temperature_is_refused(make_network: MakeNetwork, images: T
     with pytest.raises(ValueError, match="temperature must be finite and positive, got inf"):
         held.cool(logits, uncertain_labels(logits))
     assert_same_state(network, before)
-
-
-def test_batch_norm_alone_can_carry_the_temperature(images: Tensor, uncertain_labels: Label) -> None:
-    torch.manual_seed(0)
-    network = nn.Sequential(nn.Flatten(), nn.BatchNorm1d(192), nn.Unflatten(1, (4, 48)), nn.Flatten(2)).double().eval()
-    network.append(nn.AdaptiveAvgPool1d(1)).append(nn.Flatten())
-    held = cooling.Cooling(network, mode="distributed")
-    logits = evaluate(network, images)
-    applied = held.cool(logits, uncertain_labels(logits))
-    torch.testing.assert_close(evaluate(network, images), logits / applied)

@@ -203,8 +203,9 @@ class TemperatureGridTrainer:
     def _batch_rows(self) -> tuple[Tensor, ...]:
         """Row numbers of each batch of the next epoch."""
         stream = generator(self.settings.seed, BATCH_ORDER, self.completed_epochs)
-        order = torch.randperm(len(self._labels), generator=stream)
-        return order.to(self._labels.device).split(self.settings.batch_size)
+        order = torch.randperm(len(self._labels), generator=stream).to(self._labels.device)
+        batches: tuple[Tensor, ...] = order.split(self.settings.batch_size)
+        return batches
 
     def _prepare(self, rows: Tensor) -> Batch:
         embeddings, labels = (tensor.index_select(0, rows) for tensor in (self._embeddings, self._labels))
