@@ -277,12 +277,6 @@ def test_the_plateau_shrinks_with_more_test_samples_and_vanishes_without_error()
     assert grid_of([0.99, 1.0, 1.0, 0.98], evaluated=100).plateau == (20.0, 30.0)
 
 
-def test_the_order_of_the_temperatures_does_not_matter() -> None:
-    shuffled = grid_of([0.8, 0.7, 0.79, 0.5], evaluated=100, alphas=[20.0, 40.0, 10.0, 30.0])
-    assert shuffled.best_inverse_temperature == 20.0
-    assert shuffled.plateau == (10.0, 20.0)
-
-
 @pytest.mark.parametrize(
     ("curves", "evaluated", "message"),
     [

@@ -41,10 +41,6 @@ def disturb(network: nn.Module, seed: int) -> None:
         parameter.mul_(1 + 0.2 * torch.rand_like(parameter))
 
 
-def flat(logits: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
-    return logits.movedim(1, -1).reshape(-1, logits.shape[1]), labels.reshape(-1)
-
-
 def assert_same_state(network: nn.Module, before: dict[str, Tensor]) -> None:
     after = network.state_dict()
     assert after.keys() == before.keys()

@@ -158,5 +158,5 @@ def _as_table(logits: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
         return logits, labels
     expected = (logits.shape[0], *logits.shape[2:])
     if labels.shape != expected:
-        raise ValueError(f"labels must have shape {expected}, one for each pixel, got {tuple(labels.shape)}")
+        raise ValueError(f"labels must have shape {expected}, one per pixel, got {tuple(labels.shape)}")
     return logits.movedim(1, -1).flatten(0, -2), labels.flatten()

@@ -47,7 +47,7 @@ class CosineClassifiers:
         alpha = initial.new_tensor(inverse_temperatures).repeat(repeats)[:, None, None]
         alpha = alpha.expand(-1, classes, 1).contiguous()
         self._logit_scale = alpha * logit_unit(initial.device)
-        # Eq. (3) divided by alpha, or as it stands.
+        # Eq. (3), divided by alpha or not.
         self._gradient_scale = torch.ones_like(alpha) if settings.rescale else alpha
         self._buffers = Buffers(initial.dtype, initial.device)
 
@@ -90,7 +90,7 @@ class CosineClassifiers:
         return (own >= cosines.amax(dim=1, keepdim=True)).sum(dim=(1, 2))
 
     def is_finite(self, block: slice) -> bool:
-        """Whether the weights' lengths are: where one overflows, its cosines become 0 and training stands still."""
+        """Whether the weights' lengths are: where one overflows, its cosines become 0 and training stops."""
         return bool(torch.isfinite(torch.linalg.vector_norm(self.weights[block], dim=2)).all())
 
 

@@ -22,8 +22,8 @@ def focal_loss(logits: Tensor, labels: Tensor, gamma: float | Tensor, *, reducti
     """Focal loss, -(1 - p)^gamma log p, with p the probability of the true class (focal paper, section 4), nats.
 
     log(1 - p) is the log-probability of all other classes together, so nothing is clamped, and value and gradient are
-    right to rounding for every p, p = 0 and p = 1 included; the released (1 - p) ** gamma has a gradient of NaN at p =
-    1 for gamma below 1.
+    right to rounding for every p, both ends included; the released (1 - p) ** gamma has a gradient of NaN at p = 1 for
+    gamma below 1.
 
     Args:
         logits: Shape (n, classes).
@@ -54,8 +54,8 @@ def sample_dependent_gamma(true_probs: Tensor, *, policy: str = "53") -> Tensor:
     """Gamma of each sample, in any shape, from the probability of its true class (focal paper, section 4, appendix F).
 
     Policy "53" (FLSD-53) gives 5 for p in [0, 0.2) and 3 above; "532" gives 5, 3 for p in [0.2, 0.5), and 2 above.
-    Gamma is a constant for the gradient, as released. Raises ValueError if `policy` is unknown or a probability outside
-    [0, 1].
+    Gamma is a constant for the gradient, as released. Raises ValueError if `policy` is unknown or a probability is
+    outside [0, 1].
     """
     if policy not in POLICIES:
         raise ValueError(f"policy must be one of {', '.join(map(repr, POLICIES))}, got {policy!r}")

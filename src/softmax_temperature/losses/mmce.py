@@ -1,7 +1,7 @@
 """Maximum mean calibration error (Kumar, Sarawagi and Jain, ICML 2018): a baseline of the focal paper, section 5.
 
-Both forms are square roots of quadratic forms in residuals. They are penalties: the focal paper trains on the cross-
-entropy plus 2 times the weighted form.
+Both forms are square roots of quadratic forms in residuals. They are penalties: the focal paper trains on the
+cross-entropy plus 2 times the weighted form.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def weighted_mmce(logits: Tensor, labels: Tensor, *, kernel_width: float = 0.4, 
 
     Right and wrong predictions each weigh one half, however many there are: the distance between the mean over the
     right ones of (1 - r) k(r, .) and the mean over the wrong ones of r k(r, .). Where a batch has no wrong (right)
-    ones, their mean is zero and the other one remains. With `as_released`, as in the focal paper's repository, each
+    ones, their mean is zero. With `as_released`, as in the focal paper's repository, each
     double mean is divided by the number of its pairs once more, and a batch that is all right or all wrong gives 0.
     Everything else is as for `mmce`.
     """
