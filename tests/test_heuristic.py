@@ -10,8 +10,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 from sklearn.linear_model import LinearRegression, Ridge
-from sklearn.model_selection import GridSearchCV, LeaveOneGroupOut, cross_val_predict
-from sklearn.pipeline import make_pipeline
+from sklearn.model_selection import GridSearchCV, LeaveOneGroupOut
 from sklearn.preprocessing import StandardScaler
 
 from softmax_temperature.dataset_statistics import STATISTICS
@@ -113,23 +112,6 @@ def test_a_linear_law_is_recovered_out_of_fold_and_by_the_fit() -> None:
     heuristic = fit(pairs, statistics=["feats_corr", "silhouette"])
     slopes = {term.statistic: term.coefficient / term.scale for term in heuristic.terms}
     assert slopes == pytest.approx({"feats_corr": 8, "silhouette": -5})
-
-
-def test_all_statistics_agree_with_scikit_learn_where_least_squares_has_one_answer() -> None:
-    pairs = make_pairs(noisy_law, datasets=12, backbones=4)
-    result = leave_one_dataset_out(pairs, statistics="all")
-    model = make_pipeline(StandardScaler(), LinearRegression())
-    values, groups = pairs[list(STATISTICS)].to_numpy(), pairs["dataset"]
-    expected = cross_val_predict(model, values, pairs["inverse_temperature"], groups=groups, cv=LeaveOneGroupOut())
-    np.testing.assert_allclose(result.predictions["linear"], expected, rtol=1e-9)
-
-
-def test_statistics_equal_up_to_round_off_share_a_coefficient() -> None:
-    pairs = make_pairs(noisy_law)
-    twin = pairs["feats_corr"] * (1 + 1e-10 * np.random.default_rng(0).normal(size=len(pairs)))
-    heuristic = fit(pairs.assign(mean=twin), statistics=["feats_corr", "mean"])
-    alone = fit(pairs, statistics=["feats_corr"]).terms[0].coefficient
-    assert [term.coefficient for term in heuristic.terms] == pytest.approx([alone / 2, alone / 2], rel=1e-6)
 
 
 def test_ridge_penalty_is_the_best_for_data_sets_left_out() -> None:
@@ -321,9 +303,7 @@ def test_json_round_trip_is_exact() -> None:
     ("change", "message"),
     [
         ({"version": 2}, "version"),
-        ({"format": "something else"}, "format"),
         ({"surprise": 1}, "surprise"),
-        ({"intercept": "100"}, "intercept"),
         ({"terms": []}, "different names"),
         ({"bounds": [250, 1]}, "bounds"),
     ],
@@ -409,11 +389,8 @@ def test_bad_statistics_are_refused_by_name(statistics: dict[str, float], messag
 @pytest.mark.parametrize(
     ("change", "arguments", "message"),
     [
-        ({}, {}, "lacks the column 'plateau_low'"),
         ({"plateau_low": 60, "plateau_high": 70}, {}, "must enclose the optimum 10"),
-        ({"plateau_low": 1, "plateau_high": math.nan}, {}, "'plateau_high'.*nan"),
         ({"plateau_low": 1, "plateau_high": 250}, {"max_share": 0}, "max_share"),
-        ({"plateau_low": 1, "plateau_high": 250}, {"grid": []}, "grid"),
     ],
 )
 def test_bad_plateaus_are_refused_by_name(change: dict[str, float], arguments: dict[str, Any], message: str) -> None:

@@ -33,7 +33,6 @@ def fit_temperature(logits: Tensor, labels: Tensor, *, criterion: str = "nll", b
     "nll" finds the root of the slope of the negative log-likelihood, which is convex in 1 / T and so has one minimum,
     on log T in [1e-4, 1e4] to 1e-6. Logits that separate the labels have none at any T > 0, nor have logits that speak
     against them or that are constant: the fit then ends at the lower, upper and upper bound, and `at_bound` says so.
-
     "ece" tries the paper's grid 0.1, 0.2, ..., 10.0 and keeps the first minimum of the expected calibration error.
 
     Args:
@@ -87,11 +86,7 @@ def temperature_interval(
 
 
 def apply_temperature(logits: Tensor, temperature: float) -> Tensor:
-    """The logits, shape (n, classes), divided by the temperature; predictions stay as they are.
-
-    Raises:
-        ValueError: If the shape is wrong, a logit is not finite, or `temperature` is not finite and positive.
-    """
+    """The logits, shape (n, classes), divided by the temperature, which is finite and positive."""
     check_logits(logits)
     check_positive(temperature, "temperature")
     return logits / temperature
@@ -147,4 +142,5 @@ def _fit_calibration_error(margins: Tensor, labels: Tensor, bins: int) -> Temper
 
 def _pieces(margins: Tensor) -> tuple[Tensor, ...]:
     """Rows in groups that bound the temporaries."""
-    return margins.split(max(1, CHUNK // margins.shape[1]))
+    pieces: tuple[Tensor, ...] = margins.split(max(1, CHUNK // margins.shape[1]))
+    return pieces

@@ -57,24 +57,6 @@ class TinyUNet(nn.Module):
         return scores
 
 
-class TinyDenseNet(nn.Module):
-    """Every layer reads all before it; sizes are read off the tensors."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.stem = nn.Conv2d(3, 4, 3, padding=1)
-        self.layers = nn.ModuleList(nn.Conv2d(4 + 2 * i, 2, 3, padding=1) for i in range(3))
-        self.classifier = nn.Linear(10, CLASSES)
-
-    def forward(self, images: Tensor) -> Tensor:
-        maps = self.stem(images)
-        for layer in self.layers:
-            maps = torch.cat([maps, 2.0 * F.relu(layer(maps))], 1)
-        pooled = F.adaptive_max_pool2d(maps, 1).view(maps.size(0), -1) / 2
-        scores: Tensor = self.classifier(pooled)
-        return scores
-
-
 class Appended(nn.Module):
     """The input, and a convolution of it."""
 
@@ -133,7 +115,6 @@ NETWORKS: dict[str, Callable[[], nn.Module]] = {
     "residual": lambda: residual(norm=False),
     "residual with batch norm": lambda: residual(norm=True),
     "one-level U-Net": TinyUNet,
-    "dense connections": TinyDenseNet,
     "CifarResNet": lambda: CifarResNet(1, CLASSES, widths=(4, 6, 8)),
     "VGG": lambda: SmallVGG(CLASSES, widths=(4, 4, 6, 6), dense=8, image_size=8),
     "VGG with CReLU and batch norm": lambda: SmallVGG(
@@ -143,7 +124,6 @@ NETWORKS: dict[str, Callable[[], nn.Module]] = {
     "bottlenecks": lambda: BottleneckResNet((1, 2), CLASSES, 2),
     "bottlenecks with CReLU": lambda: BottleneckResNet((1, 2), CLASSES, 2, "crelu"),
     "WideResNet": lambda: WideResNet(8, 1, CLASSES),
-    "WideResNet without batch norm": lambda: WideResNet(8, 1, CLASSES, batch_norm=False),
     "DenseNet": lambda: DenseNet((2, 2), growth=3, num_classes=CLASSES),
     "MLP": lambda: MLP(CLASSES, (7, 6), "relu"),
     "ConvNet": lambda: ConvNet(CLASSES, (4, 6), "relu"),

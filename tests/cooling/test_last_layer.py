@@ -84,16 +84,6 @@ def test_it_follows_the_dtype_of_the_network(held: nn.Module, images: Tensor, dt
     assert torch.equal(logits, held.forward(images.to(dtype)) / 3)
 
 
-def test_what_was_applied_is_what_the_buffer_could_store(
-    held: nn.Module, images: Tensor, uncertain_labels: Callable[[Tensor], Tensor]
-) -> None:
-    held.bfloat16()
-    cooled = cooling.Cooling(held)
-    logits = held(images.bfloat16()).detach()
-    # Eight bits: the rounding of the temperature would show.
-    assert cooled.cool(logits, uncertain_labels(logits)) == cooled.temperature / 3
-
-
 @pytest.mark.gpu
 def test_it_follows_the_network_to_a_gpu(
     held: nn.Module, raw: Tensor, images: Tensor, uncertain_labels: Callable[[Tensor], Tensor]

@@ -41,10 +41,6 @@ def disturb(network: nn.Module, seed: int) -> None:
         parameter.mul_(1 + 0.2 * torch.rand_like(parameter))
 
 
-def flat(logits: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
-    return logits.movedim(1, -1).reshape(-1, logits.shape[1]), labels.reshape(-1)
-
-
 def assert_same_state(network: nn.Module, before: dict[str, Tensor]) -> None:
     after = network.state_dict()
     assert after.keys() == before.keys()
@@ -301,13 +297,3 @@ def test_a_diverging_temperature_is_refused(make_network: MakeNetwork, images: T
     with pytest.raises(ValueError, match="temperature must be finite and positive, got inf"):
         held.cool(logits, uncertain_labels(logits))
     assert_same_state(network, before)
-
-
-def test_batch_norm_alone_can_carry_the_temperature(images: Tensor, uncertain_labels: Label) -> None:
-    torch.manual_seed(0)
-    network = nn.Sequential(nn.Flatten(), nn.BatchNorm1d(192), nn.Unflatten(1, (4, 48)), nn.Flatten(2)).double().eval()
-    network.append(nn.AdaptiveAvgPool1d(1)).append(nn.Flatten())
-    held = cooling.Cooling(network, mode="distributed")
-    logits = evaluate(network, images)
-    applied = held.cool(logits, uncertain_labels(logits))
-    torch.testing.assert_close(evaluate(network, images), logits / applied)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
-from typing import ClassVar
 
 import pytest
 import timm
@@ -75,13 +74,6 @@ def test_the_pieces_of_a_concatenation_have_one_power(make_network: MakeNetwork)
     assert not {"inner.weight", "up.weight"} & set(plan.parameters)
 
 
-def test_planning_changes_nothing(network: nn.Module) -> None:
-    before, attributes = copy.deepcopy(network.state_dict()), set(vars(network))
-    cooling.plan_redistribution(network)
-    assert set(vars(network)) == attributes
-    assert all(torch.equal(before[name], value) for name, value in network.state_dict().items())
-
-
 def test_other_homogeneous_operations_are_walked() -> None:
     class Odd(nn.Module):
         def __init__(self) -> None:
@@ -142,7 +134,7 @@ def test_batch_norms_of_timm_with_an_activation_inside_are_walked(
     logits = network(images).detach()
     applied = held.cool(logits, uncertain_labels(logits))
     assert held.redistribution is not None
-    # The stem, three convolutions in each of thirteen blocks beside a projection or an identity, and the classifier.
+    # The stem, three convolutions beside each of four projections, and the classifier.
     assert held.redistribution.layers == 14
     assert applied != 1
     torch.testing.assert_close(
@@ -175,7 +167,6 @@ class Around(nn.Module):
     [
         (torch.tanh, "'tanh' in the network's own forward"),
         (lambda maps: maps + 1, "'add'"),
-        (lambda maps: torch.add(maps, other=2.0), "'add'"),
         (lambda maps: 1 / maps, "'truediv'"),
         (lambda maps: torch.div(maps, 0.1, rounding_mode="floor"), "'div'"),
         (lambda maps: maps * maps, "'mul'"),
@@ -183,7 +174,6 @@ class Around(nn.Module):
         (lambda maps: maps * torch.tensor(2.0), "'_tensor_constant0'"),
         (lambda maps: torch.cat([maps, maps.new_ones(12, 1, 8, 8)], 1), "'new_ones'"),
         (lambda maps: maps.to(torch.int32), "'to'"),
-        (lambda maps: maps.view(torch.int64).double(), "'view'"),
         (lambda maps: (F.silu(maps, inplace=True), maps)[1], "'silu'"),
         (lambda maps: maps * (1 if maps.sum() > 0 else 2), "no fixed graph"),
     ],
@@ -197,11 +187,6 @@ def test_functions_that_cannot_be_scaled_are_refused_by_name(
         cooling.Cooling(network, mode="distributed")
     assert "cooling_temperature" not in network.state_dict()
     assert set(vars(network)) == attributes
-
-
-class Gate(nn.Module):
-    def forward(self, maps: Tensor) -> Tensor:
-        return maps * torch.sigmoid(maps)
 
 
 class Dropped(nn.Module):
@@ -237,7 +222,6 @@ class Standardised(nn.Conv2d):
         (nn.MaxPool2d(1, return_indices=True), r"module '1' \(MaxPool2d\)"),
         (Dropped(nn.SiLU(inplace=True)), r"module '1.inner' \(SiLU\)"),
         (nn.Sequential(nn.Identity(), Branching()), r"module '1.1' \(Branching\) has no fixed graph"),
-        (nn.Sequential(nn.Identity(), Gate()), r"'sigmoid' in module '1.1' \(Gate\)"),
         (Standardised(4, 4, 1), "'1.weight'"),
         (nn.utils.parametrizations.weight_norm(nn.Conv2d(4, 4, 1)), "'1"),
     ],
@@ -305,26 +289,3 @@ def test_networks_without_a_layer_behind_the_last_fixed_scale_are_refused() -> N
     bare = nn.Sequential(nn.Linear(3, 2), nn.BatchNorm1d(2, affine=False))
     with pytest.raises(ValueError, match=r"no layer between module '1' \(BatchNorm1d\) and the logits"):
         cooling.plan_redistribution(bare)
-
-
-class Loop(nn.Module):
-    """The logits lead back to a sum with the input."""
-
-    widths: ClassVar = 3
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.up, self.down, self.classifier = (nn.Linear(self.widths, self.widths) for _ in range(3))
-
-    def forward(self, rows: Tensor) -> Tensor:
-        inner = self.up(rows)
-        scores: Tensor = self.classifier(rows + self.down(inner).relu()) + inner
-        return scores
-
-
-def test_logits_in_a_loop_with_the_input_are_scaled() -> None:
-    torch.manual_seed(0)
-    network, rows = Loop().double(), torch.randn(5, 3, dtype=torch.float64)
-    before = network(rows)
-    rescale_parameters(parameter_scales(network, cooling.plan_redistribution(network), 5.0))
-    torch.testing.assert_close(network(rows), before / 5)

@@ -166,17 +166,6 @@ def test_sample_dependent_gamma_changes_at_its_thresholds(policy: str, expected:
     assert not gamma.requires_grad
 
 
-def test_sample_dependent_focal_loss_equals_a_loop_over_the_samples() -> None:
-    logits, labels = batch(40)
-    slow = []
-    for row, label in zip(logits, labels, strict=True):
-        p = torch.softmax(row, dim=0)[label].item()
-        slow.append(-((1 - p) ** (5 if p < 0.2 else 3)) * math.log(p))
-    gamma = losses.sample_dependent_gamma(losses.true_class_probs(logits, labels))
-    assert losses.focal_loss(logits, labels, gamma).item() == pytest.approx(np.mean(slow))
-    assert losses.focal_loss(logits.float(), labels, gamma).dtype == torch.float32
-
-
 def test_scheduled_gamma_follows_the_epochs_of_the_paper() -> None:
     assert [losses.scheduled_gamma(epoch) for epoch in (0, 99, 100, 249, 250, 349)] == [5, 5, 3, 3, 1, 1]
     assert losses.scheduled_gamma(300, gammas=(5, 3, 2)) == 2

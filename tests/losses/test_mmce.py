@@ -85,13 +85,6 @@ def test_mmce_by_hand() -> None:
     assert losses.weighted_mmce(logits, labels).item() == pytest.approx(math.sqrt(square))
 
 
-def test_the_released_penalty_is_smaller_by_the_second_division() -> None:
-    # With k right and k wrong every released term is divided by k^2 once more, hence the root by k.
-    logits, labels = confident(*[0.9, 0.8, 0.95] * 4, *[0.7, 0.6, 0.75] * 4), torch.tensor([0] * 12 + [1] * 12)
-    written = losses.weighted_mmce(logits, labels).item()
-    assert losses.weighted_mmce(logits, labels, as_released=True).item() == pytest.approx(written / 12, rel=1e-6)
-
-
 def test_weighting_makes_the_number_of_right_ones_irrelevant() -> None:
     few, many = confident(0.9, 0.7), confident(*[0.9] * 50, 0.7)
     labels = torch.tensor([0] * 50 + [1])

@@ -61,12 +61,6 @@ def test_debiasing_takes_off_four_tenths_of_the_bias_of_a_calibrated_model() -> 
     assert all(low <= high for low, high in zip(debiased, plain, strict=True))
 
 
-def test_debiasing_leaves_a_gap_that_stands_out_of_its_noise() -> None:
-    probs = torch.tensor([[0.9, 0.1]], dtype=torch.float64).expand(500, 2)
-    labels = (torch.arange(500) % 2).long()
-    assert metrics.debiased_calibration_error(probs, labels).item() == pytest.approx(0.4, abs=1e-9)
-
-
 def test_bad_input_is_refused_by_name() -> None:
     with pytest.raises(ValueError, match="rows that sum to one"):
         metrics.noise_floor(torch.full((2, 2), 0.4))

@@ -48,26 +48,6 @@ def network(request: pytest.FixtureRequest, project_root: Path) -> Network:
         return Network(request.param, data["logits"][place].astype(np.float64), data["labels"])
 
 
-def in_bins(values: Floats, bins: int = 15) -> list[NDArray[np.bool_]]:
-    """Which values are in each bin (a, b]."""
-    return [(values > k / bins) & (values <= (k + 1) / bins) for k in range(bins)]
-
-
-def gaps(values: Floats, right: NDArray[np.bool_]) -> list[tuple[float, float]]:
-    """Share and gap of each bin that is not empty."""
-    members = [inside for inside in in_bins(values) if inside.any()]
-    return [(float(inside.mean()), float(abs(right[inside].mean() - values[inside].mean()))) for inside in members]
-
-
-def top_label_gaps(logits: Floats, labels: Integers) -> list[tuple[float, float]]:
-    return gaps(softmax(logits, axis=1).max(axis=1), logits.argmax(axis=1) == labels)
-
-
-def error_of(logits: Floats, labels: Integers) -> float:
-    """ECE by a loop over bins."""
-    return sum(share * gap for share, gap in top_label_gaps(logits, labels))
-
-
 def loss_of(log_temperature: float, logits: Floats, labels: Integers) -> float:
     """Mean NLL at a temperature, from log-probabilities of the labels picked row by row."""
     log_probs = log_softmax(logits / np.exp(log_temperature), axis=1)
@@ -82,23 +62,6 @@ def test_scores_equal_those_of_scikit_learn(network: Network) -> None:
     assert report["top5_accuracy"] == top_k_accuracy_score(labels, logits, k=5)
     assert report["negative_log_likelihood"] == pytest.approx(log_loss(labels, probs), abs=1e-12)
     assert report["brier_score"] == pytest.approx(((probs - np.eye(10)[labels]) ** 2).sum(axis=1).mean(), abs=1e-12)
-
-
-def test_calibration_errors_equal_loops_over_bins(network: Network) -> None:
-    _, logits, labels = network
-    probs, right = softmax(logits, axis=1), logits.argmax(axis=1) == labels
-    confidences = probs.max(axis=1)
-    report = calibration_report(*network.tensors())
-    assert report["expected_calibration_error"] == pytest.approx(error_of(logits, labels), abs=1e-12)
-    largest = max(gap for _, gap in top_label_gaps(logits, labels))
-    assert report["maximum_calibration_error"] == pytest.approx(largest, abs=1e-12)
-    by_class = [gaps(probs[:, k], labels == k) for k in range(10)]
-    classwise = np.mean([sum(share * gap for share, gap in table) for table in by_class])
-    assert report["classwise_calibration_error"] == pytest.approx(classwise, abs=1e-12)
-    # Ties at the edges of equal-mass bins, confidences that round to 1, move the sorted answer by less than 1e-4.
-    order = confidences.argsort(kind="stable")
-    adaptive = sum(abs((right[part] - confidences[part]).sum()) for part in np.array_split(order, 15)) / len(labels)
-    assert report["adaptive_calibration_error"] == pytest.approx(adaptive, abs=1e-4)
 
 
 def test_temperature_by_likelihood_is_where_scipy_finds_the_minimum(network: Network) -> None:

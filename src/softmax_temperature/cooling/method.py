@@ -43,12 +43,10 @@ class Cooling:
       the excess, its ratio to that, is spread over the layers (Definition 3.4).
 
     In each period the temperature T of the network *in front of the buffer* is fitted anew, and T^factor is what the
-    network is divided by from then on, in the buffer or in the layers. In "distributed" mode the buffer stays 1, so the
-    factor acts on each correction.
+    network is divided by from then on. In "distributed" mode the buffer stays 1, so the factor acts on each correction.
 
     Args:
-        model: Returns one tensor of logits, shape (n, classes) or (n, classes, ...). "distributed" and "periodic" walk
-            its graph, see `plan_redistribution`.
+        model: Returns one tensor of logits, shape (n, classes) or (n, classes, ...).
         mode: "last_layer", "distributed" or "periodic".
         factor: Cooling factor κ; 1 corrects fully, 0 never.
         max_temperature: Above which "periodic" redistributes; at least 0, and infinity for never.
@@ -102,21 +100,17 @@ class Cooling:
     def cool(
         self, logits: Tensor, labels: Tensor, *, optimizer: optim.Optimizer | None = None, policy: str = "keep"
     ) -> float:
-        """Correct the temperature from held-out logits; call it once per Cooling period.
+        """Correct the temperature from held-out logits, once per period; returns what the logits are divided by.
 
-        Held-out logits that separate the labels, or say nothing about them, have no best temperature: the network
-        stays as it is, 1 is returned, and `last_fit.at_bound` is true.
+        Held-out logits that separate the labels, or say nothing about them, have no best temperature: the network stays
+        as it is, 1 is returned, and `last_fit.at_bound` is true.
 
         Args:
-            logits: Of held-out images, as the network gives them now in evaluation mode, shape (n, classes) or
-                (n, classes, ...).
-            labels: True classes, integers, shape (n,) or (n, ...). Pixels without a label are to be left out, for
-                instance by handing over a table of the others.
+            logits: Of held-out images, as the network gives them now in evaluation mode, (n, classes) or (n, classes,
+                ...).
+            labels: True classes, integers, shape (n,) or (n, ...), without pixels that have no label.
             optimizer: Whose state to carry over the rescaling of its parameters.
             policy: What to do with that state, see `rescale_optimizer_state`.
-
-        Returns:
-            The temperature that was applied: in every mode, the new logits are the old ones divided by it.
 
         Raises:
             ValueError: If a shape disagrees, a logit is not finite, a label is out of range, `policy` is unknown or
@@ -164,5 +158,5 @@ def _as_table(logits: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
         return logits, labels
     expected = (logits.shape[0], *logits.shape[2:])
     if labels.shape != expected:
-        raise ValueError(f"labels must have shape {expected}, one for each pixel, got {tuple(labels.shape)}")
+        raise ValueError(f"labels must have shape {expected}, one per pixel, got {tuple(labels.shape)}")
     return logits.movedim(1, -1).flatten(0, -2), labels.flatten()

@@ -34,7 +34,7 @@ HOMOGENEOUS_MODULES: frozenset[type[nn.Module]] = frozenset(
     }
 )
 
-# Functions and methods by name. A homogeneous one reads one tensor, whatever numbers stand beside it.
+# Functions and methods by name. A homogeneous one reads one tensor, and any numbers.
 HOMOGENEOUS = frozenset(
     {
         *("relu", "relu_", "leaky_relu", "neg", "abs"),

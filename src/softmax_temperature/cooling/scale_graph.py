@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import torch
+from scipy.cluster.hierarchy import DisjointSet
 from torch import fx, nn
 
 from softmax_temperature.cooling import operations
@@ -80,11 +81,11 @@ class _Tracer(fx.Tracer):
 
 
 class _Walk:
-    """Groups as a forest: each node points towards the representative of its group."""
+    """Joins the nodes of a graph into groups, one by one."""
 
     def __init__(self, model: nn.Module) -> None:
         self.model = model
-        self.parents: dict[fx.Node, fx.Node] = {}
+        self.groups = DisjointSet()
         self.numbers: set[fx.Node] = set()  # Sizes and what is computed from them: nothing that could be scaled.
         self.fixed: list[tuple[fx.Node, str]] = []
         self.layers: list[tuple[fx.Node, fx.Node, str, str | None, bool]] = []
@@ -93,7 +94,7 @@ class _Walk:
 
     def visit(self, node: fx.Node) -> None:
         if node.op == "placeholder":
-            self._start(node)
+            self.groups.add(node)
             self.fixed.append((node, f"the input {node.target!r}"))
         elif node.op == "output":
             self._output(node)
@@ -107,15 +108,18 @@ class _Walk:
     def result(self) -> ScaleGraph:
         assert self.logits is not None, "a traced network has an output"
         index: dict[fx.Node, int] = {}
-        group = {node: index.setdefault(self._find(node), len(index)) for node in self.parents}
-        layers = tuple(Layer(group[source], group[target], *rest) for source, target, *rest in self.layers)
-        outputs = {str(node.target): group[node] for node in self.parents if node.op == "call_module"}
+        group = {node: index.setdefault(self.groups[node], len(index)) for node in self.groups}
+        layers = tuple(
+            Layer(group[source], group[target], weight, bias, counts)
+            for source, target, weight, bias, counts in self.layers
+        )
+        outputs = {str(node.target): group[node] for node in self.groups if node.op == "call_module"}
         fixed = {group[node]: why for node, why in self.fixed}
         return ScaleGraph(layers, len(index), fixed, group[self.logits], outputs)
 
     def _output(self, node: fx.Node) -> None:
         logits = node.args[0]
-        if not isinstance(logits, fx.Node) or logits not in self.parents:
+        if not isinstance(logits, fx.Node) or logits not in self.groups:
             raise ValueError(f"model must return one tensor of logits to be cooled, got {logits}")
         self.logits = logits
 
@@ -124,9 +128,9 @@ class _Walk:
         module = self.model.get_submodule(path)
         what = f"module {path!r} ({type(module).__name__})"
         source = self._only_input(node, what)
-        self._start(node)
+        self.groups.add(node)
         if type(module) in operations.HOMOGENEOUS_MODULES and not getattr(module, "return_indices", False):
-            self._join(node, source)
+            self.groups.merge(node, source)
         elif type(module) in operations.LINEAR_LAYERS:
             self._layer(what, source, node, counts=True)
         elif type(module) in operations.BATCH_NORMS or operations.is_norm_with_activation(module):
@@ -162,12 +166,12 @@ class _Walk:
         if not scaled or name in operations.SIZES or reads_size:
             self.numbers.add(node)
             return
-        self._start(node)
+        self.groups.add(node)
         if _passes(name, node, scaled[0]):
-            self._join(node, self._only_input(node, what))
+            self.groups.merge(node, self._only_input(node, what))
         elif _unites(name, node) and len(scaled) == len(node.all_input_nodes):
             for each in scaled:
-                self._join(node, each)
+                self.groups.merge(node, each)
         else:
             raise _refusal(what, "does not pass the scale of its input on to its output")
 
@@ -176,17 +180,6 @@ class _Walk:
         if len(scaled) != 1:
             raise _refusal(what, f"reads {len(scaled)} tensors where one is expected")
         return scaled[0]
-
-    def _start(self, node: fx.Node) -> None:
-        self.parents[node] = node
-
-    def _find(self, node: fx.Node) -> fx.Node:
-        while self.parents[node] is not node:
-            node = self.parents[node]
-        return node
-
-    def _join(self, one: fx.Node, other: fx.Node) -> None:
-        self.parents[self._find(one)] = self._find(other)
 
 
 def _trace(model: nn.Module) -> fx.Graph:

@@ -17,10 +17,8 @@ from softmax_temperature.metrics.checks import check_batch, check_positive
 def scale_equivalent(model: nn.Module, temperature: float) -> nn.Module:
     """A copy with a temperature spread over its layers and taken back behind the last (Definition 3.6).
 
-    Both networks compute the same function; the paper's β_i are T^-(power of layer i), and 1 for the logits.
-
-    Raises:
-        ValueError: If the network cannot be redistributed, or `temperature` is not finite and positive.
+    Both networks compute the same function; the paper's β_i are T^-(power of layer i), and 1 for the logits. Raises
+    ValueError if the network cannot be redistributed, or `temperature` is not finite and positive.
     """
     twin = copy.deepcopy(model)
     rescale_parameters(parameter_scales(twin, plan_redistribution(twin), temperature))
@@ -52,20 +50,10 @@ def predicted_gradient_ratios(model: nn.Module, temperature: float, *, relative:
 
 
 def predicted_last_layer_gradients(model: nn.Module, images: Tensor, labels: Tensor) -> dict[str, Tensor]:
-    """Gradients of the mean cross-entropy of a held network, from equation 3.1 (Proposition 3.5).
+    """Gradients of the mean cross-entropy of a held network, by name, from equation 3.1 (Proposition 3.5).
 
-    <softmax(z / T) - y, dz/dw> / T, with z the logits in front of the division by its temperature T, and y one-hot.
-
-    Args:
-        model: Held by a `Cooling`; used in its present mode.
-        images: A batch, shape (n, ...).
-        labels: True classes, shape (n,), integers.
-
-    Returns:
-        By name, for every parameter that has a gradient.
-
-    Raises:
-        ValueError: If logits and labels do not fit.
+    <softmax(z / T) - y, dz/dw> / T, with z the logits in front of the division by its temperature T, and y one-hot; on
+    images (n, ...) and labels (n,), in the network's present mode. Raises ValueError if logits and labels do not fit.
     """
     temperature = last_layer_temperature(model)
     raw = model(images) * temperature

@@ -19,17 +19,17 @@ INITIAL_WEIGHTS, BATCH_ORDER = 0, 1  # Streams of random numbers that one seed s
 
 @dataclass(frozen=True)
 class Settings:
-    """The arguments of `TemperatureGridTrainer` beside the data."""
+    """What `train_temperature_grid` explains, and the most problems in a block."""
 
     batch_size: int
     lr: float
-    momentum: float
-    rescale: bool
-    optimizer: str
-    repeats: int
-    seed: int
-    precision: str
-    problems_per_block: int | None
+    momentum: float = 0.9
+    rescale: bool = True
+    optimizer: str = "sgd"
+    repeats: int = 1
+    seed: int = 0
+    precision: str = "float32"
+    problems_per_block: int | None = None
 
     def __post_init__(self) -> None:
         for name, least in (("batch_size", 1), ("repeats", 1), ("seed", 0), ("problems_per_block", 1)):
@@ -59,14 +59,9 @@ def checked_inverse_temperatures(inverse_temperatures: Sequence[float] | Tensor)
 
 
 def normalise(embeddings: Tensor, *, name: str = "embeddings") -> Tensor:
-    """Embeddings of Euclidean length 1, shape (n, dim).
+    """Embeddings, shape (n, dim), scaled to Euclidean length 1.
 
-    Args:
-        embeddings: Floating point, shape (n, dim).
-        name: What to call them in messages.
-
-    Raises:
-        ValueError: If they are empty, of another shape or dtype, or a row is not finite or all zeros.
+    Raises ValueError if they are empty, of another shape or dtype, or a row is not finite or all zeros.
     """
     # The largest entry, taken out first, keeps the squares of very small and very large embeddings in range.
     return functional.normalize(embeddings / largest_entries(embeddings, name), dim=1)

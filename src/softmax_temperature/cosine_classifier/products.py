@@ -59,7 +59,7 @@ class DirectProducts(Products):
     """torch.mm; sums of bfloat16 products run in float32 and are rounded once, at the end."""
 
     def prepare(self, right: Tensor) -> Tensor:
-        """The matrix as it is."""
+        """The matrix itself."""
         return right
 
     def multiply(self, left: Tensor, right: Tensor, name: str) -> Tensor:

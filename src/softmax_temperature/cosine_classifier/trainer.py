@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from math import ceil
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -94,14 +95,13 @@ class TemperatureGridTrainer:
     classifier_temperature, section 3.1: logits are alpha * cos(w_c, x), the loss is their cross-entropy, divided by
     alpha if `rescale`. One *problem* is one (repeat, inverse temperature) pair. All problems see the same batches, so
     that a batch meets the weights of many of them in one matrix product, and within a repeat all inverse temperatures
-    start from the same weights: comparisons between temperatures are paired, and repeats differ by their initial
-    weights alone. Problems are trained in blocks, so that the logits of all of them never exist at once; but for
-    rounding, a problem's result does not depend on the blocks.
+    start from the same weights: comparisons between temperatures are paired. Problems are trained in blocks, so that
+    the logits of all of them never exist at once; but for rounding, a problem's result does not depend on the blocks.
 
     Training that is interrupted after any epoch and resumed through `state_dict` equals uninterrupted training, on a
-    CPU with the same number of threads bit for bit. `inverse_temperatures`, `classes` and `completed_epochs` are
-    attributes. Arguments and errors are those of `train_temperature_grid`; `problems_per_block` is the most problems
-    in a block, by default what suits the CPU, or half the free GPU memory.
+    CPU with the same number of threads bit for bit. Settings and errors are those of `train_temperature_grid`; in
+    addition, `problems_per_block` is the most problems in a block, by default what suits the CPU, or half the free GPU
+    memory.
     """
 
     def __init__(
@@ -109,20 +109,10 @@ class TemperatureGridTrainer:
         train: tuple[Tensor, Tensor],
         inverse_temperatures: Sequence[float] | Tensor,
         *,
-        batch_size: int,
-        lr: float,
-        momentum: float = 0.9,
-        rescale: bool = True,
-        optimizer: str = "sgd",
-        repeats: int = 1,
-        seed: int = 0,
         device: torch.device | str | None = None,
-        precision: str = "float32",
-        problems_per_block: int | None = None,
+        **settings: Any,
     ) -> None:
-        self.settings = Settings(
-            batch_size, lr, momentum, rescale, optimizer, repeats, seed, precision, problems_per_block
-        )
+        self.settings = Settings(**settings)
         self.inverse_temperatures = checked_inverse_temperatures(inverse_temperatures)
         embeddings, labels = train
         unit = normalise(embeddings.to(device, self.settings.wide_dtype), name="train embeddings")
@@ -135,19 +125,15 @@ class TemperatureGridTrainer:
         self._workers = Workers(unit.device)
         self._blocks = problem_blocks(
             self._classifiers.weights,
-            min(batch_size, len(unit)),
+            min(self.settings.batch_size, len(unit)),
             self._embeddings.dtype,
-            at_once=problems_per_block,
+            at_once=self.settings.problems_per_block,
             workers=self._workers.count,
         )
         self.completed_epochs = 0
 
     def epoch(self) -> None:
-        """Train every problem for one epoch.
-
-        Raises:
-            ValueError: If the weights overflow; the message names the learning rate.
-        """
+        """Train every problem for one epoch; raises ValueError, naming the learning rate, if the weights overflow."""
         step = self.completed_epochs * ceil(len(self._labels) / self.settings.batch_size) + 1
         with self._workers.busy():
             batches = self._workers.map(self._prepare, self._batch_rows())
@@ -163,17 +149,10 @@ class TemperatureGridTrainer:
             raise ValueError(f"lr={self.settings.lr} made the weights overflow in epoch {self.completed_epochs}")
 
     def evaluate(self, embeddings: Tensor, labels: Tensor) -> Tensor:
-        """Accuracy of every problem; a sample is correct when no class has a higher cosine than its own.
+        """Accuracy of every problem, shape (repeats, temperatures), float64, on the CPU.
 
-        Args:
-            embeddings: Shape (n, dim); of any length, since that scales the cosines of all classes alike.
-            labels: Shape (n,), int64, below the number of training classes.
-
-        Returns:
-            Shape (repeats, temperatures), float64, fractions, on the CPU.
-
-        Raises:
-            ValueError: As `checked_test`.
+        A sample is correct when no class has a higher cosine than its own. Embeddings (n, dim), of any length; labels
+        (n,), int64. Raises ValueError as `checked_test` does.
         """
         with self._workers.busy():
             embeddings, labels = self.checked_test(embeddings, labels)
@@ -189,9 +168,8 @@ class TemperatureGridTrainer:
     def checked_test(self, embeddings: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
         """The same, in the dtype and on the device that `evaluate` works in.
 
-        Raises:
-            ValueError: If the shapes disagree, a label is beyond the training classes, or an embedding is not finite
-                or all zeros.
+        Raises ValueError if the shapes disagree, a label is beyond the training classes, or an embedding has no
+        direction.
         """
         embeddings = embeddings.to(self._labels.device, self.settings.wide_dtype)
         largest_entries(embeddings, "test embeddings")
@@ -211,11 +189,7 @@ class TemperatureGridTrainer:
         }
 
     def load_state_dict(self, state: Mapping[str, Tensor | int]) -> None:
-        """Resume from the `state_dict` of a trainer with the same data and arguments.
-
-        Raises:
-            ValueError: If names, shapes, seed or inverse temperatures are not those of this trainer.
-        """
+        """Resume from the `state_dict` of a trainer with the same data and arguments; ValueError for any other."""
         own = self.state_dict()
         if set(state) != set(own):
             raise ValueError(f"state must hold {sorted(own)}, got {sorted(state)}")
@@ -229,8 +203,9 @@ class TemperatureGridTrainer:
     def _batch_rows(self) -> tuple[Tensor, ...]:
         """Row numbers of each batch of the next epoch."""
         stream = generator(self.settings.seed, BATCH_ORDER, self.completed_epochs)
-        order = torch.randperm(len(self._labels), generator=stream)
-        return order.to(self._labels.device).split(self.settings.batch_size)
+        order = torch.randperm(len(self._labels), generator=stream).to(self._labels.device)
+        batches: tuple[Tensor, ...] = order.split(self.settings.batch_size)
+        return batches
 
     def _prepare(self, rows: Tensor) -> Batch:
         embeddings, labels = (tensor.index_select(0, rows) for tensor in (self._embeddings, self._labels))

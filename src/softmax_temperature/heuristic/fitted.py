@@ -104,13 +104,9 @@ class Heuristic(_Record):
         return len(self.datasets)
 
     def predict(self, statistics: Mapping[str, float]) -> Estimate:
-        """The inverse temperature to expect from a data set's statistics.
+        """The inverse temperature to expect from statistics by name, as `dataset_statistics.describe` returns them.
 
-        Args:
-            statistics: Finite numbers by name, as from `dataset_statistics.describe`; those of `terms` are used.
-
-        Raises:
-            ValueError: If a used statistic is missing or not finite, or a name is unknown.
+        Raises ValueError if a used statistic is missing or not finite, or a name is unknown.
         """
         for name in statistics:
             check_name(name)
@@ -144,11 +140,7 @@ class Heuristic(_Record):
 
     @classmethod
     def from_json(cls, text: str) -> Self:
-        """The heuristic that `to_json` wrote.
-
-        Raises:
-            ValueError: If the text is not JSON or of another format or version, or a field is missing, unknown or bad.
-        """
+        """The heuristic that `to_json` wrote; raises ValueError for any other text."""
         return cls.model_validate_json(text)
 
 

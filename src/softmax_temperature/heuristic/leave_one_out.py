@@ -78,8 +78,8 @@ def leave_one_dataset_out(
         pairs: See the package.
         statistics: "best", "four_best", "all", or how many: the most correlated ones, chosen anew in each fold. A list
             of names fixes them instead; names taken from a look at these same pairs inflate r.
-        method: "least_squares" as in the paper, or "ridge" (ours), with the penalty that is best for data sets left out
-            of the fold's training part.
+        method: "least_squares" as in the paper, or "ridge" (ours), with the penalty that is best for data sets left
+            out.
         bounds: The searched range.
 
     Raises:

@@ -23,15 +23,9 @@ Pairs: TypeAlias = pd.DataFrame | Iterable[Mapping[str, Any]]
 def identified(pairs: Pairs, *, max_share: float = 0.5, grid: Sequence[float] = SEARCHED) -> pd.DataFrame:
     """The pairs whose best inverse temperature is a number rather than a plateau, in the order given. Source: ours.
 
-    Where accuracy saturates, many values are equally good and the best of them is an accident of ties.
-
-    Args:
-        pairs: Pairs with `plateau_low` and `plateau_high`, ends included.
-        max_share: Largest share of the grid that a plateau may hold, a fraction in (0, 1].
-        grid: The inverse temperatures that were searched.
-
-    Raises:
-        ValueError: Also if a plateau does not hold its optimum.
+    Where accuracy saturates, many values are equally good and the best of them is an accident of ties. A plateau, from
+    `plateau_low` to `plateau_high`, ends included, may hold at most `max_share`, a fraction in (0, 1], of the searched
+    `grid`. Raises ValueError also if a plateau does not hold its optimum.
     """
     if not 0 < max_share <= 1:
         raise ValueError(f"max_share must be in (0, 1], got {max_share}")

@@ -1,7 +1,8 @@
 """Training losses of the focal paper (section 5, baselines included) and the rescaled cross-entropy of the others.
 
-All work in the dtype and on the device of the logits, are differentiable in them, and have finite gradients wherever
-the differences of the logits are finite. Losses are means over the batch, in nats, unless a `reduction` says otherwise.
+All take logits of shape (n, classes) and labels of shape (n,), integers; work in the dtype and on the device of the
+logits; are differentiable in them, with finite gradients wherever the differences of the logits are finite; and return
+a mean over the batch, in nats, unless said. A ValueError names the argument that has a wrong shape or value.
 
 Values (finite logits, labels in range) are checked on the CPU only: on an accelerator each look at a value would stop
 the queue of the training loop. Shapes, dtypes and numbers are checked everywhere.
@@ -13,12 +14,12 @@ from collections.abc import Callable
 from typing import Any
 
 from softmax_temperature.losses import brier, cross_entropy, focal, label_smoothing
-from softmax_temperature.losses import mmce as mmce_module
 from softmax_temperature.losses.brier import brier_loss
 from softmax_temperature.losses.cross_entropy import rescaled_cross_entropy
 from softmax_temperature.losses.focal import focal_loss, sample_dependent_gamma, scheduled_gamma, true_class_probs
 from softmax_temperature.losses.focal_theory import gamma_star, gradient_ratio
 from softmax_temperature.losses.label_smoothing import label_smoothing_loss
+from softmax_temperature.losses.mmce import make as make_mmce
 from softmax_temperature.losses.mmce import mmce, weighted_mmce
 from softmax_temperature.losses.objective import Objective
 from softmax_temperature.runner.errors import InputError, nearest
@@ -47,7 +48,7 @@ OBJECTIVES: dict[str, Callable[..., Objective]] = {
     "cross_entropy": cross_entropy.make,
     "focal": focal.make,
     "label_smoothing": label_smoothing.make,
-    "mmce": mmce_module.make,
+    "mmce": make_mmce,
     "sample_dependent_focal": focal.make_sample_dependent,
     "scheduled_focal": focal.make_scheduled,
     "tempered_cross_entropy": cross_entropy.make_tempered,

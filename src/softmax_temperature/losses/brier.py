@@ -11,19 +11,10 @@ from softmax_temperature.metrics.checks import check_batch
 
 
 def brier_loss(logits: Tensor, labels: Tensor) -> Tensor:
-    """Squared distance of the probabilities to the one-hot label (focal paper, section 5, baseline b).
+    """Squared distance of the probabilities to the one-hot label (focal paper, section 5, baseline b), in [0, 2].
 
-    Summed over classes, as Brier defined it and the paper's code does (so at most 2), averaged over samples.
-
-    Args:
-        logits: Shape (n, classes).
-        labels: True classes, shape (n,), integers.
-
-    Returns:
-        A scalar in [0, 2], dtype and device of `logits`.
-
-    Raises:
-        ValueError: If a shape disagrees.
+    Summed over classes, as Brier defined it and the paper's code does, and averaged over samples. Logits (n, classes),
+    labels (n,) integers. Raises ValueError if a shape disagrees.
     """
     check_batch(logits, labels)
     probs = torch.softmax(logits, dim=1)

@@ -12,19 +12,9 @@ from softmax_temperature.metrics.checks import check_batch, check_positive
 def rescaled_cross_entropy(logits: Tensor, labels: Tensor, inverse_temperature: float) -> Tensor:
     """Cross-entropy of the scaled logits over the scale, CE(alpha z) / alpha (classifier_temperature, section 3.1).
 
-    The division keeps the gradient with respect to the logits of order one at every inverse temperature, so that one
-    learning rate serves them all.
-
-    Args:
-        logits: Shape (n, classes), before the scaling.
-        labels: True classes, shape (n,), integers.
-        inverse_temperature: alpha, multiplies the logits; finite and positive.
-
-    Returns:
-        A scalar in nats per unit of inverse temperature, dtype and device of `logits`.
-
-    Raises:
-        ValueError: If a shape disagrees or `inverse_temperature` is not finite and positive.
+    The division keeps the gradient with respect to the logits of order one at every inverse temperature alpha, so that
+    one learning rate serves them all; the unit is nats per unit of alpha. Logits (n, classes) before the scaling,
+    labels (n,) integers. Raises ValueError if a shape disagrees or `inverse_temperature` is not finite and positive.
     """
     check_positive(inverse_temperature, "inverse_temperature")
     check_batch(logits, labels)

@@ -12,23 +12,12 @@ from softmax_temperature.metrics.checks import check_batch
 
 
 def label_smoothing_loss(logits: Tensor, labels: Tensor, *, smoothing: float = 0.05) -> Tensor:
-    """Cross-entropy against smoothed labels (focal paper, section 5, baseline c).
+    """Cross-entropy against smoothed labels (focal paper, section 5, baseline c), nats.
 
     The target is 1 - smoothing on the true class and smoothing / (classes - 1) on each other one. torch's
     `label_smoothing` spreads its mass over all classes, the true one too: to get the same target its argument must be
-    larger by the factor classes / (classes - 1), and that is how this is computed.
-
-    Args:
-        logits: Shape (n, classes).
-        labels: True classes, shape (n,), integers.
-        smoothing: Mass moved off the true class, a fraction in [0, (classes - 1) / classes]; at the upper end the
-            target is uniform, beyond it the true class would be the least likely one.
-
-    Returns:
-        A scalar in nats, dtype and device of `logits`.
-
-    Raises:
-        ValueError: If a shape disagrees or `smoothing` is out of range.
+    larger by the factor classes / (classes - 1), and that is how this is computed. Logits (n, classes), labels (n,)
+    integers. Raises ValueError if a shape disagrees, or `smoothing` exceeds (classes - 1) / classes, a uniform target.
     """
     check_batch(logits, labels)
     classes = logits.shape[1]

@@ -1,7 +1,7 @@
 """Maximum mean calibration error (Kumar, Sarawagi and Jain, ICML 2018): a baseline of the focal paper, section 5.
 
-Both forms are distances between two means in the feature space of a Laplacian kernel, hence square roots of quadratic
-forms in residuals. They are penalties: the focal paper trains on the cross-entropy plus 2 times the weighted form.
+Both forms are square roots of quadratic forms in residuals. They are penalties: the focal paper trains on the
+cross-entropy plus 2 times the weighted form.
 """
 
 from __future__ import annotations
@@ -17,22 +17,12 @@ from softmax_temperature.metrics.checks import check_batch, check_positive
 
 
 def mmce(logits: Tensor, labels: Tensor, *, kernel_width: float = 0.4, as_released: bool = False) -> Tensor:
-    """Maximum mean calibration error of a batch.
+    """Maximum mean calibration error of a batch; its gradient is zero where the value is.
 
     The square root of sum_ij (c_i - r_i)(c_j - r_j) k(r_i, r_j) / n^2, with r the confidence, c whether the prediction
-    is right, and k(r, s) = exp(-|r - s| / kernel_width).
-
-    Args:
-        logits: Shape (n, classes).
-        labels: True classes, shape (n,), integers.
-        kernel_width: Of the Laplacian kernel, in units of confidence; positive.
-        as_released: Without the square root, as in the focal paper's repository.
-
-    Returns:
-        A scalar, dtype and device of `logits`; its gradient is zero where the value is.
-
-    Raises:
-        ValueError: If a shape disagrees or `kernel_width` is not finite and positive.
+    is right, and k(r, s) = exp(-|r - s| / kernel_width). `as_released` leaves the root out, as the focal paper's
+    repository does. Logits (n, classes), labels (n,) integers. Raises ValueError if a shape disagrees or `kernel_width`
+    is not finite and positive.
     """
     confidences, correct = _top_label(logits, labels, kernel_width)
     residuals = (correct - confidences) / len(confidences)
@@ -46,7 +36,7 @@ def weighted_mmce(logits: Tensor, labels: Tensor, *, kernel_width: float = 0.4, 
 
     Right and wrong predictions each weigh one half, however many there are: the distance between the mean over the
     right ones of (1 - r) k(r, .) and the mean over the wrong ones of r k(r, .). Where a batch has no wrong (right)
-    ones, their mean is zero and the other one remains. With `as_released`, as in the focal paper's repository, each
+    ones, their mean is zero. With `as_released`, as in the focal paper's repository, each
     double mean is divided by the number of its pairs once more, and a batch that is all right or all wrong gives 0.
     Everything else is as for `mmce`.
     """

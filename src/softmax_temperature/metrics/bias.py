@@ -39,7 +39,7 @@ def debiased_calibration_error(probs: Tensor, labels: Tensor, *, bins: int = 15)
 
     Each bin's accuracy a is taken as normal with variance a (1 - a) / count. The mean absolute gap under that normal,
     here in closed form where their code draws it, exceeds the gap by the bias. The correction is of first order: of the
-    bias of a perfectly calibrated model it takes off four tenths, and it leaves gaps that stand out of their noise.
+    bias of a perfectly calibrated model it takes off four tenths, and it leaves gaps that exceed their noise.
     Arguments and errors are those of `expected_calibration_error`; the result is at most the ECE, and below zero where
     the bias exceeds it, which says "calibrated".
     """

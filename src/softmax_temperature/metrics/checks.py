@@ -43,14 +43,14 @@ def check_probs(probs: Tensor) -> None:
 
 
 def check_labels(labels: Tensor, scores: Tensor, *, values: bool = True) -> None:
-    """Refuse labels that are not integers in [0, classes), one for each row of `scores` and on its device."""
+    """Refuse labels that are not integers in [0, classes), one per row of `scores` and on its device."""
     rows, classes = scores.shape
     if not isinstance(labels, Tensor):
         raise TypeError(f"labels must be a torch tensor, got {type(labels).__name__}")
     if labels.is_floating_point() or labels.is_complex() or labels.dtype == torch.bool:
         raise ValueError(f"labels must be integers, got {labels.dtype}")
     if labels.shape != (rows,):
-        raise ValueError(f"labels must have shape ({rows},), one for each row, got {tuple(labels.shape)}")
+        raise ValueError(f"labels must have shape ({rows},), one per row, got {tuple(labels.shape)}")
     if labels.device != scores.device:
         raise ValueError(f"labels must be on {scores.device} like the scores, got {labels.device}")
     if not values:

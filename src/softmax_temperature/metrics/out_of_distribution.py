@@ -15,16 +15,13 @@ _ROWS = 50  # Resamples at a time.
 
 
 def out_of_distribution_auroc(logits_in: Tensor, logits_out: Tensor, *, score: str = "entropy") -> Tensor:
-    """Area under the ROC curve for detecting out-of-distribution samples, which are the positive class.
+    """Area under the ROC curve for detecting out-of-distribution samples, which are the positive class; float64.
 
     Args:
         logits_in: Of in-distribution samples, shape (n, classes).
         logits_out: Of out-of-distribution samples, shape (m, classes).
-        score: What calls a sample out-of-distribution: "entropy", the entropy of the softmax, as in the paper; or
-            "confidence", low probability of the predicted class.
-
-    Returns:
-        A scalar in [0, 1], float64, on the device of `logits_in`; 0.5 where the score tells nothing.
+        score: What calls a sample out-of-distribution: "entropy" of the softmax, as in the paper; or "confidence", low
+            probability of the predicted class.
 
     Raises:
         ValueError: If a shape is wrong, the numbers of classes differ, a logit is not finite or `score` is unknown.

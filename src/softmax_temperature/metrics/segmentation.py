@@ -15,11 +15,10 @@ def confusion_matrix(predictions: Tensor, labels: Tensor, *, classes: int, void:
         predictions: Classes, integers in [0, classes), any shape.
         labels: True classes, the same shape, integers in [0, classes) or `void`.
         classes: Number of classes, at least 2.
-        void: Label of pixels that are left out, whatever was predicted there; not below `classes`. None for no such
-            label.
+        void: Label of pixels that are left out, whatever was predicted there; None for no such label.
 
     Returns:
-        Shape (classes, classes), int64, on the device of `labels`: rows are true classes, columns predictions.
+        Shape (classes, classes), int64: rows are true classes, columns predictions.
 
     Raises:
         ValueError: If a shape or dtype disagrees, or a class is out of range.
@@ -45,14 +44,8 @@ def confusion_matrix(predictions: Tensor, labels: Tensor, *, classes: int, void:
 def intersection_over_union(confusion: Tensor) -> Tensor:
     """Of each class, the pixels that are of it and were predicted as it, over those that are either.
 
-    Args:
-        confusion: Shape (classes, classes), counts as `confusion_matrix` returns them.
-
-    Returns:
-        Shape (classes,), float64, fractions; NaN for a class that neither labels nor predictions have.
-
-    Raises:
-        ValueError: If the matrix is not square or counts nothing.
+    Shape (classes,), float64; NaN for a class that neither labels nor predictions have. Raises ValueError if the
+    confusion matrix is not square or counts nothing.
     """
     counts = _counts(confusion)
     both = counts.diagonal()
