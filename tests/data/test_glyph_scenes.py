@@ -9,8 +9,8 @@ import sys
 import numpy as np
 import pytest
 
-from softmax_temperature.data.characters import downstream_pool
 from softmax_temperature.data.glyph_scenes import VOID, classes_of, draw_scenes, is_glyph_scenes, read_glyph_scenes
+from softmax_temperature.data.glyphs import downstream_pool
 from softmax_temperature.runner.errors import InputError
 
 PROGRAM = """
@@ -49,12 +49,6 @@ def test_fewer_scenes_are_the_first_and_the_seed_changes_them() -> None:
     for kind in range(2):
         assert np.array_equal(few[kind], many[kind][:3])
         assert not np.array_equal(few[kind], other[kind])
-
-
-def test_no_scene_occurs_twice() -> None:
-    images, _ = read_glyph_scenes("glyph-scenes-3", seed=0)
-    assert len(images) == 500
-    assert len({image.tobytes() for image in images}) == 500
 
 
 def test_names() -> None:

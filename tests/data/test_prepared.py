@@ -40,6 +40,11 @@ def files(write_folders: Any, prepare_data: Any, tmp_path: Path) -> PreparedData
     return data
 
 
+def read_train(data: PreparedData) -> None:
+    again = open_data(data.artifact, root=data.root)
+    again.texts("train") if again.form == "texts" else everything(again, "train")
+
+
 def rows(split: str, count: int) -> list[dict[str, Any]]:
     return [{"split": split, "label": number % 2, "text": f"{split} {number}"} for number in range(count)]
 
@@ -159,7 +164,8 @@ def test_only_files_of_the_batch_at_hand_and_the_next_are_read(
     assert 2 <= len(read) <= 4
 
 
-def test_equal_input_gives_equal_bytes(files: PreparedData, prepare_data: Any, tmp_path: Path) -> None:
+def test_equal_input_gives_equal_bytes(write_folders: Any, prepare_data: Any, tmp_path: Path) -> None:
+    write_folders()
     for raw in (ClassFolders(tmp_path, "birds").read(), read_phrases(seed=0)):
         first, second, other = (prepare_data(raw, "same", seed=seed).artifact.digest for seed in (0, 0, 1))
         assert first == second != other
@@ -184,8 +190,7 @@ def test_a_flipped_byte_of_what_is_stored_is_noticed(arrays: PreparedData, talk:
     content[len(content) // 2] ^= 4
     path.write_bytes(bytes(content))
     with pytest.raises(ArtifactError, match=name):
-        again = open_data(data.artifact, root=data.root)
-        again.texts("train") if again.form == "texts" else everything(again, "train")
+        read_train(data)
 
 
 def test_a_damaged_image_stops_preparation_and_leaves_nothing(

@@ -68,11 +68,11 @@ class NpzArchive:
 
     def _load(self) -> dict[str, NDArray[Any]]:
         try:
-            with np.load(self.path, allow_pickle=False) as file:
+            with self.path.open("rb") as opened, np.load(opened, allow_pickle=False) as file:
                 if missing := [key for key in _REQUIRED if key not in file.files]:
                     self._refuse(f"has no {', '.join(missing)} (it holds: {', '.join(file.files) or 'nothing'})")
                 return {key: file[key] for key in (*_REQUIRED, "class_names") if key in file.files}
-        except (OSError, ValueError, EOFError, AttributeError, zipfile.BadZipFile) as error:
+        except (OSError, ValueError, EOFError, TypeError, zipfile.BadZipFile) as error:
             self._refuse(f"not readable as an npz archive ({error})")
 
     def _images(self, arrays: dict[str, NDArray[Any]], key: str) -> NDArray[np.uint8]:
