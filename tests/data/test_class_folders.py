@@ -29,12 +29,6 @@ def test_files_are_listed_class_by_class_in_the_order_of_their_names(write_folde
     assert raw.test.labels.tolist() == [0, 0, 1]
 
 
-def test_a_test_class_keeps_its_number_when_another_is_absent(write_folders: Any) -> None:
-    raw = read(write_folders(train={"crow": 2, "tit": 2, "wren": 2}, test={"wren": 1}))
-    assert raw.test is not None
-    assert raw.test.labels.tolist() == [2]
-
-
 def test_an_undivided_data_set_has_no_test_part(write_folders: Any) -> None:
     raw = read(write_folders(all={"crow": 4, "wren": 4}))
     assert raw.test is None
@@ -49,13 +43,6 @@ def test_other_files_are_skipped(write_folders: Any) -> None:
     (folder / "train" / ".cache").mkdir()
     (folder / "train" / "crow" / ".0.png").write_text("hidden")
     assert read(folder).train.samples == before
-
-
-@pytest.mark.parametrize("ending", ["JPG", "Jpeg", "PNG", "bmp", "WEBP", "tif"])
-def test_endings_count_in_any_case(write_folders: Any, ending: str) -> None:
-    folder = write_folders()
-    (folder / "train" / "crow" / "0.png").rename(folder / "train" / "crow" / f"0.{ending}")
-    assert f"birds/train/crow/0.{ending}" in read(folder).train.samples
 
 
 def test_the_digest_sees_content_and_names_but_not_the_place(write_folders: Any, tmp_path: Path) -> None:

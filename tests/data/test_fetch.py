@@ -108,24 +108,10 @@ def test_images_are_not_pooled(root: Path) -> None:
         fetched(SomeParams(root, pool=True), "digits")
 
 
-def test_a_faulty_text_fails_with_its_row_and_publishes_nothing(root: Path) -> None:
-    write_reviews(root, last='"  "')
-    with pytest.raises(CellsFailed, match=r"imdb.jsonl, row 41: the text is empty"):
-        fetched(SomeParams(root), "imdb")
-    assert not (OUTPUT / "imdb").exists()
-
-
 def test_a_changed_archive_changes_the_cell(root: Path) -> None:
     before = fetched(SomeParams(root), "birds").artifact.digest
     write_birds(root, first_pixel=99)
     assert fetched(SomeParams(root), "birds").artifact.digest != before
-
-
-def test_every_limit_reaches_the_data(root: Path) -> None:
-    images = fetched(SomeParams(root, train_limit=15, test_limit=4, class_limit=3), "birds")
-    assert images.classes == 3
-    assert images.size("train") + images.size("validation") == 15
-    assert images.size("test") == 4
 
 
 def test_a_parameter_changes_the_fingerprint(root: Path) -> None:

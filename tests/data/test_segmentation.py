@@ -101,12 +101,6 @@ def test_the_middle_is_cropped_and_the_rest_resized(town: Path) -> None:
     torch.testing.assert_close(resized.data[:, 0, 1:-1, 1:-1].float(), inside, atol=1.01, rtol=0)
 
 
-def test_grey_images_have_three_equal_channels(town: Path) -> None:
-    labels = np.asarray(Image.open(town / "labels/test/0.png"))
-    save(town / "images/test/0.png", 20 * labels)
-    assert torch.equal(read(town)["test"].data[0], torch.tensor(20 * labels).expand(3, -1, -1))
-
-
 def remove(path: str) -> Callable[[Path], None]:
     return lambda town: (town / path).unlink()
 

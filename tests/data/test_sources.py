@@ -27,32 +27,19 @@ def find(name: str, root: Path, download: bool = False) -> Any:
     return find_dataset(name, root=root, download=download, seed=0)
 
 
-def test_an_archive_needs_no_entry_in_the_catalogue(write_npz: Any, tmp_path: Path) -> None:
-    write_npz("my_birds-2")
-    assert find("my_birds-2", tmp_path).source == {"how": "archive in data.root", "file": "my_birds-2.npz"}
-
-
-def test_arrays_come_before_folders_and_folders_before_torchvision(
-    write_npz: Any, write_folders: Any, tmp_path: Path
-) -> None:
-    write_folders("mnist")
-    assert find("mnist", tmp_path).source["how"] == "class folders in data.root"
-    assert isinstance(find_archive("mnist", root=tmp_path), ClassFolders)
-    write_npz("mnist")
-    assert find("mnist", tmp_path).source["file"] == "mnist.npz"
-    assert isinstance(find_archive("mnist", root=tmp_path), NpzArchive)
-
-
-def test_arrays_come_before_texts_and_texts_before_folders(
+def test_arrays_come_before_texts_texts_before_folders_and_folders_before_torchvision(
     write_npz: Any, write_folders: Any, write_jsonl: Any, tmp_path: Path
 ) -> None:
     # The authors' archive of IMDB unpacks into folders that look like those of images.
-    write_folders("imdb")
-    write_jsonl(*({"split": "train", "label": label, "text": "words"} for label in (0, 1)), name="imdb")
-    assert find("imdb", tmp_path).source["file"] == "imdb.jsonl"
-    assert isinstance(find_archive("imdb", root=tmp_path), JsonlArchive)
-    write_npz("imdb")
-    assert isinstance(find_archive("imdb", root=tmp_path), NpzArchive)
+    for name in ("mnist", "imdb"):
+        write_folders(name)
+        assert isinstance(find_archive(name, root=tmp_path), ClassFolders)
+        assert find(name, tmp_path).source["how"] == "class folders in data.root"
+        write_jsonl(*({"split": "train", "label": label, "text": "words"} for label in "ab"), name=name)
+        assert isinstance(find_archive(name, root=tmp_path), JsonlArchive)
+        write_npz(name)
+        assert isinstance(find_archive(name, root=tmp_path), NpzArchive)
+        assert find(name, tmp_path).source == {"how": "archive in data.root", "file": f"{name}.npz"}
 
 
 @pytest.mark.parametrize(("name", "classes"), [("digits", 10), ("glyphs-10", 10), ("phrases", 2)])
@@ -118,12 +105,6 @@ def test_all_data_sets_of_the_papers_are_known_before_any_is_there(tmp_path: Pat
     _, paper = render_profile("paper", Path(__file__).parents[2] / "profiles")
     for name, limits in paper.datasets.items():
         check_known(limits.source or name, root=tmp_path)
-
-
-def test_a_folder_in_another_layout_says_what_is_expected(tmp_path: Path) -> None:
-    (tmp_path / "camvid" / "images").mkdir(parents=True)
-    with pytest.raises(InputError, match=r"camvid: holds neither train and test, nor all\. Put class folders"):
-        find("camvid", tmp_path)
 
 
 def test_digits_are_scikit_learns_on_the_scale_of_bytes() -> None:

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from softmax_temperature.data.farm import SIZES
 from softmax_temperature.data.splits import SPLITS, ParallelPart
 from softmax_temperature.data.translation import limited, read_translation, translation_digest
 from softmax_temperature.runner.errors import InputError
@@ -88,17 +87,6 @@ def test_the_digest_is_that_of_names_and_contents(tmp_path: Path) -> None:
     assert digest(write(tmp_path / "elsewhere")) == before
     assert digest(tmp_path, GERMAN_ENGLISH) != before
     assert digest(write(tmp_path, test__de=b"one\ntwo\n")) != before
-
-
-def test_farm_can_be_translated_in_both_directions() -> None:
-    forward = read_translation("farm", ENGLISH_GERMAN, root=Path("nowhere"), seed=0)
-    back = read_translation("farm", GERMAN_ENGLISH, root=Path("nowhere"), seed=0)
-    assert {split: len(some) for split, some in forward.items()} == SIZES
-    for split in SPLITS:
-        assert (back[split].sources, back[split].targets) == (forward[split].targets, forward[split].sources)
-    assert translation_digest("farm", ENGLISH_GERMAN, root=Path("nowhere")) is None
-    with pytest.raises(InputError, match="data set farm: is in en and de, not en and fr"):
-        read_translation("farm", ("en", "fr"), root=Path("nowhere"), seed=0)
 
 
 def test_a_limit_draws_pairs_at_random_and_keeps_them_together() -> None:

@@ -32,12 +32,6 @@ def test_words_have_their_vectors_and_all_others_zeros(path: Path) -> None:
     assert found.share == pytest.approx(2 / 3)
 
 
-def test_a_word_that_is_there_twice_has_its_first_vector(path: Path) -> None:
-    found = read(path, b"cat 1 1 1", b"cat 2 2 2")
-    assert found.vectors[2].tolist() == [1, 1, 1]
-    assert found.covered == 1
-
-
 def test_a_last_line_without_a_line_break_and_carriage_returns_are_read(path: Path) -> None:
     path.write_bytes(b"cat 1 2 3\r\nthe 4 5 6")
     assert read_word_vectors(path, ("cat", "the"), width=3).covered == 2
@@ -48,11 +42,6 @@ def test_words_of_the_file_may_hold_spaces_and_be_of_no_encoding(path: Path) -> 
         path, b". . . 1 2 3", b"at name@domain.com 1 2 3", b"\xff\xfe 1 2 3", b"\xc2\xa0\x85 1 2 3", b"cat 4 5 6 "
     )
     assert found.vectors[2].tolist() == [4, 5, 6]
-
-
-def test_words_are_compared_letter_by_letter(path: Path) -> None:
-    found = read(path, "na\u00efve 1 2 3".encode(), b"Cat 4 5 6", words=("na\u00efve", "cat"))
-    assert found.vectors[2:].tolist() == [[1, 2, 3], [0, 0, 0]]
 
 
 FAULTS = {

@@ -60,7 +60,7 @@ class NpzArchive:
             known = np.unique(labels[first])
             names = tuple(str(label) for label in known)
             if unknown := sorted({*labels["test"].tolist()} - {*known.tolist()}):
-                self._refuse(f"y_test has classes that y_train has not: {_some(unknown)}")
+                self._refuse(f"y_test has classes that y_train has not: {unknown[:5]}")
             labels = {part: np.searchsorted(known, column) for part, column in labels.items()}
         self._check_classes(labels, names, first)
         train, test = (RawPart(images[part], labels[part]) for part in ("train", "test"))
@@ -105,11 +105,7 @@ class NpzArchive:
             self._refuse("all images are of one class")
         counts = np.bincount(labels["train"], minlength=len(names))
         if first == "train" and not counts.all():
-            self._refuse(f"y_train has no image of {_some([names[number] for number in np.flatnonzero(counts == 0)])}")
+            self._refuse(f"y_train has no image of {names[int(counts.argmin())]}")
 
     def _refuse(self, what: str) -> NoReturn:
         raise InputError(what, where=str(self.path), remedy=_FORM)
-
-
-def _some(values: list[Any]) -> str:
-    return ", ".join(str(value) for value in values[:5]) + (", ..." if len(values) > 5 else "")

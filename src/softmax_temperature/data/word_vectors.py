@@ -77,10 +77,9 @@ def read_word_vectors(path: Path, words: Sequence[str], *, width: int) -> WordVe
                 what = f"does not have {width} numbers after the word, as the network's embedding has"
                 _refuse(what, f"{path}, line {line_number}")
             if (number := wanted.pop(word, None)) is not None:
-                numbers = [_number(value) for value in values]
-                if not all(map(math.isfinite, numbers)):
+                vectors[number] = torch.tensor([_number(value) for value in values])
+                if not vectors[number].isfinite().all():
                     _refuse("has a number that is not finite", f"{path}, line {line_number}")
-                vectors[number] = torch.tensor(numbers)
     return WordVectors(vectors, len(words) - len(wanted), len(words))
 
 
