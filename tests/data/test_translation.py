@@ -45,7 +45,10 @@ def test_only_a_line_feed_ends_a_sentence(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("files", "says"),
     [
-        ({"train__de": b"a\nb\nc\n"}, "letters/train.en: has 2 lines, train.de 3."),
+        (
+            {"train__de": b"a\nb\nc\n"},
+            "letters/train.de, line 3: has no counterpart: train.de has 3 lines, train.en 2.",
+        ),
         ({"train__en": b"a\n\nb\n"}, "letters/train.en, line 2: is empty."),
         ({"train__en": b"a\nb\n \t\n"}, "letters/train.en, line 3: is empty."),
         ({"train__en": b"a\nb\xff\n"}, "letters/train.en: is not UTF-8 (byte 3)."),

@@ -45,9 +45,9 @@ def test_words_of_the_file_may_hold_spaces_and_be_of_no_encoding(path: Path) -> 
 
 
 FAULTS = {
-    "too few": (b"cat 1 2", "does not have 3 numbers after the word"),
-    "empty": (b"", "does not have 3 numbers after the word"),
-    "too many": (b"dog 1 2 3 4", "does not have 3 numbers after the word, as the network's embedding has"),
+    "too few": (b"cat 1 2", "has . numbers after the word"),
+    "empty": (b"", "has . numbers after the word"),
+    "too many": (b"dog 1 2 3 4", "has more numbers after the word, the network's embedding has 3"),
     "no number": (b"the 1 two 3", "has a number that is not finite"),
     "too large a number": (b"the 1e999 2 3", "has a number that is not finite"),
 }
