@@ -2,28 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
-import subprocess
-import sys
-
 import numpy as np
 import pytest
 
 from softmax_temperature.data.glyph_scenes import VOID, classes_of, draw_scenes, is_glyph_scenes, read_glyph_scenes
 from softmax_temperature.data.glyphs import downstream_pool
 from softmax_temperature.runner.errors import InputError
-
-PROGRAM = """
-import hashlib
-from softmax_temperature.data.glyph_scenes import read_glyph_scenes
-print(hashlib.sha256(b"".join(part.tobytes() for part in read_glyph_scenes("glyph-scenes-3", seed=3))).hexdigest())
-"""
-
-
-def test_scenes_are_the_same_in_another_process() -> None:
-    other = subprocess.run([sys.executable, "-c", PROGRAM], check=True, capture_output=True, text=True).stdout.strip()
-    here = b"".join(part.tobytes() for part in read_glyph_scenes("glyph-scenes-3", seed=3))
-    assert hashlib.sha256(here).hexdigest() == other
 
 
 def test_labels_are_bright_where_they_say_so() -> None:
