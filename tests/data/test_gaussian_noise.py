@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from softmax_temperature.data import gaussian_noise
-from softmax_temperature.data.gaussian_noise import add_noise, archive_digest, read_archive
+from softmax_temperature.data.gaussian_noise import add_noise, read_archive
 from softmax_temperature.runner.errors import InputError
 
 IMAGES = 6  # Of a severity, in the archive that the tests write.
@@ -53,16 +53,6 @@ def test_pixels_are_clipped_at_both_ends(value: int) -> None:
 def test_without_noise_every_level_stays() -> None:
     levels = torch.arange(256, dtype=torch.uint8).view(1, 1, 16, 16)
     assert torch.equal(add_noise(levels, 0.0, seed=0), levels)
-
-
-def test_levels_are_the_nearest_ones() -> None:
-    images = torch.randint(0, 256, (5, 3, 8, 8), generator=torch.Generator().manual_seed(2)).to(torch.uint8)
-    noise = torch.randn(images.shape, generator=torch.Generator().manual_seed(9)).double()
-    exact = (images.double() + 255 * 0.1 * noise).clamp(0, 255)
-    noisy = add_noise(images, 0.1, seed=9)
-    assert noisy.dtype == torch.uint8
-    assert noisy.shape == images.shape
-    assert (noisy - exact).abs().max().item() <= 0.5 + 1e-4
 
 
 def test_the_noise_is_that_of_its_seed_and_of_nothing_else() -> None:
@@ -114,21 +104,6 @@ def test_the_fifth_severity_is_read_in_the_order_asked_for(
     assert read(tmp_path, [4]).any()
 
 
-def test_the_real_archive_has_ten_thousand_images_a_severity() -> None:
-    assert gaussian_noise._PER_SEVERITY == 10_000
-    assert gaussian_noise._SEVERITY == 5
-
-
-def test_an_archive_is_there_with_its_images(tmp_path: Path, write_archive: Callable[..., np.ndarray]) -> None:
-    assert archive_digest(tmp_path) is None
-    write_archive()
-    first = archive_digest(tmp_path)
-    labels = tmp_path / "CIFAR-10-C" / "labels.npy"
-    labels.write_bytes(labels.read_bytes()[:-1] + b"x")
-    assert None not in (first, archive_digest(tmp_path))
-    assert archive_digest(tmp_path) != first
-
-
 SHAPE = (5 * IMAGES, 32, 32, 3)
 
 
@@ -136,27 +111,11 @@ SHAPE = (5 * IMAGES, 32, 32, 3)
     ("replaced", "says"),
     [
         ({"labels": np.tile(np.roll(LABELS, 1), 5)}, "not those of CIFAR-10's test part"),
-        ({"labels": np.tile(LABELS, 5)[:, None]}, "not those of CIFAR-10's test part"),
         ({"gaussian_noise": np.zeros((5 * IMAGES, 3, 32, 32), np.uint8)}, "not those of CIFAR-10's test part"),
-        ({"gaussian_noise": np.zeros(SHAPE, np.float32)}, "not those of CIFAR-10's test part"),
         ({"gaussian_noise": np.zeros(SHAPE, np.uint8)[: 4 * IMAGES]}, r"gaussian_noise\.npy: not readable"),
         ({"gaussian_noise": np.array([{"a": 1}] * 5 * IMAGES)}, r"gaussian_noise\.npy: not readable"),
-        ({"labels": np.array([{"a": 1}] * 5 * IMAGES)}, r"labels\.npy: not readable"),
         ({"labels": None}, r"labels\.npy: not readable"),
         ({"gaussian_noise": b"<html>404</html>"}, r"gaussian_noise\.npy: not readable"),
-        ({"gaussian_noise": b""}, r"gaussian_noise\.npy: not readable"),
-    ],
-    ids=[
-        "other labels",
-        "labels as a table",
-        "channels first",
-        "floats",
-        "four severities",
-        "pickled images",
-        "pickled labels",
-        "no labels",
-        "a web page",
-        "empty",
     ],
 )
 def test_what_is_not_the_archive_is_named(
@@ -167,11 +126,3 @@ def test_what_is_not_the_archive_is_named(
         read(tmp_path, [1, 4])
     assert "CIFAR-10-C" in caught.value.where
     assert "Unpack CIFAR-10-C.tar" in caught.value.remedy
-
-
-def test_a_truncated_file_is_named(tmp_path: Path, write_archive: Callable[..., np.ndarray]) -> None:
-    write_archive()
-    path = tmp_path / "CIFAR-10-C" / "gaussian_noise.npy"
-    path.write_bytes(path.read_bytes()[:-1000])
-    with pytest.raises(InputError, match="not readable"):
-        read(tmp_path, [1])

@@ -2,28 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
-import subprocess
-import sys
-
 import numpy as np
 import pytest
 
-from softmax_temperature.data.characters import downstream_pool
 from softmax_temperature.data.glyph_scenes import VOID, classes_of, draw_scenes, is_glyph_scenes, read_glyph_scenes
+from softmax_temperature.data.glyphs import downstream_pool
 from softmax_temperature.runner.errors import InputError
-
-PROGRAM = """
-import hashlib
-from softmax_temperature.data.glyph_scenes import read_glyph_scenes
-print(hashlib.sha256(b"".join(part.tobytes() for part in read_glyph_scenes("glyph-scenes-3", seed=3))).hexdigest())
-"""
-
-
-def test_scenes_are_the_same_in_another_process() -> None:
-    other = subprocess.run([sys.executable, "-c", PROGRAM], check=True, capture_output=True, text=True).stdout.strip()
-    here = b"".join(part.tobytes() for part in read_glyph_scenes("glyph-scenes-3", seed=3))
-    assert hashlib.sha256(here).hexdigest() == other
 
 
 def test_labels_are_bright_where_they_say_so() -> None:
@@ -49,12 +33,6 @@ def test_fewer_scenes_are_the_first_and_the_seed_changes_them() -> None:
     for kind in range(2):
         assert np.array_equal(few[kind], many[kind][:3])
         assert not np.array_equal(few[kind], other[kind])
-
-
-def test_no_scene_occurs_twice() -> None:
-    images, _ = read_glyph_scenes("glyph-scenes-3", seed=0)
-    assert len(images) == 500
-    assert len({image.tobytes() for image in images}) == 500
 
 
 def test_names() -> None:

@@ -28,12 +28,6 @@ def test_a_smaller_subset_is_part_of_a_larger_one() -> None:
     assert chosen[0] < chosen[1] < chosen[2]
 
 
-def test_a_subset_does_not_follow_the_order_of_the_archive() -> None:
-    labels = np.repeat(np.arange(4), 25)
-    rows = balanced_subset(labels, 20, generator_for(0))
-    assert (rows % 25).max() > 12  # The first five of each class would stop at 4.
-
-
 @given(label_columns, st.floats(0.01, 0.99), st.integers(0, 5))
 def test_a_holdout_takes_the_nearest_number_but_at_least_one_and_never_all(
     labels: np.ndarray, fraction: float, seed: int

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import pickle
 import struct
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
@@ -19,7 +18,7 @@ from torchvision import datasets
 
 from softmax_temperature.data import torchvision_sets
 from softmax_temperature.data.raw import RawDataset
-from softmax_temperature.data.torchvision_sets import find_torchvision_set, is_torchvision_set
+from softmax_temperature.data.torchvision_sets import find_torchvision_set
 from softmax_temperature.runner.errors import InputError
 
 IMAGES = np.random.default_rng(0).integers(0, 256, (20, 28, 28), dtype=np.uint8)
@@ -44,14 +43,11 @@ def write_mnist(root: Path, kind: str, labels: np.ndarray, prefixes: tuple[str, 
         write_idx(root / kind / "raw" / f"{prefix}-labels-idx1-ubyte", labels)
 
 
-MNIST_FAMILY = [("mnist", "MNIST"), ("fashion_mnist", "FashionMNIST"), ("kmnist", "KMNIST")]
-
-
-@pytest.mark.parametrize(("name", "kind"), MNIST_FAMILY)
+@pytest.mark.parametrize(("name", "kind"), [("mnist", "MNIST"), ("kmnist", "KMNIST")])
 def test_the_mnist_family_is_read(tmp_path: Path, name: str, kind: str) -> None:
     write_mnist(tmp_path, kind, np.arange(20) % 10)
     raw = found(name, tmp_path)
-    assert np.array_equal(np.asarray(raw.train.images)[..., 0], IMAGES)
+    assert np.array_equal(np.asarray(raw.train.samples)[..., 0], IMAGES)
     assert raw.train.labels.tolist() == [*range(10), *range(10)]
     assert len(raw.class_names) == 10
     assert raw.source == {"how": f"torchvision.datasets.{kind}"}
@@ -61,7 +57,7 @@ def test_emnist_is_upright_and_numbered_from_zero(tmp_path: Path) -> None:
     labels = np.arange(20) % 4 + 1
     write_mnist(tmp_path, "EMNIST", labels, ("emnist-letters-train", "emnist-letters-test"))
     raw = found("emnist_letters", tmp_path)
-    assert np.array_equal(np.asarray(raw.train.images)[0, ..., 0], IMAGES[0].T)
+    assert np.array_equal(np.asarray(raw.train.samples)[0, ..., 0], IMAGES[0].T)
     assert raw.class_names == ("a", "b", "c", "d")
     assert raw.train.labels.tolist() == (labels - 1).tolist()
 
@@ -75,7 +71,7 @@ def test_svhn_is_read_with_channels_last(tmp_path: Path, monkeypatch: pytest.Mon
         entries[split] = ["", path.name, hashlib.md5(path.read_bytes(), usedforsecurity=False).hexdigest()]
     monkeypatch.setattr(datasets.SVHN, "split_list", entries)
     raw = found("svhn", tmp_path)
-    assert np.array_equal(raw.train.images, pixels.transpose(3, 0, 1, 2))
+    assert np.array_equal(raw.train.samples, pixels.transpose(3, 0, 1, 2))
     assert raw.train.labels[:11].tolist() == [1, 2, 3, 4, 5, 6, 7, 8, 9, 0, 1]
     assert raw.class_names == tuple("0123456789")
 
@@ -95,27 +91,10 @@ def write_cifar(root: Path, monkeypatch: pytest.MonkeyPatch, content: Any = None
 def test_cifar_is_read_with_channels_last(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_cifar(tmp_path, monkeypatch)
     raw = found("cifar10", tmp_path)
-    images = np.asarray(raw.train.images)
+    images = np.asarray(raw.train.samples)
     assert images.shape == (20, 32, 32, 3)
     assert images[0, 0, :2].tolist() == [[0, 0, 0], [1, 1, 1]]  # 1,024 values a channel, modulo 256.
     assert raw.class_names[3] == "class 3"
-
-
-class Payload:
-    """A pickle that writes a file when it is opened."""
-
-    def __init__(self, target: Path) -> None:
-        self.target = target
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return Path.touch, (self.target,)
-
-
-def test_a_pickle_that_is_not_cifars_is_never_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    write_cifar(tmp_path, monkeypatch)
-    (tmp_path / "cifar-10-batches-py" / "batch").write_bytes(pickle.dumps(Payload(tmp_path / "opened")))
-    assert find_torchvision_set("cifar10", root=tmp_path, download=False) is None
-    assert not (tmp_path / "opened").exists()
 
 
 def write_images(folder: Path, names: list[str]) -> None:
@@ -127,7 +106,7 @@ def write_images(folder: Path, names: list[str]) -> None:
 def expect_images(monkeypatch: pytest.MonkeyPatch, name: str, count: int) -> None:
     known = torchvision_sets._SETS[name]
     assert isinstance(known, torchvision_sets._FileSet)
-    monkeypatch.setattr(torchvision_sets, "_SETS", {**torchvision_sets._SETS, name: replace(known, images=count)})
+    monkeypatch.setattr(torchvision_sets, "_SETS", {**torchvision_sets._SETS, name: known._replace(images=count)})
 
 
 def test_textures_are_divided_by_partition_1(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -139,21 +118,16 @@ def test_textures_are_divided_by_partition_1(tmp_path: Path, monkeypatch: pytest
     raw = found("dtd", tmp_path)
     assert raw.class_names == ("banded", "dotted")
     assert raw.test is not None
-    assert raw.test.images == ("dtd/dtd/images/banded/banded_1.jpg", "dtd/dtd/images/dotted/dotted_2.jpg")
+    assert raw.test.samples == ("dtd/dtd/images/banded/banded_1.jpg", "dtd/dtd/images/dotted/dotted_2.jpg")
     assert raw.test.labels.tolist() == [0, 1]
     assert raw.train.labels.tolist() == [0, 0, 1, 1]
 
 
-@pytest.mark.parametrize(
-    ("name", "folder", "left_out"),
-    [
-        ("caltech101", "caltech101/101_ObjectCategories", "BACKGROUND_Google"),
-        ("caltech256", "caltech256/256_ObjectCategories", "257.clutter"),
-    ],
-)
+@pytest.mark.parametrize(("number", "left_out"), [(101, "BACKGROUND_Google"), (256, "257.clutter")])
 def test_caltech_lacks_its_background_class_and_a_split(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, folder: str, left_out: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int, left_out: str
 ) -> None:
+    name, folder = f"caltech{number}", f"caltech{number}/{number}_ObjectCategories"
     names = [f"{label}/image_{n}.jpg" for label in ("001.ant", "002.bass", left_out) for n in range(2)]
     write_images(tmp_path / folder, names)
     (tmp_path / folder / "001.ant" / "RENAME2").write_text("a file that Caltech-256 holds")
@@ -161,7 +135,7 @@ def test_caltech_lacks_its_background_class_and_a_split(
     raw = found(name, tmp_path)
     assert raw.class_names == ("001.ant", "002.bass")
     assert raw.test is None
-    assert raw.train.images[0] == f"{folder}/001.ant/image_0.jpg"
+    assert raw.train.samples[0] == f"{folder}/001.ant/image_0.jpg"
 
 
 def test_omniglots_two_halves_are_one_data_set(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -173,47 +147,41 @@ def test_omniglots_two_halves_are_one_data_set(tmp_path: Path, monkeypatch: pyte
     raw = found("omniglot", tmp_path)
     assert len(raw.class_names) == 6
     assert raw.class_names[-1] == "images_evaluation/Tengwar/character02"
-    assert raw.train.images[0] == "omniglot-py/images_background/Greek/character01/0.png"
+    assert raw.train.samples[0] == "omniglot-py/images_background/Greek/character01/0.png"
     assert np.bincount(raw.train.labels).tolist() == [3] * 6
 
 
 def test_an_incomplete_folder_is_refused(tmp_path: Path) -> None:
     write_images(tmp_path / "caltech101" / "101_ObjectCategories", ["ant/image_0.jpg", "bass/image_0.jpg"])
-    with pytest.raises(InputError, match=r"101_ObjectCategories: 2 images, 8,677 expected\. Remove the folder"):
-        find_torchvision_set("caltech101", root=tmp_path, download=True)
+    with pytest.raises(InputError, match=r"data set caltech101 .*: 2 images, 8,677 expected"):
+        find_torchvision_set("caltech101", root=tmp_path, download=False)
 
 
-@pytest.mark.parametrize("name", ["mnist", "emnist_balanced", "cifar10", "svhn", "dtd", "caltech256", "omniglot"])
-def test_what_is_absent_is_not_found_and_leaves_no_trace(tmp_path: Path, name: str) -> None:
+@pytest.mark.parametrize("name", ["mnist", "cifar10", "svhn", "dtd", "caltech256", "omniglot"])
+def test_what_is_absent_is_not_found(tmp_path: Path, name: str) -> None:
     assert find_torchvision_set(name, root=tmp_path, download=False) is None
-    assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize("fault", [URLError("no route to host"), RuntimeError("not found or corrupted"), OSError(28)])
+@pytest.mark.parametrize("fault", [URLError("no route to host"), RuntimeError("not found or corrupted")])
 @pytest.mark.parametrize(("name", "kind"), [("mnist", "MNIST"), ("caltech101", "Caltech101")])
 def test_a_failed_download_is_one_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, kind: str, fault: Exception
 ) -> None:
-    monkeypatch.setattr(torchvision_sets, "download", Mock(side_effect=fault if isinstance(fault, OSError) else None))
     monkeypatch.setattr(getattr(datasets, kind), "download", Mock(side_effect=fault))
     with pytest.raises(InputError, match=f"data set {name}: the download failed .*put {name}.npz into"):
         find_torchvision_set(name, root=tmp_path / "raw", download=True)
 
 
-def test_a_download_is_used_and_not_repeated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_download_is_torchvisions_and_only_what_is_missing_is_downloaded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     calls = []
 
     def download(self: datasets.MNIST) -> None:
         calls.append(self.root)
         write_mnist(tmp_path, "MNIST", np.arange(20) % 10)
 
-    monkeypatch.setattr(torchvision_sets, "download", Mock())
     monkeypatch.setattr(datasets.MNIST, "download", download)
     for _ in range(2):
         assert find_torchvision_set("mnist", root=tmp_path, download=True) is not None
     assert len(calls) == 2  # Once for the train part, once for the test part.
-
-
-def test_other_names_are_not_torchvisions() -> None:
-    assert is_torchvision_set("cifar100")
-    assert not is_torchvision_set("cub200")

@@ -30,7 +30,10 @@ def talk(write_jsonl: Any, prepare_data: Any, tmp_path: Path) -> PreparedData:
     """40 training and 12 test texts; every text has a word of its own."""
     rows = [("train", number) for number in range(40)] + [("test", number) for number in range(12)]
     write_jsonl(
-        *({"split": split, "label": number % 2, "text": f"A text of its own: {split}{number}."} for split, number in rows)
+        *(
+            {"split": split, "label": number % 2, "text": f"A text of its own: {split}{number}."}
+            for split, number in rows
+        )
     )
     prepared: PreparedData = prepare_data(JsonlArchive(tmp_path, "talk").read())
     return prepared
@@ -41,7 +44,10 @@ def trees(write_jsonl: Any, prepare_data: Any, tmp_path: Path) -> PreparedData:
     """40 training, 8 dev and 12 test sentences, 8, 2 and 2 of them neutral; every one has a word of its own."""
     rows = [(split, number) for split, count in (("train", 40), ("dev", 8), ("test", 12)) for number in range(count)]
     write_jsonl(
-        *({"split": split, "tree": f"({number % 5} (2 its) (2 (2 Own) (3 {split}{number})))"} for split, number in rows),
+        *(
+            {"split": split, "tree": f"({number % 5} (2 its) (2 (2 Own) (3 {split}{number})))"}
+            for split, number in rows
+        ),
         name="trees",
     )
     prepared: PreparedData = prepare_data(JsonlArchive(tmp_path, "trees").read())
@@ -107,5 +113,5 @@ def test_test_images_alone_can_be_an_out_of_distribution_set_and_nothing_else(
     write_npz(x_train=np.zeros((0, 5, 4, 3), dtype=np.uint8), y_train=np.zeros(0))
     prepared = prepare_data(NpzArchive(tmp_path, "birds").read(), test_limit=4)
     assert image_set(prepared.artifact, "test", "").images.shape == (4, 3, 5, 4)
-    with pytest.raises(InputError, match="has test images only .* out-of-distribution set and nothing else"):
+    with pytest.raises(InputError, match=r"has test images only .* out-of-distribution set and nothing else"):
         training_sets(prepared.artifact, "", None)

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from softmax_temperature.data.farm import SIZES
 from softmax_temperature.data.splits import SPLITS, ParallelPart
 from softmax_temperature.data.translation import limited, read_translation, translation_digest
 from softmax_temperature.runner.errors import InputError
@@ -46,7 +45,10 @@ def test_only_a_line_feed_ends_a_sentence(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("files", "says"),
     [
-        ({"train__de": b"a\nb\nc\n"}, "letters/train.en: has 2 lines, train.de 3."),
+        (
+            {"train__de": b"a\nb\nc\n"},
+            "letters/train.de, line 3: has no counterpart: train.de has 3 lines, train.en 2.",
+        ),
         ({"train__en": b"a\n\nb\n"}, "letters/train.en, line 2: is empty."),
         ({"train__en": b"a\nb\n \t\n"}, "letters/train.en, line 3: is empty."),
         ({"train__en": b"a\nb\xff\n"}, "letters/train.en: is not UTF-8 (byte 3)."),
@@ -88,17 +90,6 @@ def test_the_digest_is_that_of_names_and_contents(tmp_path: Path) -> None:
     assert digest(write(tmp_path / "elsewhere")) == before
     assert digest(tmp_path, GERMAN_ENGLISH) != before
     assert digest(write(tmp_path, test__de=b"one\ntwo\n")) != before
-
-
-def test_farm_can_be_translated_in_both_directions() -> None:
-    forward = read_translation("farm", ENGLISH_GERMAN, root=Path("nowhere"), seed=0)
-    back = read_translation("farm", GERMAN_ENGLISH, root=Path("nowhere"), seed=0)
-    assert {split: len(some) for split, some in forward.items()} == SIZES
-    for split in SPLITS:
-        assert (back[split].sources, back[split].targets) == (forward[split].targets, forward[split].sources)
-    assert translation_digest("farm", ENGLISH_GERMAN, root=Path("nowhere")) is None
-    with pytest.raises(InputError, match="data set farm: is in en and de, not en and fr"):
-        read_translation("farm", ("en", "fr"), root=Path("nowhere"), seed=0)
 
 
 def test_a_limit_draws_pairs_at_random_and_keeps_them_together() -> None:

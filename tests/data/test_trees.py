@@ -23,7 +23,15 @@ def test_a_tree_is_read_root_first() -> None:
 
 @pytest.mark.parametrize(
     ("written", "word"),
-    [("-LRB-", "("), ("-rrb-", ")"), (r"1\/2", "1/2"), ("2\u00a01\\/2", "2 1/2"), ("\\", "\\"), ("Ünü", "ünü"), ("3", "3")],
+    [
+        ("-LRB-", "("),
+        ("-rrb-", ")"),
+        (r"1\/2", "1/2"),
+        ("2\u00a01\\/2", "2 1/2"),
+        ("\\", "\\"),
+        ("Ünü", "ünü"),
+        ("3", "3"),
+    ],
 )
 def test_words_are_as_in_plain_text(written: str, word: str) -> None:
     assert parse_tree(f"(2 {written})").words == (word,)
@@ -57,7 +65,10 @@ def test_what_is_read_can_be_written_again(shape: object) -> None:
         ("(3 a))", r"'\)' is outside the brackets at character 6"),
         ("(3 a) (2 b)", "there are 2 trees, not 1"),
         ("word", "'word' is outside the brackets at character 1"),
-        *[(text, f"a node without a label .* at character {len(text)}") for text in ("(5 a)", "(3)", "()", "(3 (2 a))")],
+        *[
+            (text, f"a node without a label .* at character {len(text)}")
+            for text in ("(5 a)", "(3)", "()", "(3 (2 a))")
+        ],
         *[(text, "a node without a label") for text in ("(3 (2 a) (2 b) (2 c))", "(3 word (2 a))", "(3 (2 a) word)")],
         ("((2 a) (2 b))", "a node without a label"),
     ],

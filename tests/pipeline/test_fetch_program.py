@@ -70,12 +70,6 @@ def test_by_default_all_are_prepared_and_no_other_stays(datasets: Any, tmp_path:
     assert (tmp_path / "raw" / "kept").is_file(), "what a link leads to is not the stage's"
 
 
-def test_of_several_names_those_are_prepared(datasets: Any) -> None:
-    names = list(datasets)[-2:]
-    assert program("--dataset", names[0], "--dataset", names[1]) == 0
-    assert prepared() == set(names)
-
-
 @pytest.mark.usefixtures("datasets")
 def test_a_wrong_name_is_refused_before_anything_is_prepared(capsys: pytest.CaptureFixture[str]) -> None:
     assert program("--dataset", "digits", "--dataset", "digts") == 2

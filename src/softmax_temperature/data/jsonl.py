@@ -25,11 +25,8 @@ from softmax_temperature.runner.errors import InputError
 
 Label = int | str
 
-_SPLIT_NAMES: dict[str, SplitName] = {
-    "train": "train",
-    "test": "test",
-    **dict.fromkeys(("dev", "val", "valid", "validation"), "validation"),
-}
+_SPLIT_NAMES: dict[str, SplitName] = {"train": "train", "test": "test"}
+_SPLIT_NAMES |= dict.fromkeys(("dev", "val", "valid", "validation"), "validation")
 _TEXT_FORM = (
     'Write one JSON object per line in UTF-8: {"split": "train", "label": 0, "text": "..."}, with the split train, '
     "test or dev, and labels that are either whole numbers from 0 or names."

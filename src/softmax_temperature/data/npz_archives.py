@@ -60,7 +60,7 @@ class NpzArchive:
             known = np.unique(labels[first])
             names = tuple(str(label) for label in known)
             if unknown := sorted({*labels["test"].tolist()} - {*known.tolist()}):
-                self._refuse(f"y_test has classes that y_train has not: {_some(unknown)}")
+                self._refuse(f"y_test has classes that y_train has not: {unknown[:5]}")
             labels = {part: np.searchsorted(known, column) for part, column in labels.items()}
         self._check_classes(labels, names, first)
         train, test = (RawPart(images[part], labels[part]) for part in ("train", "test"))
@@ -68,11 +68,11 @@ class NpzArchive:
 
     def _load(self) -> dict[str, NDArray[Any]]:
         try:
-            with np.load(self.path, allow_pickle=False) as file:
+            with self.path.open("rb") as opened, np.load(opened, allow_pickle=False) as file:
                 if missing := [key for key in _REQUIRED if key not in file.files]:
                     self._refuse(f"has no {', '.join(missing)} (it holds: {', '.join(file.files) or 'nothing'})")
                 return {key: file[key] for key in (*_REQUIRED, "class_names") if key in file.files}
-        except (OSError, ValueError, EOFError, AttributeError, zipfile.BadZipFile) as error:
+        except (OSError, ValueError, EOFError, TypeError, zipfile.BadZipFile) as error:
             self._refuse(f"not readable as an npz archive ({error})")
 
     def _images(self, arrays: dict[str, NDArray[Any]], key: str) -> NDArray[np.uint8]:
@@ -105,11 +105,7 @@ class NpzArchive:
             self._refuse("all images are of one class")
         counts = np.bincount(labels["train"], minlength=len(names))
         if first == "train" and not counts.all():
-            self._refuse(f"y_train has no image of {_some([names[number] for number in np.flatnonzero(counts == 0)])}")
+            self._refuse(f"y_train has no image of {names[int(counts.argmin())]}")
 
     def _refuse(self, what: str) -> NoReturn:
         raise InputError(what, where=str(self.path), remedy=_FORM)
-
-
-def _some(values: list[Any]) -> str:
-    return ", ".join(str(value) for value in values[:5]) + (", ..." if len(values) > 5 else "")

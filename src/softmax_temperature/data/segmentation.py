@@ -86,7 +86,7 @@ def read_segmentation(name: str, form: Form, *, root: Path, seed: int) -> Parts:
         return {split: _part(name, split, *_read(pairs, form)) for split, pairs in _all_pairs(name, root).items()}
     if (form.classes, form.void, form.crop, form.size) != (classes_of(name), VOID, None, None):
         what = f"has {classes_of(name)} classes, void {VOID}, and one size"
-        _refuse_set(name, what, f"Say so in {_PARAMETERS}: classes, void, crop: null, size: null.")
+        _refuse(f"data set {name}", what, f"Say so in {_PARAMETERS}: classes, void, crop: null, size: null.")
     images, labels = read_glyph_scenes(name, seed=seed)
     colour = np.broadcast_to(images[:, None], (len(images), 3, *images.shape[1:]))
     return {
@@ -104,11 +104,11 @@ def set_aside(parts: Parts, count: int | None, *, seed: int) -> Parts:
     train = parts["train"]
     if count is None:
         if "validation" not in parts:
-            _refuse_set(train.dataset, "has no images/val", f"Set {_PARAMETERS}.cooling_images.")
+            _refuse(f"data set {train.dataset}", "has no images/val", f"Set {_PARAMETERS}.cooling_images.")
         return parts
     if count >= len(train.labels):
         what = f"has {len(train.labels)} training images, {count} of them to set aside"
-        _refuse_set(train.dataset, what, f"Lower {_PARAMETERS}.cooling_images, or raise train_limit.")
+        _refuse(f"data set {train.dataset}", what, f"Lower {_PARAMETERS}.cooling_images, or raise train_limit.")
     order = generator_for(seed, train.dataset, "validation").permutation(len(train.labels))
     return {
         "train": _rows(train, "train", order[count:]),
@@ -141,7 +141,7 @@ def _all_pairs(name: str, root: Path) -> dict[SplitName, list[tuple[Path, Path]]
     folder = root / name
     layout = f"Put images/train/STEM.jpg, labels/train/STEM.png, and the same for test, into {folder}."
     if not (folder / "images").is_dir():
-        _refuse_set(name, f"not found in {root}", BY_HAND.get(name, layout).format(folder=folder))
+        _refuse(f"data set {name}", f"not found in {root}", BY_HAND.get(name, layout).format(folder=folder))
     pairs: dict[SplitName, list[tuple[Path, Path]]] = {}
     for split, part in _SPLITS.items():
         if split == "validation" and not (folder / "images" / part).is_dir():
@@ -163,16 +163,14 @@ def _by_stem(folder: Path, endings: frozenset[str]) -> dict[str, Path]:
 
 def _read(pairs: list[tuple[Path, Path]], form: Form) -> Arrays:
     """All images of a part and their label maps."""
-    sides = _read_pair(pairs[0], form)[1].shape
-    images = np.empty((len(pairs), 3, *sides), dtype=np.uint8)
-    labels = np.empty((len(pairs), *sides), dtype=np.uint8)
     with ThreadPoolExecutor(_READERS) as pool:
-        for row, (image, label) in enumerate(pool.map(lambda pair: _read_pair(pair, form), pairs)):
-            if label.shape != sides:
-                what = "gives {}×{} pixels, the first image {}×{}".format(*label.shape, *sides)
-                _refuse(pairs[row][0], what, f"Set {_PARAMETERS}.size, which brings all to one size.")
-            images[row], labels[row] = image, label
-    return images, labels
+        found = list(pool.map(lambda pair: _read_pair(pair, form), pairs))
+    sides = found[0][1].shape
+    for (file, _), (_, labels) in zip(pairs, found, strict=True):
+        if labels.shape != sides:
+            what = "gives {}×{} pixels, the first image {}×{}".format(*labels.shape, *sides)
+            _refuse(file, what, f"Set {_PARAMETERS}.size, which brings all to one size.")
+    return np.stack([image for image, _ in found]), np.stack([labels for _, labels in found])
 
 
 def _read_pair(pair: tuple[Path, Path], form: Form) -> Arrays:
@@ -184,7 +182,12 @@ def _read_pair(pair: tuple[Path, Path], form: Form) -> Arrays:
         what = f"is {_sides(labels)} pixels, its image {_sides(image)}"
         _refuse(label_file, what, "Make both of one size, the labels without mixing neighbours.")
     if form.crop is not None:
-        image, labels = (_cropped(one, form.crop, image_file) for one in (image, labels))
+        height, width = form.crop
+        top, left = (image.height - height) // 2, (image.width - width) // 2
+        if top < 0 or left < 0:
+            what = f"is {_sides(image)} pixels, smaller than the crop {height}×{width}"
+            _refuse(image_file, what, f"Set a smaller {_PARAMETERS}.crop, or use {_PARAMETERS}.size.")
+        image, labels = (one.crop((left, top, left + width, top + height)) for one in (image, labels))
     if form.size is not None:
         height, width = form.size
         image = image.resize((width, height), Image.Resampling.BILINEAR)
@@ -212,23 +215,9 @@ def _read_labels(file: Path, form: Form) -> Image.Image:
     return Image.fromarray(numbers)
 
 
-def _cropped(image: Image.Image, crop: Sides, file: Path) -> Image.Image:
-    """The middle of an image."""
-    height, width = crop
-    if image.height < height or image.width < width:
-        what = f"is {_sides(image)} pixels, smaller than the crop {height}×{width}"
-        _refuse(file, what, f"Set a smaller {_PARAMETERS}.crop, or use {_PARAMETERS}.size.")
-    top, left = (image.height - height) // 2, (image.width - width) // 2
-    return image.crop((left, top, left + width, top + height))
-
-
 def _sides(image: Image.Image) -> str:
     return f"{image.height}×{image.width}"
 
 
-def _refuse(path: Path, what: str, remedy: str) -> NoReturn:
-    raise InputError(what, where=str(path), remedy=remedy)
-
-
-def _refuse_set(name: str, what: str, remedy: str) -> NoReturn:
-    raise InputError(what, where=f"data set {name}", remedy=remedy)
+def _refuse(where: Path | str, what: str, remedy: str) -> NoReturn:
+    raise InputError(what, where=str(where), remedy=remedy)

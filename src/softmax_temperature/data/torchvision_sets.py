@@ -37,13 +37,9 @@ class _ArraySet(NamedTuple):
         (train_images, train_labels), (test_images, test_labels) = (_arrays(self.kind, part) for part in found)
         names = [str(label) for label in getattr(found[0], "classes", range(10))]
         used = np.unique(train_labels)  # EMNIST Letters numbers its classes from 1.
-        return RawDataset(
-            name,
-            class_names=tuple(names[label] for label in used),
-            train=RawPart(train_images, np.searchsorted(used, train_labels)),
-            test=RawPart(test_images, np.searchsorted(used, test_labels)),
-            source={"how": f"torchvision.datasets.{self.kind}"},
-        )
+        train, test = (np.searchsorted(used, labels) for labels in (train_labels, test_labels))
+        parts = RawPart(train_images, train), RawPart(test_images, test)
+        return RawDataset(name, tuple(names[label] for label in used), *parts, _source(self.kind))
 
 
 class _FileSet(NamedTuple):
@@ -64,9 +60,7 @@ class _FileSet(NamedTuple):
             raise InputError(what, where=f"data set {name} in {root}", remedy=remedy)
         names = tuple(sorted(train))
         test_part = None if test is None else part_of(names, test)
-        return RawDataset(
-            name, names, part_of(names, train), test_part, source={"how": f"torchvision.datasets.{self.kind}"}
-        )
+        return RawDataset(name, names, part_of(names, train), test_part, _source(self.kind))
 
 
 def is_torchvision_set(name: str) -> bool:
@@ -93,6 +87,10 @@ def find_torchvision_set(name: str, *, root: Path, download: bool) -> RawDataset
     except (OSError, RuntimeError, ValueError) as error:
         remedy = f"Try again, or put {name}.npz into {root} by hand and set data.download: false."
         raise InputError(f"the download failed ({error})", where=f"data set {name}", remedy=remedy) from error
+
+
+def _source(kind: str) -> dict[str, str]:
+    return {"how": f"torchvision.datasets.{kind}"}
 
 
 def _arrays(kind: str, part: Any) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:

@@ -78,8 +78,10 @@ def _files(name: str, languages: tuple[str, str], root: Path, split: SplitName) 
 def _read(files: tuple[Path, Path]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     source, target = (_sentences(file) for file in files)
     if len(source) != len(target):
-        what = f"has {len(source):,} lines, {files[1].name} {len(target):,}"
-        _refuse(files[0], what, "Make line k of one file the translation of line k of the other.")
+        longer, other = files if len(source) > len(target) else reversed(files)
+        few, many = sorted((len(source), len(target)))
+        what = f"has no counterpart: {longer.name} has {many:,} lines, {other.name} {few:,}"
+        _refuse(f"{longer}, line {few + 1}", what, "Make line k of one file the translation of line k of the other.")
     return source, target
 
 

@@ -73,14 +73,14 @@ def read_word_vectors(path: Path, words: Sequence[str], *, width: int) -> WordVe
         for line_number, line in enumerate(file, start=1):
             word, *values = line.rstrip(b"\r\n ").rsplit(b" ", width)
             *before, last = word.split(b" ")
-            if len(values) != width or (before and math.isfinite(_number(last))):
-                what = f"does not have {width} numbers after the word, as the network's embedding has"
-                _refuse(what, f"{path}, line {line_number}")
+            found = len(values) + bool(before and math.isfinite(_number(last)))
+            if found != width:
+                what = f"has {'more' if found > width else found} numbers after the word"
+                _refuse(f"{what}, the network's embedding has {width}", f"{path}, line {line_number}")
             if (number := wanted.pop(word, None)) is not None:
-                numbers = [_number(value) for value in values]
-                if not all(map(math.isfinite, numbers)):
+                vectors[number] = torch.tensor([_number(value) for value in values])
+                if not vectors[number].isfinite().all():
                     _refuse("has a number that is not finite", f"{path}, line {line_number}")
-                vectors[number] = torch.tensor(numbers)
     return WordVectors(vectors, len(words) - len(wanted), len(words))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from softmax_temperature.data.division import Rules
 from softmax_temperature.data.prepare import prepare
@@ -60,15 +61,11 @@ def run(
     root: str,
     archive: str | None,
     download: bool,
-    train_limit: int | None,
-    test_limit: int | None,
-    class_limit: int | None,
-    validation_fraction: float,
-    image_size_limit: int | None,
     seed: int,
     pool: bool = False,
+    **limits: Any,
 ) -> None:
-    """Prepare the data set `source` under the name `dataset`.
+    """Prepare the data set `source` under the name `dataset`; `limits` are the other fields of `Rules`.
 
     `seed` is the project's, not the cell's, so that a data set is the same in every stage that names it.
 
@@ -76,7 +73,7 @@ def run(
         InputError: the data set is missing or not of the right form, a limit leaves too little of it, or its parts
             cannot be put together.
     """
-    rules = Rules(train_limit, test_limit, class_limit, validation_fraction, image_size_limit, seed)
+    rules = Rules(**limits, seed=seed)
     raw = find_dataset(source, root=Path(root), download=download, seed=seed)
     if pool and raw.form == "images":
         where, remedy = f"datasets.{dataset}.pool", "Leave it out."
