@@ -27,17 +27,12 @@ class SmallVGG(Classifier):
     Every hidden layer is followed by the activation; after CReLU, the next layer reads twice the channels.
 
     Args:
-        num_classes: Outputs of `classifier`.
         activation: "relu" or "crelu".
         pooling: "flatten" gives every value of the last maps to the dense layer, "average" each map's mean.
         batch_norm: Whether each convolution, then without bias, is followed by batch normalisation.
         widths: Filters of the convolutions, an even number of them.
-        dense: Units of the dense layer.
         weights: "glorot" starts as Keras does, see `draw_glorot`; "pytorch" as PyTorch does.
         image_size: Height and width of the images in pixels; each pooling halves them, rounding down.
-
-    Raises:
-        ValueError: If an argument is unknown or too small; the message names it and its value.
     """
 
     def __init__(
