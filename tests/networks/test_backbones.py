@@ -155,13 +155,6 @@ def test_the_identities_layers_of_facenet_weights_are_passed_over(tmp_path: Path
     assert torch.equal(embeddings, network.eval()(random_images(size=80)))
 
 
-def test_counters_of_batch_normalisation_may_be_missing(tmp_path: Path) -> None:
-    state = build_classifier(file_spec(), classes=3).state_dict()
-    old = {name: value for name, value in state.items() if not name.endswith("num_batches_tracked")}
-    save_file(old, tmp_path / "weights.safetensors")
-    assert loaded(file_spec(), tmp_path).network(random_images()).shape == (3, 8)
-
-
 def wrong_architecture(path: Path) -> None:
     save_file(CifarResNet(1).state_dict(), path)
 

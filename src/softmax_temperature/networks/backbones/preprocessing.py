@@ -81,9 +81,8 @@ def described_preprocess(spec: Backbone) -> Preprocess:
     assert spec.input_size is not None
     assert spec.mean is not None
     assert spec.std is not None
-    colours = {"mean": tuple(spec.mean), "std": tuple(spec.std), "channels": spec.channels}
-    resize = spec.resize or spec.input_size
-    return Preprocess(spec.input_size, resize, spec.interpolation, **colours, pixel_scale=spec.pixel_scale)
+    size, mean, std = spec.input_size, tuple(spec.mean), tuple(spec.std)
+    return Preprocess(size, spec.resize or size, spec.interpolation, mean, std, spec.channels, spec.pixel_scale)
 
 
 def timm_preprocess(network: nn.Module) -> Preprocess:
