@@ -66,7 +66,7 @@ def test_logits_of_zero_have_no_change_by_their_own_norm(make_problem: MakeProbl
     }
 
 
-def test_first_speeds_predict_times_and_they_stand_still_for_small_logits(make_problem: MakeProblem) -> None:
+def test_first_speeds_predict_times_which_are_constant_for_small_logits(make_problem: MakeProblem) -> None:
     problem = make_problem()
     times = {}
     for norm in (0.01, 0.1, 100.0, 1000.0):
@@ -125,7 +125,7 @@ def test_the_linearised_course_has_the_same_rows(make_problem: MakeProblem) -> N
     assert {time for time, row in zip(times, at_times, strict=True) if row["time"] == time} == set(times)
 
 
-def test_a_course_of_a_network_that_changes_much_is_still_told(make_problem: MakeProblem) -> None:
+def test_a_course_of_a_network_that_changes_much_is_recorded(make_problem: MakeProblem) -> None:
     problem = make_problem()
     start = problem.start(1.0, 0.01)
     short = Settings(start.scales.unit_time, 1e3 * start.scales.unit_time, 1e-4, 60)

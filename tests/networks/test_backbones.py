@@ -61,10 +61,7 @@ def random_images(count: int = 3, size: int = 32) -> Tensor:
         ("torchvision", "alexnet", "mean_features", 256),
         ("torchvision", "resnet18", "head_input", 512),
         ("torchvision", "resnet50", "head_input", 2048),
-        ("torchvision", "resnet101", "head_input", 2048),
         ("timm", "resnet18", "head_input", 512),
-        ("timm", "resnet50", "head_input", 2048),
-        ("timm", "resnet101", "head_input", 2048),
         ("facenet", "inception_resnet_v1", "head_input", 1792),
         ("timm", "resnet50_clip", "output", 1024),
         ("timm", "vit_base_patch32_clip_quickgelu_224", "head_input", 768),
@@ -158,13 +155,6 @@ def test_the_identities_layers_of_facenet_weights_are_passed_over(tmp_path: Path
     assert torch.equal(embeddings, network.eval()(random_images(size=80)))
 
 
-def test_counters_of_batch_normalisation_may_be_missing(tmp_path: Path) -> None:
-    state = build_classifier(file_spec(), classes=3).state_dict()
-    old = {name: value for name, value in state.items() if not name.endswith("num_batches_tracked")}
-    save_file(old, tmp_path / "weights.safetensors")
-    assert loaded(file_spec(), tmp_path).network(random_images()).shape == (3, 8)
-
-
 def wrong_architecture(path: Path) -> None:
     save_file(CifarResNet(1).state_dict(), path)
 
@@ -236,9 +226,7 @@ def test_weights_that_the_pipeline_makes_have_no_source(tmp_path: Path) -> None:
         ({"embedding": 9}, r"shape \(1, 8\), but `embedding` says 9"),
         ({"architecture": "vit_tiny_patch16_224", "arguments": {}}, "does not take images of 32 pixels"),
         ({"architecture": "resnet10"}, "no such network. Did you mean 'resnet1"),
-        ({"library": "torchvision", "architecture": "resnet19"}, "no such network. Did you mean 'resnet18'"),
         ({"library": "project", "architecture": "cifar_resnets"}, "Did you mean 'cifar_resnet'"),
-        ({"library": "facenet", "architecture": "inception"}, "no such network"),
         ({"arguments": {"chanels": [4]}}, "does not take these arguments: {'chanels'"),
         ({"tensor": "mean_features"}, "has no part `features`"),
         ({"library": "torchvision", "architecture": "squeezenet1_1", "arguments": {}}, "has no linear layer"),
@@ -293,9 +281,7 @@ def test_without_weights_and_network_the_error_says_why(
     ("spec", "message"),
     [
         (hub_spec("timm", "resnet18", "a1_in2k"), "no such weights. Did you mean 'a1_in1k'"),
-        (hub_spec("timm", "resnet1818", "a1_in1k"), "no such network"),
         (hub_spec("torchvision", "resnet18", "IMAGENET1K_V9"), "no such weights. Did you mean 'IMAGENET1K_V1'"),
-        (hub_spec("torchvision", "resnet1818", "IMAGENET1K_V1"), "no such network"),
     ],
 )
 def test_an_unknown_tag_is_answered_with_the_nearest(spec: Backbone, message: str, tmp_path: Path) -> None:

@@ -119,5 +119,5 @@ def test_the_images_themselves_are_left_as_they_are() -> None:
     "images", [torch.zeros(1, 3, 8, 8), torch.zeros(1, 2, 8, 8, dtype=torch.uint8), torch.zeros(3, 8, 8).byte()]
 )
 def test_other_images_are_refused(images: Tensor) -> None:
-    with pytest.raises(ValueError, match="must be uint8 with 1 or 3 channels"):
+    with pytest.raises(ValueError, match="must be uint8, 1 or 3 channels"):
         described()(images)

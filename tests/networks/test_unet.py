@@ -75,20 +75,10 @@ def test_sides_that_cannot_be_halved_four_times_are_refused() -> None:
                 call(images(2, height, width))
 
 
-def test_trace_gradients_and_evaluation() -> None:
-    network = tiny()
-    labels = torch.randint(5, (2, 32, 48), generator=torch.Generator().manual_seed(1))
-    F.cross_entropy(network(images()), labels).backward()
-    for name, parameter in network.named_parameters():
-        assert parameter.grad is not None, name
-        assert parameter.grad.abs().max() > 0, name
-    network.eval()
+def test_the_graph_holds_modules_and_four_concatenations() -> None:
+    network = tiny().eval()
     graph = torch.fx.symbolic_trace(network)
-    logits = network(images())
-    assert torch.equal(graph(images()), logits)
-    # Nothing but modules and the four concatenations, for methods that walk the graph.
+    assert torch.equal(graph(images()), network(images()))
     functions = [node.target for node in graph.graph.nodes if node.op == "call_function"]
     assert functions == 4 * [torch.cat]
     assert not [node for node in graph.graph.nodes if node.op == "call_method"]
-    # In evaluation no image sees another.
-    torch.testing.assert_close(network(images()[1:2]), logits[1:2])

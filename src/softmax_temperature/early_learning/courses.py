@@ -51,17 +51,9 @@ def real_course(
 ) -> dict[str, Any]:
     """Follow the gradient flow of a network, observed at rescaled times.
 
-    Args:
-        problem: its samples and kernel.
-        start: where from.
-        settings: of the integration.
-        times: when to look.
-        kernel_times: those of them at which the kernel is computed; it also is at each event.
-        linearised: Z of the linearised flow by time.
-
     Returns:
-        As `linearised_course`, with `drift`, the relative change of the kernel, its standard error, and `distance`, ||Z
-        - Z_linearised||; each None where it was not computed.
+        As `linearised_course`, with `drift`, the relative change of the kernel, and its standard error, at events and
+        `kernel_times`; and `distance`, ||Z - Z_linearised||, at the times of `linearised`.
     """
     flow, without = start.gradient_flow(), set(times) - set(kernel_times)
 
@@ -89,13 +81,8 @@ def drift_rate(network: FlatNetwork, sketch: KernelSketch, weights: Tensor, unit
     """The rate at which the kernel starts to drift, per unit of rescaled time, for inverse temperature 1.
 
     The parameters start along (1/β) Jᵀ residual(Z_0), so ||dΘ/ds||_F / ||Θ_0||_F is this number over β, and the time
-    tau_nl of leaving the linear regime is β over it. It is a difference quotient, over a move of 1e-5 units of time.
-
-    Args:
-        network: whose kernel.
-        sketch: of the same network.
-        weights: residual(Z_0), (n, classes).
-        unit_time: of the start's scales.
+    tau_nl of leaving the linear regime is β over it. It is a difference quotient, over a move of 1e-5 units of time;
+    `weights` are residual(Z_0), (n, classes).
     """
     direction = network.pull_back(network.start, weights)
     moved = network.start + MOVE * unit_time * direction

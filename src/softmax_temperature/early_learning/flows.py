@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import torch
@@ -33,13 +33,10 @@ PRECISION = 1e-9
 
 
 class Loss(Protocol):
-    """A sum over samples of a function of their tempered logits."""
+    """A sum over samples of a function of their tempered logits; see `SoftmaxCrossEntropy`."""
 
-    def residual(self, logits: Tensor, rows: slice = ...) -> Tensor:
-        """Minus the gradient of the sum, (b, classes), at the tempered logits (b, classes) of some samples."""
-
-    def mean(self, logits: Tensor) -> float:
-        """The mean over all samples, of tempered logits (n, classes)."""
+    def residual(self, logits: Tensor, rows: slice = ...) -> Tensor: ...  # noqa: D102
+    def mean(self, logits: Tensor) -> float: ...  # noqa: D102
 
 
 class GradientFlow:
@@ -47,11 +44,6 @@ class GradientFlow:
 
     dθ/ds = (1/β) Jᵀ residual(Z). The state is β (θ - θ_0), whose rate and size do not depend on β as long as the kernel
     does not change: the same tolerance then means the same for every β.
-
-    Args:
-        network: z.
-        loss: of Z.
-        inverse_temperature: β, finite and positive.
     """
 
     def __init__(self, network: FlatNetwork, loss: Loss, inverse_temperature: float) -> None:
@@ -82,13 +74,7 @@ class GradientFlow:
 
 
 class LinearisedFlow:
-    """dZ/ds = Θ_0 residual(Z) with the kernel of the start: the same for every β. The state is Z - Z_0.
-
-    Args:
-        start: Z_0, (n, classes) float64.
-        kernel_product: Θ_0 v, (n, classes), of v (n, classes).
-        loss: of Z.
-    """
+    """dZ/ds = Θ_0 residual(Z) with the kernel of the start: the same for every β. The state is Z - Z_0."""
 
     def __init__(self, start: Tensor, kernel_product: Callable[[Tensor], Tensor], loss: Loss) -> None:
         self._start, self._kernel_product, self._loss = start, kernel_product, loss
@@ -126,19 +112,15 @@ class Settings:
 
 @dataclass
 class Course:
-    """What was seen of a flow.
+    """What was seen of a flow: time and observation, at the wanted times reached and, by name, at events.
 
-    Attributes:
-        moments: time and observation, for each of the wanted times that was reached.
-        crossings: the same for each event that happened, by name.
-        ending: "complete" when it has learned; otherwise what ended the integration: the horizon, the limit of
-            evaluations, or ("failed") a step too small to change the time, as where numbers are no longer finite.
-        evaluations: of the flow's rate.
+    `ending` is "complete" when it has learned; otherwise what ended the integration: "horizon", "evaluations" or
+    "failed" (a step too small to change the time, as where numbers are no longer finite).
     """
 
     moments: list[tuple[float, Any]] = field(default_factory=list)
     crossings: dict[str, tuple[float, Any]] = field(default_factory=dict)
-    ending: Literal["complete", "horizon", "evaluations", "failed"] = "complete"
+    ending: str = "complete"
     evaluations: int = 0
 
 
@@ -147,16 +129,8 @@ def follow(flow: Flow, loss: Loss, settings: Settings, *, times: Sequence[float]
 
     The method is RK45 of scipy's `solve_ivp`, which itself has no limit on evaluations.
 
-    Args:
-        flow: from its start.
-        loss: the one that the flow descends.
-        settings: scales and limits.
-        times: rescaled, positive, ascending, when to observe.
-        observe: called with time and state, at each of them and at each event.
-
-    Returns:
-        With the crossings UNIT, TENTH, WHOLE, FIT and LEARNED, as far as they happened; a start with logits of 0 has
-        neither TENTH nor WHOLE.
+    `observe` is called with time and state, at each of `times` (rescaled, positive, ascending) and at each event: UNIT,
+    TENTH, WHOLE, FIT and LEARNED, as far as they happen. A start with logits of 0 has neither TENTH nor WHOLE.
     """
     origin = np.zeros(flow.size)
     levels = _levels(flow, loss)

@@ -34,10 +34,7 @@ class CorrelatedPair(nn.Module):
     the mode of the pair in both networks: in training both normalise by the batch, in evaluation each by running
     estimates of its own.
 
-    Args:
-        network: `classifier(features(inputs))` with whatever hooks it has; trained in place.
-        other: an independent draw of the same architecture; only read.
-        correlation: c, in [0, 1].
+    `network` is `classifier(features(inputs))`, with its hooks, and `other` an independent draw, which is only read.
 
     Raises:
         ValueError: `correlation` is outside [0, 1], or the networks differ in their parameters.
@@ -119,12 +116,8 @@ def correlation_for_norm(
         logit_norm: the wanted ||Z||, the Frobenius norm over samples and classes; at least 0.
         inverse_temperature: multiplies the logits of the pair.
 
-    Returns:
-        A number in [0, 1].
-
     Raises:
-        ValueError: `logit_norm` is negative or larger than at correlation 0; the message names the range. Or the
-            networks do not fit, or `inverse_temperature` is not positive.
+        ValueError: `logit_norm` is negative or larger than at correlation 0; the message names the range.
     """
     check_positive(inverse_temperature, "inverse_temperature")
     own = copy.deepcopy(network)  # Each forward pass in training mode moves running estimates of batch normalisation.

@@ -18,15 +18,7 @@ ALL = slice(None)
 
 
 class SoftmaxCrossEntropy:
-    """Cross-entropy of the softmax of tempered logits, nats, summed over samples.
-
-    Args:
-        labels: (n,) int64.
-        classes: at least 2.
-
-    Raises:
-        ValueError: the labels are no classes.
-    """
+    """Cross-entropy of the softmax of tempered logits, nats, summed over samples with labels (n,) int64."""
 
     def __init__(self, labels: Tensor, classes: int) -> None:
         check_labels(labels, torch.zeros(len(labels), classes, dtype=torch.float64, device=labels.device))
@@ -43,12 +35,7 @@ class SoftmaxCrossEntropy:
 
 @dataclass(frozen=True)
 class Scales:
-    """The time scales that the theory predicts from a start, in rescaled time.
-
-    Attributes:
-        logit_norm: ||Z_0||_F, of the tempered logits.
-        speed: ||Θ_0 residual(Z_0)||_F, what they change by in a unit of rescaled time.
-    """
+    """The time scales that the theory predicts from ||Z_0||_F and the speed ||Θ_0 residual(Z_0)||_F of its change."""
 
     logit_norm: float
     speed: float
@@ -68,14 +55,8 @@ class Scales:
 class Problem:
     """Two draws of a network, samples, and the tangent kernel, which is the same for all pairs that they make.
 
-    Attributes:
-        network: the one that is trained; not changed. In float64 already, so that nothing is rounded on the way.
-        other: an independent draw, in float64.
-        inputs: (n, ...) float64, on the networks' device.
-        loss: of the tempered logits of these samples.
-        probes: of the kernel, or None for the whole; see `KernelSketch`.
-        chunk: samples at a time.
-        seed: of the probes.
+    Both draws and the inputs (n, ...) are in float64 already, so that nothing is rounded on the way, and on one device;
+    `probes`, `chunk` and `seed` are those of `KernelSketch` and `FlatNetwork`.
     """
 
     network: nn.Module
@@ -113,13 +94,7 @@ class Problem:
 
 
 class Start:
-    """Where the flow of a pair and that of its linearisation start.
-
-    Attributes:
-        network: the pair.
-        logits: Z_0, (n, classes).
-        residual: Y - softmax(Z_0), (n, classes).
-        scales: what is predicted from here.
+    """Where the flow of a pair and that of its linearisation start: Z_0 and its residual, both (n, classes).
 
     Raises:
         ValueError: Θ_0 residual(Z_0) is 0: nothing will ever change.

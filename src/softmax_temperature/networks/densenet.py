@@ -22,18 +22,10 @@ class DenseNet(Classifier):
         blocks: Layers in each dense block.
         growth: Maps that a layer adds; the stem makes twice as many.
         reduction: Share of the maps that a transition keeps, rounded down.
-        num_classes: Outputs of `classifier`.
-
-    Raises:
-        ValueError: If an argument is out of range; the message names it and its value.
     """
 
     def __init__(
-        self,
-        blocks: Sequence[int] = (6, 12, 24, 16),
-        growth: int = 32,
-        reduction: float = 0.5,
-        num_classes: int = 10,
+        self, blocks: Sequence[int] = (6, 12, 24, 16), growth: int = 32, reduction: float = 0.5, num_classes: int = 10
     ) -> None:
         super().__init__()
         check_sizes(blocks=blocks, growth=growth, num_classes=num_classes)

@@ -48,7 +48,7 @@ def extract(
     Args:
         network: prepared images (n, 3, size, size) to embeddings (n, dim); it is moved to the device.
         preprocess: prepares them.
-        batches: each (n, channels, height, width) uint8, or a sequence of n tensors (channels, height, width).
+        batches: what `preprocess` takes.
         device: where to compute.
         precision: of the network's products; "bfloat16" keeps weights and normalisation in float32.
         where: data set, split and backbone, for the error.
@@ -86,7 +86,7 @@ def write_embeddings(
     embed: Callable[[SplitName], Iterable[Tensor]],
     provenance: Mapping[str, Any],
 ) -> None:
-    """Write the two files of an artifact of embeddings; only one batch is in memory at a time.
+    """Write the two files of an artifact of embeddings.
 
     Args:
         folder: where to.
@@ -98,8 +98,9 @@ def write_embeddings(
         ValueError: there are more or fewer embeddings than rows.
     """
     dim = int(provenance["embedding"])
-    shapes = {f"{split}.{column}": (len(labels),) for split, (labels, _) in rows.items() for column in _COLUMNS}
-    shapes |= {f"{split}.embeddings": (len(labels), dim) for split, (labels, _) in rows.items()}
+    sizes = {split: len(labels) for split, (labels, _) in rows.items()}
+    shapes = {f"{split}.{column}": [size] for split, size in sizes.items() for column in _COLUMNS}
+    shapes |= {f"{split}.embeddings": [size, dim] for split, size in sizes.items()}
     with (folder / EMBEDDINGS).open("wb") as file:
         header, size = _header(shapes)
         file.write(header)
@@ -114,13 +115,13 @@ def write_embeddings(
     write_json(folder / PROVENANCE, dict(provenance))
 
 
-def _header(shapes: Mapping[str, tuple[int, ...]]) -> tuple[bytes, int]:
+def _header(shapes: Mapping[str, list[int]]) -> tuple[bytes, int]:
     """The header of a safetensors file, whose library needs all tensors in memory; and the size of the file."""
     entries, end = {}, 0
     for name, shape in shapes.items():
         dtype, width = ("F32", 4) if name.endswith("embeddings") else ("I64", 8)
         start, end = end, end + math.prod(shape) * width
-        entries[name] = {"dtype": dtype, "shape": list(shape), "data_offsets": [start, end]}
+        entries[name] = {"dtype": dtype, "shape": shape, "data_offsets": [start, end]}
     text = json.dumps(entries).encode()
     text += b" " * (-len(text) % _ALIGNMENT)
     header = len(text).to_bytes(8, "little") + text
@@ -128,10 +129,7 @@ def _header(shapes: Mapping[str, tuple[int, ...]]) -> tuple[bytes, int]:
 
 
 def open_embeddings(artifact: Artifact) -> dict[SplitName, Part]:
-    """Read embeddings back.
-
-    Returns:
-        By split, a part with data (n, dim) float32; mapped from disk.
+    """Read embeddings back: by split, a part with data (n, dim) float32, mapped from disk.
 
     Raises:
         ArtifactError: a file is missing or damaged.

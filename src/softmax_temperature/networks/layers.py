@@ -11,7 +11,11 @@ from softmax_temperature.metrics.checks import check_count
 
 
 class Classifier(nn.Module):
-    """A network whose last layer, `classifier`, makes logits of `features`."""
+    """A network whose last layer, `classifier`, makes logits of `features`.
+
+    Constructors take `num_classes`, the outputs of `classifier`, and raise ValueError, which names an argument that is
+    unknown or too small, and its value.
+    """
 
     classifier: nn.Module
 
@@ -43,22 +47,14 @@ _FAN_IN: dict[str, tuple[Callable[[], nn.Module], float]] = {"tanh": (nn.Tanh, 1
 
 
 def rectifier(activation: str) -> tuple[Callable[[], nn.Module], int]:
-    """The constructor of ReLU or CReLU (cooling paper, section 4.2), and how many channels it makes of one.
-
-    Raises:
-        ValueError: If `activation` is neither "relu" nor "crelu".
-    """
+    """The constructor of ReLU or CReLU (cooling paper, section 4.2), and how many channels it makes of one."""
     if activation not in _RECTIFIERS:
         raise ValueError(f"activation must be 'relu' or 'crelu', got {activation!r}")
     return _RECTIFIERS[activation]
 
 
 def fan_in_activation(activation: str) -> Callable[[], nn.Module]:
-    """The constructor of an activation whose weights `draw_fan_in` knows.
-
-    Raises:
-        ValueError: If `activation` is neither "tanh" nor "relu".
-    """
+    """The constructor of an activation whose weights `draw_fan_in` knows."""
     if activation not in _FAN_IN:
         raise ValueError(f"activation must be 'tanh' or 'relu', got {activation!r}")
     return _FAN_IN[activation][0]
@@ -76,10 +72,7 @@ def draw_fan_in(network: nn.Module, activation: str) -> None:
 
 @torch.no_grad()
 def draw_glorot(network: nn.Module) -> None:
-    """Redraw dense and convolutional weights as Keras does by default (Glorot and Bengio 2010); biases become 0.
-
-    Weights are uniform within ±sqrt(6 / (fan-in + fan-out)).
-    """
+    """Redraw dense and convolutional weights as Keras does: uniform within ±sqrt(6 / (fan-in + fan-out)); biases 0."""
     for module in network.modules():
         if isinstance(module, (nn.Linear, nn.Conv1d, nn.Conv2d)):
             nn.init.xavier_uniform_(module.weight)

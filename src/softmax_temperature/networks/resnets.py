@@ -22,7 +22,6 @@ class CifarResNet(Classifier):
 
     Args:
         blocks: Residual blocks in each of the three stages.
-        num_classes: Outputs of the linear layer.
         widths: Channels in each of the three stages; even differences.
     """
 
@@ -96,20 +95,12 @@ class BottleneckResNet(Classifier):
 
     Args:
         blocks: Bottleneck blocks in each stage.
-        num_classes: Outputs of `classifier`.
         width: Channels of the stem and of the first stage's inner convolutions.
         activation: "relu" or "crelu".
-
-    Raises:
-        ValueError: If an argument is unknown or too small; the message names it and its value.
     """
 
     def __init__(
-        self,
-        blocks: Sequence[int] = (3, 4, 6, 3),
-        num_classes: int = 10,
-        width: int = 64,
-        activation: str = "relu",
+        self, blocks: Sequence[int] = (3, 4, 6, 3), num_classes: int = 10, width: int = 64, activation: str = "relu"
     ) -> None:
         super().__init__()
         build, copies = rectifier(activation)
@@ -197,11 +188,7 @@ class WideResNet(Classifier):
         depth: 6 n + 2 layers of weights for n blocks in each of the three stages, projections not counted; or the
             6 n + 4 convolutions of the same network, projections counted.
         width: Factor of the channels.
-        num_classes: Outputs of `classifier`.
         batch_norm: Whether there are normalisation layers.
-
-    Raises:
-        ValueError: If `depth` is not such a number, or another argument is too small.
     """
 
     def __init__(self, depth: int = 26, width: int = 10, num_classes: int = 10, batch_norm: bool = True) -> None:

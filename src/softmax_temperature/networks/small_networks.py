@@ -17,24 +17,12 @@ CHANNELS = 3
 class MLP(Classifier):
     """Dense layers, each followed by the activation, and the classifier.
 
-    Weights start normal with variance 1 / fan-in, with ReLU twice that; biases start at 0.
-
-    Args:
-        num_classes: Outputs of `classifier`.
-        widths: Units of each hidden layer.
-        activation: "tanh" or "relu".
-        image_size: Height and width of the images in pixels.
-
-    Raises:
-        ValueError: If an argument is unknown or too small; the message names it and its value.
+    The activation is "tanh" or "relu". Weights start normal with variance 1 / fan-in, with ReLU twice that; biases
+    start at 0. `image_size` is height and width in pixels.
     """
 
     def __init__(
-        self,
-        num_classes: int = 10,
-        widths: Sequence[int] = (64, 64),
-        activation: str = "tanh",
-        image_size: int = 8,
+        self, num_classes: int = 10, widths: Sequence[int] = (64, 64), activation: str = "tanh", image_size: int = 8
     ) -> None:
         super().__init__()
         build = fan_in_activation(activation)
@@ -61,24 +49,12 @@ class MLP(Classifier):
 class ConvNet(Classifier):
     """3×3 convolutions with stride 2, each followed by the activation, and the classifier of the flattened maps.
 
-    Weights start as those of `MLP`; with tanh, every function that the network computes is smooth.
-
-    Args:
-        num_classes: Outputs of `classifier`.
-        widths: Filters of each convolution.
-        activation: "tanh" or "relu".
-        image_size: Height and width of the images in pixels; each convolution halves them, rounding up.
-
-    Raises:
-        ValueError: If an argument is unknown or too small; the message names it and its value.
+    Arguments and weights are those of `MLP`; each convolution halves height and width, rounding up. With tanh, every
+    function that the network computes is smooth.
     """
 
     def __init__(
-        self,
-        num_classes: int = 10,
-        widths: Sequence[int] = (8, 16),
-        activation: str = "tanh",
-        image_size: int = 8,
+        self, num_classes: int = 10, widths: Sequence[int] = (8, 16), activation: str = "tanh", image_size: int = 8
     ) -> None:
         super().__init__()
         build = fan_in_activation(activation)

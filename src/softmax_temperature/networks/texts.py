@@ -25,12 +25,6 @@ class GRU(Classifier):
 
     Args:
         vocabulary_size: Numbers that a token may have, `PADDING` included.
-        embedding: Width of the embedding.
-        hidden: Units of the recurrent layer.
-        num_classes: Outputs of `classifier`.
-
-    Raises:
-        ValueError: If an argument is too small; the message names it and its value.
     """
 
     def __init__(self, vocabulary_size: int, embedding: int = 128, hidden: int = 128, num_classes: int = 2) -> None:
@@ -78,15 +72,8 @@ class TextCNN(Classifier):
 
     Args:
         vocabulary_size: Numbers that a token may have, `PADDING` included.
-        embedding: Width of the embedding.
-        filters: Outputs of each convolution.
         width: Tokens that a convolution sees at a time.
-        dense: Units of the hidden layer.
         dropout: Share of the hidden layer's outputs that are dropped in training.
-        num_classes: Outputs of `classifier`.
-
-    Raises:
-        ValueError: If an argument is too small, or `dropout` is not in [0, 1); the message names it and its value.
     """
 
     def __init__(

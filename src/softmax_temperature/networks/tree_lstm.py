@@ -28,14 +28,9 @@ class TreeLSTM(Classifier):
 
     Args:
         vocabulary_size: Numbers that a word may have, `PADDING` included.
-        embedding: Width of the embedding.
         hidden: Width of a node's state and memory.
         dropout: Share of a state's numbers that the classifier does not see in training.
-        num_classes: Classes of a root.
         neutral: Whether `classifier` has one more output, the last, for the neutral nodes of training trees.
-
-    Raises:
-        ValueError: If an argument is too small, or `dropout` is not in [0, 1); the message names it and its value.
     """
 
     def __init__(
@@ -63,11 +58,8 @@ class TreeLSTM(Classifier):
     def states(self, trees: Tensor) -> Tensor:
         """The state of every node, (n, nodes, hidden) float32; 0 where there is none.
 
-        Args:
-            trees: (n, nodes, 4) int64, as `trees.encode_trees` gives them.
-
         Raises:
-            ValueError: If they are not of this form, or a word is not in the vocabulary.
+            ValueError: If `trees` are not (n, nodes, 4) as of `encode_trees`, or a word is not in the vocabulary.
         """
         levels = self._levels(trees)
         words = trees[..., WORD].flatten()

@@ -23,13 +23,6 @@ class UNet(Classifier):
 
     Every level has two 3×3 convolutions with batch normalisation and ReLU; its channels double at each halving. Weights
     start as PyTorch's.
-
-    Args:
-        num_classes: Outputs of `classifier`; ADE20K has 150.
-        width: Channels at full size.
-
-    Raises:
-        ValueError: If an argument is below 1.
     """
 
     def __init__(self, num_classes: int = 150, width: int = 34) -> None:

@@ -27,17 +27,12 @@ class SmallVGG(Classifier):
     Every hidden layer is followed by the activation; after CReLU, the next layer reads twice the channels.
 
     Args:
-        num_classes: Outputs of `classifier`.
         activation: "relu" or "crelu".
         pooling: "flatten" gives every value of the last maps to the dense layer, "average" each map's mean.
         batch_norm: Whether each convolution, then without bias, is followed by batch normalisation.
         widths: Filters of the convolutions, an even number of them.
-        dense: Units of the dense layer.
         weights: "glorot" starts as Keras does, see `draw_glorot`; "pytorch" as PyTorch does.
         image_size: Height and width of the images in pixels; each pooling halves them, rounding down.
-
-    Raises:
-        ValueError: If an argument is unknown or too small; the message names it and its value.
     """
 
     def __init__(
@@ -53,18 +48,21 @@ class SmallVGG(Classifier):
     ) -> None:
         super().__init__()
         build, copies = rectifier(activation)
-        side = _last_side(image_size, widths)
+        check_sizes(widths=widths, dense=dense, num_classes=num_classes)
+        if len(widths) % 2:
+            raise ValueError(f"widths must hold pairs of convolutions, got {widths!r}")
+        check_count(image_size, "image_size", least=2 ** (len(widths) // 2))
         if pooling not in POOLINGS:
             raise ValueError(f"pooling must be 'flatten' or 'average', got {pooling!r}")
         if weights not in WEIGHTS:
             raise ValueError(f"weights must be 'glorot' or 'pytorch', got {weights!r}")
-        check_sizes(dense=dense, num_classes=num_classes)
         pool_first = activation == "relu"
         layers = _convolutions(widths, build, copies, batch_norm=batch_norm, pool_first=pool_first)
         self.convolutions = nn.Sequential(*layers)
         self.pool = nn.Identity() if pooling == "flatten" else nn.AdaptiveAvgPool2d(1)
         self.flatten = nn.Flatten()
-        self.dense = nn.Linear(copies * widths[-1] * (side**2 if pooling == "flatten" else 1), dense)
+        side = image_size >> (len(widths) // 2) if pooling == "flatten" else 1
+        self.dense = nn.Linear(copies * widths[-1] * side**2, dense)
         self.activation = build()
         self.classifier = nn.Linear(copies * dense, num_classes)
         if weights == "glorot":
@@ -75,15 +73,6 @@ class SmallVGG(Classifier):
         maps = self.flatten(self.pool(self.convolutions(inputs)))
         features: Tensor = self.activation(self.dense(maps))
         return features
-
-
-def _last_side(image_size: int, widths: Sequence[int]) -> int:
-    """Height and width of the last maps in pixels."""
-    check_sizes(widths=widths)
-    if len(widths) % 2:
-        raise ValueError(f"widths must hold pairs of convolutions, got {widths!r}")
-    check_count(image_size, "image_size", least=2 ** (len(widths) // 2))
-    return image_size >> (len(widths) // 2)
 
 
 def _convolutions(

@@ -60,11 +60,9 @@ def load_backbone(spec: Backbone, *, root: Path, seed: int, pretrained: Path | N
         network, preprocess = _build(spec, path)
     network.eval().requires_grad_(False)
     _check_embedding(spec, network, preprocess)
-    described_weights = spec.model_dump(
-        include={"library", "architecture", "arguments", "weights", "tag", "file", "tensor", "embedding"}
-    )
+    names = {"library", "architecture", "arguments", "weights", "tag", "file", "tensor", "embedding"}
     digest = digest_of_weights(network) if path is None else digest_of_file(path)
-    provenance = {**described_weights, "weights_sha256": digest, "transform": preprocess.describe()}
+    provenance = {**spec.model_dump(include=names), "weights_sha256": digest, "transform": preprocess.describe()}
     return LoadedBackbone(network, preprocess, provenance)
 
 

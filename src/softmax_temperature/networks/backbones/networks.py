@@ -46,11 +46,7 @@ def _whole_network(spec: Backbone, **arguments: Any) -> nn.Module:
 
 
 def build_embedding_network(spec: Backbone, *, timm_file: Path | None = None) -> EmbeddingNetwork:
-    """The network up to its embedding, with random weights.
-
-    Args:
-        spec: what to build.
-        timm_file: pretrained weights of a timm network, which timm then loads; they may need its own conversion.
+    """The network up to its embedding, with random weights or, of timm, those of a file, which timm may convert.
 
     Raises:
         InputError: the library has no such network, it does not take the arguments, or has no such tensor.

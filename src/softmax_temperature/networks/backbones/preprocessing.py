@@ -45,10 +45,8 @@ class Preprocess:
         Raises:
             ValueError: the images have another type or shape.
         """
-        if isinstance(images, Tensor):
-            squares = self._square(_checked(images, dimensions=4).to(device))
-        else:
-            squares = torch.cat([self._square(_checked(image, dimensions=3)[None].to(device)) for image in images])
+        batches = [images] if isinstance(images, Tensor) else [image[None] for image in images]
+        squares = torch.cat([self._square(batch.to(device)) for batch in batches])
         pixels = squares.to(torch.float32, memory_format=torch.channels_last)
         mean, std = (self._row(values, pixels.device) for values in (self.mean, self.std))
         return pixels.mul_(self.pixel_scale / GREATEST_PIXEL).sub_(mean).div_(std)
@@ -58,7 +56,9 @@ class Preprocess:
         return {key: list(value) if isinstance(value, tuple) else value for key, value in asdict(self).items()}
 
     def _square(self, images: Tensor) -> Tensor:
-        """Repeat grey, order the channels, resize and cut; (n, 1 or 3, height, width) to (n, 3, size, size) uint8."""
+        """Repeat grey, order the channels, resize and crop; (n, 1 or 3, height, width) to (n, 3, size, size) uint8."""
+        if images.dtype != torch.uint8 or images.ndim != 4 or images.shape[1] not in (1, 3):
+            raise ValueError(f"images: {images.dtype} of shape {tuple(images.shape)}, must be uint8, 1 or 3 channels")
         colour = images.expand(-1, 3, -1, -1)
         # Channels last makes the resizing twice as fast, and the conversion to float after it five times.
         colour = (colour.flip(1) if self.channels == "bgr" else colour).contiguous(memory_format=torch.channels_last)
@@ -76,26 +76,13 @@ class Preprocess:
         return row.contiguous(memory_format=torch.channels_last)
 
 
-def _checked(images: Tensor, *, dimensions: int) -> Tensor:
-    if images.dtype != torch.uint8 or images.ndim != dimensions or images.shape[-3] not in (1, 3):
-        raise ValueError(f"images: {images.dtype} of shape {tuple(images.shape)}, must be uint8 with 1 or 3 channels")
-    return images
-
-
 def described_preprocess(spec: Backbone) -> Preprocess:
     """The preprocessing that the parameters of weights other than the hub's describe."""
     assert spec.input_size is not None
     assert spec.mean is not None
     assert spec.std is not None
-    return Preprocess(
-        size=spec.input_size,
-        resize=spec.resize or spec.input_size,
-        interpolation=spec.interpolation,
-        mean=tuple(spec.mean),
-        std=tuple(spec.std),
-        channels=spec.channels,
-        pixel_scale=spec.pixel_scale,
-    )
+    size, mean, std = spec.input_size, tuple(spec.mean), tuple(spec.std)
+    return Preprocess(size, spec.resize or size, spec.interpolation, mean, std, spec.channels, spec.pixel_scale)
 
 
 def timm_preprocess(network: nn.Module) -> Preprocess:

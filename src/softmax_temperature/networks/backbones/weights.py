@@ -29,15 +29,12 @@ class NotCachedError(InputError):
 
 
 def locate_weights(spec: Backbone, *, root: Path, download: bool) -> Path | None:
-    """The file that holds a backbone's weights; only this function may use the network.
+    """The file that holds a backbone's weights, or None for weights that the pipeline makes itself.
 
     Args:
         spec: the backbone.
         root: the folder of the user's files (data.root).
-        download: whether the library may fetch missing weights into its own cache.
-
-    Returns:
-        The file, or None for weights that the pipeline makes itself.
+        download: whether the library may fetch missing weights into its own cache; nothing else uses the network.
 
     Raises:
         InputError: it is not there and cannot be fetched.
@@ -54,11 +51,7 @@ def locate_weights(spec: Backbone, *, root: Path, download: bool) -> Path | None
 
 
 def torchvision_weights(spec: Backbone) -> WeightsEnum:
-    """The description, in torchvision, of the weights that a spec names.
-
-    Raises:
-        InputError: there are none of that architecture or tag.
-    """
+    """Torchvision's description of the weights that a spec names."""
     require_known(spec, spec.architecture, models.list_models(module=models))
     weights = models.get_model_weights(spec.architecture)
     require_known(spec, str(spec.tag), weights.__members__, "weights")
@@ -66,12 +59,7 @@ def torchvision_weights(spec: Backbone) -> WeightsEnum:
 
 
 def load_weights(network: nn.Module, path: Path, *, unused: tuple[str, ...]) -> None:
-    """Load a file of weights that must cover the network exactly.
-
-    Args:
-        network: takes them.
-        path: safetensors, or tensors by name as torch saves them; nothing else is unpickled.
-        unused: prefixes of names, of parts that the network does not have, to be passed over.
+    """Load a file of weights that must cover the network exactly, apart from names with an `unused` prefix.
 
     Raises:
         InputError: it is no such file, or names or shapes differ.
@@ -96,11 +84,7 @@ def digest_of_weights(network: nn.Module) -> str:
 
 
 def read_weights(path: Path) -> dict[str, Tensor]:
-    """Tensors by name, of a safetensors file or one that torch has saved; nothing else is unpickled.
-
-    Raises:
-        InputError: it is no such file, or not whole.
-    """
+    """Tensors by name, of a safetensors file or one that torch has saved; nothing else is unpickled."""
     try:
         if path.suffix == ".safetensors":
             return load_file(path)
