@@ -8,9 +8,9 @@ ridge. What is scored with data sets left out (`score_rules`) is what is shipped
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -20,11 +20,14 @@ from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, PositiveFloat, P
 from softmax_temperature.dataset_statistics import STATISTICS
 
 Floats = NDArray[np.float64]
+Rows = NDArray[np.intp]
 
 SEARCHED_RANGE = (1.0, 250.0)
 PENALTIES = (1.0, 3.0, 10.0, 30.0, 100.0)
 """Of the sum of squared coefficients, per standardised statistic; chosen inside the folds."""
 KEYS = ["dataset", "backbone"]
+RULES = ("heuristic", "heuristic, backbone left out too", "best constant", "median of the study")
+"""What `score_rules` fits on the other data sets."""
 
 
 class Term(BaseModel):
@@ -110,39 +113,24 @@ def fit_ridge(
     Args:
         pairs: One row for each data set and backbone: `dataset`, `backbone`, `inverse_temperature` (the best one) and
             the 23 statistics.
-        accuracies: One row for each pair and inverse temperature: `dataset`, `backbone`, `inverse_temperature`,
-            `test_accuracy`.
+        accuracies: One row for each pair and inverse temperature, the same ones for all pairs: `dataset`, `backbone`,
+            `inverse_temperature`, `test_accuracy`.
         penalties: To choose from.
 
     Raises:
         ValueError: If there are fewer than three data sets.
     """
-    if pairs["dataset"].nunique() < 3:
-        raise ValueError(f"pairs must hold at least 3 data sets, got {pairs['dataset'].nunique()}")
-    loss = Losses(pairs, accuracies)
-    names = pairs["dataset"].unique()
-    values = _matrix(pairs)
-    target = np.log(pairs["inverse_temperature"].to_numpy(np.float64))
-
-    def left_out(penalty: float) -> float:
-        lost = []
-        for name in names:
-            out = (pairs["dataset"] == name).to_numpy()
-            fold = _Ridge.of(values[~out], target[~out], penalty)
-            lost.append(loss.of(np.flatnonzero(out), fold.predict(values[out])))
-        return float(np.concatenate(lost).mean())
-
-    penalty = min(penalties, key=left_out) if len(penalties) > 1 else penalties[0]
-    ridge = _Ridge.of(values, target, penalty)
-    columns = zip(STATISTICS, ridge.coefficients, ridge.mean, ridge.sd, ridge.low, ridge.high, strict=True)
+    study = _Study.of(pairs, accuracies)
+    fold = study.fitted(np.arange(len(pairs)), penalties)
+    columns = zip(STATISTICS, fold.coefficients, fold.mean, fold.sd, fold.low, fold.high, strict=True)
     fields = ("coefficient", "mean", "sd", "low", "high")
     return RidgeHeuristic(
         terms={name: Term(**dict(zip(fields, map(float, row), strict=True))) for name, *row in columns},
-        intercept=float(ridge.intercept),
-        penalty=penalty,
-        constant=loss.best_constant(),
+        intercept=float(fold.intercept),
+        penalty=fold.penalty,
+        constant=study.best_constant(np.arange(len(pairs))),
         n_pairs=len(pairs),
-        datasets=tuple(names),
+        datasets=tuple(pairs["dataset"].unique()),
     )
 
 
@@ -162,18 +150,23 @@ def score_rules(
         The rules are "heuristic", the same with the pair's backbone left out of its fold too, the best constant and the
         median of the other data sets, the square root of the dimension, and the search on validation data.
     """
-    values: dict[str, Floats] = {
-        "heuristic": _left_out(pairs, accuracies, penalties),
-        "heuristic, backbone left out too": _left_out(pairs, accuracies, penalties, backbone_too=True),
-        "best constant": _by_fold(pairs, lambda train: Losses(train, accuracies).best_constant()),
-        "median of the study": _by_fold(pairs, lambda train: float(train["inverse_temperature"].median())),
-        "square root of dimension": np.sqrt(pairs["dim"].to_numpy(np.float64)),
-    }
+    study = _Study.of(pairs, accuracies)
+    everything, backbones = np.arange(len(pairs)), pairs["backbone"].to_numpy()
+    values = {name: np.empty(len(pairs)) for name in RULES}
+    for dataset in np.unique(study.datasets):
+        own, others = (np.flatnonzero(study.datasets == dataset), np.flatnonzero(study.datasets != dataset))
+        heuristic, without_backbone, constant, median = RULES
+        values[heuristic][own] = study.fitted(others, penalties).predict(study.values[own])
+        for row in own:
+            rest = others[backbones[others] != backbones[row]]
+            values[without_backbone][row] = study.fitted(rest, penalties).predict(study.values[[row]])[0]
+        values[constant][own] = study.best_constant(others)
+        values[median][own] = np.median(pairs["inverse_temperature"].to_numpy(np.float64)[others])
+    values["square root of dimension"] = np.sqrt(pairs["dim"].to_numpy(np.float64))
     if "inverse_temperature_validation" in pairs:
         values["search on validation data"] = pairs["inverse_temperature_validation"].to_numpy(np.float64)
-    losses, rows = Losses(pairs, accuracies), np.arange(len(pairs))
     tables = [
-        pairs[KEYS].assign(rule=rule, inverse_temperature=chosen, lost=losses.of(rows, chosen))
+        pairs[KEYS].assign(rule=rule, inverse_temperature=chosen, lost=study.lost(everything, chosen))
         for rule, chosen in values.items()
     ]
     return pd.concat(tables, ignore_index=True)[["rule", *KEYS, "inverse_temperature", "lost"]]
@@ -186,50 +179,60 @@ def fit_shipped(pairs: pd.DataFrame, accuracies: pd.DataFrame) -> RidgeHeuristic
     return fit_ridge(pairs, accuracies).model_copy(update={"lost": lost})
 
 
-def _left_out(
-    pairs: pd.DataFrame, accuracies: pd.DataFrame, penalties: Sequence[float], *, backbone_too: bool = False
-) -> Floats:
-    """The prediction for each pair by a fit without its data set, and perhaps without its backbone."""
-    predicted = np.empty(len(pairs))
-    for dataset in pairs["dataset"].unique():
-        held = pairs["dataset"] == dataset
-        for backbone in pairs.loc[held, "backbone"].unique() if backbone_too else [None]:
-            test = held & (pairs["backbone"] == backbone) if backbone_too else held
-            train = ~held & (pairs["backbone"] != backbone) if backbone_too else ~held
-            fold = fit_ridge(pairs[train], accuracies, penalties=penalties)
-            for number in np.flatnonzero(test.to_numpy()):
-                statistics = dict(zip(STATISTICS, _matrix(pairs.iloc[[number]])[0], strict=True))
-                predicted[number] = fold.predict(statistics).predicted
-    return predicted
+@dataclass(frozen=True)
+class _Study:
+    """Pairs as arrays: statistics, logarithms of the best inverse temperatures, data sets, accuracies on the grid."""
 
+    values: Floats
+    target: Floats
+    datasets: NDArray[Any]
+    grid: Floats
+    accuracies: Floats
 
-def _by_fold(pairs: pd.DataFrame, value: Callable[[pd.DataFrame], float]) -> Floats:
-    of_dataset = {name: value(pairs[pairs["dataset"] != name]) for name in pairs["dataset"].unique()}
-    return pairs["dataset"].map(of_dataset).to_numpy(np.float64)
+    @classmethod
+    def of(cls, pairs: pd.DataFrame, accuracies: pd.DataFrame) -> _Study:
+        if pairs["dataset"].nunique() < 3:
+            raise ValueError(f"pairs must hold at least 3 data sets, got {pairs['dataset'].nunique()}")
+        curves = accuracies.pivot(index=KEYS, columns="inverse_temperature", values="test_accuracy")
+        rows = curves.loc[pd.MultiIndex.from_frame(pairs[KEYS])].to_numpy(np.float64)
+        return cls(
+            pairs[list(STATISTICS)].to_numpy(np.float64),
+            np.log(pairs["inverse_temperature"].to_numpy(np.float64)),
+            pairs["dataset"].to_numpy(),
+            curves.columns.to_numpy(np.float64),
+            rows,
+        )
 
+    def fitted(self, rows: Rows, penalties: Sequence[float]) -> _Ridge:
+        """The fit on some rows, with the penalty that loses least when each of their data sets is left out."""
 
-class Losses:
-    """Accuracy lost against a pair's best, between the grid's inverse temperatures by linear interpolation."""
+        def left_out(penalty: float) -> float:
+            losses = []
+            for dataset in np.unique(self.datasets[rows]):
+                own = rows[self.datasets[rows] == dataset]
+                others = rows[self.datasets[rows] != dataset]
+                fold = _Ridge.of(self.values[others], self.target[others], penalty)
+                losses.append(self.lost(own, fold.predict(self.values[own])))
+            return float(np.concatenate(losses).mean())
 
-    def __init__(self, pairs: pd.DataFrame, accuracies: pd.DataFrame) -> None:
-        curves = dict(iter(accuracies.groupby(KEYS, sort=False)))
-        self._curves = [
-            (curve["inverse_temperature"].to_numpy(np.float64), curve["test_accuracy"].to_numpy(np.float64))
-            for curve in (curves[key] for key in pairs[KEYS].itertuples(index=False, name=None))
-        ]
+        penalty = min(penalties, key=left_out) if len(penalties) > 1 else penalties[0]
+        return _Ridge.of(self.values[rows], self.target[rows], penalty)
 
-    def of(self, rows: Sequence[int] | NDArray[np.intp], inverse_temperatures: Sequence[float] | Floats) -> Floats:
-        """The loss of some pairs, each at its own inverse temperature: fractions, shape (rows,)."""
-        found = []
-        for row, value in zip(rows, inverse_temperatures, strict=True):
-            grid, accuracy = self._curves[row]
-            found.append(accuracy.max() - np.interp(value, grid, accuracy))
-        return np.asarray(found)
+    def lost(self, rows: Rows, inverse_temperatures: Floats) -> Floats:
+        """Accuracy below the best of each row at its own inverse temperature, between the grid's by interpolation."""
+        accuracies = self.accuracies[rows]
+        right = np.searchsorted(self.grid, inverse_temperatures).clip(1, len(self.grid) - 1)
+        span = self.grid[right] - self.grid[right - 1]
+        share = ((inverse_temperatures - self.grid[right - 1]) / span).clip(0, 1)
+        each = np.arange(len(rows))
+        between = (1 - share) * accuracies[each, right - 1] + share * accuracies[each, right]
+        found: Floats = accuracies.max(axis=1) - between
+        return found
 
-    def best_constant(self) -> float:
+    def best_constant(self, rows: Rows) -> float:
         """The grid's value that costs least on average."""
-        rows, grid = range(len(self._curves)), self._curves[0][0]
-        return float(min(grid, key=lambda value: self.of(rows, [value] * len(self._curves)).mean()))
+        lost = self.accuracies[rows].max(axis=1, keepdims=True) - self.accuracies[rows]
+        return float(self.grid[lost.mean(axis=0).argmin()])
 
 
 @dataclass(frozen=True)
@@ -240,6 +243,7 @@ class _Ridge:
     sd: Floats
     low: Floats
     high: Floats
+    penalty: float
 
     @classmethod
     def of(cls, values: Floats, target: Floats, penalty: float) -> _Ridge:
@@ -248,13 +252,9 @@ class _Ridge:
         design = (values - mean) / sd
         gram = design.T @ design + penalty * np.eye(design.shape[1])
         coefficients = np.linalg.solve(gram, design.T @ (target - target.mean()))
-        return cls(coefficients, target.mean(), mean, sd, values.min(0), values.max(0))
+        return cls(coefficients, target.mean(), mean, sd, values.min(0), values.max(0), penalty)
 
     def predict(self, values: Floats) -> Floats:
         clamped = (np.clip(values, self.low, self.high) - self.mean) / self.sd
         predicted: Floats = np.clip(np.exp(self.intercept + clamped @ self.coefficients), *SEARCHED_RANGE)
         return predicted
-
-
-def _matrix(pairs: pd.DataFrame) -> Floats:
-    return pairs[list(STATISTICS)].to_numpy(np.float64)
