@@ -156,10 +156,10 @@ def score_rules(
     for dataset in np.unique(study.datasets):
         own, others = (np.flatnonzero(study.datasets == dataset), np.flatnonzero(study.datasets != dataset))
         heuristic, without_backbone, constant, median = RULES
-        values[heuristic][own] = study.fitted(others, penalties).predict(study.values[own])
+        values[heuristic][own] = study.fitted(others, penalties).predict(study.statistics[own])
         for row in own:
             rest = others[backbones[others] != backbones[row]]
-            values[without_backbone][row] = study.fitted(rest, penalties).predict(study.values[[row]])[0]
+            values[without_backbone][row] = study.fitted(rest, penalties).predict(study.statistics[[row]])[0]
         values[constant][own] = study.best_constant(others)
         values[median][own] = np.median(pairs["inverse_temperature"].to_numpy(np.float64)[others])
     values["square root of dimension"] = np.sqrt(pairs["dim"].to_numpy(np.float64))
@@ -183,7 +183,7 @@ def fit_shipped(pairs: pd.DataFrame, accuracies: pd.DataFrame) -> RidgeHeuristic
 class _Study:
     """Pairs as arrays: statistics, logarithms of the best inverse temperatures, data sets, accuracies on the grid."""
 
-    values: Floats
+    statistics: Floats
     target: Floats
     datasets: NDArray[Any]
     grid: Floats
@@ -211,12 +211,12 @@ class _Study:
             for dataset in np.unique(self.datasets[rows]):
                 own = rows[self.datasets[rows] == dataset]
                 others = rows[self.datasets[rows] != dataset]
-                fold = _Ridge.of(self.values[others], self.target[others], penalty)
-                losses.append(self.lost(own, fold.predict(self.values[own])))
+                fold = _Ridge.of(self.statistics[others], self.target[others], penalty)
+                losses.append(self.lost(own, fold.predict(self.statistics[own])))
             return float(np.concatenate(losses).mean())
 
         penalty = min(penalties, key=left_out) if len(penalties) > 1 else penalties[0]
-        return _Ridge.of(self.values[rows], self.target[rows], penalty)
+        return _Ridge.of(self.statistics[rows], self.target[rows], penalty)
 
     def lost(self, rows: Rows, inverse_temperatures: Floats) -> Floats:
         """Accuracy below the best of each row at its own inverse temperature, between the grid's by interpolation."""
