@@ -24,7 +24,7 @@ from benchmarks.precision import Precision, native_precisions
 from softmax_temperature.cost import image_network_cost
 from softmax_temperature.cost.cells import OPTIMIZER_CALLS, training_bytes
 from softmax_temperature.cost.rates import RATES
-from softmax_temperature.losses.objectives import make_objective
+from softmax_temperature.losses import make_objective
 from softmax_temperature.params.network import Network
 from softmax_temperature.params.recipe import Recipe
 from softmax_temperature.training import ImageSet, Trainer, build_network

@@ -53,10 +53,13 @@ from scipy import sparse, stats
 from sklearn.metrics import calinski_harabasz_score, davies_bouldin_score
 from torch import Tensor
 
-from softmax_temperature.statistic_names import STATISTICS
-
-__all__ = ["NORMALITY_ROWS", "SILHOUETTE_ROWS", "STATISTICS", "describe"]
-
+# fmt: off
+STATISTICS: Final = (
+    "dim", "n_classes", "mean", "var", "sb_trace", "sw_trace", "feats_corr", "feats_cos_sim", "n_samples",
+    "avg_samp_class", "pca_50", "pca_75", "pca_80", "pca_90", "pca_95", "pca_99", "train_mean",
+    "train_std", "avg_kurtosis", "avg_normality", "silhouette", "calinski_harabasz", "david_bouldin",
+)
+# fmt: on
 SILHOUETTE_ROWS: Final = 2_000
 # Royston's approximation of the Shapiro-Wilk weights is validated up to here; scipy warns beyond.
 NORMALITY_ROWS: Final = 5_000

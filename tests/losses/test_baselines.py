@@ -76,12 +76,6 @@ def test_gradients_are_right_and_finite_at_the_ends(loss: Callable[[Tensor, Tens
     assert extreme.grad.isfinite().all()
 
 
-def test_labels_may_be_of_any_integer_type() -> None:
-    logits, labels = batch()
-    for loss in (losses.brier_loss, losses.label_smoothing_loss):
-        assert loss(logits, labels.int()) == loss(logits, labels)
-
-
 def test_bad_input_is_refused_by_name() -> None:
     logits, labels = batch()
     for smoothing in (-0.01, 0.81, math.nan):

@@ -150,20 +150,6 @@ def test_a_batch_of_one_kind_keeps_its_own_term_and_is_zero_as_released() -> Non
     assert all_wrong == pytest.approx(math.sqrt(0.81 + 0.64 + 2 * 0.72 * math.exp(-0.25)) / 2)
 
 
-def test_descending_the_penalty_lowers_the_confidence_of_wrong_predictions() -> None:
-    logits = confident(0.9, 0.9, 0.9).requires_grad_()
-    losses.weighted_mmce(logits, torch.tensor([0, 1, 1])).backward()
-    assert logits.grad is not None
-    assert (logits.grad[1:, 0] > 0).all()
-
-
-@pytest.mark.parametrize("form", FORMS)
-def test_the_order_of_the_batch_does_not_matter(form: Callable[..., Tensor]) -> None:
-    logits, labels = batch()
-    order = torch.randperm(25, generator=torch.Generator().manual_seed(1))
-    assert form(logits[order], labels[order]).item() == pytest.approx(form(logits, labels).item(), rel=1e-12)
-
-
 @pytest.mark.parametrize("form", FORMS)
 def test_bad_input_is_refused_by_name(form: Callable[..., Tensor]) -> None:
     logits, labels = batch()

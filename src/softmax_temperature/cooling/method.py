@@ -57,8 +57,7 @@ class Cooling:
             present logits adds to it.
 
     Attributes:
-        last_fit: What the last call of `cool` found for the logits that it was given, or None. If its `at_bound` is
-            true, that call changed nothing.
+        last_fit: What the last call of `cool` found, or None; if it is `at_bound`, that call changed nothing.
         redistribution: What "distributed" and "periodic" do to the parameters; None for "last_layer".
 
     Raises:
@@ -80,8 +79,9 @@ class Cooling:
         reset_temperature: float = 100.0,
         refit: str = "whole",
     ) -> None:
-        _check_choice(mode, "mode", MODES)
-        _check_choice(refit, "refit", REFITS)
+        for name, value, choices in (("mode", mode, MODES), ("refit", refit, REFITS)):
+            if value not in choices:
+                raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}, got {value!r}")
         if not (math.isfinite(factor) and factor >= 0):
             raise ValueError(f"factor must be finite and at least 0, got {factor}")
         if not max_temperature >= 0:
@@ -104,8 +104,8 @@ class Cooling:
     ) -> float:
         """Correct the temperature from held-out logits; call it once per Cooling period.
 
-        Held-out logits that separate the labels, or say nothing about them, have no best temperature: the fit ends at
-        a bound, the network stays as it is, and 1 is returned; `last_fit.at_bound` tells.
+        Held-out logits that separate the labels, or say nothing about them, have no best temperature: the network
+        stays as it is, 1 is returned, and `last_fit.at_bound` is true.
 
         Args:
             logits: Of held-out images, as the network gives them now in evaluation mode, shape (n, classes) or
@@ -120,8 +120,7 @@ class Cooling:
 
         Raises:
             ValueError: If a shape disagrees, a logit is not finite, a label is out of range, `policy` is unknown or
-                does not know the optimizer, or the new temperature is beyond what a float can hold, as happens when
-                training diverges; nothing has changed then.
+                does not know the optimizer, or no float can hold the new temperature; nothing has changed then.
         """
         check_policy(optimizer, policy)
         present = self.temperature
@@ -167,8 +166,3 @@ def _as_table(logits: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
     if labels.shape != expected:
         raise ValueError(f"labels must have shape {expected}, one for each pixel, got {tuple(labels.shape)}")
     return logits.movedim(1, -1).flatten(0, -2), labels.flatten()
-
-
-def _check_choice(value: str, name: str, choices: tuple[str, ...]) -> None:
-    if value not in choices:
-        raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}, got {value!r}")

@@ -59,6 +59,11 @@ SIZE_ATTRIBUTES = frozenset({"shape", "ndim", "dtype", "device"})
 _SPACES = (operator, torch, F, builtins)
 
 
+def is_norm_with_activation(module: nn.Module) -> bool:
+    """Whether this is timm's batch normalisation with dropout and activation inside; by name, as timm may be absent."""
+    return f"{type(module).__module__}.{type(module).__name__}" == "timm.layers.norm_act.BatchNormAct2d"
+
+
 def operation_name(target: Callable[..., object] | str) -> str | None:
     """The name of a method or of a function of torch or of Python's operators; None for any other function."""
     if isinstance(target, str):

@@ -34,8 +34,7 @@ def rescale_optimizer_state(
 
     Args:
         optimizer: SGD, Adam or AdamW for "rescale"; any for "keep".
-        scales: What each parameter was, or will be, multiplied by; parameters that the optimizer does not have, or has
-            not stepped yet, are passed over.
+        scales: What each parameter was, or will be, multiplied by; parameters without a state are passed over.
         policy: "keep" or "rescale".
 
     Raises:

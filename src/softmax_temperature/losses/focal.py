@@ -9,6 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from softmax_temperature.losses.objective import Objective, at_every_epoch
 from softmax_temperature.metrics.checks import check_batch, check_count, check_fractions, check_gamma
 
 # Thresholds on the true class's probability, and the gamma below each; above the last, the last gamma. Section 4 names
@@ -108,6 +109,34 @@ def scheduled_gamma(
     if list(milestones) != sorted(set(milestones)):
         raise ValueError(f"milestones must ascend, got {milestones!r}")
     return float(gammas[sum(epoch >= milestone for milestone in milestones)])
+
+
+def make(*, gamma: float) -> Objective:
+    """The objective "focal": one gamma, at least 0 (focal paper, section 4)."""
+    check_gamma(gamma)
+    return at_every_epoch(lambda logits, labels: focal_loss(logits, labels, gamma))
+
+
+def make_sample_dependent(*, policy: str = "53") -> Objective:
+    """The objective "sample_dependent_focal": the gamma of `sample_dependent_gamma` (appendix F: FLSD)."""
+    sample_dependent_gamma(torch.empty(0), policy=policy)  # Refuses an unknown policy before any training.
+
+    def loss(logits: Tensor, labels: Tensor) -> Tensor:
+        return focal_loss(logits, labels, sample_dependent_gamma(true_class_probs(logits, labels), policy=policy))
+
+    return at_every_epoch(loss)
+
+
+def make_scheduled(*, gammas: Sequence[float], milestones: Sequence[int]) -> Objective:
+    """The objective "scheduled_focal": the gamma of `scheduled_gamma`, over epochs of the recipe (appendix F: FLSc)."""
+    for gamma in gammas:
+        check_gamma(gamma)
+    scheduled_gamma(0, gammas=gammas, milestones=milestones)  # Refuses wrong milestones before any training.
+
+    def objective(logits: Tensor, labels: Tensor, position: float) -> Tensor:
+        return focal_loss(logits, labels, scheduled_gamma(int(position), gammas=gammas, milestones=milestones))
+
+    return objective
 
 
 def _one_per_sample(gamma: float | Tensor, logits: Tensor) -> float | Tensor:

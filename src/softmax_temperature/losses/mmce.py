@@ -6,9 +6,13 @@ forms in residuals. They are penalties: the focal paper trains on the cross-entr
 
 from __future__ import annotations
 
+import math
+
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
+from softmax_temperature.losses.objective import Objective, at_every_epoch
 from softmax_temperature.metrics.checks import check_batch, check_positive
 
 
@@ -42,20 +46,9 @@ def weighted_mmce(logits: Tensor, labels: Tensor, *, kernel_width: float = 0.4, 
 
     Right and wrong predictions each weigh one half, however many there are: the distance between the mean over the
     right ones of (1 - r) k(r, .) and the mean over the wrong ones of r k(r, .). Where a batch has no wrong (right)
-    ones, their mean is zero and the other one remains.
-
-    Args:
-        logits: Shape (n, classes).
-        labels: True classes, shape (n,), integers.
-        kernel_width: Of the Laplacian kernel, in units of confidence; positive.
-        as_released: As in the focal paper's repository: each double mean is divided by the number of its pairs once
-            more, and a batch that is all right or all wrong gives 0.
-
-    Returns:
-        A scalar, dtype and device of `logits`; its gradient is zero where the value is.
-
-    Raises:
-        ValueError: If a shape disagrees or `kernel_width` is not finite and positive.
+    ones, their mean is zero and the other one remains. With `as_released`, as in the focal paper's repository, each
+    double mean is divided by the number of its pairs once more, and a batch that is all right or all wrong gives 0.
+    Everything else is as for `mmce`.
     """
     confidences, correct = _top_label(logits, labels, kernel_width)
     right, wrong = correct.sum(), (1 - correct).sum()
@@ -66,6 +59,19 @@ def weighted_mmce(logits: Tensor, labels: Tensor, *, kernel_width: float = 0.4, 
         return _released_weighted(kernel, right_mean, wrong_mean, right, wrong)
     residuals = right_mean - wrong_mean
     return _safe_root(residuals @ kernel @ residuals)
+
+
+def make(*, weight: float = 2.0, as_released: bool = False) -> Objective:
+    """The objective "mmce": cross-entropy + weight × weighted MMCE; the weight is lambda of appendix E, at least 0."""
+    if not 0 <= weight < math.inf:
+        raise ValueError(f"weight must be finite and at least 0, got {weight}")
+    if not isinstance(as_released, bool):
+        raise TypeError(f"as_released must be true or false, got {as_released!r}")
+
+    def loss(logits: Tensor, labels: Tensor) -> Tensor:
+        return F.cross_entropy(logits, labels) + weight * weighted_mmce(logits, labels, as_released=as_released)
+
+    return at_every_epoch(loss)
 
 
 def _released_weighted(kernel: Tensor, right_mean: Tensor, wrong_mean: Tensor, right: Tensor, wrong: Tensor) -> Tensor:

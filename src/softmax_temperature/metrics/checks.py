@@ -14,13 +14,14 @@ def check_logits(logits: Tensor, *, name: str = "logits", values: bool = True) -
     """Refuse logits that are not finite floats of shape (n, classes) with n >= 1 and classes >= 2.
 
     Logits and probabilities cannot be told apart by their values, so this never guesses which of the two it was given.
-
-    Args:
-        logits: What the caller passed.
-        name: The argument to name in the message.
-        values: Whether to read the values too; shapes and dtypes are always checked.
+    Without `values` only shape and dtype are checked.
     """
-    _check_table(logits, name)
+    if not isinstance(logits, Tensor):
+        raise TypeError(f"{name} must be a torch tensor, got {type(logits).__name__}")
+    if not logits.is_floating_point():
+        raise ValueError(f"{name} must be floating point, got {logits.dtype}")
+    if logits.ndim != 2 or logits.shape[0] < 1 or logits.shape[1] < 2:
+        raise ValueError(f"{name} must have shape (n, classes), n >= 1, classes >= 2, got {tuple(logits.shape)}")
     if values and not torch.isfinite(logits).all():
         row, column = torch.nonzero(~torch.isfinite(logits))[0].tolist()
         raise ValueError(f"{name} must be finite, got {logits[row, column].item()} in row {row}, class {column}")
@@ -100,12 +101,3 @@ def check_gamma(gamma: float | Tensor) -> None:
 
 def _may_be_read(tensor: Tensor) -> bool:
     return tensor.device.type == "cpu" and not torch.compiler.is_compiling()
-
-
-def _check_table(scores: Tensor, name: str) -> None:
-    if not isinstance(scores, Tensor):
-        raise TypeError(f"{name} must be a torch tensor, got {type(scores).__name__}")
-    if not scores.is_floating_point():
-        raise ValueError(f"{name} must be floating point, got {scores.dtype}")
-    if scores.ndim != 2 or scores.shape[0] < 1 or scores.shape[1] < 2:
-        raise ValueError(f"{name} must have shape (n, classes), n >= 1, classes >= 2, got {tuple(scores.shape)}")

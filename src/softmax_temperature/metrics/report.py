@@ -41,8 +41,7 @@ def calibration_report(
         `classwise_calibration_error` as the functions of these names define them; `debiased_calibration_error` and
         `noise_floor`, to be read beside the expected one; and `intervals`: name to (low, high), the 5th and 95th
         percentile over the resamples, empty without a bootstrap. A calibration error is biased upwards, that of a
-        resample twice as much: its interval may lie above the value. Reflected at the value, (2 value - high,
-        2 value - low), it is the one of the paper's released code.
+        resample twice as much: its interval may lie above the value.
 
     Raises:
         ValueError: If the shapes disagree, a logit is not finite, a label is out of range, `bins` is below 1, or
@@ -85,9 +84,9 @@ def paired_difference(
         logits_a: Of arm a, shape (n, classes).
         logits_b: Of arm b, shape (n, classes), the same samples in the same order.
         labels: True classes, shape (n,), integers.
-        bins: Number of bins of every binned metric.
+        bins: As for `calibration_report`.
         bootstrap: Resamples, at least 1.
-        seed: Of the resamples, at least 0; with the seed of a report, its very resamples.
+        seed: With the seed of a report, its very resamples.
         rebin: As for `calibration_report`.
 
     Returns:
@@ -122,8 +121,7 @@ def confident_report(
 
     Returns:
         `confident_share`, `confident_accuracy` (None when no prediction counts), and `intervals` as in
-        `calibration_report`; that of the accuracy is over the resamples that draw a confident prediction, and absent
-        when there is none.
+        `calibration_report`; that of the accuracy is over the resamples that draw a confident prediction.
 
     Raises:
         ValueError: As `calibration_report`.
@@ -159,7 +157,7 @@ def _estimates(arm: Evidence) -> dict[str, float]:
 
 
 def _resampled(arm: Evidence, resamples: int, seed: int, rebin: bool) -> dict[str, Tensor]:
-    """Every metric of every resample, shape (resamples,)."""
+    """Every metric, shape (resamples,)."""
     weights = resample_weights(len(arm.gaps), resamples, seed)
     pieces = [arm.metrics(some.to(arm.gaps.device), rebin=rebin) for some in weights]
     return {name: torch.cat([piece[name] for piece in pieces]) for name in pieces[0]}

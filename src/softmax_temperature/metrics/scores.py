@@ -10,18 +10,7 @@ from softmax_temperature.metrics.checks import check_count, check_labels, check_
 
 
 def accuracy(logits: Tensor, labels: Tensor) -> Tensor:
-    """Share of samples whose largest logit is that of the label; the first of equal logits is the prediction.
-
-    Args:
-        logits: Shape (n, classes).
-        labels: True classes, shape (n,), integers.
-
-    Returns:
-        A scalar, a fraction, float64.
-
-    Raises:
-        ValueError: If the shapes disagree, a logit is not finite or a label is out of range.
-    """
+    """Share of samples whose largest logit is that of the label: `top_accuracy` with `top` 1."""
     return top_accuracy(logits, labels, top=1)
 
 

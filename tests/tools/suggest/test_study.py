@@ -9,9 +9,9 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from softmax_temperature.dataset_statistics import STATISTICS
 from softmax_temperature.heuristic import Heuristic, fit, identified
 from softmax_temperature.runner.errors import InputError
-from softmax_temperature.statistic_names import STATISTICS
 from softmax_temperature.tools.suggest.study import LARGEST, fit_study, read_study, shipped_study, write_study
 
 

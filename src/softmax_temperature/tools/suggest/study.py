@@ -14,6 +14,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from softmax_temperature.dataset_statistics import STATISTICS
 from softmax_temperature.heuristic import Heuristic, fit
 from softmax_temperature.papers.shared.tables import read_csv
 from softmax_temperature.params.classifier_temperature import HeuristicSection, Search
@@ -21,7 +22,6 @@ from softmax_temperature.runner.artifacts import digest_of_file, write_text
 from softmax_temperature.runner.errors import InputError
 from softmax_temperature.runner.yaml_files import read_yaml
 from softmax_temperature.stages.heuristic_tables import identified_pairs
-from softmax_temperature.statistic_names import STATISTICS
 
 PAPER = "classifier_temperature"
 LARGEST = 2**20  # Bytes; a study has 4,000.

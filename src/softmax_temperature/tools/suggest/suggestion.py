@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from softmax_temperature.dataset_statistics import describe
-from softmax_temperature.heuristic.rules_of_thumb import lower_bound_from_classes, square_root_of_dimension
+from softmax_temperature.heuristic import lower_bound_from_classes, square_root_of_dimension
 from softmax_temperature.runner.errors import InputError, nearest
 from softmax_temperature.tools.suggest.choice import Wish, load_choice
 from softmax_temperature.tools.suggest.embedded import Embedded, EmbeddingFiles, read_embedded, save_embedded

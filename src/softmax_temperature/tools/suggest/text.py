@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from softmax_temperature.statistic_names import STATISTICS
+from softmax_temperature.dataset_statistics import STATISTICS
 
 _COLUMNS = 3
 _OF_STUDY = {"heuristic": "{}-Best Stats, least squares", "median of the study": "median of other data sets"}
