@@ -19,7 +19,7 @@ import torch.nn.functional as F
 from tests.models.node_by_node import plain_states
 from torch import Tensor
 
-from softmax_temperature.data.brackets import parse_tree
+from softmax_temperature.data.trees import parse_tree
 from softmax_temperature.data.trees import LABEL, UNLABELLED, encode_trees
 from softmax_temperature.networks.tree_lstm import TreeLSTM
 

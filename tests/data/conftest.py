@@ -13,22 +13,15 @@ from PIL import Image
 
 from softmax_temperature.data.division import Rules
 from softmax_temperature.data.prepare import prepare
-from softmax_temperature.data.prepare_texts import prepare_texts
-from softmax_temperature.data.prepared import KIND, PreparedImages, open_prepared
-from softmax_temperature.data.prepared_texts import PreparedTexts, open_texts
+from softmax_temperature.data.prepared import KIND, PreparedData, open_data
 from softmax_temperature.data.raw import RawDataset
-from softmax_temperature.data.raw_texts import RawTextSet
 from softmax_temperature.runner.artifacts import new_artifact, open_artifact
 
-WriteNpz = Callable[..., Path]
-WriteFolders = Callable[..., Path]
-WriteJsonl = Callable[..., Path]
-Prepare = Callable[..., PreparedImages]
-PrepareTexts = Callable[..., PreparedTexts]
+Write = Callable[..., Path]
 
 
 @pytest.fixture
-def write_npz(tmp_path: Path) -> WriteNpz:
+def write_npz(tmp_path: Path) -> Write:
     """Writes `birds.npz` with 12 training and 6 test images of 3 classes; arguments replace arrays, None drops one."""
 
     def write(name: str = "birds", **replaced: Any) -> Path:
@@ -48,7 +41,7 @@ def write_npz(tmp_path: Path) -> WriteNpz:
 
 
 @pytest.fixture
-def write_folders(tmp_path: Path) -> WriteFolders:
+def write_folders(tmp_path: Path) -> Write:
     """Writes `birds/PART/CLASS/N.png`, RGB images of random sizes, a number for each class; returns `birds`."""
 
     def write(name: str = "birds", **parts: dict[str, int]) -> Path:
@@ -66,7 +59,7 @@ def write_folders(tmp_path: Path) -> WriteFolders:
 
 
 @pytest.fixture
-def write_jsonl(tmp_path: Path) -> WriteJsonl:
+def write_jsonl(tmp_path: Path) -> Write:
     """Writes `talk.jsonl` with these rows: objects become JSON, bytes are written as they are."""
 
     def write(*rows: Any, name: str = "talk") -> Path:
@@ -79,30 +72,15 @@ def write_jsonl(tmp_path: Path) -> WriteJsonl:
 
 
 @pytest.fixture
-def prepare_text_set(tmp_path: Path) -> PrepareTexts:
-    """Prepares raw texts, with limits as arguments, and opens the result."""
-
-    def prepare_and_open(raw: RawTextSet, name: str | None = None, **limits: Any) -> PreparedTexts:
-        none = {"train_limit": None, "test_limit": None, "class_limit": None, "image_size_limit": None}
-        rules = Rules(**{**none, "validation_fraction": 0.25, "seed": 0, **limits})
-        place = tmp_path / "prepared" / "texts"
-        with new_artifact(place, kind=KIND, about={}) as output:
-            prepare_texts(raw, rules, output=output, name=name)
-        return open_texts(open_artifact(place, kind=KIND))
-
-    return prepare_and_open
-
-
-@pytest.fixture
-def prepare_images(tmp_path: Path) -> Prepare:
+def prepare_data(tmp_path: Path) -> Callable[..., PreparedData]:
     """Prepares raw data, with limits as arguments, and opens the result; paths are below the test's folder."""
 
-    def prepare_and_open(raw: RawDataset, **limits: Any) -> PreparedImages:
+    def prepare_and_open(raw: RawDataset, name: str | None = None, **limits: Any) -> PreparedData:
         none = {"train_limit": None, "test_limit": None, "class_limit": None, "image_size_limit": None}
         rules = Rules(**{**none, "validation_fraction": 0.25, "seed": 0, **limits})
-        place = tmp_path / "prepared" / ("arrays" if isinstance(raw.train.images, np.ndarray) else "files")
+        place = tmp_path / "prepared" / (name or raw.name)
         with new_artifact(place, kind=KIND, about={}) as output:
-            prepare(raw, rules, root=tmp_path, output=output)
-        return open_prepared(open_artifact(place, kind=KIND), root=tmp_path)
+            prepare(raw, rules, root=tmp_path, output=output, name=name)
+        return open_data(open_artifact(place, kind=KIND), root=tmp_path)
 
     return prepare_and_open

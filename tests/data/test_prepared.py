@@ -15,35 +15,48 @@ from PIL import Image
 from softmax_temperature.data import prepared as prepared_module
 from softmax_temperature.data.class_folders import ClassFolders
 from softmax_temperature.data.image_files import read_image
+from softmax_temperature.data.jsonl import JsonlArchive
 from softmax_temperature.data.npz_archives import NpzArchive
-from softmax_temperature.data.prepared import PreparedImages
+from softmax_temperature.data.phrases import read_phrases
+from softmax_temperature.data.prepared import PreparedData, open_data
+from softmax_temperature.data.splits import SPLITS
 from softmax_temperature.runner.artifacts import ArtifactError
 from softmax_temperature.runner.errors import InputError
 
-TRAIN = {"crow": 6, "wren": 5}
-TEST = {"crow": 2, "wren": 3}
+STRANGE = 'a "quoted" text,\u2028 two\nlines,\x85 and \x00 ünicode 🙂'
 
 
 @pytest.fixture
-def arrays(write_npz: Any, prepare_images: Any) -> PreparedImages:
-    path = write_npz(class_names=np.array(["crow", "wren", "tit"]))
-    images: PreparedImages = prepare_images(NpzArchive(path.parent, "birds").read())
-    return images
+def arrays(write_npz: Any, prepare_data: Any) -> PreparedData:
+    path = write_npz("arrays", class_names=np.array(["crow", "wren", "tit"]))
+    data: PreparedData = prepare_data(NpzArchive(path.parent, "arrays").read())
+    return data
 
 
 @pytest.fixture
-def files(write_folders: Any, prepare_images: Any, tmp_path: Path) -> PreparedImages:
-    write_folders(train=TRAIN, test=TEST)
-    images: PreparedImages = prepare_images(ClassFolders(tmp_path, "birds").read())
-    return images
+def files(write_folders: Any, prepare_data: Any, tmp_path: Path) -> PreparedData:
+    write_folders(train={"crow": 6, "wren": 5}, test={"crow": 2, "wren": 3})
+    data: PreparedData = prepare_data(ClassFolders(tmp_path, "birds").read())
+    return data
 
 
-def everything(images: PreparedImages, split: Any, batch_size: int = 2) -> list[torch.Tensor]:
+def rows(split: str, count: int) -> list[dict[str, Any]]:
+    return [{"split": split, "label": number % 2, "text": f"{split} {number}"} for number in range(count)]
+
+
+@pytest.fixture
+def talk(write_jsonl: Any, prepare_data: Any, tmp_path: Path) -> PreparedData:
+    write_jsonl(*rows("train", 20), *rows("test", 6), {"split": "test", "label": 1, "text": STRANGE})
+    data: PreparedData = prepare_data(JsonlArchive(tmp_path, "talk").read())
+    return data
+
+
+def everything(images: PreparedData, split: Any, batch_size: int = 2) -> list[torch.Tensor]:
     return [image for batch in images.batches(split, batch_size) for image in batch]
 
 
-def test_arrays_come_back_channels_first(arrays: PreparedImages, tmp_path: Path) -> None:
-    stored = np.load(tmp_path / "birds.npz")
+def test_arrays_come_back_channels_first(arrays: PreparedData, tmp_path: Path) -> None:
+    stored = np.load(tmp_path / "arrays.npz")
     for split in arrays.splits:
         part = "test" if split == "test" else "train"
         pixels = torch.from_numpy(stored[f"x_{part}"].transpose(0, 3, 1, 2))[arrays.index(split)]
@@ -51,23 +64,32 @@ def test_arrays_come_back_channels_first(arrays: PreparedImages, tmp_path: Path)
         assert torch.equal(arrays.labels(split), torch.from_numpy(stored[f"y_{part}"])[arrays.index(split)])
 
 
-def test_files_come_back_in_the_order_of_their_labels(files: PreparedImages, tmp_path: Path) -> None:
+def test_files_come_back_in_the_order_of_their_labels(files: PreparedData, tmp_path: Path) -> None:
     paths = sorted((tmp_path / "birds" / "train").glob("*/*.png"))
     for image, label, row in zip(everything(files, "train"), files.labels("train"), files.index("train"), strict=True):
         assert torch.equal(image, torch.from_numpy(np.asarray(Image.open(paths[row])).transpose(2, 0, 1).copy()))
         assert files.class_names[label] == paths[row].parent.name
 
 
-def test_facts_about_arrays(arrays: PreparedImages) -> None:
-    assert (arrays.name, arrays.classes, arrays.class_names) == ("birds", 3, ("crow", "wren", "tit"))
-    assert arrays.splits == ("train", "validation", "test")
+def test_texts_come_back_in_the_order_of_their_labels(talk: PreparedData) -> None:
+    for split in SPLITS:
+        part, source = talk.texts(split), "test" if split == "test" else "train"
+        expected = tuple(f"{source} {number}" for number in part.index.tolist())
+        assert part.texts == ((*expected[:-1], STRANGE) if split == "test" else expected)
+        assert part.labels[:6].tolist() == [number % 2 for number in part.index.tolist()][:6]
+    assert [talk.size(split) for split in SPLITS] == [14, 6, 7]
+    assert (talk.name, talk.classes, talk.class_names, talk.form) == ("talk", 2, ("0", "1"), "texts")
+
+
+def test_facts_about_arrays(arrays: PreparedData) -> None:
+    assert (arrays.name, arrays.classes, arrays.class_names) == ("arrays", 3, ("crow", "wren", "tit"))
     assert [arrays.size(split) for split in arrays.splits] == [9, 3, 6]
     assert (arrays.channels, arrays.one_size) == (3, True)
     assert arrays.labels("test").dtype == arrays.index("test").dtype == torch.int64
 
 
-@pytest.mark.parametrize("size", [1, 2, 4, 9, 100])
-def test_batches_are_full_except_the_last(arrays: PreparedImages, files: PreparedImages, size: int) -> None:
+@pytest.mark.parametrize("size", [1, 4, 9, 100])
+def test_batches_are_full_except_the_last(arrays: PreparedData, files: PreparedData, size: int) -> None:
     for images in (arrays, files):
         lengths = [len(batch) for batch in images.batches("train", size)]
         assert sum(lengths) == images.size("train")
@@ -75,31 +97,30 @@ def test_batches_are_full_except_the_last(arrays: PreparedImages, files: Prepare
 
 
 def test_equal_sizes_give_tensors_and_unequal_ones_lists(
-    arrays: PreparedImages, files: PreparedImages, prepare_images: Any, tmp_path: Path
+    arrays: PreparedData, files: PreparedData, prepare_data: Any, tmp_path: Path
 ) -> None:
     assert all(isinstance(batch, torch.Tensor) and batch.ndim == 4 for batch in arrays.batches("train", 4))
     assert not files.one_size
     assert all(isinstance(batch, list) and batch[0].ndim == 3 for batch in files.batches("train", 4))
     for path in (tmp_path / "birds").rglob("*.png"):
         Image.new("L", (7, 5), 100).save(path)
-    equal = prepare_images(ClassFolders(tmp_path, "birds").read())
+    equal = prepare_data(ClassFolders(tmp_path, "birds").read())
     assert equal.one_size
     assert [batch.shape for batch in equal.batches("train", 4)] == [(4, 1, 5, 7), (4, 1, 5, 7)]
 
 
-def test_one_colour_image_makes_all_of_them_rgb(write_folders: Any, prepare_images: Any, tmp_path: Path) -> None:
+def test_one_colour_image_makes_all_of_them_rgb(write_folders: Any, prepare_data: Any, tmp_path: Path) -> None:
     write_folders()
-    paths = sorted((tmp_path / "birds").rglob("*.png"))
-    for path in paths[1:]:
+    for path in sorted((tmp_path / "birds").rglob("*.png"))[1:]:
         Image.open(path).convert("L").save(path)
-    images = prepare_images(ClassFolders(tmp_path, "birds").read())
+    images = prepare_data(ClassFolders(tmp_path, "birds").read())
     assert images.channels == 3
     assert {image.shape[0] for split in images.splits for image in everything(images, split)} == {3}
 
 
-def test_large_files_are_shrunk_when_they_are_read(write_folders: Any, prepare_images: Any, tmp_path: Path) -> None:
+def test_large_files_are_shrunk_when_they_are_read(write_folders: Any, prepare_data: Any, tmp_path: Path) -> None:
     write_folders()
-    images = prepare_images(ClassFolders(tmp_path, "birds").read(), image_size_limit=5)
+    images = prepare_data(ClassFolders(tmp_path, "birds").read(), image_size_limit=5)
     heights, widths = images.card["height"], images.card["width"]
     for image in everything(images, "train"):
         assert min(image.shape[1:]) == 5
@@ -107,35 +128,30 @@ def test_large_files_are_shrunk_when_they_are_read(write_folders: Any, prepare_i
         assert widths[0] <= image.shape[2] <= widths[1]
 
 
-def test_a_whole_split_is_a_part_that_knows_its_split(arrays: PreparedImages, files: PreparedImages) -> None:
+def test_a_whole_split_is_a_part_that_knows_its_split(arrays: PreparedData, files: PreparedData) -> None:
     part = arrays.part("validation")
-    assert (part.dataset, part.split, len(part.data)) == ("birds", "validation", 3)
+    assert (part.dataset, part.split, len(part.data)) == ("arrays", "validation", 3)
     with pytest.raises(ValueError, match="birds: images differ in size"):
         files.part("train")
 
 
-def test_files_are_not_copied_and_any_program_can_check_them(files: PreparedImages, tmp_path: Path) -> None:
+def test_files_are_not_copied_and_any_program_can_check_them(files: PreparedData, tmp_path: Path) -> None:
     folder = files.artifact.folder
     assert {path.name for path in folder.iterdir()} == {
         *("card.json", "manifest.json", "rows.safetensors", "train.sha256", "validation.sha256", "test.sha256")
     }
-    lines = (folder / "train.sha256").read_text().splitlines()
-    for line in lines:
-        digest, path = line.split("  ")
-        assert hashlib.sha256((tmp_path / path).read_bytes()).hexdigest() == digest
     subprocess.run(["sha256sum", "--check", "--quiet", folder / "train.sha256"], cwd=tmp_path, check=True)  # noqa: S607
 
 
 def test_only_files_of_the_batch_at_hand_and_the_next_are_read(
-    files: PreparedImages, monkeypatch: pytest.MonkeyPatch
+    files: PreparedData, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     read: list[Path] = []
 
     def recording(path: Path, **options: Any) -> Any:
         read.append(path)
-        return original(path, **options)
+        return read_image(path, **options)
 
-    original = read_image
     monkeypatch.setattr(prepared_module, "read_image", recording)
     batches = files.batches("train", 2)
     assert not read
@@ -143,72 +159,81 @@ def test_only_files_of_the_batch_at_hand_and_the_next_are_read(
     assert 2 <= len(read) <= 4
 
 
-def test_equal_input_gives_equal_bytes(files: PreparedImages, prepare_images: Any, tmp_path: Path) -> None:
-    before = files.artifact.digest
-    (tmp_path / "prepared").rename(tmp_path / "before")
-    assert prepare_images(ClassFolders(tmp_path, "birds").read()).artifact.digest == before
-    assert prepare_images(ClassFolders(tmp_path, "birds").read(), seed=1).artifact.digest != before
+def test_equal_input_gives_equal_bytes(files: PreparedData, prepare_data: Any, tmp_path: Path) -> None:
+    for raw in (ClassFolders(tmp_path, "birds").read(), read_phrases(seed=0)):
+        first, second, other = (prepare_data(raw, "same", seed=seed).artifact.digest for seed in (0, 0, 1))
+        assert first == second != other
 
 
-def test_a_changed_file_is_named(files: PreparedImages, tmp_path: Path) -> None:
+def test_a_changed_or_missing_file_is_named(files: PreparedData, tmp_path: Path) -> None:
     victim = tmp_path / (files.artifact.folder / "train.sha256").read_text().splitlines()[3].split("  ")[1]
     victim.write_bytes(victim.read_bytes() + b"\0")
     with pytest.raises(InputError, match=f"{victim}: changed since"):
         everything(files, "train")
+    victim.unlink()
+    with pytest.raises(InputError, match=f"{victim}: cannot be read"):
+        everything(files, "train")
     assert len(everything(files, "test")) == 5
 
 
-def test_a_missing_file_is_named(files: PreparedImages, tmp_path: Path) -> None:
-    victim = tmp_path / (files.artifact.folder / "test.sha256").read_text().splitlines()[0].split("  ")[1]
-    victim.unlink()
-    with pytest.raises(InputError, match=f"{victim}: cannot be read"):
-        everything(files, "test")
-
-
-@pytest.mark.parametrize("name", ["train.safetensors", "rows.safetensors", "card.json"])
-def test_a_flipped_byte_of_what_is_stored_is_noticed(arrays: PreparedImages, name: str, tmp_path: Path) -> None:
-    path = arrays.artifact.folder / name
+@pytest.mark.parametrize("name", ["train.safetensors", "train.jsonl", "rows.safetensors", "card.json"])
+def test_a_flipped_byte_of_what_is_stored_is_noticed(arrays: PreparedData, talk: PreparedData, name: str) -> None:
+    data = talk if name == "train.jsonl" else arrays
+    path = data.artifact.folder / name
     content = bytearray(path.read_bytes())
     content[len(content) // 2] ^= 4
     path.write_bytes(bytes(content))
     with pytest.raises(ArtifactError, match=name):
-        everything(prepared_module.open_prepared(arrays.artifact, root=tmp_path), "train")
+        again = open_data(data.artifact, root=data.root)
+        again.texts("train") if again.form == "texts" else everything(again, "train")
 
 
 def test_a_damaged_image_stops_preparation_and_leaves_nothing(
-    write_folders: Any, prepare_images: Any, tmp_path: Path
+    write_folders: Any, prepare_data: Any, tmp_path: Path
 ) -> None:
-    folder = write_folders()
-    (folder / "test" / "wren" / "0.png").write_bytes(b"\x89PNG")
+    (write_folders() / "test" / "wren" / "0.png").write_bytes(b"\x89PNG")
     with pytest.raises(InputError, match=r"test/wren/0.png: not a readable image"):
-        prepare_images(ClassFolders(tmp_path, "birds").read())
+        prepare_data(ClassFolders(tmp_path, "birds").read())
     assert not list((tmp_path / "prepared").iterdir())
 
 
-def test_images_of_classes_that_are_not_used_are_not_read(
-    write_folders: Any, prepare_images: Any, tmp_path: Path
-) -> None:
-    folder = write_folders(all=dict.fromkeys("abcdef", 4))
-    raw = ClassFolders(tmp_path, "birds").read()
-    used = prepare_images(raw, class_limit=2).class_names
-    unused = next(name for name in "abcdef" if name not in used)
-    (folder / "all" / unused / "0.png").write_bytes(b"not an image")
-    assert prepare_images(raw, class_limit=2).class_names == used
-
-
-def test_the_card_tells_the_whole_story(files: PreparedImages) -> None:
+def test_a_card_of_images_tells_the_whole_story(files: PreparedData) -> None:
     card = files.card
     assert card["source"] == {"how": "class folders in data.root", "folder": "birds", "sha256": None}
     assert card["licence"] == "not stated"
     assert card["split_rule"].startswith("the source's own train and test parts; ")
-    assert card["splits"]["test"]["size"] == 5
-    assert card["splits"]["test"]["images_per_class"] == [2, 3]
     index = files.artifact.folder / "test.sha256"
-    assert card["splits"]["test"]["images_sha256"] == hashlib.sha256(index.read_bytes()).hexdigest()
+    assert card["splits"]["test"] == {
+        "size": 5,
+        "images_per_class": [2, 3],
+        "images_sha256": hashlib.sha256(index.read_bytes()).hexdigest(),
+    }
     assert {"train_limit", "class_limit", "seed", "image_size_limit", "channels", "height", "width"} <= {*card}
 
 
-def test_wrong_arguments_are_refused(arrays: PreparedImages) -> None:
+def test_a_card_of_texts_tells_the_whole_story(talk: PreparedData) -> None:
+    assert (talk.card["form"], talk.card["licence"], talk.card["title"]) == ("texts", "not stated", "talk")
+    stored = talk.artifact.folder / "test.jsonl"
+    assert talk.card["splits"]["test"] == {
+        "size": 7,
+        "texts_per_class": [3, 4],
+        "characters": [len("test 0"), len(STRANGE)],
+        "texts_sha256": hashlib.sha256(stored.read_bytes()).hexdigest(),
+    }
+
+
+def test_the_sources_own_validation_part_is_the_validation_split(
+    write_jsonl: Any, prepare_data: Any, tmp_path: Path
+) -> None:
+    write_jsonl(*rows("train", 20), *rows("dev", 8), *rows("test", 6))
+    data = prepare_data(JsonlArchive(tmp_path, "talk").read(), train_limit=10)
+    assert data.texts("validation").texts == tuple(f"dev {number}" for number in range(8))
+    assert data.size("train") == 10
+    assert data.card["validation_fraction"] is None
+    assert data.card["split_rule"].endswith("; the source's own validation part")
+
+
+def test_wrong_arguments_are_refused(arrays: PreparedData) -> None:
     with pytest.raises(ValueError, match="batch_size: 0"):
         arrays.batches("train", 0)
     with pytest.raises(ValueError, match="split: 'val', must be one of train, validation, test"):

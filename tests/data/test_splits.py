@@ -1,33 +1,44 @@
-"""Test data cannot reach a fit."""
+"""Test data reach no fit, and only training texts make a vocabulary."""
 
 from __future__ import annotations
 
 import pytest
 import torch
 
-from softmax_temperature.data.splits import SPLITS, LeakError, Part, SplitName
+from softmax_temperature.data.splits import LeakError, ParallelPart, Part, SplitName, TextPart
+
+ROWS = torch.arange(3)
+FITTED: list[SplitName] = ["train", "validation"]
 
 
-def part(split: SplitName, rows: int = 3, labels: int = 3) -> Part:
-    return Part("digits", split, torch.zeros(rows, 2), torch.zeros(labels, dtype=torch.long), torch.arange(rows))
+@pytest.mark.parametrize("split", FITTED)
+def test_train_and_validation_may_be_fitted_on(split: SplitName) -> None:
+    part = Part("birds", split, torch.zeros(3, 2), ROWS, ROWS)
+    assert part.for_fitting()[1] is part.for_evaluation()[1] is ROWS
+    pairs = ParallelPart("letters", split, ("a", "b"), ("c", "d"))
+    assert pairs.for_fitting() == pairs.for_evaluation() == (("a", "b"), ("c", "d"))
 
 
-def test_train_and_validation_may_be_fitted_on() -> None:
-    for split in ("train", "validation"):
-        data, labels = part(split).for_fitting()
-        assert len(data) == len(labels) == 3
+def test_test_data_are_for_evaluation_only() -> None:
+    part = Part("birds", "test", torch.zeros(3, 2), ROWS, ROWS)
+    assert part.for_evaluation() == (part.data, part.labels)
+    for some in (part, ParallelPart("birds", "test", ("a",), ("c",))):
+        with pytest.raises(LeakError, match="birds: the test split was asked for to fit something"):
+            some.for_fitting()
 
 
-def test_test_data_may_not() -> None:
-    with pytest.raises(LeakError, match="digits: the test split"):
-        part("test").for_fitting()
+def test_only_training_texts_may_make_a_vocabulary() -> None:
+    assert TextPart("talk", "train", ("a", "b", "c"), ROWS, ROWS).for_vocabulary() == ("a", "b", "c")
+    assert ParallelPart("talk", "train", ("a", "b"), ("c", "d")).for_vocabulary() == ("a", "b", "c", "d")
+    held_out: list[SplitName] = ["validation", "test"]
+    for split in held_out:
+        for part in (TextPart("talk", split, ("a", "b", "c"), ROWS, ROWS), ParallelPart("talk", split, ("a",), ("c",))):
+            with pytest.raises(LeakError, match=f"talk: the {split} split was asked for to make a vocabulary"):
+                part.for_vocabulary()  # type: ignore[attr-defined]
 
 
-def test_every_split_may_be_evaluated() -> None:
-    for split in SPLITS:
-        assert len(part(split).for_evaluation()[0]) == 3
-
-
-def test_rows_and_labels_must_agree() -> None:
-    with pytest.raises(ValueError, match="digits/train: 3 rows, 2 labels"):
-        part("train", labels=2)
+def test_rows_must_pair_up() -> None:
+    with pytest.raises(ValueError, match="birds/train: 2 rows, 3 labels, 3 indices"):
+        Part("birds", "train", torch.zeros(2, 2), ROWS, ROWS)
+    with pytest.raises(ValueError, match="letters/train: 2 sources, 1 targets"):
+        ParallelPart("letters", "train", ("a", "b"), ("c",))

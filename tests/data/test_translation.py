@@ -1,4 +1,4 @@
-"""Data sets of translations: where they come from, what may be done with a part, and subsets."""
+"""Data sets of translations: what is in the files, subsets, and one clear error for each fault."""
 
 from __future__ import annotations
 
@@ -7,31 +7,87 @@ from pathlib import Path
 import pytest
 
 from softmax_temperature.data.farm import SIZES
-from softmax_temperature.data.splits import SPLITS, LeakError
-from softmax_temperature.data.translation import ParallelPart, limited, read_translation, translation_digest
+from softmax_temperature.data.splits import SPLITS, ParallelPart
+from softmax_temperature.data.translation import limited, read_translation, translation_digest
 from softmax_temperature.runner.errors import InputError
 
 ENGLISH_GERMAN, GERMAN_ENGLISH = ("en", "de"), ("de", "en")
 
 
-def part(split: str, count: int = 3) -> ParallelPart:
-    sources, targets = (tuple(f"{side}{row}" for row in range(count)) for side in "st")
-    return ParallelPart("letters", split, sources, targets)  # type: ignore[arg-type]
+def write(folder: Path, **files: bytes) -> Path:
+    """A complete data set `letters`; arguments replace files, with a double underscore for the point."""
+    (folder / "letters").mkdir(exist_ok=True, parents=True)
+    for part in SPLITS:
+        for language in ("en", "de"):
+            content = files.get(f"{part}__{language}", f"one {part} {language}\ntwo {part} {language}\n".encode())
+            (folder / "letters" / f"{part}.{language}").write_bytes(content)
+    return folder
 
 
-def test_test_sentences_reach_no_fit_and_no_vocabulary() -> None:
-    assert list(part("train").for_vocabulary()) == ["s0", "s1", "s2", "t0", "t1", "t2"]
-    assert part("validation").for_fitting() == part("validation").for_evaluation()
-    for split in ("validation", "test"):
-        with pytest.raises(LeakError, match=f"letters: the {split} split was asked for to make a vocabulary"):
-            list(part(split).for_vocabulary())
-    with pytest.raises(LeakError, match="letters: the test split was asked for to fit something"):
-        part("test").for_fitting()
+def read(root: Path, languages: tuple[str, str] = ENGLISH_GERMAN) -> dict[str, ParallelPart]:
+    return {**read_translation("letters", languages, root=root, seed=0)}
 
 
-def test_sides_of_different_length_are_refused() -> None:
-    with pytest.raises(ValueError, match="letters/train: 2 sources, 1 targets"):
-        ParallelPart("letters", "train", ("a", "b"), ("c",))
+def test_lines_are_pairs_in_both_directions(tmp_path: Path) -> None:
+    forward, back = read(write(tmp_path)), read(tmp_path, GERMAN_ENGLISH)
+    assert forward["test"].sources == ("one test en", "two test en")
+    assert forward["test"].targets == ("one test de", "two test de")
+    for split in SPLITS:
+        assert (back[split].sources, back[split].targets) == (forward[split].targets, forward[split].sources)
+
+
+def test_only_a_line_feed_ends_a_sentence(tmp_path: Path) -> None:
+    # str.splitlines would see five lines in the first sentence, and every later pair would be wrong.
+    odd = "a\u2028b\x0bc\x85d\x1ce"
+    parts = read(write(tmp_path, test__en=f"{odd}\r\n last ".encode()))
+    assert parts["test"].sources == (odd, "last")
+
+
+@pytest.mark.parametrize(
+    ("files", "says"),
+    [
+        ({"train__de": b"a\nb\nc\n"}, "letters/train.en: has 2 lines, train.de 3."),
+        ({"train__en": b"a\n\nb\n"}, "letters/train.en, line 2: is empty."),
+        ({"train__en": b"a\nb\n \t\n"}, "letters/train.en, line 3: is empty."),
+        ({"train__en": b"a\nb\xff\n"}, "letters/train.en: is not UTF-8 (byte 3)."),
+        ({"train__en": b""}, "letters/train.en, line 1: is empty."),
+    ],
+)
+def test_a_fault_is_named_with_its_file(tmp_path: Path, files: dict[str, bytes], says: str) -> None:
+    with pytest.raises(InputError) as refused:
+        read(write(tmp_path, **files))
+    assert says in str(refused.value)
+
+
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
+    write(tmp_path)
+    (tmp_path / "letters/validation.de").unlink()
+    with pytest.raises(InputError, match=r"letters/validation\.de: no such file"):
+        translation_digest("letters", ENGLISH_GERMAN, root=tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("wmt14_en_de", "Europarl v7, Common Crawl and News Commentary v9"),
+        ("others", "Put train.en, train.de, validation.en, validation.de, test.en, test.de into"),
+    ],
+)
+def test_a_missing_data_set_says_what_to_put_where(tmp_path: Path, name: str, says: str) -> None:
+    with pytest.raises(InputError, match=f"data set {name}: not found in") as refused:
+        read_translation(name, ENGLISH_GERMAN, root=tmp_path, seed=0)
+    assert says in str(refused.value)
+    assert str(tmp_path / name) in str(refused.value)
+
+
+def test_the_digest_is_that_of_names_and_contents(tmp_path: Path) -> None:
+    def digest(root: Path, languages: tuple[str, str] = ENGLISH_GERMAN) -> str | None:
+        return translation_digest("letters", languages, root=root)
+
+    before = digest(write(tmp_path))
+    assert digest(write(tmp_path / "elsewhere")) == before
+    assert digest(tmp_path, GERMAN_ENGLISH) != before
+    assert digest(write(tmp_path, test__de=b"one\ntwo\n")) != before
 
 
 def test_farm_can_be_translated_in_both_directions() -> None:
@@ -45,34 +101,9 @@ def test_farm_can_be_translated_in_both_directions() -> None:
         read_translation("farm", ("en", "fr"), root=Path("nowhere"), seed=0)
 
 
-def test_a_folder_is_read_by_its_languages(tmp_path: Path) -> None:
-    (tmp_path / "letters").mkdir()
-    for split in SPLITS:
-        (tmp_path / f"letters/{split}.en").write_text(f"{split} a\n{split} b\n")
-        (tmp_path / f"letters/{split}.de").write_text(f"{split} A\n{split} B\n")
-    parts = read_translation("letters", GERMAN_ENGLISH, root=tmp_path, seed=0)
-    assert parts["validation"] == ParallelPart(
-        "letters", "validation", ("validation A", "validation B"), ("validation a", "validation b")
-    )
-    assert translation_digest("letters", GERMAN_ENGLISH, root=tmp_path)
-
-
-@pytest.mark.parametrize(
-    ("name", "says"),
-    [
-        ("wmt14_en_de", "Europarl v7, Common Crawl and News Commentary v9"),
-        ("others", "Put train.en, train.de, validation.en, validation.de, test.en, test.de into"),
-    ],
-)
-def test_a_data_set_that_is_not_there_says_what_to_put_where(tmp_path: Path, name: str, says: str) -> None:
-    with pytest.raises(InputError, match=f"data set {name}: not found in") as refused:
-        read_translation(name, ENGLISH_GERMAN, root=tmp_path, seed=0)
-    assert says in str(refused.value)
-    assert str(tmp_path / name) in str(refused.value)
-
-
 def test_a_limit_draws_pairs_at_random_and_keeps_them_together() -> None:
-    whole = part("train", 100)
+    sources, targets = (tuple(f"{side}{row}" for row in range(100)) for side in "st")
+    whole = ParallelPart("letters", "train", sources, targets)
     some = limited(whole, 10, seed=0)
     numbers = [int(source[1:]) for source in some.sources]
     assert numbers == sorted(numbers)

@@ -1,4 +1,4 @@
-"""Trees as numbers: the words of training trees, a node a row, padding below."""
+"""Trees in brackets are read node by node; as numbers, the words are those of the training trees."""
 
 from __future__ import annotations
 
@@ -6,12 +6,65 @@ from collections import Counter
 
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 
-from softmax_temperature.data.brackets import NEUTRAL, parse_tree
 from softmax_temperature.data.tokens import PADDING, UNKNOWN
-from softmax_temperature.data.trees import UNLABELLED, encode_trees, tree_words
+from softmax_temperature.data.trees import NEUTRAL, UNLABELLED, Tree, encode_trees, parse_tree, tree_words
 
 TREES = [parse_tree(text) for text in ("(4 (2 the) (3 (3 good) (2 the)))", "(0 bad)", "(1 (2 a) (0 bad))")]
+
+
+def test_a_tree_is_read_root_first() -> None:
+    tree = parse_tree("(3 (2 The) (4 (3 good) (2 one)))")
+    assert tree == Tree(("", "the", "", "good", "one"), (1, 0, 3, 0, 0), (2, 0, 4, 0, 0), (3, 2, 4, 3, 2))
+    assert parse_tree(" ( 4\tWow ) ") == Tree(("wow",), (0,), (0,), (4,))
+
+
+@pytest.mark.parametrize(
+    ("written", "word"),
+    [("-LRB-", "("), ("-rrb-", ")"), (r"1\/2", "1/2"), ("2\u00a01\\/2", "2 1/2"), ("\\", "\\"), ("Ünü", "ünü"), ("3", "3")],
+)
+def test_words_are_as_in_plain_text(written: str, word: str) -> None:
+    assert parse_tree(f"(2 {written})").words == (word,)
+
+
+words = st.text("abc'.", min_size=1, max_size=4)
+shapes = st.recursive(words, lambda below: st.tuples(below, below), max_leaves=12)
+
+
+def bracketed(shape: object, label: int = 2) -> str:
+    inside = shape if isinstance(shape, str) else " ".join(bracketed(one, (label + 1) % 5) for one in shape)  # type: ignore[attr-defined]
+    return f"({label} {inside})"
+
+
+def again(tree: Tree, node: int = 0) -> str:
+    inside = tree.words[node] or f"{again(tree, tree.left[node])} {again(tree, tree.right[node])}"
+    return f"({tree.labels[node]} {inside})"
+
+
+@given(shapes)
+def test_what_is_read_can_be_written_again(shape: object) -> None:
+    text = bracketed(shape)
+    assert again(parse_tree(text)) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("", "there are 0 trees, not 1"),
+        ("(3 (2 a) (2 b)", "1 brackets are not closed"),
+        ("(3 a))", r"'\)' is outside the brackets at character 6"),
+        ("(3 a) (2 b)", "there are 2 trees, not 1"),
+        ("word", "'word' is outside the brackets at character 1"),
+        *[(text, f"a node without a label .* at character {len(text)}") for text in ("(5 a)", "(3)", "()", "(3 (2 a))")],
+        *[(text, "a node without a label") for text in ("(3 (2 a) (2 b) (2 c))", "(3 word (2 a))", "(3 (2 a) word)")],
+        ("((2 a) (2 b))", "a node without a label"),
+    ],
+)
+def test_a_fault_says_what_and_where_it_is(text: str, says: str) -> None:
+    with pytest.raises(ValueError, match=says):
+        parse_tree(text)
 
 
 def test_words_are_numbered_by_frequency_and_then_by_the_alphabet() -> None:
@@ -19,9 +72,6 @@ def test_words_are_numbered_by_frequency_and_then_by_the_alphabet() -> None:
     assert counts == {"the": 2, "bad": 2, "good": 1, "a": 1}
     assert tree_words(TREES, vocabulary_size=100) == ("bad", "the", "a", "good")
     assert tree_words(iter(TREES), vocabulary_size=5) == ("bad", "the", "a")
-
-
-def test_a_vocabulary_without_room_is_refused() -> None:
     with pytest.raises(ValueError, match="vocabulary_size must be an integer of at least 3, got 2"):
         tree_words(TREES, vocabulary_size=2)
 
@@ -31,11 +81,7 @@ def test_a_node_is_its_word_the_nodes_below_it_and_its_class() -> None:
     empty = [PADDING, 0, 0, UNLABELLED]
     assert nodes.dtype == torch.int64
     assert nodes[0].tolist() == [
-        [PADDING, 1, 2, 1],
-        [3, 0, 0, NEUTRAL],
-        [PADDING, 3, 4, 1],
-        [UNKNOWN, 0, 0, 1],
-        [3, 0, 0, NEUTRAL],
+        *([PADDING, 1, 2, 1], [3, 0, 0, NEUTRAL], [PADDING, 3, 4, 1], [UNKNOWN, 0, 0, 1], [3, 0, 0, NEUTRAL])
     ]
     assert nodes[1].tolist() == [[2, 0, 0, 0], *[empty] * 4]
     assert nodes[2].tolist() == [[PADDING, 1, 2, 0], [UNKNOWN, 0, 0, NEUTRAL], [2, 0, 0, 0], empty, empty]

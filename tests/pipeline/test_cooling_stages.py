@@ -113,7 +113,7 @@ def test_the_stored_temperature_is_in_the_stored_weights() -> None:
 
 def test_a_run_in_the_table_is_what_its_weights_say(tiny: Params) -> None:
     from softmax_temperature.cooling import Cooling
-    from softmax_temperature.stages.image_sets import image_set
+    from softmax_temperature.stages.training_sets import image_set
     from softmax_temperature.training import build_network
     from softmax_temperature.training.images import normalise
 

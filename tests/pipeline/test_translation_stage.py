@@ -12,7 +12,7 @@ import torch
 from tokenizers import Tokenizer
 
 from softmax_temperature.data.farm import read_farm
-from softmax_temperature.data.translation import ParallelPart
+from softmax_temperature.data.splits import ParallelPart
 from softmax_temperature.metrics import expected_calibration_error
 from softmax_temperature.papers.focal.translation import (
     CURVE_COLUMNS,

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from softmax_temperature.cooling.follower import CoolingFollower
 from softmax_temperature.data.phrases import read_phrases
-from softmax_temperature.data.prepared_texts import TextPart
+from softmax_temperature.data.splits import TextPart
 from softmax_temperature.data.tokens import Tokeniser
 from softmax_temperature.networks.texts import GRU
 from softmax_temperature.runner.artifacts import canonical_json

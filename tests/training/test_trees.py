@@ -11,7 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from softmax_temperature.data.brackets import NEUTRAL, parse_tree
+from softmax_temperature.data.trees import NEUTRAL, parse_tree
 from softmax_temperature.data.trees import LABEL, UNLABELLED, encode_trees
 from softmax_temperature.networks.tree_lstm import TreeLSTM
 from softmax_temperature.runner.checkpoints import load_checkpoint, save_checkpoint

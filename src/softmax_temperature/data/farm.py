@@ -1,46 +1,37 @@
 """Farm: made-up English sentences and their German translations; parallel texts offline, and a stand-in for real ones.
 
 "a small dog saw the 23 old cows yesterday." is "gestern hat ein kleiner Hund die dreiundzwanzig alten Kühe gesehen."
-The generator knows as much German as these sentences need: three genders, two cases, two numbers and the endings of
-articles and adjectives that follow from them; the verb in second place, and a participle at the end for the English
-past; numbers in words, units before tens. What English leaves open is drawn at random, so that no translation can be
-foreseen with certainty: whether a German sentence opens with its adverb, and one of two words for some adjectives.
+The generator knows as much German as these sentences need: genders, cases, numbers and the endings that follow from
+them; the verb in second place, and a participle at the end for the English past; numbers in words, units before tens.
+What English leaves open is drawn at random, so that no translation can be foreseen with certainty: whether a German
+sentence opens with its adverb, and one of two words for some adjectives.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import islice
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
+
+import numpy as np
 
 from softmax_temperature.data.sampling import generator_for
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    import numpy as np
-
-    from softmax_temperature.data.splits import SplitName
+from softmax_temperature.data.splits import SplitName
 
 FARM = "farm"
 LANGUAGES = ("en", "de")
 SIZES: dict[SplitName, int] = {"train": 3000, "validation": 500, "test": 500}
 
-_MASCULINE, _FEMININE, _NEUTER = range(3)
-
 
 class _Noun(NamedTuple):
-    """English singular and plural, German singular and plural, gender."""
-
+    gender: int
     english: str
     english_plural: str
     german: str
     german_plural: str
-    gender: int
 
 
 class _Verb(NamedTuple):
-    """English plural, singular and past; German singular, plural and participle."""
-
     english: str
     english_singular: str
     english_past: str
@@ -57,27 +48,18 @@ class _Phrase(NamedTuple):
     plural: bool
 
 
-_NOUNS = (
-    _Noun("dog", "dogs", "Hund", "Hunde", _MASCULINE),
-    _Noun("donkey", "donkeys", "Esel", "Esel", _MASCULINE),
-    _Noun("rooster", "roosters", "Hahn", "Hähne", _MASCULINE),
-    _Noun("fox", "foxes", "Fuchs", "Füchse", _MASCULINE),
-    _Noun("bird", "birds", "Vogel", "Vögel", _MASCULINE),
-    _Noun("frog", "frogs", "Frosch", "Frösche", _MASCULINE),
-    _Noun("cat", "cats", "Katze", "Katzen", _FEMININE),
-    _Noun("cow", "cows", "Kuh", "Kühe", _FEMININE),
-    _Noun("duck", "ducks", "Ente", "Enten", _FEMININE),
-    _Noun("goat", "goats", "Ziege", "Ziegen", _FEMININE),
-    _Noun("goose", "geese", "Gans", "Gänse", _FEMININE),
-    _Noun("mouse", "mice", "Maus", "Mäuse", _FEMININE),
-    _Noun("horse", "horses", "Pferd", "Pferde", _NEUTER),
-    _Noun("sheep", "sheep", "Schaf", "Schafe", _NEUTER),
-    _Noun("hen", "hens", "Huhn", "Hühner", _NEUTER),
-    _Noun("pig", "pigs", "Schwein", "Schweine", _NEUTER),
-    _Noun("calf", "calves", "Kalb", "Kälber", _NEUTER),
-    _Noun("lamb", "lambs", "Lamm", "Lämmer", _NEUTER),
-)
-_VERBS = (
+_MASCULINE = """dog dogs Hund Hunde, donkey donkeys Esel Esel, rooster roosters Hahn Hähne, fox foxes Fuchs Füchse,
+    bird birds Vogel Vögel, frog frogs Frosch Frösche"""
+_FEMININE = """cat cats Katze Katzen, cow cows Kuh Kühe, duck ducks Ente Enten, goat goats Ziege Ziegen,
+    goose geese Gans Gänse, mouse mice Maus Mäuse"""
+_NEUTER = """horse horses Pferd Pferde, sheep sheep Schaf Schafe, hen hens Huhn Hühner, pig pigs Schwein Schweine,
+    calf calves Kalb Kälber, lamb lambs Lamm Lämmer"""
+_NOUNS = [
+    _Noun(gender, *noun.split())
+    for gender, nouns in enumerate((_MASCULINE, _FEMININE, _NEUTER))
+    for noun in nouns.split(",")
+]
+_VERBS = [
     _Verb("see", "sees", "saw", "sieht", "sehen", "gesehen"),
     _Verb("hear", "hears", "heard", "hört", "hören", "gehört"),
     _Verb("find", "finds", "found", "findet", "finden", "gefunden"),
@@ -86,18 +68,12 @@ _VERBS = (
     _Verb("call", "calls", "called", "ruft", "rufen", "gerufen"),
     _Verb("push", "pushes", "pushed", "schiebt", "schieben", "geschoben"),
     _Verb("know", "knows", "knew", "kennt", "kennen", "gekannt"),
-)
-_ADJECTIVES = (
-    ("small", ("klein", "winzig")),
-    ("old", ("alt",)),
-    ("young", ("jung",)),
-    ("brown", ("braun",)),
-    ("white", ("weiß",)),
-    ("lazy", ("faul",)),
-    ("clever", ("klug", "schlau")),
-    ("beautiful", ("schön", "hübsch")),
-    ("loud", ("laut",)),
-)
+]
+_ADJECTIVES = [
+    *[("small", ("klein", "winzig")), ("old", ("alt",)), ("young", ("jung",)), ("brown", ("braun",))],
+    *[("white", ("weiß",)), ("lazy", ("faul",)), ("clever", ("klug", "schlau"))],
+    *[("beautiful", ("schön", "hübsch")), ("loud", ("laut",))],
+]
 _PRESENT_ADVERBS = (("now", "jetzt"), ("today", "heute"), ("often", "oft"), ("every day", "jeden Tag"))
 _PAST_ADVERBS = (("yesterday", "gestern"), ("in the evening", "am Abend"), ("last week", "letzte Woche"))
 
@@ -115,30 +91,22 @@ _AFTER_INDEFINITE = (("er", "e", "es"), ("en", "e", "es"))
 
 
 def read_farm(*, seed: int) -> dict[SplitName, tuple[tuple[str, ...], tuple[str, ...]]]:
-    """Generate the data set: SIZES of English and German sentences, no English one twice.
-
-    Args:
-        seed: draws the words.
-    """
+    """Generate SIZES of English and German sentences, no English one twice."""
     generator = generator_for(seed, FARM)
     pairs: dict[str, str] = {}
     while len(pairs) < sum(SIZES.values()):
         english, german = _pair(generator)
         pairs.setdefault(english, german)
-    parts: dict[SplitName, tuple[tuple[str, ...], tuple[str, ...]]] = {}
     sentences = iter(pairs.items())
+    parts: dict[SplitName, tuple[tuple[str, ...], tuple[str, ...]]] = {}
     for split, size in SIZES.items():
-        some = list(islice(sentences, size))
-        parts[split] = tuple(english for english, _ in some), tuple(german for _, german in some)
+        some = dict(islice(sentences, size))
+        parts[split] = tuple(some), tuple(some.values())
     return parts
 
 
 def in_words(number: int) -> str:
-    """A number of 2 to 99 in German words.
-
-    Raises:
-        ValueError: it is outside.
-    """
+    """A number of 2 to 99 in German words."""
     if not 2 <= number <= _LARGEST:
         raise ValueError(f"number: {number}, must be 2 to {_LARGEST}")
     tens, units = divmod(number, 10)

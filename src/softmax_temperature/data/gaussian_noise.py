@@ -6,10 +6,9 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
-from softmax_temperature.array_files.array_file import BadFile
-from softmax_temperature.array_files.numpy_files import NpyFile
 from softmax_temperature.runner.artifacts import digest_of_file, digest_of_text
 from softmax_temperature.runner.errors import InputError
 
@@ -29,15 +28,9 @@ def archive_digest(root: Path) -> str | None:
 
 
 def add_noise(images: Tensor, deviation: float, *, seed: int) -> Tensor:
-    """Add independent noise to every pixel and channel, and clip.
+    """Add independent noise to every pixel and channel of (n, channels, height, width) uint8 images, and clip.
 
-    Args:
-        images: (n, channels, height, width) uint8.
-        deviation: of the noise, pixels on the scale 0 to 1; 0.10 is severity 5 for images of 32×32 pixels.
-        seed: of the noise.
-
-    Returns:
-        The same shape, uint8.
+    `deviation` is that of the noise for pixels on the scale 0 to 1; 0.10 is severity 5 for images of 32×32 pixels.
     """
     noise = torch.randn(images.shape, generator=torch.Generator().manual_seed(seed))
     # Deviation: rounded to the nearest level; the generator of CIFAR-10-C cuts decimals off, half a level darker.
@@ -66,10 +59,9 @@ def read_archive(root: Path, index: Tensor, labels: Tensor) -> Tensor:
     return torch.from_numpy(np.ascontiguousarray(images.transpose(0, 3, 1, 2)))
 
 
-def _rows(path: Path, rows: np.ndarray) -> np.ndarray:
+def _rows(path: Path, rows: NDArray[np.int64]) -> NDArray[np.uint8]:
     try:
-        NpyFile(path, "images")  # Checks the header, and that the file is as long as it says.
         return np.asarray(np.load(path, mmap_mode="r", allow_pickle=False)[rows])
-    except (BadFile, OSError, ValueError, IndexError) as error:
+    except (OSError, ValueError, EOFError, IndexError) as error:
         remedy = "Unpack CIFAR-10-C.tar there again, or remove the folder."
         raise InputError(f"not readable ({error})", where=str(path), remedy=remedy) from error

@@ -3,24 +3,17 @@
 `glyph-scenes-N` has N characters, which are the classes 1 to N; class 0 is paper. A scene of 64 x 64 grey pixels has
 two to four of them in its quarters. Pixels that ink fills in part, at the edges of strokes, are void: nobody could say
 what they are.
-
-As glyphs, equal versions of numpy, Pillow and matplotlib draw equal pixels on every machine.
 """
 
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
-from softmax_temperature.data.characters import downstream_pool
-from softmax_temperature.data.glyphs import choose_characters, develop, draw_ink
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from numpy.typing import NDArray
+from softmax_temperature.data.glyphs import choose_characters, develop, downstream_pool, draw_ink
 
 SIDE = 64
 VOID = 255
@@ -37,11 +30,7 @@ def is_glyph_scenes(name: str) -> bool:
 
 
 def classes_of(name: str) -> int:
-    """The number of classes, paper included: N + 1.
-
-    Raises:
-        ValueError: `name` is not "glyph-scenes-N".
-    """
+    """The number of classes of "glyph-scenes-N", paper included: N + 1."""
     match = _NAME.fullmatch(name)
     if match is None:
         raise ValueError(f"name: {name!r}, must be glyph-scenes-N")
@@ -49,33 +38,22 @@ def classes_of(name: str) -> int:
 
 
 def read_glyph_scenes(name: str, *, seed: int) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
-    """Draw a data set of glyph scenes: TRAIN to train on, then TEST to test on, all independent.
-
-    Args:
-        name: "glyph-scenes-N" with N up to 254.
-        seed: chooses the characters, and draws the scenes.
+    """Draw "glyph-scenes-N", N up to 254: TRAIN scenes to train on, then TEST to test on, all independent.
 
     Returns:
         (TRAIN + TEST, 64, 64) uint8 images, and labels of the same shape, with VOID.
 
     Raises:
         InputError: N is below 2.
-        ValueError: `name` is no such name.
     """
     characters = choose_characters(classes_of(name) - 1, downstream_pool, where=name, seed=seed)
     return draw_scenes(characters, TRAIN + TEST, seed=seed)
 
 
 def draw_scenes(characters: Sequence[str], count: int, *, seed: int) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
-    """Draw scenes of some of the characters.
+    """(count, 64, 64) uint8 images and labels, the characters having labels 1, 2, ...
 
-    Args:
-        characters: of the classes 1, 2, ...; fewer than 255.
-        count: how many scenes; with one seed, fewer scenes are the first of more.
-        seed: draws them.
-
-    Returns:
-        (count, 64, 64) uint8 images and labels.
+    With one seed, fewer scenes are the first of more.
     """
     scenes = [_draw(characters, np.random.default_rng([seed, number, *b"scenes"])) for number in range(count)]
     images, labels = zip(*scenes, strict=True)

@@ -3,26 +3,27 @@
 `glyphs-N` has N classes; `glyphs-pretrain-N` has N classes that no `glyphs-N` uses, to train backbones on. A class has
 TRAIN_PER_CLASS images to train on and TEST_PER_CLASS to test on, of 32 x 32 grey pixels.
 
-All random numbers are small integers, and every step after the rendering is exact in floating point, so equal versions
-of numpy, Pillow and matplotlib draw equal pixels on every machine.
+The characters depend only on the fonts that matplotlib ships. All random numbers are small integers, and every step
+after the rendering is exact in floating point, so equal versions of numpy, Pillow and matplotlib draw equal pixels on
+every machine.
 """
 
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+import unicodedata
+from collections.abc import Callable, Sequence
+from functools import cache
+from pathlib import Path
 
+import matplotlib as mpl
 import numpy as np
-from PIL import Image
+from matplotlib.ft2font import FT2Font
+from numpy.typing import NDArray
+from PIL import Image, ImageDraw, ImageFont
 
-from softmax_temperature.data.characters import CANVAS, bitmaps, downstream_pool, name_of, pretraining_pool
 from softmax_temperature.data.raw import RawDataset, RawPart
 from softmax_temperature.runner.errors import InputError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from numpy.typing import NDArray
 
 TRAIN_PER_CLASS = 40
 TEST_PER_CLASS = 15
@@ -33,6 +34,27 @@ _UNIT = 1024  # The matrix of a distortion is a multiple of 1/_UNIT, so that its
 _BEND = 200  # Largest departure of the matrix from the identity, in units: rotation, shear and stretch of up to 20 %.
 _SHIFT = 8  # Largest shift on the canvas, in pixels of half an image pixel.
 _NOISE = 30  # Largest value of either of two uniform noises that are added to a pixel.
+_CANVAS = 64  # Side of the canvas that a character is drawn on, in pixels.
+_INK = 40  # The longer side of every character: size alone tells no class from another.
+_FONT_SIZE = 80
+
+# Every character exists in all of these...
+_COMMON_FONTS = (
+    *("DejaVuSans.ttf", "DejaVuSans-Bold.ttf", "DejaVuSans-Oblique.ttf"),
+    *("DejaVuSerif.ttf", "DejaVuSerif-Bold.ttf", "DejaVuSerif-Italic.ttf"),
+)
+# ...and is drawn with these too where they have it.
+_OTHER_FONTS = (
+    *("DejaVuSansMono.ttf", "DejaVuSansMono-Bold.ttf", "DejaVuSansMono-Oblique.ttf"),
+    *("STIXGeneral.ttf", "STIXGeneralBol.ttf", "STIXGeneralItalic.ttf"),
+)
+_COMPARED_FONTS = ("DejaVuSans.ttf", "DejaVuSans-Bold.ttf", "DejaVuSerif.ttf")
+_FONTS = Path(mpl.get_data_path()) / "fonts" / "ttf"
+
+_LETTERS_DIGITS_SYMBOLS = frozenset({"Lu", "Ll", "Lt", "Lo", "Nd", "Nl", "No", "Sm", "Sc", "So", "Po"})
+_LEFT_OUT = ("BRAILLE", "BOX DRAWINGS", "OBJECT REPLACEMENT")  # Patterns that differ only in position, or draw nothing.
+_ALIKE = 0.95  # Cosine similarity of two characters' bitmaps above which the later one is left out.
+_PRETRAINING_SHARE = 4  # One character in this many is kept for pretraining.
 
 
 def is_glyphs(name: str) -> bool:
@@ -41,13 +63,7 @@ def is_glyphs(name: str) -> bool:
 
 
 def read_glyphs(name: str, *, seed: int) -> RawDataset:
-    """Draw a data set of glyphs.
-
-    With one seed, a smaller set's classes and images are among a larger one's.
-
-    Args:
-        name: "glyphs-N" or "glyphs-pretrain-N".
-        seed: chooses the characters from their pool, and draws the images.
+    """Draw "glyphs-N" or "glyphs-pretrain-N"; with one seed, a smaller set is part of a larger one.
 
     Raises:
         InputError: the pool has fewer than N characters, or N is below 2.
@@ -58,11 +74,10 @@ def read_glyphs(name: str, *, seed: int) -> RawDataset:
     pool = pretraining_pool if match[1] else downstream_pool
     characters = choose_characters(int(match[2]), pool, where=name, seed=seed)
     images, labels = draw_glyphs(characters, TRAIN_PER_CLASS + TEST_PER_CLASS, seed=seed)
-    number = np.arange(len(labels)) % (TRAIN_PER_CLASS + TEST_PER_CLASS)
-    train = number < TRAIN_PER_CLASS
+    train = np.arange(len(labels)) % (TRAIN_PER_CLASS + TEST_PER_CLASS) < TRAIN_PER_CLASS
     return RawDataset(
         name=name,
-        class_names=tuple(name_of(character) for character in characters),
+        class_names=tuple(f"U+{ord(character):04X} {unicodedata.name(character)}" for character in characters),
         train=RawPart(images[train], labels[train]),
         test=RawPart(images[~train], labels[~train]),
         source={"how": "drawn by softmax_temperature.data.glyphs", "seed": seed},
@@ -74,7 +89,7 @@ def choose_characters(number: int, pool: Callable[[], tuple[str, ...]], *, where
     """The first `number` characters of a pool in an order that depends on the seed.
 
     Raises:
-        InputError: there are not so many, or `number` is below 2; `where` names what asked for them.
+        InputError: the pool has fewer, or `number` is below 2; `where` names what asked for them.
     """
     characters = pool()
     if not LEAST_CLASSES <= number <= len(characters):
@@ -87,33 +102,26 @@ def choose_characters(number: int, pool: Callable[[], tuple[str, ...]], *, where
 def draw_glyphs(
     characters: Sequence[str], images_per_class: int, *, seed: int
 ) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    """Draw every character so many times, each in a random typeface, distortion, contrast and noise.
-
-    Args:
-        characters: one for each class.
-        images_per_class: how many of each.
-        seed: a character's images depend on it and on the character alone.
+    """Draw every character several times, each in a random typeface, distortion, contrast and noise.
 
     Returns:
-        images: (n, 32, 32, 1) uint8, class by class.
-        labels: (n,) int64.
+        Images (n, 32, 32, 1) uint8 and labels (n,) int64, class by class; a character's images depend only on it and
+        on the seed.
     """
-    images = np.concatenate([_draw(character, images_per_class, seed) for character in characters])
-    return images[..., None], np.repeat(np.arange(len(characters)), images_per_class)
+    images = []
+    for character in characters:
+        generator = np.random.default_rng([seed, ord(character)])
+        images.append(develop(draw_ink(character, images_per_class, generator), generator))
+    return np.concatenate(images)[..., None], np.repeat(np.arange(len(characters)), images_per_class)
 
 
 def draw_ink(character: str, count: int, generator: np.random.Generator) -> NDArray[np.uint8]:
-    """One character in random typefaces and distortions, without paper and noise.
-
-    Args:
-        character: which one.
-        count: how many times.
-        generator: draws typefaces, distortions and places.
+    """One character `count` times, in random typefaces and distortions, without paper and noise.
 
     Returns:
         (count, 32, 32) uint8: 0 where there is no ink, 255 where a pixel is full of it.
     """
-    faces = bitmaps(character)
+    faces = _bitmaps(character)
     face = generator.integers(len(faces), size=count)
     matrix = np.array([_UNIT, 0, 0, _UNIT]) + generator.integers(-_BEND, _BEND, size=(count, 4), endpoint=True)
     shift = generator.integers(-_SHIFT, _SHIFT, size=(count, 2), endpoint=True)
@@ -121,15 +129,7 @@ def draw_ink(character: str, count: int, generator: np.random.Generator) -> NDAr
 
 
 def develop(ink: NDArray[np.uint8], generator: np.random.Generator) -> NDArray[np.uint8]:
-    """Give each image its own brightness of paper and ink, then noise, all in integers.
-
-    Args:
-        ink: (n, height, width) uint8, as `draw_ink` returns it.
-        generator: draws brightness and noise.
-
-    Returns:
-        (n, height, width) uint8.
-    """
+    """Give each image (n, height, width) of ink its own brightness of paper and ink, then noise, all in integers."""
     count = len(ink)
     paper = generator.integers(0, 80, size=(count, 1, 1))
     contrast = generator.integers(90, 176, size=(count, 1, 1))
@@ -138,15 +138,78 @@ def develop(ink: NDArray[np.uint8], generator: np.random.Generator) -> NDArray[n
     return np.asarray(pixels.clip(0, 255), dtype=np.uint8)
 
 
-def _draw(character: str, count: int, seed: int) -> NDArray[np.uint8]:
-    """(count, 32, 32) uint8: images of one character."""
-    generator = np.random.default_rng([seed, ord(character)])
-    return develop(draw_ink(character, count, generator), generator)
+@cache
+def downstream_pool() -> tuple[str, ...]:
+    """The characters that `glyphs-N` chooses from."""
+    return tuple(character for number, character in enumerate(_pool()) if number % _PRETRAINING_SHARE)
+
+
+@cache
+def pretraining_pool() -> tuple[str, ...]:
+    """The characters that `glyphs-pretrain-N` chooses from: none is in the other pool, or looks like one in it."""
+    return tuple(character for number, character in enumerate(_pool()) if not number % _PRETRAINING_SHARE)
+
+
+@cache
+def _pool() -> tuple[str, ...]:
+    """All usable characters in a fixed random order, without look-alikes."""
+    common = frozenset.intersection(*(_code_points(font) for font in _COMMON_FONTS))
+    distinct = _without_look_alikes([chr(code) for code in sorted(common) if _is_usable(chr(code))])
+    return tuple(distinct[number] for number in np.random.default_rng(0).permutation(len(distinct)))
+
+
+def _is_usable(character: str) -> bool:
+    known = unicodedata.category(character) in _LETTERS_DIGITS_SYMBOLS
+    return known and not unicodedata.name(character).startswith(_LEFT_OUT)
+
+
+def _without_look_alikes(characters: list[str]) -> list[str]:
+    """Keep a character unless an earlier one looks the same in sans, bold and serif together."""
+    faces = [[_bitmap(character, font).reduce(4) for font in _COMPARED_FONTS] for character in characters]
+    shapes = np.array([np.stack([np.asarray(face, np.float64) for face in own]).ravel() for own in faces])
+    products = shapes @ shapes.T  # Of whole numbers below 2**53, so exact in any order of summation.
+    lengths = np.sqrt(products.diagonal())
+    alike = products > _ALIKE * lengths[:, None] * lengths
+    kept: list[int] = []
+    for number in range(len(characters)):
+        if not alike[number, kept].any():
+            kept.append(number)
+    return [characters[number] for number in kept]
+
+
+@cache
+def _bitmaps(character: str) -> tuple[Image.Image, ...]:
+    """The character in each typeface that has it."""
+    own = [font for font in _OTHER_FONTS if ord(character) in _code_points(font)]
+    return tuple(_bitmap(character, font) for font in (*_COMMON_FONTS, *own))
+
+
+def _bitmap(character: str, font: str) -> Image.Image:
+    """A grey image of _CANVAS x _CANVAS pixels, centred, of one size."""
+    page = Image.new("L", (4 * _FONT_SIZE, 3 * _FONT_SIZE))
+    ImageDraw.Draw(page).text((_FONT_SIZE, _FONT_SIZE), character, fill=255, font=_font(font))
+    ink = page.crop(page.getbbox())
+    scale = _INK / max(ink.size)
+    ink = ink.resize((max(1, round(ink.width * scale)), max(1, round(ink.height * scale))), Image.Resampling.BILINEAR)
+    canvas = Image.new("L", (_CANVAS, _CANVAS))
+    canvas.paste(ink, ((_CANVAS - ink.width) // 2, (_CANVAS - ink.height) // 2))
+    return canvas
 
 
 def _distorted(face: Image.Image, matrix: NDArray[np.int64], shift: NDArray[np.int64]) -> NDArray[np.uint8]:
     """(32, 32) uint8: an affine map about the centre, drawn at twice the size and averaged down."""
-    (a, b, d, e), centre = matrix / _UNIT, CANVAS / 2
+    (a, b, d, e), centre = matrix / _UNIT, _CANVAS / 2
     moved = centre + shift
     data = (a, b, centre - a * moved[0] - b * moved[1], d, e, centre - d * moved[0] - e * moved[1])
     return np.asarray(face.transform(face.size, Image.Transform.AFFINE, data, Image.Resampling.BILINEAR).reduce(2))
+
+
+@cache
+def _font(name: str) -> ImageFont.FreeTypeFont:
+    # The basic layout is compiled into Pillow; the other depends on a library that some machines lack.
+    return ImageFont.truetype(_FONTS / name, _FONT_SIZE, layout_engine=ImageFont.Layout.BASIC)
+
+
+@cache
+def _code_points(name: str) -> frozenset[int]:
+    return frozenset(FT2Font(str(_FONTS / name)).get_charmap())

@@ -1,28 +1,23 @@
-"""Storing a data set in the form that `PreparedImages` reads: arrays, or an index of image files, and a card."""
+"""Storing a data set in the form that `prepared` reads: arrays, an index of image files, or texts; and a card."""
 
 from __future__ import annotations
 
+import json
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
+from safetensors.numpy import save_file
 
-from softmax_temperature.data.cards import common_card, fewest_and_most, write_rows
-from softmax_temperature.data.division import Rows, Rules, divide
-from softmax_temperature.data.image_files import ImageFacts, inspect_image
-from softmax_temperature.data.prepared import CARD, images_file, index_file
+from softmax_temperature.data.catalogue import CATALOGUE, NOT_STATED
+from softmax_temperature.data.division import Rows, Rules, divide, split_rule
+from softmax_temperature.data.image_files import inspect_image
+from softmax_temperature.data.prepared import CARD, ROWS
+from softmax_temperature.data.raw import RawDataset
 from softmax_temperature.runner.artifacts import digest_of_file, write_json, write_text
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from pathlib import Path
-
-    from numpy.typing import NDArray
-
-    from softmax_temperature.data.raw import RawDataset, RawPart
-    from softmax_temperature.data.splits import SplitName
-
-_DECODERS = 8  # Threads; Pillow decodes outside the interpreter's lock.
+_DECODERS = 8  # Threads; Pillow releases the interpreter's lock while it decodes.
 
 
 def prepare(
@@ -37,82 +32,82 @@ def prepare(
     """Write the files of a prepared data set into a folder.
 
     Args:
-        raw: the data set as found.
+        raw: the data set as its source has it.
         rules: limits and splits.
         root: what the paths of image files are relative to.
         output: the folder.
-        name: what it is called from here on; None keeps its name.
+        name: of the prepared data set; None keeps its own.
         source_sha256: the digest of the archive, for the card; None when there is no archive.
 
     Raises:
-        InputError: a limit leaves classes without images, or an image file is damaged.
+        InputError: a limit leaves classes without samples, or an image file is damaged.
     """
-    division = divide(raw, rules)
-    splits = division.splits
-    if isinstance(raw.train.images, np.ndarray):
-        form = _store_arrays(splits, output)
+    class_names, splits = divide(raw, rules)
+    labels = {f"{split}.labels": rows.labels for split, rows in splits.items()}
+    index = {f"{split}.index": rows.index for split, rows in splits.items()}
+    save_file(labels | index, output / ROWS)
+    entry = CATALOGUE.get(raw.name)
+    card: dict[str, Any] = {
+        "name": name or raw.name,
+        "title": entry.title if entry else raw.name,
+        "licence": entry.licence if entry else NOT_STATED,
+        "source": {**raw.source, "sha256": source_sha256},
+        "classes": len(class_names),
+        "class_names": list(class_names),
+        "train_limit": rules.train_limit,
+        "test_limit": rules.test_limit,
+        "class_limit": rules.class_limit,
+        "validation_fraction": None if raw.validation is not None else rules.validation_fraction,
+        "seed": rules.seed,
+        "split_rule": split_rule(raw, rules),
+    }
+    kind = "images" if raw.form == "images" else "texts"
+    sizes = {split: np.bincount(rows.labels, minlength=len(class_names)) for split, rows in splits.items()}
+    card["splits"] = {
+        split: {"size": int(size.sum()), f"{kind}_per_class": [int(size.min()), int(size.max())]}
+        for split, size in sizes.items()
+    }
+    shapes: list[tuple[int, int, int]] = []
+    for split, rows in splits.items():
+        if kind == "texts":
+            path = output / f"{split}.jsonl"
+            lengths = _store_texts(rows, path)
+            card["splits"][split]["characters"] = [min(lengths), max(lengths)]
+        elif isinstance(rows.part.samples, np.ndarray):
+            path = output / f"{split}.safetensors"
+            shapes += _store_array(rows, path)
+        else:
+            path = output / f"{split}.sha256"
+            shapes += _store_index(rows, path, root, rules.image_size_limit)
+        card["splits"][split][f"{kind}_sha256"] = digest_of_file(path)
+    if kind == "texts":
+        card["form"] = raw.form
     else:
-        form = _store_index(splits, output, root=root, size_limit=rules.image_size_limit)
-    write_rows(splits, output)
-    classes = len(division.class_names)
-    form["image_size_limit"] = rules.image_size_limit
-    form["splits"] = {split: _split_card(split, rows, classes, output) for split, rows in splits.items()}
-    card = common_card(raw, rules, division, name=name, source_sha256=source_sha256)
-    write_json(output / CARD, card | form)
+        heights, widths, channels = zip(*shapes, strict=True)
+        card |= {"height": [min(heights), max(heights)], "width": [min(widths), max(widths)]}
+        card |= {"channels": max(channels), "image_size_limit": rules.image_size_limit}
+    write_json(output / CARD, card)
 
 
-def _store_arrays(splits: Mapping[SplitName, Rows[RawPart]], output: Path) -> dict[str, Any]:
-    """Write the pixels of each split; returns channels and the ranges of height and width."""
-    for split, rows in splits.items():
-        _save({"images": _channels_first(rows)}, output / images_file(split))
-    height, width, channels = np.shape(splits["train"].part.images)[1:]
-    return {"channels": channels, "height": [height, height], "width": [width, width]}
+def _store_texts(rows: Rows, path: Path) -> list[int]:
+    """Write one JSON string per line; returns their lengths in characters."""
+    texts = [str(rows.part.samples[row]) for row in rows.index]
+    write_text(path, "".join(json.dumps(text, ensure_ascii=False) + "\n" for text in texts))
+    return [len(text) for text in texts]
 
 
-def _channels_first(rows: Rows[RawPart]) -> NDArray[np.uint8]:
-    """(n, channels, height, width); filled row by row, so that no second copy of the part is made."""
-    images = np.asarray(rows.part.images)
-    _, height, width, channels = images.shape
-    stored = np.empty((len(rows.index), channels, height, width), dtype=np.uint8)
-    for place, row in enumerate(rows.index):
-        stored[place] = images[row].transpose(2, 0, 1)
-    return stored
+def _store_array(rows: Rows, path: Path) -> list[tuple[int, int, int]]:
+    """Write pixels as (n, channels, height, width); returns the (height, width, channels) of all images."""
+    images = np.asarray(rows.part.samples)
+    save_file({"images": np.ascontiguousarray(images[rows.index].transpose(0, 3, 1, 2))}, path)
+    height, width, channels = images.shape[1:]
+    return [(height, width, channels)]
 
 
-def _store_index(
-    splits: Mapping[SplitName, Rows[RawPart]], output: Path, *, root: Path, size_limit: int | None
-) -> dict[str, Any]:
-    """Read every file once and list it with its digest; returns the same facts as for arrays."""
-    facts: list[ImageFacts] = []
-    for split, rows in splits.items():
-        paths = [str(rows.part.images[row]) for row in rows.index]
-        found = _inspect([root / path for path in paths], size_limit)
-        lines = [f"{fact.sha256}  {path}\n" for fact, path in zip(found, paths, strict=True)]
-        write_text(output / index_file(split), "".join(lines))
-        facts += found
-    heights, widths = [fact.height for fact in facts], [fact.width for fact in facts]
-    return {
-        "channels": 1 if all(fact.grey for fact in facts) else 3,
-        "height": [min(heights), max(heights)],
-        "width": [min(widths), max(widths)],
-    }
-
-
-def _inspect(paths: Sequence[Path], size_limit: int | None) -> list[ImageFacts]:
+def _store_index(rows: Rows, path: Path, root: Path, size_limit: int | None) -> list[tuple[int, int, int]]:
+    """Read every file once and list it with its digest; returns the (height, width, channels) of each image."""
+    files = [str(rows.part.samples[row]) for row in rows.index]
     with ThreadPoolExecutor(_DECODERS) as pool:
-        return list(pool.map(lambda path: inspect_image(path, size_limit=size_limit), paths))
-
-
-def _save(arrays: dict[str, NDArray[Any]], path: Path) -> None:
-    from safetensors.numpy import save_file
-
-    save_file(arrays, path)
-
-
-def _split_card(split: str, rows: Rows[RawPart], classes: int, output: Path) -> dict[str, Any]:
-    stored = next(path for path in (output / images_file(split), output / index_file(split)) if path.exists())
-    return {
-        "size": len(rows.labels),
-        "images_per_class": fewest_and_most(rows, classes),
-        "images_sha256": digest_of_file(stored),
-    }
+        facts = list(pool.map(lambda file: inspect_image(root / file, size_limit=size_limit), files))
+    write_text(path, "".join(f"{fact.sha256}  {file}\n" for fact, file in zip(facts, files, strict=True)))
+    return [(fact.height, fact.width, 1 if fact.grey else 3) for fact in facts]

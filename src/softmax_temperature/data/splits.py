@@ -1,16 +1,12 @@
-"""The split ledger: every array carries the split it came from, and test data cannot reach a fit.
-
-Arrays travel through the pipeline as parts. A part gives its arrays away only for a stated purpose, and refuses what
-its split does not allow.
-"""
+"""The split ledger: every array carries the split it came from, and test data cannot reach a fit."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
-if TYPE_CHECKING:
-    from torch import Tensor
+from torch import Tensor
 
 SplitName = Literal["train", "validation", "test"]
 SPLITS: tuple[SplitName, ...] = ("train", "validation", "test")
@@ -21,20 +17,32 @@ class LeakError(Exception):
 
 
 @dataclass(frozen=True)
-class Part:
-    """One split of one data set.
-
-    Attributes:
-        dataset: its name.
-        split: which part of it this is.
-        data: (n, ...) images, embeddings or logits.
-        labels: (n,) int64.
-        index: (n,) int64, the rows' numbers in the original train or test part; logits and labels that are to be
-            joined must agree in it.
-    """
+class _Ledger:
+    """Which split of which data set something is, and therefore what it may be used for."""
 
     dataset: str
     split: SplitName
+
+    def _check_fitting(self) -> None:
+        if self.split == "test":
+            raise LeakError(f"{self.dataset}: the test split was asked for to fit something")
+
+    def _check_vocabulary(self) -> None:
+        if self.split != "train":
+            raise LeakError(f"{self.dataset}: the {self.split} split was asked for to make a vocabulary")
+
+
+@dataclass(frozen=True)
+class Part(_Ledger):
+    """One split of one data set.
+
+    Attributes:
+        data: (n, ...) images, embeddings or logits.
+        labels: (n,) int64.
+        index: (n,) int64, the row numbers in the original train or test part; logits and labels that are joined must
+            agree in it.
+    """
+
     data: Tensor
     labels: Tensor
     index: Tensor
@@ -45,15 +53,54 @@ class Part:
             raise ValueError(f"{self.dataset}/{self.split}: {lengths}")
 
     def for_fitting(self) -> tuple[Tensor, Tensor]:
-        """Data and labels to fit parameters on.
-
-        Raises:
-            LeakError: this is the test split.
-        """
-        if self.split == "test":
-            raise LeakError(f"{self.dataset}: the test split was asked for to fit something")
+        """Data and labels to fit parameters on; the test split raises LeakError."""
+        self._check_fitting()
         return self.data, self.labels
 
     def for_evaluation(self) -> tuple[Tensor, Tensor]:
         """Data and labels to report on; any split."""
         return self.data, self.labels
+
+
+@dataclass(frozen=True)
+class TextPart(_Ledger):
+    """One split of a data set of texts, before they become numbers: n texts, labels and index as in `Part`."""
+
+    texts: Sequence[str]
+    labels: Tensor
+    index: Tensor
+
+    def for_vocabulary(self) -> Sequence[str]:
+        """Texts whose words may become a vocabulary; any split but train raises LeakError."""
+        self._check_vocabulary()
+        return self.texts
+
+
+@dataclass(frozen=True)
+class ParallelPart(_Ledger):
+    """One split of a data set of sentences and their translations."""
+
+    sources: tuple[str, ...]
+    targets: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        if len(self.sources) != len(self.targets):
+            lengths = f"{len(self.sources)} sources, {len(self.targets)} targets"
+            raise ValueError(f"{self.dataset}/{self.split}: {lengths}")
+
+    def __len__(self) -> int:
+        return len(self.sources)
+
+    def for_vocabulary(self) -> tuple[str, ...]:
+        """Sentences of both languages; any split but train raises LeakError."""
+        self._check_vocabulary()
+        return self.sources + self.targets
+
+    def for_fitting(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Sources and targets to fit parameters on; the test split raises LeakError."""
+        self._check_fitting()
+        return self.sources, self.targets
+
+    def for_evaluation(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Sources and targets to report on; any split."""
+        return self.sources, self.targets

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from itertools import islice
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import torch
 from tokenizers import Tokenizer
@@ -13,13 +14,8 @@ from tokenizers.pre_tokenizers import Punctuation, Sequence, WhitespaceSplit
 from tokenizers.trainers import WordLevelTrainer
 from torch import Tensor
 
-from softmax_temperature.data.splits import Part
+from softmax_temperature.data.splits import Part, TextPart
 from softmax_temperature.metrics.checks import check_count
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from softmax_temperature.data.prepared_texts import TextPart
 
 PADDING, UNKNOWN = 0, 1
 """What follows the last token of a text, and what stands for every word that is not in the vocabulary."""
@@ -29,7 +25,7 @@ Keep = Literal["start", "end"]
 # No text can hold them: letters and punctuation marks are never in one token. They are not registered as special
 # tokens of the library, which would find them in texts, too.
 _RESERVED = {"<padding>": PADDING, "<unknown>": UNKNOWN}
-_BATCH = 1000  # Texts that are in memory at a time.
+_BATCH = 1000  # Texts that are encoded at a time.
 
 # Deviation: the texts at hand of the papers temperature_check and focal do not say how words are told apart, how many
 # of them have a number, or where a long text is cut. Here a token is a run of letters and digits, in lower case, or a
@@ -46,19 +42,14 @@ class Tokeniser:
 
     A text that is longer than `length` loses its end (`keep="start"`) or its beginning (`keep="end"`); a shorter one is
     padded on the right. A word that is not in the vocabulary, of whatever characters, is `UNKNOWN`. A text without any
-    token, which the fetch stage lets no data set have, is a single `UNKNOWN`: a network always has something to read.
+    token is a single `UNKNOWN`: a network always has something to read.
 
     Attributes:
         words: the vocabulary; the word `words[number - 2]` has that number.
         length: tokens of a row.
 
-    Args:
-        words: the vocabulary, without repetition.
-        length: tokens of a row, at least 1.
-        keep: which end of a long text is kept.
-
     Raises:
-        ValueError: an argument is unknown or too small, or a word is there twice.
+        ValueError: `keep` is unknown, `length` is below 1, or a word is in `words` twice.
     """
 
     def __init__(self, words: Iterable[str], *, length: int, keep: Keep) -> None:
@@ -76,19 +67,11 @@ class Tokeniser:
 
     @classmethod
     def fit(cls, part: TextPart, *, vocabulary_size: int, length: int, keep: Keep) -> Tokeniser:
-        """A tokeniser for the words of a data set.
-
-        Equal texts, in whatever order, give an equal vocabulary on every machine.
-
-        Args:
-            part: the training split.
-            vocabulary_size: numbers at most, those of padding and unknown words included; at least 3.
-            length: as above.
-            keep: as above.
+        """A tokeniser for the words of a training split; equal texts in any order give an equal vocabulary.
 
         Raises:
-            LeakError: it is another split.
-            ValueError: as above, or `vocabulary_size` is too small.
+            LeakError: `part` is another split.
+            ValueError: as above, or `vocabulary_size`, which counts padding and unknown words too, is below 3.
         """
         check_count(vocabulary_size, "vocabulary_size", least=len(_RESERVED) + 1)
         counter = _splitter(WordLevel())
@@ -117,11 +100,6 @@ class Tokeniser:
     def encode_part(self, part: TextPart) -> Part:
         """A split as tokens, with its place in the split ledger."""
         return Part(part.dataset, part.split, self.encode(part.texts), part.labels, part.index)
-
-    def to_json(self) -> str:
-        """All of it, in the form that `tokenizers.Tokenizer.from_str` reads; equal tokenisers give equal bytes."""
-        text: str = self._tokenizer.to_str(pretty=True)
-        return text + "\n"
 
 
 def _splitter(model: WordLevel) -> Tokenizer:

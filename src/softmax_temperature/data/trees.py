@@ -1,23 +1,28 @@
-"""Parsed sentences as numbers; their words are counted in the training trees and nowhere else."""
+"""Sentences with their parse, as the Stanford Sentiment Treebank has them (Socher et al. 2013), and as numbers.
+
+A label stands before what it labels: `(3 (2 the) (4 (3 good) (2 one)))`. Every node has a word or two nodes below it,
+and a label from 0, very negative, over 2, neutral, to 4, very positive.
+"""
 
 from __future__ import annotations
 
+import re
 from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
-from softmax_temperature.data.brackets import SENTIMENTS
 from softmax_temperature.data.tokens import PADDING, UNKNOWN
 from softmax_temperature.metrics.checks import check_count
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from softmax_temperature.data.brackets import Tree
+NEGATIVE, POSITIVE, NEUTRAL = range(3)
+SENTIMENTS = (NEGATIVE, NEGATIVE, NEUTRAL, POSITIVE, POSITIVE)
+"""The class of each label."""
 
 WORD, LEFT, RIGHT, LABEL = range(4)
 """The columns of an encoded node."""
@@ -25,6 +30,9 @@ WORD, LEFT, RIGHT, LABEL = range(4)
 UNLABELLED = -1
 """The class of padding."""
 
+_PIECE = re.compile(r"[()]|[^\s()]+")
+_BRACKETS = {"-lrb-": "(", "-rrb-": ")", "-lcb-": "{", "-rcb-": "}", "-lsb-": "[", "-rsb-": "]"}
+_LABELS = [[*label] for label in "01234"]
 _RESERVED = (PADDING, UNKNOWN)
 
 # Deviation: the text does not say which words have vectors. In the released code they are those of all three parts, as
@@ -33,18 +41,72 @@ _RESERVED = (PADDING, UNKNOWN)
 # it, and what a file lacks starts at 0.
 
 
-def tree_words(trees: Iterable[Tree], *, vocabulary_size: int) -> tuple[str, ...]:
-    """The most frequent words of some trees, equally frequent ones in the order of their code points.
+class Tree(NamedTuple):
+    """A parsed sentence: each node before those below it, the root first.
 
-    Args:
-        trees: those of the training split; no other may be looked at for a vocabulary.
-        vocabulary_size: numbers at most, those of padding and unknown words included; at least 3.
+    Attributes:
+        words: of each node; empty for a node with nodes below it.
+        left: the number of the left node below it, or 0.
+        right: the same for the right.
+        labels: 0 to 4.
+    """
 
-    Returns:
-        The word `words[number - 2]` has that number.
+    words: tuple[str, ...]
+    left: tuple[int, ...]
+    right: tuple[int, ...]
+    labels: tuple[int, ...]
+
+
+def parse_tree(text: str) -> Tree:
+    """Read a tree in brackets; words become lower case, and the Penn Treebank's names of brackets become brackets.
 
     Raises:
-        ValueError: `vocabulary_size` is too small.
+        ValueError: it is not such a tree; the message names the character, counted from 1.
+    """
+    nodes: list[_Node] = []
+    above = [_Node()]  # The nodes whose brackets are open, below an outermost one that only holds the root.
+    for found in _PIECE.finditer(text):
+        piece, where = found[0], f"at character {found.start() + 1}"
+        if piece == "(":
+            above[-1].below.append(len(nodes))
+            nodes.append(_Node())
+            above.append(nodes[-1])
+        elif len(above) == 1:
+            raise ValueError(f"{piece!r} is outside the brackets {where}")
+        elif piece == ")":
+            node = above.pop()
+            if node.pieces[:1] not in _LABELS or len(node.below) != (0 if node.pieces[1:] else 2):
+                raise ValueError(f"a node without a label from 0 to 4, then a word or two nodes, ends {where}")
+        else:
+            above[-1].pieces.append(piece if not above[-1].below else "")
+    if len(above) > 1 or len(above[0].below) != 1:
+        raise ValueError(f"{len(above) - 1} brackets are not closed, and there are {len(above[0].below)} trees, not 1")
+    left, right = (tuple(node.below[side] if node.below else 0 for node in nodes) for side in (0, 1))
+    # The treebank's "2 1/2" is one word with a space in it.
+    words = tuple(" ".join(map(_plain, node.pieces[1:])) for node in nodes)
+    return Tree(words, left, right, tuple(int(node.pieces[0]) for node in nodes))
+
+
+@dataclass
+class _Node:
+    """A node as far as it has been read: its label and words, and the numbers of the nodes below it."""
+
+    pieces: list[str] = field(default_factory=list)
+    below: list[int] = field(default_factory=list)
+
+
+def _plain(piece: str) -> str:
+    word = piece.lower()
+    return _BRACKETS.get(word, word.replace("\\", "") or word)
+
+
+def tree_words(trees: Iterable[Tree], *, vocabulary_size: int) -> tuple[str, ...]:
+    """The most frequent words of the training trees, equally frequent ones in the order of their code points.
+
+    The word `words[number - 2]` has that number; `vocabulary_size` counts padding and unknown words too.
+
+    Raises:
+        ValueError: `vocabulary_size` is below 3.
     """
     check_count(vocabulary_size, "vocabulary_size", least=len(_RESERVED) + 1)
     counts = Counter(word for tree in trees for word in tree.words if word)
@@ -55,18 +117,13 @@ def tree_words(trees: Iterable[Tree], *, vocabulary_size: int) -> tuple[str, ...
 def encode_trees(trees: Sequence[Tree], words: Sequence[str]) -> Tensor:
     """Trees as numbers, padded to the largest of them.
 
-    Args:
-        trees: n of them.
-        words: the vocabulary, as `tree_words` gives it; another word is `UNKNOWN`.
-
     Returns:
-        (n, nodes, 4) int64: the number of the word, `PADDING` where there is none; the numbers of the nodes below, 0
-        where there are none, since the root is below no node; and the class, by `SENTIMENTS`. A row of padding is
-        `PADDING`, 0, 0, `UNLABELLED`.
+        (n, nodes, 4) int64: the number of the word, `UNKNOWN` for one that is not in `words`, `PADDING` where there is
+        none; the numbers of the nodes below, 0 where there are none, since the root is below no node; and the class,
+        by `SENTIMENTS`. A row of padding is `PADDING`, 0, 0, `UNLABELLED`.
     """
     numbers = {word: number for number, word in enumerate(words, start=len(_RESERVED))}
-    rows = [_encoded(tree, numbers) for tree in trees]
-    nodes = pad_sequence(rows, batch_first=True, padding_value=0)
+    nodes = pad_sequence([_encoded(tree, numbers) for tree in trees], batch_first=True, padding_value=0)
     real = (nodes[..., WORD] != PADDING) | (nodes[..., LEFT] > 0)
     nodes[..., LABEL].masked_fill_(~real, UNLABELLED)
     return nodes

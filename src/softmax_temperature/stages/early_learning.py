@@ -222,7 +222,7 @@ def _problem(
 def _samples(job: Job, root: str, count: int, seed: int) -> tuple[Tensor, Tensor]:
     """Training images, balanced over classes, with mean 0 and standard deviation 1 over all their pixels; labels."""
     from softmax_temperature.data.sampling import balanced_subset, generator_for
-    from softmax_temperature.stages.image_sets import image_set
+    from softmax_temperature.stages.training_sets import image_set
 
     images = image_set(job.inputs["images"], "train", root)
     rows = balanced_subset(images.labels.numpy(), count, generator_for(seed, "early learning"))

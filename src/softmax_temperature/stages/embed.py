@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from softmax_temperature.data import open_prepared
+from softmax_temperature.data.prepared import open_prepared
 from softmax_temperature.networks.backbones.weights import locate_weights
 from softmax_temperature.params.backbone import Backbone
 from softmax_temperature.runner.artifacts import digest_of_file
@@ -17,7 +17,7 @@ from softmax_temperature.runner.jobs import Cell, Job, seed_of
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from softmax_temperature.data import PreparedImages
+    from softmax_temperature.data.prepared import PreparedData
     from softmax_temperature.data.splits import SplitName
     from softmax_temperature.networks.embeddings import Precision
     from softmax_temperature.params import Params
@@ -107,7 +107,7 @@ def run(
 class _Counted:
     """The images of a data set, split by split, counted for the display of progress."""
 
-    def __init__(self, job: Job, images: PreparedImages, batch_size: int) -> None:
+    def __init__(self, job: Job, images: PreparedData, batch_size: int) -> None:
         self.job, self.images, self.batch_size = job, images, batch_size
         self.done, self.total = 0, sum(images.size(split) for split in images.splits)
 

@@ -4,32 +4,20 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from softmax_temperature.data.division import Rules
 from softmax_temperature.data.prepare import prepare
-from softmax_temperature.data.prepare_texts import prepare_texts
-from softmax_temperature.data.raw_texts import RawTextSet
 from softmax_temperature.data.sources import check_known, find_archive, find_dataset
+from softmax_temperature.params import Params
 from softmax_temperature.runner.errors import InputError, nearest
 from softmax_temperature.runner.folders import PREPARED
 from softmax_temperature.runner.jobs import Cell, Job
-
-if TYPE_CHECKING:
-    from softmax_temperature.params import Params
 
 OUTPUT = PREPARED
 
 
 def cells(params: Params, dataset: str) -> list[Cell]:
-    """The one cell of a data set.
-
-    The digest of the user's archive is among its parameters: an archive that changed is noticed whenever the stage
-    runs.
-
-    Args:
-        params: all parameters.
-        dataset: the data set's name.
+    """The one cell of a data set; the digest of the user's archive is among its parameters.
 
     Raises:
         InputError: no data set has this name, or its archive is not readable.
@@ -53,18 +41,14 @@ def cells(params: Params, dataset: str) -> list[Cell]:
         "validation_fraction": limits.validation_fraction or params.fetch.validation_fraction,
         "image_size_limit": params.fetch.image_size_limit,
         "seed": params.seed,
-        # Named only where it is asked for: what was prepared without it stays as it is.
+        # Only where it is asked for: what was prepared without it stays as it is.
         **({"pool": True} if limits.pool else {}),
     }
     return [Cell(".", run, parameters)]
 
 
 def all_cells(params: Params) -> list[Cell]:
-    """Those of all data sets, under their names.
-
-    Raises:
-        InputError: as `cells`.
-    """
+    """Those of all data sets, under their names."""
     return [replace(cell, name=name) for name in params.datasets for cell in cells(params, name)]
 
 
@@ -84,35 +68,18 @@ def run(
     seed: int,
     pool: bool = False,
 ) -> None:
-    """Prepare one data set; see `datasets.division.Rules` for the limits.
+    """Prepare the data set `source` under the name `dataset`.
 
-    Args:
-        job: only its output folder is used.
-        dataset: the name under which it is prepared.
-        source: the name under which it is found.
-        root: the folder of the raw data.
-        archive: the digest of the user's archive, None when there is none.
-        download: whether torchvision may use the network.
-        train_limit: samples of the train part.
-        test_limit: samples of the test part.
-        class_limit: classes.
-        validation_fraction: of each class of the train part.
-        image_size_limit: pixels of the short side of image files.
-        seed: the project's, not the cell's, so that a data set is the same in every stage that names it.
-        pool: whether the source's own parts are put together first.
+    `seed` is the project's, not the cell's, so that a data set is the same in every stage that names it.
 
     Raises:
-        InputError: the data set is not there or not of the right form, a limit leaves too little of it, or its parts
+        InputError: the data set is missing or not of the right form, a limit leaves too little of it, or its parts
             cannot be put together.
     """
-    folder = Path(root)
     rules = Rules(train_limit, test_limit, class_limit, validation_fraction, image_size_limit, seed)
-    raw = find_dataset(source, root=folder, download=download, seed=seed)
-    if isinstance(raw, RawTextSet):
-        raw = raw.pooled() if pool else raw
-        prepare_texts(raw, rules, name=dataset, output=job.output, source_sha256=archive)
-    elif pool:
+    raw = find_dataset(source, root=Path(root), download=download, seed=seed)
+    if pool and raw.form == "images":
         where, remedy = f"datasets.{dataset}.pool", "Leave it out."
         raise InputError("is for texts: images keep their source's parts", where=where, remedy=remedy)
-    else:
-        prepare(raw, rules, name=dataset, root=folder, output=job.output, source_sha256=archive)
+    raw = raw.pooled() if pool else raw
+    prepare(raw, rules, root=Path(root), output=job.output, name=dataset, source_sha256=archive)

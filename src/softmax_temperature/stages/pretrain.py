@@ -106,7 +106,7 @@ def _images(classes: int, images_per_class: int, seed: int) -> tuple[Tensor, Ten
     import numpy as np
     import torch
 
-    from softmax_temperature.data.characters import pretraining_pool
+    from softmax_temperature.data.glyphs import pretraining_pool
     from softmax_temperature.data.glyphs import choose_characters, draw_glyphs
     from softmax_temperature.data.sampling import generator_for, stratified_holdout
 

@@ -10,7 +10,7 @@ from softmax_temperature.params.recipe import Recipe
 from softmax_temperature.runner.artifacts import write_json
 from softmax_temperature.runner.folders import FOCAL_TRAINING, PREPARED
 from softmax_temperature.runner.jobs import Cell, Job, seed_of
-from softmax_temperature.stages.image_sets import image_set
+from softmax_temperature.stages.training_sets import image_set
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -13,7 +13,7 @@ from softmax_temperature.runner.jobs import Cell, Job, seed_of
 if TYPE_CHECKING:
     from torch import nn
 
-    from softmax_temperature.data.segmentation_folders import Form, Sides
+    from softmax_temperature.data.segmentation import Form, Sides
     from softmax_temperature.data.splits import SplitName
     from softmax_temperature.params import Params
     from softmax_temperature.params.segmentation import Segmentation
@@ -113,7 +113,7 @@ def run(
     """
     from safetensors.torch import save_file
 
-    from softmax_temperature.data.segmentation_folders import Form
+    from softmax_temperature.data.segmentation import Form
     from softmax_temperature.training import Trainer, count_parameters, train
     from softmax_temperature.training.pixels import PixelScores, pixel_cross_entropy
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from softmax_temperature.data.splits import SplitName
-    from softmax_temperature.data.translation import ParallelPart
+    from softmax_temperature.data.splits import ParallelPart
     from softmax_temperature.params import Params
     from softmax_temperature.params.translation import Translation
     from softmax_temperature.training import Trainer

@@ -18,13 +18,13 @@ import torch
 from PIL import Image
 
 from softmax_temperature.data import torchvision_sets
-from softmax_temperature.data.brackets import parse_tree
+from softmax_temperature.data.trees import parse_tree
 from softmax_temperature.data.gaussian_noise import ARCHIVE, read_archive
 from softmax_temperature.data.image_files import inspect_image, read_image
 from softmax_temperature.data.jsonl_texts import JsonlTexts
 from softmax_temperature.data.npz_archives import NpzArchive
 from softmax_temperature.data.parallel_texts import ParallelTexts
-from softmax_temperature.data.segmentation_folders import Form, SegmentationFolder
+from softmax_temperature.data.segmentation import Form, SegmentationFolder
 from softmax_temperature.data.sources import find_archive
 from softmax_temperature.data.torchvision_archives import refuse_hostile_tar
 from softmax_temperature.data.torchvision_sets import find_torchvision_set

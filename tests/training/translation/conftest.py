@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from softmax_temperature.data.translation import ParallelPart
+from softmax_temperature.data.splits import ParallelPart
 from softmax_temperature.params.recipe import Recipe
 from softmax_temperature.training.translation.network import TranslationTransformer, make_network
 from softmax_temperature.training.translation.pairs import SentencePairs

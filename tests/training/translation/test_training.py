@@ -9,7 +9,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from softmax_temperature.data.translation import ParallelPart
+from softmax_temperature.data.splits import ParallelPart
 from softmax_temperature.losses import make_objective
 from softmax_temperature.params.recipe import Recipe
 from softmax_temperature.runner.artifacts import canonical_json

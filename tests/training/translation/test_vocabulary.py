@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from tokenizers import Tokenizer
 
 from softmax_temperature.data.splits import LeakError
-from softmax_temperature.data.translation import ParallelPart
+from softmax_temperature.data.splits import ParallelPart
 from softmax_temperature.training.translation.vocabulary import END, PADDING, START, UNKNOWN, Vocabulary
 
 

@@ -9,7 +9,7 @@ import pandas as pd
 from softmax_temperature.runner.artifacts import open_artifact
 from softmax_temperature.runner.folders import PREPARED
 from softmax_temperature.stages.evaluate_focal import REFERENCE
-from softmax_temperature.stages.image_sets import image_set
+from softmax_temperature.stages.training_sets import image_set
 
 if TYPE_CHECKING:
     import numpy as np

@@ -18,7 +18,7 @@ from softmax_temperature.training.translation.ragged import Ragged
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from softmax_temperature.data.translation import ParallelPart
+    from softmax_temperature.data.splits import ParallelPart
 
 PADDING, START, END, UNKNOWN = range(4)
 """What follows the last token of a sentence; what a translation starts from; what ends every sentence; and what stands

@@ -1,0 +1,111 @@
+"""From prepared data to what a network is trained on: a vocabulary knows the training texts alone."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from softmax_temperature.data.jsonl import JsonlArchive
+from softmax_temperature.data.npz_archives import NpzArchive
+from softmax_temperature.data.prepared import PreparedData
+from softmax_temperature.data.splits import SPLITS
+from softmax_temperature.data.tokens import PADDING, UNKNOWN
+from softmax_temperature.data.trees import WORD
+from softmax_temperature.runner.artifacts import open_artifact
+from softmax_temperature.runner.errors import InputError
+from softmax_temperature.stages.training_sets import image_set, training_sets
+from softmax_temperature.training.tokens import TokenSet
+from softmax_temperature.training.trees import TreeSet
+
+TEXT = {"vocabulary": 1000, "length": 10, "keep": "start"}
+
+
+@pytest.fixture
+def talk(write_jsonl: Any, prepare_data: Any, tmp_path: Path) -> PreparedData:
+    """40 training and 12 test texts; every text has a word of its own."""
+    rows = [("train", number) for number in range(40)] + [("test", number) for number in range(12)]
+    write_jsonl(
+        *({"split": split, "label": number % 2, "text": f"A text of its own: {split}{number}."} for split, number in rows)
+    )
+    prepared: PreparedData = prepare_data(JsonlArchive(tmp_path, "talk").read())
+    return prepared
+
+
+@pytest.fixture
+def trees(write_jsonl: Any, prepare_data: Any, tmp_path: Path) -> PreparedData:
+    """40 training, 8 dev and 12 test sentences, 8, 2 and 2 of them neutral; every one has a word of its own."""
+    rows = [(split, number) for split, count in (("train", 40), ("dev", 8), ("test", 12)) for number in range(count)]
+    write_jsonl(
+        *({"split": split, "tree": f"({number % 5} (2 its) (2 (2 Own) (3 {split}{number})))"} for split, number in rows),
+        name="trees",
+    )
+    prepared: PreparedData = prepare_data(JsonlArchive(tmp_path, "trees").read())
+    return prepared
+
+
+def test_the_vocabulary_never_sees_validation_or_test_texts(talk: PreparedData) -> None:
+    sets, _, words = training_sets(talk.artifact, "", TEXT)
+    own = {split: {re.findall(r"(?:train|test)\d+", text)[0] for text in talk.texts(split).texts} for split in SPLITS}
+    assert own["train"] < set(words)
+    for split in ("validation", "test"):
+        assert not own[split] & set(words)  # type: ignore[index]
+        assert (sets[split].inputs == UNKNOWN).sum(1).tolist() == [1] * len(sets[split])  # type: ignore[index]
+    assert not (sets["train"].inputs == UNKNOWN).any()
+    assert len(words) == len(sets["train"]) + 7
+
+
+def test_token_sets_hold_the_texts_and_labels_of_their_splits(talk: PreparedData) -> None:
+    sets, classes, words = training_sets(talk.artifact, "", {"vocabulary": 20, "length": 4, "keep": "end"})
+    assert (classes, len(words)) == (2, 18)
+    for split in SPLITS:
+        assert isinstance(sets[split], TokenSet)
+        assert torch.equal(sets[split].labels, talk.labels(split))
+        assert not (sets[split].inputs == PADDING).any()
+
+
+def test_tree_sets_hold_the_trees_and_classes_of_their_splits(trees: PreparedData) -> None:
+    sets, classes, words = training_sets(trees.artifact, "", TEXT)
+    assert classes == 2
+    assert {split: len(some) for split, some in sets.items()} == {"train": 32, "validation": 6, "test": 10}
+    train = sets["train"]
+    assert isinstance(train, TreeSet)
+    # 0, 1, 3 and 4 of five are left: negative, negative, positive, positive.
+    assert train.labels.tolist() == [0, 0, 1, 1] * 8
+    numbers = {word: number for number, word in enumerate(words, start=2)}
+    assert train.trees[0, :, WORD].tolist() == [0, numbers["its"], 0, numbers["own"], numbers["train0"]]
+
+
+def test_the_vocabulary_never_sees_validation_or_test_trees(trees: PreparedData) -> None:
+    sets, _, words = training_sets(trees.artifact, "", TEXT)
+    assert len(words) == 2 + 32
+    assert all(word in ("its", "own") or word.startswith("train") for word in words)
+    for split in ("validation", "test"):
+        assert (sets[split].inputs[..., WORD] == UNKNOWN).sum(1).tolist() == [1] * len(sets[split])  # type: ignore[index]
+
+
+def test_sets_are_kept_for_the_next_cell_and_not_for_other_data(trees: PreparedData) -> None:
+    first = training_sets(trees.artifact, "", TEXT)
+    assert training_sets(open_artifact(trees.artifact.folder), "", TEXT).sets is first.sets
+    assert training_sets(trees.artifact, "", TEXT | {"vocabulary": 5}).words == ("its", "own", "train0")
+
+
+def test_texts_and_images_are_not_taken_for_each_other(talk: PreparedData) -> None:
+    with pytest.raises(InputError, match="data set talk: holds texts, not images"):
+        image_set(talk.artifact, "train", "")
+    with pytest.raises(InputError, match=r"data set talk: holds texts\. Give the task `text`"):
+        training_sets(talk.artifact, "", None)
+
+
+def test_test_images_alone_can_be_an_out_of_distribution_set_and_nothing_else(
+    write_npz: Any, prepare_data: Any, tmp_path: Path
+) -> None:
+    write_npz(x_train=np.zeros((0, 5, 4, 3), dtype=np.uint8), y_train=np.zeros(0))
+    prepared = prepare_data(NpzArchive(tmp_path, "birds").read(), test_limit=4)
+    assert image_set(prepared.artifact, "test", "").images.shape == (4, 3, 5, 4)
+    with pytest.raises(InputError, match="has test images only .* out-of-distribution set and nothing else"):
+        training_sets(prepared.artifact, "", None)
