@@ -15,9 +15,9 @@ from torch import Tensor
 import softmax_temperature
 from softmax_temperature.losses.objectives import make_objective, objective_module, objective_names
 from softmax_temperature.params import Params
-from softmax_temperature.runner.code_digest import import_closure
+from softmax_temperature.runner.cells import Cell
 from softmax_temperature.runner.errors import InputError
-from softmax_temperature.runner.jobs import Cell
+from softmax_temperature.runner.fingerprint import import_closure
 from softmax_temperature.stages import train_focal
 from softmax_temperature.tools.profiles import render_profile
 

@@ -18,10 +18,9 @@ from softmax_temperature.networks.embeddings import EMBEDDINGS, extract, open_em
 from softmax_temperature.params import Compute, Data, Dataset, Embed, Fetch
 from softmax_temperature.params.backbone import Backbone
 from softmax_temperature.runner.artifacts import new_artifact, open_artifact
-from softmax_temperature.runner.cells import CellsFailed, fingerprint, run_cells
-from softmax_temperature.runner.code_digest import import_closure
+from softmax_temperature.runner.cells import Cell, CellsFailed, fingerprint, run_cells
 from softmax_temperature.runner.errors import InputError
-from softmax_temperature.runner.jobs import Cell
+from softmax_temperature.runner.fingerprint import import_closure
 from softmax_temperature.stages import embed, fetch
 
 PREPROCESS = Preprocess(16, 16, "bilinear", (0.5, 0.5, 0.5), (0.25, 0.25, 0.25))

@@ -22,7 +22,7 @@ from urllib3.exceptions import HTTPError
 from urllib3.util import Retry
 
 from softmax_temperature.runner.artifacts import sync
-from softmax_temperature.runner.disk_faults import disk_faults
+from softmax_temperature.runner.errors import disk_faults
 from softmax_temperature.runner.progress import counting
 
 TRIES = 5

@@ -19,8 +19,7 @@ from softmax_temperature.data.class_folders import class_files, part_of
 from softmax_temperature.data.downloads import Expected, download
 from softmax_temperature.data.raw import RawDataset, RawPart
 from softmax_temperature.data.torchvision_archives import archives_of, refuse_hostile_tar
-from softmax_temperature.runner.disk_faults import disk_faults
-from softmax_temperature.runner.errors import InputError
+from softmax_temperature.runner.errors import InputError, disk_faults
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

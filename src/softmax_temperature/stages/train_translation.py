@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from softmax_temperature.params.recipe import Recipe
 from softmax_temperature.runner.artifacts import write_json, write_text
+from softmax_temperature.runner.cells import Cell, Job, seed_of
 from softmax_temperature.runner.errors import InputError
-from softmax_temperature.runner.jobs import Cell, Job, seed_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -55,8 +55,6 @@ def cells(params: Params) -> list[Cell]:
 
 
 def _cell(params: Params, section: Translation, shared: dict[str, Any], arm: str, seed: int) -> Cell:
-    from softmax_temperature.losses.objectives import objective_module
-
     options = {"CE": {}, "LS": {"smoothing": section.smoothing}, "FL": {"gamma": section.gamma}}
     parameters = {
         **shared,
@@ -65,7 +63,7 @@ def _cell(params: Params, section: Translation, shared: dict[str, Any], arm: str
         # The seed's, not the cell's: all arms start from the same weights and see the same batches.
         "training_seed": seed_of(params.seed, "focal", "translation", str(seed)),
     }
-    return Cell(f"{arm}/{seed}", run, parameters, code=(objective_module(ARMS[arm]),))
+    return Cell(f"{arm}/{seed}", run, parameters)
 
 
 def run(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 import torch.nn.functional as F
 
-from softmax_temperature.runner.jobs import seed_of
+from softmax_temperature.runner.cells import seed_of
 
 if TYPE_CHECKING:
     from torch import Tensor, nn

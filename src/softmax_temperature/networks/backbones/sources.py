@@ -13,8 +13,7 @@ from safetensors import SafetensorError, safe_open
 
 from softmax_temperature.data import downloads
 from softmax_temperature.runner.artifacts import digest_of_file
-from softmax_temperature.runner.disk_faults import disk_faults
-from softmax_temperature.runner.errors import InputError, nearest
+from softmax_temperature.runner.errors import InputError, disk_faults, nearest
 
 if TYPE_CHECKING:
     from torchvision.models import WeightsEnum
