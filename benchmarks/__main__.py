@@ -22,9 +22,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
+
+
 from softmax_temperature.runner.artifacts import canonical_json, write_json
 from softmax_temperature.runner.errors import InputError
-from softmax_temperature.runner.lifeline import end_with_parent
 from softmax_temperature.runner.machine import machine, versions
 
 RESULTS = Path(__file__).resolve().parent / "results.json"

@@ -18,7 +18,7 @@ from softmax_temperature.cooling.follower import CoolingFollower
 from softmax_temperature.networks.vgg import SmallVGG
 from softmax_temperature.params.recipe import Recipe
 from softmax_temperature.runner.artifacts import canonical_json
-from softmax_temperature.runner.jobs import Job
+from softmax_temperature.runner.cells import Job
 from softmax_temperature.scaling import fit_temperature
 from softmax_temperature.training import ImageSet, Trainer, train
 

@@ -12,7 +12,7 @@ from softmax_temperature.cost.cells import cell_cost
 from softmax_temperature.cost.data_sizes import data_size
 from softmax_temperature.cost.networks import image_network_cost
 from softmax_temperature.params import Params
-from softmax_temperature.runner.jobs import Cell
+from softmax_temperature.runner.cells import Cell
 from softmax_temperature.stages import embed, search, train_cooling, train_focal, train_temperature_check
 from softmax_temperature.tools.profiles import render_profile
 

@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from softmax_temperature.runner.cells import Cell, Job
 
 from softmax_temperature.runner import artifacts
 from softmax_temperature.runner.artifacts import atomic_file, new_artifact, open_artifact, write_json, write_text
 from softmax_temperature.runner.cells import run_cells
-from softmax_temperature.runner.jobs import Cell, Job
 from tests.serial import SERIAL
 
 PROGRAM = Path(__file__).with_name("crash_at_each_step.py")

@@ -14,11 +14,11 @@ import numpy as np
 import pytest
 import torch
 from safetensors.torch import save_file
+from softmax_temperature.runner.cells import Cell, Job
 
 from softmax_temperature.params import Compute, validate
 from softmax_temperature.runner.artifacts import find_artifacts, open_artifact, write_json
 from softmax_temperature.runner.cells import run_cells
-from softmax_temperature.runner.jobs import Cell, Job
 from softmax_temperature.stages import fetch
 from softmax_temperature.stages.programs import exit_code
 from softmax_temperature.tools import cli

@@ -20,7 +20,7 @@ from softmax_temperature.params.backbone import Backbone
 from softmax_temperature.runner.artifacts import new_artifact, open_artifact
 from softmax_temperature.runner.cells import CellsFailed, fingerprint, run_cells
 from softmax_temperature.runner.errors import InputError
-from softmax_temperature.runner.jobs import Cell
+from softmax_temperature.runner.fingerprint import import_closure
 from softmax_temperature.stages import embed, fetch
 
 PREPROCESS = Preprocess(16, 16, "bilinear", (0.5, 0.5, 0.5), (0.25, 0.25, 0.25))

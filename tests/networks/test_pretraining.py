@@ -18,8 +18,9 @@ from softmax_temperature.networks.backbones.preprocessing import Preprocess
 from softmax_temperature.networks.backbones.pretraining import Pretraining
 from softmax_temperature.params import Pretrain
 from softmax_temperature.params.backbone import Backbone
+from softmax_temperature.runner.cells import Cell, Job
 from softmax_temperature.runner.checkpoints import load_checkpoint, save_checkpoint
-from softmax_temperature.runner.jobs import Cell, Job
+from softmax_temperature.runner.cells import Cell, Job
 from softmax_temperature.stages import pretrain
 
 PREPROCESS = Preprocess(8, 8, "bilinear", (0.5, 0.5, 0.5), (0.5, 0.5, 0.5))

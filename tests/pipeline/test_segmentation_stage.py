@@ -18,9 +18,8 @@ from softmax_temperature.papers.cooling.segmentation import COLUMNS, segmentatio
 from softmax_temperature.params.recipe import Recipe
 from softmax_temperature.params.segmentation import Segmentation
 from softmax_temperature.runner.artifacts import digest_of_file, open_artifact
-from softmax_temperature.runner.cells import run_cells
+from softmax_temperature.runner.cells import Job, run_cells
 from softmax_temperature.runner.errors import InputError
-from softmax_temperature.runner.jobs import Job
 from softmax_temperature.stages import train_segmentation
 from softmax_temperature.stages.train_segmentation import OUTPUT, cells
 from tests.serial import SERIAL

@@ -128,7 +128,7 @@ def test_a_killed_run_goes_on_and_repeats_no_finished_shard(
 WORK = """
 import time
 from pathlib import Path
-from softmax_temperature.runner.jobs import Job
+from softmax_temperature.runner.cells import Job
 from softmax_temperature.shards.embedding import Extraction, embed_data_set
 from tests.shards.data import CHOICE, compute
 

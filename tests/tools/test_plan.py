@@ -13,8 +13,7 @@ import pytest
 from softmax_temperature.cost.forecast import forecast
 from softmax_temperature.params import Params, validate
 from softmax_temperature.runner.artifacts import read_sealed, write_sealed
-from softmax_temperature.runner.cells import run_cells
-from softmax_temperature.runner.jobs import Cell
+from softmax_temperature.runner.cells import Cell, run_cells
 from softmax_temperature.stages import describe, embed, fetch, search
 from softmax_temperature.tools.plan import StagePlan, plan
 from softmax_temperature.tools.plan_text import as_json, summary

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 import torch
 
+from softmax_temperature.runner.cells import Job
 from softmax_temperature.runner.checkpoints import load_checkpoint, save_checkpoint
-from softmax_temperature.runner.jobs import Job
 from softmax_temperature.training import BestEpoch, ClosePlaces, Trainer, Watch, train
 
 MakeTrainer = Callable[..., Trainer]

@@ -12,7 +12,6 @@ from torch import Tensor, nn
 
 from softmax_temperature.losses import make_objective
 from softmax_temperature.runner.checkpoints import load_checkpoint
-from softmax_temperature.runner.jobs import CHECKPOINT, Job
 from softmax_temperature.training import ClosePlaces, Trainer, Watch, train, trainer
 
 MakeTrainer = Callable[..., Trainer]

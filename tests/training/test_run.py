@@ -14,8 +14,8 @@ from safetensors.torch import save
 from torch import Tensor
 
 from softmax_temperature.runner.artifacts import canonical_json
+from softmax_temperature.runner.cells import CHECKPOINT, Job
 from softmax_temperature.runner.checkpoints import load_checkpoint
-from softmax_temperature.runner.jobs import CHECKPOINT, Job
 from softmax_temperature.training import ClosePlaces, Diverged, Follower, ImageSet, Trainer, Watch, train
 from softmax_temperature.training.norms import Norms
 from softmax_temperature.training.pixels import PixelScores

@@ -18,8 +18,8 @@ from softmax_temperature.data.splits import TextPart
 from softmax_temperature.data.tokens import Tokeniser
 from softmax_temperature.networks.texts import GRU
 from softmax_temperature.runner.artifacts import canonical_json
+from softmax_temperature.runner.cells import Job
 from softmax_temperature.runner.checkpoints import load_checkpoint, save_checkpoint
-from softmax_temperature.runner.jobs import Job
 from softmax_temperature.training import ClosePlaces, Trainer, Watch, train
 from softmax_temperature.training.norms import Norms
 from softmax_temperature.training.tokens import TokenSet

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from softmax_temperature.cost.networks import NetworkCost
     from softmax_temperature.cost.rates import Work
     from softmax_temperature.params import Params
-    from softmax_temperature.runner.jobs import Cell
+    from softmax_temperature.runner.cells import Cell
 
 FLOAT, ROW = 4, 16  # Bytes of a number, and of a label and a row's number.
 INDEX_LINE = 110  # Bytes: a digest and a path.

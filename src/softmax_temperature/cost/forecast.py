@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from softmax_temperature.cost.cells import CellCost
     from softmax_temperature.cost.rates import Device
     from softmax_temperature.params import Params
-    from softmax_temperature.runner.jobs import Cell
+    from softmax_temperature.runner.cells import Cell
 
 MACHINES = (1, 8, 64)
 

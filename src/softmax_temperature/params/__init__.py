@@ -22,7 +22,7 @@ from softmax_temperature.params.section import Name, Section, all_known
 from softmax_temperature.params.shared import Compute, Data, Dataset, Embed, Fetch, Pretrain
 from softmax_temperature.params.temperature_check import TemperatureCheck
 from softmax_temperature.runner.errors import InputError, nearest
-from softmax_temperature.runner.yaml_files import read_yaml
+from softmax_temperature.runner.reading import read_yaml
 
 __all__ = ["Compute", "Params", "read_params", "validate"]
 

@@ -21,7 +21,6 @@ class Compute(Section):
 
     `workers` cells run at a time, each with `threads_per_cell` threads, on `device` ("auto": a GPU when there is one).
     Engine and workers change no result; threads and device change its last bits.
-    A cell that takes longer than `cell_minutes` is ended and counts as failed; null for no limit.
     `ray_address` is a running cluster's address, or null for that in RAY_ADDRESS, or for this machine where there is
     none; `gpus_per_cell` may be a fraction of one GPU.
     """
@@ -31,7 +30,6 @@ class Compute(Section):
     threads_per_cell: PositiveInt
     device: Literal["auto", "cpu", "cuda"]
     checkpoint_seconds: Annotated[float, Field(ge=0)]
-    cell_minutes: PositiveFloat | None = None
     ray_address: str | None
     gpus_per_cell: Annotated[float, Field(ge=0)]
 

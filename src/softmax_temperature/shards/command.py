@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from softmax_temperature.params.shared import Compute
 from softmax_temperature.runner.errors import InputError
-from softmax_temperature.runner.yaml_files import read_yaml
+from softmax_temperature.runner.reading import read_yaml
 from softmax_temperature.shards.embedding import Extraction, embed_data_set
 from softmax_temperature.tools.suggest.choice import choose
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from softmax_temperature.data.splits import SplitName
     from softmax_temperature.networks.embeddings import Precision
-    from softmax_temperature.runner.jobs import Job
+    from softmax_temperature.runner.cells import Job
     from softmax_temperature.shards.images import ShardImages
 
 WEIGHTS = "weights.safetensors"

@@ -6,11 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from softmax_temperature.runner.cells import CellsFailed, run_cells
-from softmax_temperature.runner.disk_faults import disk_faults
-from softmax_temperature.runner.errors import InputError
+from softmax_temperature.runner.cells import Cell, CellsFailed, run_cells
+from softmax_temperature.runner.errors import InputError, disk_faults
 from softmax_temperature.runner.folders import BACKBONES
-from softmax_temperature.runner.jobs import Cell
 from softmax_temperature.shards.embed_shard import run
 from softmax_temperature.shards.index import INDEX, SHARDS, write_index
 from softmax_temperature.shards.source import find_source

@@ -17,7 +17,7 @@ from pydantic import Field, TypeAdapter
 from softmax_temperature.networks.embeddings import PROVENANCE
 from softmax_temperature.runner.artifacts import Artifact, ArtifactError, open_artifact, sealed, write_sealed
 from softmax_temperature.runner.errors import InputError
-from softmax_temperature.runner.json_files import Form, read_json
+from softmax_temperature.runner.reading import Form, read_json
 from softmax_temperature.shards.embed_shard import COUNTS
 from softmax_temperature.shards.held_out import RULE
 

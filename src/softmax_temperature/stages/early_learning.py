@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from softmax_temperature.params.network import Network
 from softmax_temperature.runner.artifacts import write_json
+from softmax_temperature.runner.cells import Cell, Job, seed_of
 from softmax_temperature.runner.errors import InputError
 from softmax_temperature.runner.folders import PREPARED
-from softmax_temperature.runner.jobs import Cell, Job, seed_of
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -78,10 +78,10 @@ def _cell(params: Params, section: EarlyLearning, network: str, question: str, s
     }
     name, inputs = f"{network}/{question}/{seed}", {"images": PREPARED / section.dataset}
     if question == NORMS:
-        return Cell(name, run_norms, parameters | section.norms.model_dump(), inputs, (spec.module,))
+        return Cell(name, run_norms, parameters | section.norms.model_dump(), inputs)
     grid = section.curves
     parameters |= {"inverse_temperatures": grid.inverse_temperatures, "times": grid.times, "stride": grid.stride}
-    return Cell(name, run_curves, parameters, inputs, (spec.module,))
+    return Cell(name, run_curves, parameters, inputs)
 
 
 def run_curves(

@@ -10,9 +10,9 @@ from softmax_temperature.data.prepared import open_prepared
 from softmax_temperature.networks.backbones.weights import locate_weights
 from softmax_temperature.params.backbone import Backbone
 from softmax_temperature.runner.artifacts import digest_of_file
+from softmax_temperature.runner.cells import Cell, Job, seed_of
 from softmax_temperature.runner.errors import InputError
 from softmax_temperature.runner.folders import BACKBONES, EMBEDDINGS, PREPARED
-from softmax_temperature.runner.jobs import Cell, Job, seed_of
 
 if TYPE_CHECKING:
     from torch import Tensor

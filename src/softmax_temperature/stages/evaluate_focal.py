@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from softmax_temperature.runner.artifacts import write_json
+from softmax_temperature.runner.cells import Cell, Job, seed_of
 from softmax_temperature.runner.folders import FOCAL_TRAINING
-from softmax_temperature.runner.jobs import Cell, Job, seed_of
 
 if TYPE_CHECKING:
     from torch import Tensor

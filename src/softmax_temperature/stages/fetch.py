@@ -11,7 +11,6 @@ from softmax_temperature.data.sources import check_known, find_archive, find_dat
 from softmax_temperature.params import Params
 from softmax_temperature.runner.errors import InputError, nearest
 from softmax_temperature.runner.folders import PREPARED
-from softmax_temperature.runner.jobs import Cell, Job
 
 OUTPUT = PREPARED
 

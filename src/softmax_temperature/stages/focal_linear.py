@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from softmax_temperature.runner.artifacts import write_json
-from softmax_temperature.runner.jobs import Cell, Job, seed_of
+from softmax_temperature.runner.cells import Cell, Job, seed_of
 
 if TYPE_CHECKING:
     from softmax_temperature.params import Params

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from softmax_temperature.cosine_classifier import TemperatureGridTrainer
-    from softmax_temperature.runner.jobs import Job
+    from softmax_temperature.runner.cells import Job
 
 
 def train_with_curves(

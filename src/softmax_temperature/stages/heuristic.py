@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from softmax_temperature.runner.artifacts import write_text
+from softmax_temperature.runner.cells import Cell, Job
 from softmax_temperature.runner.folders import HEURISTIC
-from softmax_temperature.runner.jobs import Cell, Job
 from softmax_temperature.stages import describe, search
 
 if TYPE_CHECKING:

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from softmax_temperature.params.backbone import Backbone
 from softmax_temperature.runner.artifacts import write_json
+from softmax_temperature.runner.cells import Cell, Job
 from softmax_temperature.runner.folders import BACKBONES
-from softmax_temperature.runner.jobs import Cell, Job
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -106,8 +106,7 @@ def _images(classes: int, images_per_class: int, seed: int) -> tuple[Tensor, Ten
     import numpy as np
     import torch
 
-    from softmax_temperature.data.glyphs import pretraining_pool
-    from softmax_temperature.data.glyphs import choose_characters, draw_glyphs
+    from softmax_temperature.data.glyphs import choose_characters, draw_glyphs, pretraining_pool
     from softmax_temperature.data.sampling import generator_for, stratified_holdout
 
     characters = choose_characters(classes, pretraining_pool, where="pretrain.classes", seed=seed)

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from softmax_temperature.runner.artifacts import write_json
+from softmax_temperature.runner.cells import Cell, Job
 from softmax_temperature.runner.folders import EMBEDDINGS
-from softmax_temperature.runner.jobs import Cell, Job
 
 if TYPE_CHECKING:
     from softmax_temperature.params import Params

@@ -10,8 +10,8 @@ from softmax_temperature.data.splits import SPLITS
 from softmax_temperature.params.network import Network
 from softmax_temperature.params.recipe import Recipe
 from softmax_temperature.runner.artifacts import write_json
+from softmax_temperature.runner.cells import Cell, Job, seed_of
 from softmax_temperature.runner.folders import PREPARED
-from softmax_temperature.runner.jobs import Cell, Job, seed_of
 from softmax_temperature.stages.training_sets import image_set
 
 if TYPE_CHECKING:
@@ -37,7 +37,6 @@ def cells(params: Params) -> list[Cell]:
 def _cell(params: Params, experiment: str, schedule: str, arm: str, seed: int) -> Cell:
     from softmax_temperature.losses import (  # Imports torch; `--help` must not.
         make_objective,
-        objective_module,
     )
     from softmax_temperature.training import check_network
 
@@ -59,9 +58,8 @@ def _cell(params: Params, experiment: str, schedule: str, arm: str, seed: int) -
         # batches, so that their differences are paired.
         "training_seed": seed_of(params.seed, "cooling", str(seed)),
     }
-    code = (params.networks[place.network].module, objective_module(chosen.loss)) + (COOLING,) * cools
     inputs = {"images": PREPARED / place.dataset}
-    return Cell(f"{experiment}/{schedule}/{arm}/{seed}", run, parameters, inputs, code)
+    return Cell(f"{experiment}/{schedule}/{arm}/{seed}", run, parameters, inputs)
 
 
 def run(

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from softmax_temperature.params.network import Network
 from softmax_temperature.params.recipe import Recipe
 from softmax_temperature.runner.artifacts import write_json
+from softmax_temperature.runner.cells import Cell, Job, seed_of
 from softmax_temperature.runner.folders import FOCAL_TRAINING, PREPARED
-from softmax_temperature.runner.jobs import Cell, Job, seed_of
 from softmax_temperature.stages.training_sets import image_set
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def cells(params: Params) -> list[Cell]:
 
 def _cell(params: Params, task: str, arm: str, seed: int) -> Cell:
     from softmax_temperature.data.gaussian_noise import archive_digest  # Imports torch; --help must not.
-    from softmax_temperature.losses import make_objective, objective_module
+    from softmax_temperature.losses import make_objective
     from softmax_temperature.training import check_network
 
     paper = params.focal
@@ -67,8 +67,7 @@ def _cell(params: Params, task: str, arm: str, seed: int) -> Cell:
         "training_seed": seed_of(params.seed, "focal", main_task, str(seed)),
     }
     others = {OUT_OF_DISTRIBUTION + name: PREPARED / name for name in place.out_of_distribution}
-    code = (params.networks[place.network].module, objective_module(chosen.loss))
-    return Cell(f"{task}/{arm}/{seed}", run, parameters, {"data": PREPARED / place.dataset, **others}, code)
+    return Cell(f"{task}/{arm}/{seed}", run, parameters, {"data": PREPARED / place.dataset, **others})
 
 
 def _described(embeddings: Embeddings | None, root: str) -> dict[str, Any] | None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from softmax_temperature.params.recipe import Recipe
 from softmax_temperature.runner.artifacts import atomic_file, write_json
-from softmax_temperature.runner.jobs import Cell, Job, seed_of
+from softmax_temperature.runner.cells import Cell, Job, seed_of
 
 if TYPE_CHECKING:
     from torch import nn
@@ -65,7 +65,7 @@ def _cell(params: Params, section: Segmentation, shared: dict[str, Any], arm: st
         # The seed's, not the cell's: both arms start from the same weights and see the same batches.
         "training_seed": seed_of(params.seed, "cooling", "segmentation", str(seed)),
     }
-    return Cell(f"{arm}/{seed}", run, parameters, code=() if arm == "none" else (COOLING,))
+    return Cell(f"{arm}/{seed}", run, parameters)
 
 
 def run(

@@ -10,8 +10,8 @@ from softmax_temperature.params.network import Network
 from softmax_temperature.params.recipe import Recipe
 from softmax_temperature.params.temperature_check import COOLED, PLAIN
 from softmax_temperature.runner.artifacts import write_json
+from softmax_temperature.runner.cells import Cell, Job, seed_of
 from softmax_temperature.runner.folders import PREPARED
-from softmax_temperature.runner.jobs import Cell, Job, seed_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -68,9 +68,7 @@ def _cell(params: Params, training: Training) -> Cell:
         # The seed's alone: all temperatures, rates and pairs start from the same weights and see the same batches.
         "training_seed": seed_of(params.seed, "temperature_check", training.sweep, str(training.seed)),
     }
-    extra = (PAIR,) * (training.correlation is not None) + (COOLING,) * cooled + (STATISTICS,) * describes
-    code = (params.networks[sweep.network].module, OBJECTIVE, *extra)
-    return Cell(training.cell, run, parameters, {"data": PREPARED / sweep.dataset}, code)
+    return Cell(training.cell, run, parameters, {"data": PREPARED / sweep.dataset})
 
 
 def run(

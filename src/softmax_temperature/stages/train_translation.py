@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 from softmax_temperature.params.recipe import Recipe
 from softmax_temperature.runner.artifacts import write_json, write_text
+from softmax_temperature.runner.cells import Cell, Job, seed_of
 from softmax_temperature.runner.errors import InputError
-from softmax_temperature.runner.jobs import Cell, Job, seed_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from softmax_temperature.data.splits import SplitName
-    from softmax_temperature.data.splits import ParallelPart
+    from softmax_temperature.data.splits import ParallelPart, SplitName
     from softmax_temperature.params import Params
     from softmax_temperature.params.translation import Translation
     from softmax_temperature.training import Trainer
@@ -55,7 +54,6 @@ def cells(params: Params) -> list[Cell]:
 
 
 def _cell(params: Params, section: Translation, shared: dict[str, Any], arm: str, seed: int) -> Cell:
-    from softmax_temperature.losses import objective_module
 
     options = {"CE": {}, "LS": {"smoothing": section.smoothing}, "FL": {"gamma": section.gamma}}
     parameters = {
@@ -65,7 +63,7 @@ def _cell(params: Params, section: Translation, shared: dict[str, Any], arm: str
         # The seed's, not the cell's: all arms start from the same weights and see the same batches.
         "training_seed": seed_of(params.seed, "focal", "translation", str(seed)),
     }
-    return Cell(f"{arm}/{seed}", run, parameters, code=(objective_module(ARMS[arm]),))
+    return Cell(f"{arm}/{seed}", run, parameters)
 
 
 def run(

@@ -11,8 +11,7 @@ from typing import Annotated
 
 import typer
 
-from softmax_temperature.runner.disk_faults import disk_faults
-from softmax_temperature.runner.errors import InputError
+from softmax_temperature.runner.errors import InputError, disk_faults
 
 EXIT_CODES = (
     "Exit codes: 0 done; 1 something is damaged; 2 wrong input, and one line that says what, where and what to do."

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from softmax_temperature.runner.errors import InputError
-from softmax_temperature.runner.yaml_files import read_yaml
+from softmax_temperature.runner.reading import read_yaml
 
 LOCK = "dvc.lock"
 LOCKS = ".dvc/tmp/rwlock"

@@ -22,13 +22,13 @@ from softmax_temperature.runner.artifacts import MANIFEST, ArtifactError
 from softmax_temperature.runner.cells import DATA, fingerprint, timing_file
 from softmax_temperature.runner.errors import InputError
 from softmax_temperature.runner.progress import counting
+from softmax_temperature.runner.reading import read_yaml
 from softmax_temperature.runner.stage_code import imported
-from softmax_temperature.runner.yaml_files import read_yaml
 from softmax_temperature.stages import fetch
 
 if TYPE_CHECKING:
     from softmax_temperature.params import Params
-    from softmax_temperature.runner.jobs import Cell
+    from softmax_temperature.runner.cells import Cell
 
 STAGES = "softmax_temperature.stages."
 

@@ -22,9 +22,8 @@ from softmax_temperature.runner.artifacts import (
     read_sealed,
     set_aside,
 )
-from softmax_temperature.runner.cells import TIMING, WORK
+from softmax_temperature.runner.cells import CHECKPOINT, TIMING, WORK
 from softmax_temperature.runner.errors import InputError
-from softmax_temperature.runner.jobs import CHECKPOINT
 from softmax_temperature.runner.progress import counting
 from softmax_temperature.tools import dvc_records
 from softmax_temperature.tools.recorded_output import Listing, output_problems

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from datetime import timedelta
 from functools import cache
 from typing import Any
 
@@ -20,8 +19,8 @@ import torch
 from torch import Tensor, distributed, nn
 from torch.nn.parallel import DistributedDataParallel
 
-_PATIENCE = timedelta(days=30)
-"""That processes wait for one another: for another run's lock too. One that dies, `torchrun` ends the others for."""
+from softmax_temperature.runner.distributed import join_group
+
 BATCH_NORMS = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d)
 
 
@@ -127,11 +126,7 @@ def processes() -> Processes:
     count = int(os.environ.get("WORLD_SIZE", "1"))
     if count == 1:
         return Processes(1, 0)
-    if torch.cuda.is_available():
-        torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))  # "cuda" means that one from now on.
-        distributed.init_process_group("cpu:gloo,cuda:nccl", timeout=_PATIENCE)
-    else:
-        distributed.init_process_group("gloo", timeout=_PATIENCE)
+    join_group()
     return Processes(count, distributed.get_rank())
 
 

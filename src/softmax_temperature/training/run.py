@@ -10,7 +10,7 @@ import torch
 from softmax_temperature.training.trainer import Diverged, Trainer
 
 if TYPE_CHECKING:
-    from softmax_temperature.runner.jobs import Job
+    from softmax_temperature.runner.cells import Job
 
 
 class Resumable(Protocol):

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-from softmax_temperature.runner.jobs import seed_of
+from softmax_temperature.runner.cells import seed_of
 from softmax_temperature.training.networks import last_layer_inputs
 from softmax_temperature.training.processes import processes
 from softmax_temperature.training.schedules import learning_rate_factor

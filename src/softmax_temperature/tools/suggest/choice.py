@@ -16,10 +16,10 @@ from softmax_temperature.networks.backbones.preprocessing import torchvision_pre
 from softmax_temperature.networks.backbones.weights import NotCachedError, locate_weights
 from softmax_temperature.params.backbone import Backbone
 from softmax_temperature.runner.artifacts import open_artifact
+from softmax_temperature.runner.cells import seed_of
 from softmax_temperature.runner.errors import InputError, nearest
 from softmax_temperature.runner.folders import BACKBONES
-from softmax_temperature.runner.jobs import seed_of
-from softmax_temperature.runner.yaml_files import read_yaml
+from softmax_temperature.runner.reading import read_yaml
 from softmax_temperature.stages.embed import WEIGHTS
 
 

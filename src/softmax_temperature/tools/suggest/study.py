@@ -20,7 +20,7 @@ from softmax_temperature.papers.shared.tables import read_csv
 from softmax_temperature.params.classifier_temperature import HeuristicSection, Search
 from softmax_temperature.runner.artifacts import digest_of_file, write_text
 from softmax_temperature.runner.errors import InputError
-from softmax_temperature.runner.yaml_files import read_yaml
+from softmax_temperature.runner.reading import read_yaml
 from softmax_temperature.stages.heuristic_tables import identified_pairs
 
 PAPER = "classifier_temperature"
