@@ -14,7 +14,7 @@ from safetensors.torch import save
 from torch import Tensor
 
 from softmax_temperature.cooling import Cooling
-from softmax_temperature.cooling.follower import CoolingFollower
+from softmax_temperature.training.cooling import CoolingCallback
 from softmax_temperature.networks.vgg import SmallVGG
 from softmax_temperature.params.recipe import Recipe
 from softmax_temperature.runner.artifacts import canonical_json
@@ -28,7 +28,7 @@ MODES: dict[str, dict[str, Any]] = {
     "distributed": {"mode": "distributed", "factor": 0.8, "optimizer_state": "rescale"},
     "periodic": {"mode": "periodic", "max_temperature": 0.1, "reset_temperature": 0.2},
 }
-Start = Callable[..., tuple[Trainer, CoolingFollower]]
+Start = Callable[..., tuple[Trainer, CoolingCallback]]
 
 
 class Killed(BaseException):
@@ -70,7 +70,7 @@ def start() -> Start:
 
     def begin(
         *, period: str | int = "epoch", optimizer_state: str = "keep", optimizer: str = "sgd", **settings: Any
-    ) -> tuple[Trainer, CoolingFollower]:
+    ) -> tuple[Trainer, CoolingCallback]:
         recipe = Recipe.model_validate(
             {"epochs": 3, "planned_epochs": 3, "batch_size": 4, "optimizer": optimizer, "lr": 0.05, "momentum": 0.9}
             | {"weight_decay": 0.0, "epsilon": 0.1, "schedule": {"name": "constant"}, "reduction": "mean"}
@@ -80,7 +80,7 @@ def start() -> Start:
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(0)
             network = SmallVGG(CLASSES, widths=(6, 6), dense=8, image_size=8, batch_norm=True)
-        follower = CoolingFollower(
+        follower = CoolingCallback(
             network, some_images(30, seed=1), period=period, optimizer_state=optimizer_state, **settings
         )
         trainer = Trainer(network, cross_entropy, some_images(21, seed=0), recipe, seed=7, device="cpu")
@@ -100,7 +100,7 @@ def make_job(folder: Path) -> Job:
     return Job(0, {}, folder / "output", folder / "work", "cpu", checkpoint_seconds=0.0)
 
 
-def content(trainer: Trainer, follower: CoolingFollower) -> tuple[bytes, str]:
+def content(trainer: Trainer, follower: CoolingCallback) -> tuple[bytes, str]:
     """The bytes that a stage would write."""
     weights = {name: value.contiguous() for name, value in trainer.network.state_dict().items()}
     return save(weights), canonical_json(follower.temperatures)
@@ -225,6 +225,6 @@ def test_held_out_samples_that_cannot_be_fitted_are_no_divergence(
     trainer, _ = start(mode="last_layer")
     held_out = some_images(30, seed=1)
     held_out = ImageSet(held_out.images[:rows], held_out.labels[:rows] + shift)
-    follower = CoolingFollower(trainer.network, held_out, period="epoch", optimizer_state="keep", mode="last_layer")
+    follower = CoolingCallback(trainer.network, held_out, period="epoch", optimizer_state="keep", mode="last_layer")
     with pytest.raises(ValueError, match=message):
         train(trainer, {"cooling": follower}, make_job(tmp_path))

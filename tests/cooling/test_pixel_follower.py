@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from softmax_temperature.cooling import Cooling
-from softmax_temperature.cooling.pixel_follower import PixelCooling
+from softmax_temperature.training.cooling import PixelCoolingCallback
 from softmax_temperature.networks.unet import UNet
 from softmax_temperature.params.recipe import Recipe
 from softmax_temperature.training import Diverged, ImageSet, Trainer

@@ -16,7 +16,7 @@ from softmax_temperature.networks.texts import TextCNN
 from softmax_temperature.runner.checkpoints import load_checkpoint, save_checkpoint
 from softmax_temperature.training import Trainer, count_parameters
 from softmax_temperature.training.embeddings import EmbeddingSteps, embedding_of, freeze_embedding, set_embedding
-from softmax_temperature.training.tokens import TokenSet
+from softmax_temperature.training.texts import TokenSet
 
 MakeTrainer = Callable[..., Trainer]
 VOCABULARY, WIDTH = 8, 4

@@ -9,7 +9,7 @@ import torch
 
 from softmax_temperature.training import Samples
 from softmax_temperature.training.samples import equal_distances
-from softmax_temperature.training.tokens import TokenSet
+from softmax_temperature.training.texts import TokenSet
 
 
 def token_set() -> TokenSet:

@@ -12,7 +12,7 @@ import torch
 from sklearn.linear_model import LogisticRegression
 from torch import Tensor, nn
 
-from softmax_temperature.cooling.follower import CoolingFollower
+from softmax_temperature.training.cooling import CoolingCallback
 from softmax_temperature.data.phrases import read_phrases
 from softmax_temperature.data.splits import TextPart
 from softmax_temperature.data.tokens import Tokeniser
@@ -22,7 +22,7 @@ from softmax_temperature.runner.cells import Job
 from softmax_temperature.runner.checkpoints import load_checkpoint, save_checkpoint
 from softmax_temperature.training import ClosePlaces, Trainer, Watch, train
 from softmax_temperature.training.norms import Norms
-from softmax_temperature.training.tokens import TokenSet
+from softmax_temperature.training.texts import TokenSet
 
 LENGTH = 24
 TEXT = {"mean": None, "std": None}
@@ -147,7 +147,7 @@ def test_all_followers_follow_a_training_on_texts(
     found = []
     for folder in ("one", "other"):
         trainer, held_out = start(128, epochs=2, planned_epochs=2), sets["test"].sample(100)
-        cooling = CoolingFollower(trainer.network, held_out, period="epoch", optimizer_state="keep", mode="last_layer")
+        cooling = CoolingCallback(trainer.network, held_out, period="epoch", optimizer_state="keep", mode="last_layer")
         watch, norms = Watch({"train": held_out, "test": held_out}, ClosePlaces()), Norms(held_out.inputs)
         trainer.after_batch += [cooling.after_batch, norms.after_batch]
         assert not train(trainer, {"cooling": cooling, "norms": norms, "watch": watch}, make_job(tmp_path / folder))

@@ -16,7 +16,7 @@ from softmax_temperature.data.trees import LABEL, UNLABELLED, encode_trees
 from softmax_temperature.networks.tree_lstm import TreeLSTM
 from softmax_temperature.runner.checkpoints import load_checkpoint, save_checkpoint
 from softmax_temperature.training import ClosePlaces, Trainer, Watch
-from softmax_temperature.training.trees import TreeSet, over_labelled_nodes
+from softmax_temperature.training.texts import TreeSet, over_labelled_nodes
 
 MakeTrainer = Callable[..., Trainer]
 TEXT = {"mean": None, "std": None}

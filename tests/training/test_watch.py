@@ -19,7 +19,7 @@ from softmax_temperature.losses import make_objective
 from softmax_temperature.metrics import expected_calibration_error, reliability_bins
 from softmax_temperature.runner.artifacts import canonical_json
 from softmax_temperature.runner.checkpoints import load_checkpoint, save_checkpoint
-from softmax_temperature.training import ClosePlaces, Diverged, Trainer, Watch, close_epochs
+from softmax_temperature.training import ClosePlaces, Diverged, Trainer, Watch, scaled_epochs
 from softmax_temperature.training.description import describe_logits, last_layer_gradient_norms
 from softmax_temperature.training.watch import NORM_EDGES, _norm_counts, _reliability_rows
 
@@ -155,17 +155,17 @@ def test_reliability_rows_are_those_of_the_metrics() -> None:
 
 
 @given(st.lists(st.integers(1, 350), min_size=1), st.integers(1, 350))
-def test_close_epochs_are_epochs_of_the_training(planned: list[int], epochs: int) -> None:
-    moved = close_epochs(planned, epochs, 350)
+def test_scaled_epochs_are_epochs_of_the_training(planned: list[int], epochs: int) -> None:
+    moved = scaled_epochs(planned, epochs, 350)
     assert all(1 <= epoch <= epochs for epoch in moved)
     assert all(min(abs(epoch - one * epochs / 350) for one in planned) <= 1 for epoch in moved)
-    assert close_epochs(planned, 350, 350) == frozenset(planned)
+    assert scaled_epochs(planned, 350, 350) == frozenset(planned)
 
 
-def test_close_epochs_by_hand() -> None:
+def test_scaled_epochs_by_hand() -> None:
     # Those of Figure 3, in a tenth of the time; and in two epochs, where the first two fall on the first.
-    assert close_epochs([10, 100, 200], 35, 350) == {1, 10, 20}
-    assert close_epochs([10, 100, 200, 350], 2, 350) == {1, 2}
+    assert scaled_epochs([10, 100, 200], 35, 350) == {1, 10, 20}
+    assert scaled_epochs([10, 100, 200, 350], 2, 350) == {1, 2}
 
 
 # ---- the watch

@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from softmax_temperature.metrics import expected_calibration_error
 from softmax_temperature.scaling import TEMPERATURE_GRID, fit_temperature
 from softmax_temperature.training.translation import calibration
-from softmax_temperature.training.translation.calibration import best_temperature, calibration_by_temperature
+from softmax_temperature.training.translation.scores import best_temperature, calibration_by_temperature
 
 
 @pytest.fixture
