@@ -18,12 +18,12 @@ from typing import Any
 import torch
 
 from benchmarks.precision import fastest_precision
-from softmax_temperature.cooling.follower import CoolingFollower
 from softmax_temperature.losses import make_objective
 from softmax_temperature.params.network import Network
 from softmax_temperature.params.recipe import Recipe
-from softmax_temperature.runner.heap import keep_freed_memory
+from softmax_temperature.runner.cells import keep_freed_memory
 from softmax_temperature.training import ImageSet, Trainer, build_network
+from softmax_temperature.training.cooling import CoolingCallback
 
 MODES = ("last_layer", "distributed", "periodic")
 TRAIN_IMAGES, HELD_OUT_IMAGES, QUICK_IMAGES = 49_500, 500, 640
@@ -97,12 +97,12 @@ def random_images(count: int, *, seed: int) -> ImageSet:
 
 def cooled(
     mode: str, train: ImageSet, held_out: ImageSet, device: str, precision: str
-) -> tuple[Trainer, CoolingFollower]:
+) -> tuple[Trainer, CoolingCallback]:
     """A network at its start, and what cools it."""
     network = build_network(Network(architecture="vgg"), classes=10, seed=0)
     recipe = Recipe.model_validate(RECIPE | {"precision": precision})
     trainer = Trainer(network, make_objective("cross_entropy", {}), train, recipe, seed=0, device=device)
-    return trainer, CoolingFollower(network, held_out, period="epoch", optimizer_state="keep", mode=mode, **LIMITS)
+    return trainer, CoolingCallback(network, held_out, period="epoch", optimizer_state="keep", mode=mode, **LIMITS)
 
 
 def seconds(work: Callable[[], object]) -> float:

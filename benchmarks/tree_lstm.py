@@ -19,8 +19,7 @@ import torch.nn.functional as F
 from tests.models.node_by_node import plain_states
 from torch import Tensor
 
-from softmax_temperature.data.trees import parse_tree
-from softmax_temperature.data.trees import LABEL, UNLABELLED, encode_trees
+from softmax_temperature.data.trees import LABEL, UNLABELLED, encode_trees, parse_tree
 from softmax_temperature.networks.tree_lstm import TreeLSTM
 
 WORDS, MOST = 1000, 38  # Of the vocabulary, and of a sentence.

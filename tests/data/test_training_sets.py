@@ -19,8 +19,7 @@ from softmax_temperature.data.trees import WORD
 from softmax_temperature.runner.artifacts import open_artifact
 from softmax_temperature.runner.errors import InputError
 from softmax_temperature.stages.training_sets import image_set, training_sets
-from softmax_temperature.training.tokens import TokenSet
-from softmax_temperature.training.trees import TreeSet
+from softmax_temperature.training.texts import TokenSet, TreeSet
 
 TEXT = {"vocabulary": 1000, "length": 10, "keep": "start"}
 

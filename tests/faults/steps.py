@@ -9,7 +9,7 @@ import os
 import time
 from pathlib import Path
 
-from softmax_temperature.runner.jobs import Job
+from softmax_temperature.runner.cells import Job
 
 STEPS = "steps"
 GO_ON = "go-on"

@@ -13,8 +13,7 @@ import pytest
 
 from softmax_temperature.runner import artifacts
 from softmax_temperature.runner.artifacts import atomic_file, new_artifact, open_artifact, write_json, write_text
-from softmax_temperature.runner.cells import run_cells
-from softmax_temperature.runner.jobs import Cell, Job
+from softmax_temperature.runner.cells import Cell, Job, run_cells
 from tests.serial import SERIAL
 
 PROGRAM = Path(__file__).with_name("crash_at_each_step.py")

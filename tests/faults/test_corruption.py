@@ -12,10 +12,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from softmax_temperature.tools.verification import verify
 
 from softmax_temperature.runner.artifacts import DAMAGED, find_artifacts
-from softmax_temperature.runner.yaml_files import read_yaml
-from softmax_temperature.tools.verification import verify
+from softmax_temperature.runner.reading import read_yaml
 from tests.faults import tiny, toy
 from tests.faults.damage import DAMAGES, damage
 from tests.faults.tiny import Cold

@@ -14,15 +14,14 @@ import numpy as np
 import pytest
 import torch
 from safetensors.torch import save_file
+from softmax_temperature.tools.verification import verify
 
 from softmax_temperature.params import Compute, validate
 from softmax_temperature.runner.artifacts import find_artifacts, open_artifact, write_json
-from softmax_temperature.runner.cells import run_cells
-from softmax_temperature.runner.jobs import Cell, Job
+from softmax_temperature.runner.cells import Cell, Job, run_cells
 from softmax_temperature.stages import fetch
 from softmax_temperature.stages.programs import exit_code
 from softmax_temperature.tools import cli
-from softmax_temperature.tools.verification import verify
 from tests.faults import toy, work
 from tests.faults.limits import files_of_at_most
 

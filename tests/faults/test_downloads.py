@@ -20,12 +20,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from softmax_temperature.data.downloads import Expected, download
+from softmax_temperature.data.torchvision_archives import archives_of
 from torchvision import datasets
 from torchvision.datasets import caltech, cifar, dtd, mnist, omniglot, svhn
 
 from softmax_temperature.data import downloads, torchvision_sets
-from softmax_temperature.data.downloads import Expected, download
-from softmax_temperature.data.torchvision_archives import archives_of
 from softmax_temperature.data.torchvision_sets import find_torchvision_set
 from softmax_temperature.runner.errors import InputError
 from tests.faults.limits import files_of_at_most

@@ -7,10 +7,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-
-from softmax_temperature.runner.artifacts import DAMAGED
 from softmax_temperature.tools.dvc_records import recorded_outputs
 from softmax_temperature.tools.verification import verify
+
+from softmax_temperature.runner.artifacts import DAMAGED
 from tests.faults import toy
 from tests.faults.damage import DAMAGES, damage
 

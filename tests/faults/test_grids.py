@@ -24,8 +24,7 @@ from softmax_temperature.runner import cells as cells_module
 from softmax_temperature.runner.artifacts import digest_of_file, find_artifacts
 from softmax_temperature.runner.cells import run_cells
 from softmax_temperature.runner.errors import InputError
-from softmax_temperature.runner.json_files import read_json
-from softmax_temperature.runner.yaml_files import read_yaml
+from softmax_temperature.runner.reading import read_json, read_yaml
 from softmax_temperature.stages import evaluate_focal, fetch, train_focal
 from softmax_temperature.tools.profiles import render_profile
 from tests.faults.readers.results import CLAIM, as_json, write_results

@@ -23,15 +23,15 @@ import pyarrow as pa
 import pytest
 import torch
 from PIL import Image
-
 from softmax_temperature.array_files import memory
 from softmax_temperature.array_files.array_file import ArrayFile
+
 from softmax_temperature.data.image_files import inspect_image
 from softmax_temperature.data.npz_archives import NpzArchive
 from softmax_temperature.networks.backbones.weights import read_weights
 from softmax_temperature.papers.html import write_report
 from softmax_temperature.runner.errors import InputError
-from softmax_temperature.runner.yaml_files import read_yaml
+from softmax_temperature.runner.reading import read_yaml
 from softmax_temperature.tools import cli
 from softmax_temperature.tools.calibrate import calibrate
 from tests.faults.readers.arrays import npy, npz, parquet, values
@@ -521,7 +521,7 @@ from softmax_temperature.tools.logits_archive import LogitsArchive, LogitsFiles
 from softmax_temperature.tools.suggest.study import read_study
 from softmax_temperature.papers.shared.tables import read_csv
 from softmax_temperature.data.word_vectors import read_word_vectors
-from softmax_temperature.runner.yaml_files import read_yaml
+from softmax_temperature.runner.reading import read_yaml
 
 here = Path()
 labels = lambda ending: lambda: LogitsArchive.open(LogitsFiles(here / "logits.npy", here / f"labels{ending}"))

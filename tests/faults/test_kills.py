@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from softmax_temperature.params import Params, validate
-from softmax_temperature.runner.jobs import Job
+from softmax_temperature.runner.cells import Job
 from softmax_temperature.stages import embed
 from tests.faults import work
 from tests.faults.phases import END, START, WITHIN, phase, steps

@@ -18,8 +18,8 @@ import pytest
 from ruamel.yaml import YAML
 
 from softmax_temperature.runner.artifacts import write_json
-from softmax_temperature.runner.jobs import CHECKPOINT
-from softmax_temperature.runner.yaml_files import read_yaml
+from softmax_temperature.runner.cells import CHECKPOINT
+from softmax_temperature.runner.reading import read_yaml
 from softmax_temperature.stages import search
 from tests.faults import work
 from tests.faults.copies import copy_project

@@ -10,9 +10,9 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+from softmax_temperature.tools.verification import verify
 
 from softmax_temperature.runner.artifacts import digest_of_file
-from softmax_temperature.tools.verification import verify
 from tests.faults import tiny, toy
 from tests.faults.damage import DAMAGES, damage
 from tests.faults.tiny import Cold

@@ -13,13 +13,13 @@ from contextlib import chdir
 from pathlib import Path
 
 import pytest
+from softmax_temperature.runner.stoppable import StoppableJob
+from softmax_temperature.runner.stopping import Stop, Stopped, held_back, put_off, stopped_by_signals
 
 from softmax_temperature.params import validate
 from softmax_temperature.runner.artifacts import new_artifact
+from softmax_temperature.runner.cells import CHECKPOINT
 from softmax_temperature.runner.checkpoints import Checkpointer, load_checkpoint
-from softmax_temperature.runner.jobs import CHECKPOINT
-from softmax_temperature.runner.stoppable import StoppableJob
-from softmax_temperature.runner.stopping import Stop, Stopped, held_back, put_off, stopped_by_signals
 from softmax_temperature.stages import search
 from softmax_temperature.stages.programs import exit_code
 from tests.faults import work

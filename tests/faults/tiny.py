@@ -21,7 +21,7 @@ from typing import Any
 from ruamel.yaml import YAML
 
 from softmax_temperature.params import Params, read_params, validate
-from softmax_temperature.runner.yaml_files import read_yaml
+from softmax_temperature.runner.reading import read_yaml
 from softmax_temperature.tools.profiles import render_profile
 from tests.faults import toy
 from tests.faults.copies import ROOT, copy_project

@@ -15,8 +15,8 @@ import psutil
 import pytest
 
 from softmax_temperature.runner.artifacts import find_artifacts, open_artifact
+from softmax_temperature.runner.cells import CHECKPOINT
 from softmax_temperature.runner.checkpoints import load_checkpoint
-from softmax_temperature.runner.jobs import CHECKPOINT
 from tests.faults.steps import HOLD_AT, STEPS
 from tests.faults.work import CELLS, STEPS_OF_A_CELL
 

@@ -10,14 +10,14 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import torch
-
 from softmax_temperature.array_files import read_arrays
+from softmax_temperature.tools.calibration_summary import summary
+
 from softmax_temperature.data.word_vectors import read_word_vectors
 from softmax_temperature.papers.html import write_report
 from softmax_temperature.papers.shared.tables import read_csv, write_csv
 from softmax_temperature.runner.artifacts import write_json, write_text
 from softmax_temperature.tools.calibrate import calibrate
-from softmax_temperature.tools.calibration_summary import summary
 from softmax_temperature.tools.profiles import render_profile
 from tests.faults.readers.arrays import csv_seeds, npz, values
 from tests.faults.readers.results import write_results

@@ -9,9 +9,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from softmax_temperature.data.trees import parse_tree
 from softmax_temperature.data.tokens import PADDING
-from softmax_temperature.data.trees import LABEL, LEFT, RIGHT, WORD, encode_trees
+from softmax_temperature.data.trees import LABEL, LEFT, RIGHT, WORD, encode_trees, parse_tree
 from softmax_temperature.networks.tree_lstm import TreeLSTM
 from tests.networks.node_by_node import plain_states
 

@@ -10,7 +10,7 @@ import pytest
 from softmax_temperature.data.farm import FARM
 from softmax_temperature.params import Params
 from softmax_temperature.tools.profiles import profile_names, render_profile
-from softmax_temperature.training import close_epochs
+from softmax_temperature.training import scaled_epochs
 
 PROFILES = Path(__file__).parents[2] / "profiles"
 NAMES = profile_names(PROFILES)
@@ -34,7 +34,7 @@ def test_the_first_task_is_looked_at_closely(name: str) -> None:
     paper = of(name).focal
     recipe = paper.recipe_of(task := next(iter(paper.tasks)), paper.arms_of(task)[0])
     for epochs in (paper.watching.gradient_epochs, paper.watching.reliability_epochs):
-        assert close_epochs(epochs, recipe.epochs, recipe.planned_epochs) & set(range(1, recipe.epochs + 1))
+        assert scaled_epochs(epochs, recipe.epochs, recipe.planned_epochs) & set(range(1, recipe.epochs + 1))
 
 
 @pytest.mark.parametrize("name", NAMES)

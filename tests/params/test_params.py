@@ -11,7 +11,7 @@ import pytest
 from softmax_temperature.params import Params, _plain, read_params, validate
 from softmax_temperature.runner.artifacts import canonical_json
 from softmax_temperature.runner.errors import InputError
-from softmax_temperature.runner.yaml_files import read_yaml
+from softmax_temperature.runner.reading import read_yaml
 from softmax_temperature.tools.profiles import apply_profile, profile_names, render_profile
 
 ROOT = Path(__file__).parents[2]

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
+from softmax_temperature.runner.jobs import Cell, Job
 
 from softmax_temperature.networks.backbones.networks import build_classifier
 from softmax_temperature.networks.embeddings import EMBEDDINGS
@@ -17,7 +18,6 @@ from softmax_temperature.params import Compute, Data, Dataset, Embed, Fetch, Pre
 from softmax_temperature.params.backbone import Backbone
 from softmax_temperature.runner.artifacts import new_artifact, open_artifact
 from softmax_temperature.runner.cells import CellsFailed, fingerprint, run_cells
-from softmax_temperature.runner.jobs import Cell, Job
 from softmax_temperature.stages import embed, fetch, pretrain
 
 RECIPE = {"epochs": 3, "batch_size": 16, "lr": 0.1, "momentum": 0.9, "weight_decay": 0.0005}

@@ -21,7 +21,7 @@ from softmax_temperature.papers.shared.notebooks import execute
 from softmax_temperature.params import Params, validate
 from softmax_temperature.runner import cells as cells_module
 from softmax_temperature.runner.artifacts import digest_of_file, find_artifacts, open_artifact
-from softmax_temperature.runner.code_digest import import_closure
+from softmax_temperature.runner.fingerprint import import_closure
 from softmax_temperature.stages import fetch, train_cooling
 from tests.pipeline.whole_runs import digests, finish, prepare, run_stages
 

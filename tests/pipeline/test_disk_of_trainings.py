@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
 from softmax_temperature.cost.cells import cell_cost
+
 from softmax_temperature.params import Params, validate
 from softmax_temperature.runner.cells import run_cells
 from softmax_temperature.stages import train_cooling, train_focal, train_temperature_check

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from softmax_temperature.papers.shared.results import PAPERS
-from softmax_temperature.runner.yaml_files import read_yaml
+from softmax_temperature.runner.reading import read_yaml
 from softmax_temperature.tools.profiles import profile_names, render_profile
 
 ROOT = Path(__file__).parents[2]

@@ -11,16 +11,15 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
+from softmax_temperature.params.segmentation import Segmentation
 
-from softmax_temperature.data.glyphs import downstream_pool
 from softmax_temperature.data.glyph_scenes import draw_scenes
+from softmax_temperature.data.glyphs import downstream_pool
 from softmax_temperature.papers.cooling.segmentation import COLUMNS, segmentation_pixels, segmentation_table
 from softmax_temperature.params.recipe import Recipe
-from softmax_temperature.params.segmentation import Segmentation
 from softmax_temperature.runner.artifacts import digest_of_file, open_artifact
-from softmax_temperature.runner.cells import run_cells
+from softmax_temperature.runner.cells import Job, run_cells
 from softmax_temperature.runner.errors import InputError
-from softmax_temperature.runner.jobs import Job
 from softmax_temperature.stages import train_segmentation
 from softmax_temperature.stages.train_segmentation import OUTPUT, cells
 from tests.serial import SERIAL

@@ -19,7 +19,7 @@ from softmax_temperature.params import Params, validate
 from softmax_temperature.params.network import Network
 from softmax_temperature.params.temperature_check import Training
 from softmax_temperature.runner.artifacts import find_artifacts, open_artifact
-from softmax_temperature.runner.code_digest import import_closure
+from softmax_temperature.runner.fingerprint import import_closure
 from softmax_temperature.stages import train_temperature_check
 from softmax_temperature.training import build_network
 from tests.pipeline.whole_runs import digests, finish, prepare, run_stages

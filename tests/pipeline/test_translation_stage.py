@@ -9,6 +9,10 @@ from typing import Any
 
 import pytest
 import torch
+from softmax_temperature.params.translation import Translation
+from softmax_temperature.training.translation.bleu import bleu
+from softmax_temperature.training.translation.decoding import Search, translate
+from softmax_temperature.training.translation.pairs import SentencePairs
 from tokenizers import Tokenizer
 
 from softmax_temperature.data.farm import read_farm
@@ -21,17 +25,12 @@ from softmax_temperature.papers.focal.translation import (
     translation_tables,
 )
 from softmax_temperature.params.recipe import Recipe
-from softmax_temperature.params.translation import Translation
 from softmax_temperature.runner.artifacts import open_artifact
-from softmax_temperature.runner.cells import CellsFailed, run_cells
+from softmax_temperature.runner.cells import CellsFailed, Job, run_cells
 from softmax_temperature.runner.errors import InputError
-from softmax_temperature.runner.jobs import Job
 from softmax_temperature.scaling import TEMPERATURE_GRID
 from softmax_temperature.stages.train_translation import ARMS, OUTPUT, cells
-from softmax_temperature.training.translation.bleu import bleu
-from softmax_temperature.training.translation.decoding import Search, translate
 from softmax_temperature.training.translation.network import make_network
-from softmax_temperature.training.translation.pairs import SentencePairs
 from softmax_temperature.training.translation.vocabulary import PADDING, Vocabulary
 from tests.serial import SERIAL
 

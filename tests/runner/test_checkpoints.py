@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 import torch
+from softmax_temperature.runner.stoppable import StoppableCheckpointer
+from softmax_temperature.runner.stopping import Stop
 
 from softmax_temperature.runner.checkpoints import Checkpointer, load_checkpoint, save_checkpoint
 from softmax_temperature.runner.errors import InputError
-from softmax_temperature.runner.stoppable import StoppableCheckpointer
-from softmax_temperature.runner.stopping import Stop
 from softmax_temperature.tools.profiles import render_profile
 
 PROFILES = Path(__file__).parents[2] / "profiles"

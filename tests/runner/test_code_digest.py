@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from softmax_temperature.runner import code_digest
-from softmax_temperature.runner.code_digest import import_closure, source_path
+from softmax_temperature.runner.fingerprint import import_closure, source_path
 
 
 def test_closure_holds_imports_and_parents_of_this_package_only() -> None:

@@ -11,8 +11,7 @@ import pytest
 
 from softmax_temperature.params import Compute
 from softmax_temperature.runner import engines
-from softmax_temperature.runner.cells import run_cells
-from softmax_temperature.runner.jobs import Cell
+from softmax_temperature.runner.cells import Cell, run_cells
 from softmax_temperature.stages import fetch
 
 OUTPUT = Path("data/prepared")

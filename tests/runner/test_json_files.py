@@ -8,7 +8,7 @@ import pytest
 from pydantic import TypeAdapter
 
 from softmax_temperature.runner.errors import InputError
-from softmax_temperature.runner.json_files import Form, read_json
+from softmax_temperature.runner.reading import Form, read_json
 
 
 class Row(Form):

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from softmax_temperature.runner.parcels import check_arrival, packed, packed_beside, unpack, unpack_artifact
 
 from softmax_temperature.runner.artifacts import ArtifactError, new_artifact, open_artifact
-from softmax_temperature.runner.parcels import check_arrival, packed, packed_beside, unpack, unpack_artifact
 
 FINGERPRINT = "f" * 64
 

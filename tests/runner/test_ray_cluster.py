@@ -16,10 +16,10 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from softmax_temperature.runner.ray_cluster import MEMORY_RETRIES, _connect, _ray, _refuse_what_no_node_has, answers
 
 from softmax_temperature.params import Compute
 from softmax_temperature.runner.errors import InputError
-from softmax_temperature.runner.ray_cluster import MEMORY_RETRIES, _connect, _ray, _refuse_what_no_node_has, answers
 
 ROOT = Path(__file__).parents[2]
 COMPUTE: dict[str, Any] = {

@@ -15,14 +15,14 @@ from typing import Any
 from weakref import WeakValueDictionary
 
 import pytest
-
-from softmax_temperature.runner import ray_engine
-from softmax_temperature.runner.artifacts import new_artifact, open_artifact, write_json
-from softmax_temperature.runner.errors import InputError
-from softmax_temperature.runner.jobs import CHECKPOINT
 from softmax_temperature.runner.parcels import packed, packed_beside
 from softmax_temperature.runner.ray_cluster import known_nodes
 from softmax_temperature.runner.ray_engine import _Brought, _Outcome, _received, _sign, _Traffic, _work
+
+from softmax_temperature.runner import ray_engine
+from softmax_temperature.runner.artifacts import new_artifact, open_artifact, write_json
+from softmax_temperature.runner.cells import CHECKPOINT
+from softmax_temperature.runner.errors import InputError
 
 FINGERPRINT = "f" * 64
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-
-from softmax_temperature.runner.code_digest import import_closure
 from softmax_temperature.runner.stage_code import imported, stage_modules, write_stage_code
-from softmax_temperature.runner.yaml_files import read_yaml
+
+from softmax_temperature.runner.fingerprint import import_closure
+from softmax_temperature.runner.reading import read_yaml
 from softmax_temperature.stages import train_cooling, train_focal
 from softmax_temperature.tools.profiles import profile_names, render_profile
 

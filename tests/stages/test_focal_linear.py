@@ -12,7 +12,7 @@ from safetensors.torch import load_file
 
 from softmax_temperature.params.focal import Linear
 from softmax_temperature.runner.artifacts import digest_of_file
-from softmax_temperature.runner.jobs import Job
+from softmax_temperature.runner.cells import Job
 from softmax_temperature.stages import focal_linear
 
 GAMMAS = {"CE": 0.0, "FL-1": 1.0, "FL-3": 3.0}

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from softmax_temperature.networks.resnets import CifarResNet
 from softmax_temperature.params.recipe import Recipe
-from softmax_temperature.runner.jobs import Job
+from softmax_temperature.runner.cells import Job
 from softmax_temperature.training import ImageSet, Trainer
 
 CLASSES, SIZE = 4, 6

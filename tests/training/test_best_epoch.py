@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 import torch
 
+from softmax_temperature.runner.cells import Job
 from softmax_temperature.runner.checkpoints import load_checkpoint, save_checkpoint
-from softmax_temperature.runner.jobs import Job
-from softmax_temperature.training import BestEpoch, ClosePlaces, Trainer, Watch, train
+from softmax_temperature.training import BestEpoch, Trainer, Watch, train
 
 MakeTrainer = Callable[..., Trainer]
 
@@ -21,7 +21,7 @@ class Told(Watch):
     """A watch that sees the accuracies that it is told."""
 
     def __init__(self, accuracies: dict[str, list[float]]) -> None:
-        super().__init__({}, ClosePlaces())
+        super().__init__({})
         self._accuracies = accuracies
 
     def after_epoch(self, trainer: Trainer) -> None:
@@ -57,9 +57,7 @@ def content(trainer: Trainer, best: BestEpoch) -> tuple[int, list[bytes]]:
 def begin(make_trainer: MakeTrainer, make_images: Any, epochs: int = 6) -> tuple[Trainer, Watch, BestEpoch]:
     trainer = make_trainer(epochs=6, planned_epochs=6, lr=0.2)
     trainer.recipe = trainer.recipe.changed({"epochs": epochs})
-    watch = Watch(
-        {split: make_images(seed=number) for number, split in enumerate(("train", "validation"))}, ClosePlaces()
-    )
+    watch = Watch({split: make_images(seed=number) for number, split in enumerate(("train", "validation"))})
     return trainer, watch, BestEpoch(watch)
 
 

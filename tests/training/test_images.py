@@ -123,7 +123,7 @@ def test_a_sample_of_images_sorted_by_class_is_balanced(count: int, per_class: i
     images = torch.arange(len(labels), dtype=torch.uint8)[:, None, None, None].expand(-1, 3, 1, 1)
     whole = ImageSet(images, labels)
     some = whole.sample(count)
-    numbers = some.images[:, 0, 0, 0].long()
+    numbers = some.inputs[:, 0, 0, 0].long()
     assert len(some) == min(count, len(whole))
     assert torch.equal(some.labels, numbers // per_class)  # Labels go with their images.
     assert (numbers.diff() > 0).all()

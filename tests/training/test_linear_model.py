@@ -116,18 +116,3 @@ def test_norms_and_mistakes_by_hand() -> None:
     labels = torch.tensor([0, 1, 0])
     expected = [1 / (1 + math.exp(-4)), 0.5]
     assert misclassified_confidences(points, labels, path[1]).tolist() == pytest.approx(expected)
-
-
-def test_bad_input_is_refused_by_name() -> None:
-    points, labels = small()
-    for call, message in (
-        (lambda: make_data(0, 1, seed=0), "train must be an integer of at least 1, got 0"),
-        (lambda: make_data(1, 0, seed=0), "test must be an integer of at least 1, got 0"),
-        (lambda: make_data(1, 1, seed=-1), "seed must be an integer of at least 0, got -1"),
-        (lambda: train_logistic(points, labels, 1.0, epochs=0, lr=1.0), "epochs must be an integer of at least 1"),
-        (lambda: train_logistic(points, labels, 1.0, epochs=1, lr=0.0), "lr must be finite and positive, got 0.0"),
-        (lambda: train_logistic(points, labels, -1.0, epochs=1, lr=1.0), "gamma must be finite and at least 0"),
-        (lambda: train_logistic(points, labels + 1, 1.0, epochs=1, lr=1.0), r"labels must be in \[0, 2\), got 2"),
-    ):
-        with pytest.raises(ValueError, match=message):
-            call()

@@ -46,7 +46,7 @@ def test_the_last_layer_is_given_with_its_inputs(
     name: str, make_network: Callable[..., nn.Module], make_images: Any
 ) -> None:
     network = make_network(name).eval()
-    images = normalise(make_images().images, [0.5] * 3, [0.25] * 3)
+    images = normalise(make_images().inputs, [0.5] * 3, [0.25] * 3)
     seen: list[Any] = []
     last = network.get_submodule("linear" if name == "resnet" else "classifier")
     last.register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0]))
@@ -60,7 +60,7 @@ def test_under_autocast_only_the_last_layer_computes_in_float32(
     make_network: Callable[..., nn.Module], make_images: Any
 ) -> None:
     network = make_network("resnet").eval()
-    images = normalise(make_images().images, [0.5] * 3, [0.25] * 3)
+    images = normalise(make_images().inputs, [0.5] * 3, [0.25] * 3)
     with torch.autocast("cpu", torch.bfloat16):
         logits, features = last_layer_inputs(network, images)
     assert logits.dtype == features.dtype == torch.float32

@@ -10,8 +10,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from softmax_temperature.training import Diverged, Trainer
-from softmax_temperature.training.norms import Norms
+from softmax_temperature.training import Diverged, Norms, Trainer
 
 
 def norm(tensors: Iterable[Tensor]) -> float:
@@ -19,7 +18,7 @@ def norm(tensors: Iterable[Tensor]) -> float:
 
 
 def test_norms_are_those_of_loops_over_numbers(make_trainer: Callable[..., Trainer], make_images: Any) -> None:
-    trainer, images = make_trainer(clip_norm=0.5), make_images(10, seed=2).images
+    trainer, images = make_trainer(clip_norm=0.5), make_images(10, seed=2).inputs
     norms = Norms(images)
     gradients: list[float] = []
 
@@ -33,7 +32,7 @@ def test_norms_are_those_of_loops_over_numbers(make_trainer: Callable[..., Train
         norms.after_epoch(trainer)
         logits, _ = trainer.evaluate(images)
         assert len(gradients) == trainer.steps_per_epoch == 2
-        assert norms.rows[-1] == pytest.approx(
+        assert norms.history[-1] == pytest.approx(
             {
                 "epoch": epoch,
                 "logit_norm": sum(norm([row]) for row in logits) / 10,
@@ -47,12 +46,12 @@ def test_norms_are_those_of_loops_over_numbers(make_trainer: Callable[..., Train
 
 def test_a_norm_that_overflows_is_a_divergence(make_trainer: Callable[..., Trainer], make_images: Any) -> None:
     trainer = make_trainer(lr=1e-30)
-    norms = Norms(make_images(10, seed=2).images)
+    norms = Norms(make_images(10, seed=2).inputs)
     trainer.after_batch += [enlarge, norms.after_batch]
     trainer.epoch()
     with pytest.raises(Diverged, match="gradients and weights are inf and"):
         norms.after_epoch(trainer)
-    assert norms.rows == []
+    assert norms.history == []
 
 
 def enlarge(trainer: Trainer) -> None:
@@ -65,7 +64,7 @@ def enlarge(trainer: Trainer) -> None:
 def test_what_was_noted_of_an_epoch_that_begins_again_is_forgotten(
     make_trainer: Callable[..., Trainer], make_images: Any
 ) -> None:
-    trainer, images = make_trainer(), make_images(10, seed=2).images
+    trainer, images = make_trainer(), make_images(10, seed=2).inputs
     whole, again = Norms(images), Norms(images)
 
     def break_off(_: Trainer) -> None:
@@ -85,7 +84,7 @@ def test_what_was_noted_of_an_epoch_that_begins_again_is_forgotten(
 
 
 def test_rows_go_on_after_an_interruption(make_trainer: Callable[..., Trainer], make_images: Any) -> None:
-    trainer, images = make_trainer(), make_images(10, seed=2).images
+    trainer, images = make_trainer(), make_images(10, seed=2).inputs
     whole = Norms(images)
     trainer.after_batch.append(whole.after_batch)
     trainer.epoch()

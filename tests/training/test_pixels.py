@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable
 from typing import Any
 
@@ -19,7 +18,6 @@ from softmax_temperature.training.pixels import (
     pixel_cross_entropy,
     pixel_logits,
     pixel_predictions,
-    pixel_table,
 )
 
 CLASSES, VOID = 3, 200
@@ -75,17 +73,10 @@ def test_a_batch_without_a_class_has_no_loss_and_no_gradient() -> None:
     assert logits.grad.abs().max() == 0
 
 
-def test_a_table_of_logits_has_the_order_of_flat_labels() -> None:
-    logits = torch.arange(2 * 3 * 4 * 5).reshape(2, 3, 4, 5)
-    table = pixel_table(logits)
-    for place, (image, row, column) in enumerate(torch.ones(2, 4, 5).nonzero().tolist()):
-        assert torch.equal(table[place], logits[image, :, row, column])
-
-
 def test_logits_in_pieces_are_those_of_the_network(make_unet: MakeTrainer) -> None:
     trainer = make_unet()
     trainer.epoch()
-    images = scenes(BATCH + 3).images
+    images = scenes(BATCH + 3).inputs
     pieces = list(pixel_logits(trainer, images))
     assert [len(piece) for piece in pieces] == [BATCH, 3]
     mean, std = (torch.tensor(values).view(1, 3, 1, 1) for values in (trainer.recipe.mean, trainer.recipe.std))
@@ -117,7 +108,7 @@ def test_scores_are_scikit_learns(make_unet: MakeTrainer) -> None:
     scores = PixelScores(test, void=VOID, temperature=lambda: 1.0)
     scores.after_epoch(trainer)
     kept = test.labels != VOID
-    truth, predicted = test.labels[kept], pixel_predictions(trainer, test.images)[kept]
+    truth, predicted = test.labels[kept], pixel_predictions(trainer, test.inputs)[kept]
     [row] = scores.history
     present = sorted({*truth.tolist(), *predicted.tolist()})
     assert row["mean_iou"] == pytest.approx(jaccard_score(truth, predicted, labels=present, average="macro"))
@@ -133,16 +124,6 @@ def test_scores_of_a_network_that_is_not_finite_are_none(make_unet: MakeTrainer)
     assert scores.history == []
 
 
-def test_a_history_survives_a_checkpoint(make_unet: MakeTrainer) -> None:
-    first, second = (PixelScores(scenes(3), void=VOID, temperature=lambda: 1.0) for _ in range(2))
-    first.after_epoch(make_unet())
-    state = copy.deepcopy(first.state_dict())
-    second.load_state_dict(state)
-    second.after_epoch(make_unet())
-    assert second.history == [*state["history"], second.history[1]]
-    assert len(state["history"]) == 1
-
-
 @pytest.mark.parametrize("moves", [{"flip": True}, {"crop_padding": 2}])
 def test_labels_would_not_move_with_augmented_images(make_unet: MakeTrainer, moves: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match="recipe must not augment pixels with labels"):
@@ -150,6 +131,6 @@ def test_labels_would_not_move_with_augmented_images(make_unet: MakeTrainer, mov
 
 
 def test_labels_that_are_no_map_of_the_images_are_refused() -> None:
-    images: Tensor = scenes(2).images
-    with pytest.raises(ValueError, match=r"labels must have shape \(2,\), got \(2, 16, 8\); .* would be \(2, 16, 16\)"):
+    images: Tensor = scenes(2).inputs
+    with pytest.raises(ValueError, match=r"one for each pixel \(2, 16, 16\), got \(2, 16, 8\)"):
         ImageSet(images, torch.zeros(2, 16, 8, dtype=torch.uint8))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -14,8 +13,6 @@ import pytest
 import torch
 from safetensors.torch import load_file
 from torch import Tensor
-
-from tests.faults.victims import Victim, checkpoints, expect_little_lost
 
 PROFILES = Path(__file__).parents[2] / "profiles"
 TRAININGS = """
@@ -28,9 +25,8 @@ from safetensors.torch import save_file
 from softmax_temperature.params.network import Network
 from softmax_temperature.losses import make_objective
 from softmax_temperature.params.recipe import Recipe
-from softmax_temperature.runner.stoppable import StoppableJob
-from softmax_temperature.runner.stopping import Stop
-from softmax_temperature.training import ImageSet, Trainer, build_network, train
+from softmax_temperature.runner.cells import Job
+from softmax_temperature.training import Callback, ImageSet, Trainer, build_network, train
 
 RECIPE = {
     "epochs": 3, "planned_epochs": 3, "batch_size": 8, "optimizer": "sgd", "lr": 0.02, "momentum": 0.9,
@@ -52,7 +48,7 @@ def new_trainer(loss="cross_entropy", batch_norm=False, **changes):
 class Interrupted(BaseException):
     pass
 
-class Interrupts:
+class Interrupts(Callback):
     def __init__(self, epoch):
         self.epoch = epoch
 
@@ -60,19 +56,13 @@ class Interrupts:
         if trainer.epochs_done == self.epoch:
             raise Interrupted
 
-    def state_dict(self):
-        return {}
-
-    def load_state_dict(self, state):
-        pass
-
-def finished(name, trainer, followers=None):
+def finished(name, trainer, callbacks=None):
     folder = output / name
     folder.mkdir(parents=True, exist_ok=True)
     # Process 0 alone has a checkpoint.
     seconds = 0.0 if rank == "0" else float("inf")
     try:
-        train(trainer, followers or {}, StoppableJob(0, {}, folder, folder, "cpu", seconds, Stop()))
+        train(trainer, callbacks or {}, Job(0, {}, folder, folder, "cpu", seconds))
     except Interrupted:
         return
     logits, norms = trainer.evaluate(trainer.samples.inputs[:21])
@@ -82,9 +72,6 @@ def finished(name, trainer, followers=None):
 
 finished("mean", new_trainer())
 finished("sum", new_trainer("mmce", reduction="sum", clip_norm=0.5))
-pieces = new_trainer("mmce")
-pieces.split_batches()
-finished("pieces", pieces)
 finished("resumed", new_trainer(), {"interrupts": Interrupts(2)})
 finished("resumed", new_trainer(), {"interrupts": Interrupts(None)})
 refused = {}
@@ -152,7 +139,7 @@ def end(folder: Path, count: int, name: str, rank: int = 0) -> dict[str, Tensor]
     return load_file(folder / str(count) / str(rank) / name / "end.safetensors")
 
 
-@pytest.mark.parametrize("name", ["mean", "sum", "pieces"])
+@pytest.mark.parametrize("name", ["mean", "sum"])
 def test_weights_are_those_of_one_process(trained: Path, name: str) -> None:
     one, two = (end(trained, count, name) for count in (1, 2))
     assert one.keys() == two.keys()
@@ -206,18 +193,3 @@ def test_torchrun_and_other_processes_are_refused_together(tmp_path: Path) -> No
     assert code == 1  # Torchrun's own, whatever a process ends with.
     assert "compute.engine: is 'processes' under torchrun." in said
     assert not (tmp_path / "data/prepared").exists()
-
-
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
-def test_a_signal_brings_all_processes_to_a_checkpoint_of_the_first(tmp_path: Path, number: signal.Signals) -> None:
-    """With a minute between two checkpoints, one that is there was written because of the signal.
-
-    Of SIGKILL `torchrun` cannot tell its processes: they notice.
-    """
-    victim = Victim(command(STAGE, tmp_path, "serial", "60", "20000", count=2), tmp_path)
-    victim.wait_for_progress(tmp_path, 2)
-    victim.process.send_signal(number)
-    assert victim.wait() != 0
-    assert "stopped by SIGTERM" in victim.output
-    assert len(checkpoints(tmp_path)) == 1
-    expect_little_lost(tmp_path)

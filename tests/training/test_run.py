@@ -2,36 +2,29 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
-import torch.nn.functional as F
 from safetensors.torch import save
 from torch import Tensor
 
 from softmax_temperature.runner.artifacts import canonical_json
+from softmax_temperature.runner.cells import CHECKPOINT, Job
 from softmax_temperature.runner.checkpoints import load_checkpoint
-from softmax_temperature.runner.jobs import CHECKPOINT, Job
-from softmax_temperature.training import ClosePlaces, Diverged, Follower, ImageSet, Trainer, Watch, train
-from softmax_temperature.training.norms import Norms
-from softmax_temperature.training.pixels import PixelScores
-from softmax_temperature.training.translation.training import TokenScores
+from softmax_temperature.training import Callback, Diverged, Trainer, Watch, train
 
 MakeTrainer = Callable[..., Trainer]
 Start = Callable[[], tuple[Trainer, Watch]]
-NO_IMAGES = torch.zeros(0, 3, 8, 8, dtype=torch.uint8)
 
 
 class Killed(BaseException):
     """Stands for a kill: nothing catches it."""
 
 
-class Stops:
-    """Raises after each of the given epochs, once for all trainings that it follows."""
+class Stops(Callback):
+    """Raises after each of the given epochs, once for all trainings."""
 
     def __init__(self, epochs: set[int], error: type[BaseException]) -> None:
         self.epochs, self.error = epochs, error
@@ -40,12 +33,6 @@ class Stops:
         if trainer.epochs_done in self.epochs:
             self.epochs.remove(trainer.epochs_done)
             raise self.error
-
-    def state_dict(self) -> dict[str, Any]:
-        return {}
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        assert state == {}
 
 
 @pytest.fixture(params=["resnet", "two-layers"])
@@ -58,7 +45,7 @@ def start(
         network = make_network(request.param, dropout=0.5)
         trainer = make_trainer(network, crop_padding=1, flip=True, **changes)
         splits = {"train": make_images(), "test": make_images(10, seed=2)}
-        return trainer, Watch(splits, ClosePlaces(frozenset({1, 3}), frozenset({2})))
+        return trainer, Watch(splits, gradient_epochs=frozenset({1, 3}), reliability_epochs=frozenset({2}))
 
     return begin
 
@@ -84,9 +71,9 @@ def test_a_training_killed_after_each_epoch_gives_the_same_bytes(
     stops, job, trained = Stops({1, 2, 3}, Killed), make_job(tmp_path / "killed"), []
     while True:
         trainer, watch = start()
-        followers: list[tuple[str, Follower]] = [("watch", watch), ("stops", stops)]
+        callbacks: list[tuple[str, Callback]] = [("watch", watch), ("stops", stops)]
         try:
-            assert not train(trainer, dict(followers if watch_first else followers[::-1]), job)
+            assert not train(trainer, dict(callbacks if watch_first else callbacks[::-1]), job)
             break
         except Killed:
             trained.append(trainer.epochs_done)
@@ -114,22 +101,15 @@ def test_a_training_killed_after_a_checkpoint_does_not_repeat_its_epochs(
     job = make_job(tmp_path / "killed")
     with pytest.raises(Killed):
         train(*with_watch(start), job)
-    trainer, followers = with_watch(start)
-    assert not train(trainer, followers, job)
+    trainer, callbacks = with_watch(start)
+    assert not train(trainer, callbacks, job)
     assert trained == [1, 2, 3]
-    assert content(trainer, followers["watch"]) == uninterrupted
+    assert content(trainer, callbacks["watch"]) == uninterrupted
 
 
 def with_watch(start: Start) -> tuple[Trainer, Mapping[str, Any]]:
     trainer, watch = start()
     return trainer, {"watch": watch}
-
-
-def test_without_time_for_a_checkpoint_there_is_none(start: Start, tmp_path: Path) -> None:
-    trainer, followers = with_watch(start)
-    job = Job(0, {}, tmp_path, tmp_path, "cpu", checkpoint_seconds=3600)
-    assert not train(trainer, followers, job)
-    assert not (tmp_path / CHECKPOINT).exists()
 
 
 # ---- divergence
@@ -157,21 +137,8 @@ def test_a_diverged_training_stops_and_keeps_what_was_finite(
         assert content(trainer, watch) == stand_after(lambda: start(**explodes), 2)
 
 
-def test_a_training_that_diverges_at_once_keeps_its_first_weights(
-    make_trainer: MakeTrainer, make_job: Callable[[Path], Job], tmp_path: Path
-) -> None:
-    def hopeless(logits: Tensor, labels: Tensor, _: float) -> Tensor:
-        return F.cross_entropy(logits, labels) * torch.inf
-
-    trainer = make_trainer(objective=hopeless)
-    before = copy.deepcopy(trainer.network.state_dict())
-    assert train(trainer, {}, make_job(tmp_path))
-    assert trainer.epochs_done == 0
-    assert all(torch.equal(value, before[name]) for name, value in trainer.network.state_dict().items())
-
-
 @pytest.mark.parametrize("stopped_after", [1, 2])
-def test_a_training_that_a_follower_finds_diverged_stands_where_it_was_last_finite(
+def test_a_training_that_a_callback_finds_diverged_returns_to_where_it_was_last_finite(
     start: Start, make_job: Callable[[Path], Job], tmp_path: Path, stopped_after: int
 ) -> None:
     trainer, watch = start()
@@ -197,23 +164,6 @@ def test_no_epoch_is_seen_in_part(
     assert train(trainer, {"watch": watch}, make_job(tmp_path))
     assert [(row["epoch"], row["split"]) for row in watch.history] == [(1, "train"), (1, "test")]
     assert trainer.epochs_done == 1
-
-
-@pytest.mark.parametrize(
-    ("follower", "rows"),
-    [
-        (Watch({}, ClosePlaces()), ("history", "gradient_norms", "reliability")),
-        (Norms(torch.zeros(0)), ("rows",)),
-        (PixelScores(ImageSet(NO_IMAGES, torch.zeros(0).long()), void=0, temperature=lambda: 1.0), ("history",)),
-        (TokenScores([]), ("history",)),  # type: ignore[arg-type]  # Nothing to score.
-    ],
-)
-def test_what_a_follower_handed_over_does_not_grow_with_it(follower: Any, rows: tuple[str, ...]) -> None:
-    """Training goes back to it when an epoch fails."""
-    state = follower.state_dict()
-    for name in rows:
-        getattr(follower, name).append({"epoch": 1})
-    assert state == {name: [] for name in rows}
 
 
 def test_a_diverged_epoch_is_not_in_the_checkpoint(

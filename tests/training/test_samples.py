@@ -8,8 +8,7 @@ import pytest
 import torch
 
 from softmax_temperature.training import Samples
-from softmax_temperature.training.samples import equal_distances
-from softmax_temperature.training.tokens import TokenSet
+from softmax_temperature.training.texts import TokenSet
 
 
 def token_set() -> TokenSet:
@@ -32,11 +31,6 @@ def test_both_kinds_are_samples(kind: str, make_images: Any, make_recipe: Any) -
     rows = torch.tensor([4, 0, 20])
     batch = samples.batch(rows, torch.Generator(), recipe)
     assert torch.equal(batch, samples.prepare(samples.inputs[rows], recipe))
-
-
-def test_distances_are_equal_as_far_as_whole_numbers_allow() -> None:
-    assert equal_distances(10, 4, torch.device("cpu")).tolist() == [0, 2, 5, 7]
-    assert equal_distances(4, 4, torch.device("cpu")).tolist() == [0, 1, 2, 3]
 
 
 @pytest.mark.parametrize("absent", ["mean", "std"])

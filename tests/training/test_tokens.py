@@ -12,29 +12,22 @@ import torch
 from sklearn.linear_model import LogisticRegression
 from torch import Tensor, nn
 
-from softmax_temperature.cooling.follower import CoolingFollower
 from softmax_temperature.data.phrases import read_phrases
 from softmax_temperature.data.splits import TextPart
 from softmax_temperature.data.tokens import Tokeniser
 from softmax_temperature.networks.texts import GRU
 from softmax_temperature.runner.artifacts import canonical_json
+from softmax_temperature.runner.cells import Job
 from softmax_temperature.runner.checkpoints import load_checkpoint, save_checkpoint
-from softmax_temperature.runner.jobs import Job
-from softmax_temperature.training import ClosePlaces, Trainer, Watch, train
-from softmax_temperature.training.norms import Norms
-from softmax_temperature.training.tokens import TokenSet
+from softmax_temperature.training import Norms, Trainer, Watch, train
+from softmax_temperature.training.cooling import CoolingCallback
+from softmax_temperature.training.texts import TokenSet
 
 LENGTH = 24
 TEXT = {"mean": None, "std": None}
 MakeTrainer = Callable[..., Trainer]
 
 # ---- sets
-
-
-def test_what_is_a_set_of_tokens_is_taken() -> None:
-    tokens = TokenSet(torch.tensor([[3, 1, 0], [2, 2, 2], [1, 0, 0]]), torch.tensor([0, 1, 1]))
-    assert len(tokens) == 3
-    assert torch.equal(tokens.inputs, tokens.tokens)
 
 
 @pytest.mark.parametrize(
@@ -108,7 +101,7 @@ def test_a_gru_learns_what_a_bag_of_words_cannot(start: MakeTrainer) -> None:
         trainer.epoch()
     logits, _ = trainer.evaluate(sets["test"].inputs)
     accuracy = (logits.argmax(1) == sets["test"].labels).double().mean().item()
-    bags = {split: bag_of_words(some.tokens, vocabulary_size) for split, some in sets.items()}
+    bags = {split: bag_of_words(some.inputs, vocabulary_size) for split, some in sets.items()}
     model = LogisticRegression(max_iter=1000).fit(bags["train"], sets["train"].labels)
     assert accuracy > 0.9
     assert accuracy > model.score(bags["test"], sets["test"].labels) + 0.25
@@ -120,9 +113,9 @@ def bag_of_words(tokens: Tensor, vocabulary_size: int) -> Tensor:
     return counts[:, 1:]
 
 
-def content(trainer: Trainer, *followers: Any) -> tuple[list[bytes], str]:
+def content(trainer: Trainer, *callbacks: Any) -> tuple[list[bytes], str]:
     weights = [value.numpy().tobytes() for value in trainer.network.state_dict().values()]
-    return weights, canonical_json([follower.state_dict() for follower in followers])
+    return weights, canonical_json([each.state_dict() for each in callbacks])
 
 
 @pytest.mark.parametrize("optimizer", ["sgd", "adam"])
@@ -140,34 +133,16 @@ def test_a_resumed_training_gives_the_same_bits(start: MakeTrainer, tmp_path: Pa
     assert content(whole) != content(start(256))
 
 
-def test_all_followers_follow_a_training_on_texts(
-    start: MakeTrainer, make_job: Callable[[Path], Job], tmp_path: Path
-) -> None:
+def test_all_callbacks_work_with_texts(start: MakeTrainer, make_job: Callable[[Path], Job], tmp_path: Path) -> None:
     sets, _ = phrases()
     found = []
     for folder in ("one", "other"):
         trainer, held_out = start(128, epochs=2, planned_epochs=2), sets["test"].sample(100)
-        cooling = CoolingFollower(trainer.network, held_out, period="epoch", optimizer_state="keep", mode="last_layer")
-        watch, norms = Watch({"train": held_out, "test": held_out}, ClosePlaces()), Norms(held_out.inputs)
+        cooling = CoolingCallback(trainer.network, held_out, period="epoch", optimizer_state="keep", mode="last_layer")
+        watch, norms = Watch({"train": held_out, "test": held_out}), Norms(held_out.inputs)
         trainer.after_batch += [cooling.after_batch, norms.after_batch]
         assert not train(trainer, {"cooling": cooling, "norms": norms, "watch": watch}, make_job(tmp_path / folder))
-        assert [row["epoch"] for row in norms.rows] == [1, 2]
+        assert [row["epoch"] for row in norms.history] == [1, 2]
         assert len(cooling.temperatures) == 2
         found.append(content(trainer, cooling, norms, watch))
     assert found[0] == found[1]
-
-
-def test_every_text_has_its_turn_in_an_order_that_the_seed_decides(start: MakeTrainer) -> None:
-    seen: list[int] = []
-
-    def remember(logits: Tensor, labels: Tensor, _: float) -> Tensor:
-        seen.extend(labels.tolist())
-        return logits.square().mean()
-
-    for rate in (0.01, 0.5):
-        trainer = start(24, objective=remember, batch_size=8, lr=rate)
-        trainer.samples = TokenSet(trainer.samples.inputs, torch.arange(24))
-        trainer.epoch()
-    assert seen[:24] == seen[24:]
-    assert sorted(seen[:24]) == list(range(24))
-    assert seen[:24] != list(range(24))

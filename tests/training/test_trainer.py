@@ -60,7 +60,7 @@ def order_by_hand(seed: int, epoch: int, count: int) -> Tensor:
 
 def inputs(images: ImageSet) -> Tensor:
     mean, std = (torch.tensor(values).view(1, 3, 1, 1) for values in (MEAN, STD))
-    return (images.images / 255 - mean) / std
+    return (images.inputs / 255 - mean) / std
 
 
 def sgd(gradient: Tensor, memory: Memory, _: int) -> Any:
@@ -154,7 +154,7 @@ def test_a_training_learns(make_trainer: MakeTrainer, make_images: Any) -> None:
     trainer = make_trainer("resnet", images=images, epochs=8, planned_epochs=8)
     for _ in range(8):
         trainer.epoch()
-    logits, _ = trainer.evaluate(images.images)
+    logits, _ = trainer.evaluate(images.inputs)
     assert trainer.loss < 0.5 * math.log(4)
     assert (logits.argmax(1) == images.labels).double().mean() > 0.9
 
@@ -176,7 +176,7 @@ class Recorder:
 
 
 def numbered(images: ImageSet) -> ImageSet:
-    return ImageSet(images.images, torch.arange(len(images)))
+    return ImageSet(images.inputs, torch.arange(len(images)))
 
 
 def rows_of(make_trainer: MakeTrainer, images: ImageSet, **changes: Any) -> Recorder:
@@ -322,7 +322,7 @@ def test_an_evaluation_is_that_of_the_network_and_leaves_it_alone(
     trainer.epoch()
     before = copy.deepcopy(trainer.state_dict())
     images = make_images(1003, seed=4)  # More than two of its batches.
-    logits, norms = trainer.evaluate(images.images)
+    logits, norms = trainer.evaluate(images.inputs)
     assert same(trainer.state_dict(), before)
     plain = make_network(network, dropout=0.5).eval()
     plain.load_state_dict(trainer.network.state_dict())

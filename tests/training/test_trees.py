@@ -11,12 +11,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from softmax_temperature.data.trees import NEUTRAL, parse_tree
-from softmax_temperature.data.trees import LABEL, UNLABELLED, encode_trees
+from softmax_temperature.data.trees import LABEL, NEUTRAL, UNLABELLED, encode_trees, parse_tree
 from softmax_temperature.networks.tree_lstm import TreeLSTM
 from softmax_temperature.runner.checkpoints import load_checkpoint, save_checkpoint
-from softmax_temperature.training import ClosePlaces, Trainer, Watch
-from softmax_temperature.training.trees import TreeSet, over_labelled_nodes
+from softmax_temperature.training import Trainer, Watch
+from softmax_temperature.training.texts import TreeSet, over_labelled_nodes
 
 MakeTrainer = Callable[..., Trainer]
 TEXT = {"mean": None, "std": None}
@@ -56,7 +55,6 @@ def start(make_trainer: MakeTrainer) -> MakeTrainer:
 def test_labels_are_those_of_roots_or_of_nodes() -> None:
     trees = sentences(4)
     assert len(trees) == 4
-    assert torch.equal(trees.inputs, trees.trees)
     # not (bad film), not (good film), bad film, good film
     assert trees.labels.tolist() == [1, 0, 0, 1]
     assert trees.labelled_nodes().labels.tolist() == [
@@ -67,34 +65,7 @@ def test_labels_are_those_of_roots_or_of_nodes() -> None:
     ]
 
 
-def test_a_sample_is_at_equal_distances() -> None:
-    trees = sentences(8)
-    assert torch.equal(trees.sample(2).trees, trees.trees[[0, 4]])
-    assert trees.sample(None) is trees.sample(9) is trees
-
-
 LEAF, EMPTY = [GOOD, 0, 0, 1], [0, 0, 0, UNLABELLED]
-NO_TREES = {
-    "a node below the root twice": [[0, 1, 1, 1], LEAF, EMPTY],
-    "a node below none": [LEAF, LEAF, EMPTY],
-    "a node below two": [[0, 1, 2, 1], [0, 2, 3, 1], LEAF, LEAF],
-    "a node below itself": [[0, 1, 2, 1], [0, 1, 2, 1], LEAF],
-    "a node below a later one": [[0, 2, 3, 1], LEAF, [0, 1, 3, 1], LEAF],
-    "the root below a node": [[0, 0, 1, 1], LEAF, EMPTY],
-    "one node below the root": [[0, 1, 0, 1], LEAF, EMPTY],
-    "a node that is not there": [[0, 1, 3, 1], LEAF, LEAF],
-    "a word above nodes": [[GOOD, 1, 2, 1], LEAF, LEAF],
-    "padding below a node": [[0, 1, 2, 1], LEAF, EMPTY],
-    "padding alone": [EMPTY, EMPTY],
-    "a negative word": [[-3, 0, 0, 1], EMPTY],
-}
-
-
-@pytest.mark.parametrize("nodes", NO_TREES.values(), ids=NO_TREES)
-def test_what_is_no_tree_is_refused(nodes: list[list[int]]) -> None:
-    good = [LEAF] + [EMPTY] * (len(nodes) - 1)
-    with pytest.raises(ValueError, match="trees must have each node but the root below one before it, not so in row 1"):
-        TreeSet(torch.tensor([good, nodes]), torch.tensor([1, 1]))
 
 
 @pytest.mark.parametrize(
@@ -110,13 +81,6 @@ def test_what_is_no_tree_is_refused(nodes: list[list[int]]) -> None:
 def test_what_is_no_set_of_trees_is_refused(trees: Tensor, labels: Tensor, says: str) -> None:
     with pytest.raises(ValueError, match=says):
         TreeSet(trees, labels.long())
-
-
-@pytest.mark.parametrize("asked", [{"flip": True}, {"crop_padding": 2}, {"mean": [0.0] * 3}])
-def test_trees_are_neither_augmented_nor_normalised(make_recipe: Any, asked: dict[str, Any]) -> None:
-    sentences(4).check(make_recipe(**TEXT))
-    with pytest.raises(ValueError, match="recipe must neither augment nor normalise texts"):
-        sentences(4).check(make_recipe(**TEXT | asked))
 
 
 # ---- the objective
@@ -172,7 +136,7 @@ def test_a_resumed_training_gives_the_same_bits(start: MakeTrainer, tmp_path: Pa
 
 def test_a_watch_looks_at_roots(start: MakeTrainer) -> None:
     trainer, trees = start(), sentences(20)
-    watch = Watch({"train": trees, "test": trees}, ClosePlaces(frozenset({1}), frozenset({1})))
+    watch = Watch({"train": trees, "test": trees}, gradient_epochs=frozenset({1}))
     trainer.epoch()
     watch.after_epoch(trainer)
     assert watch.history[0]["accuracy"] == pytest.approx(accuracy(trainer, trees))

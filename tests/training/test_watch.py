@@ -11,17 +11,20 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
 from torch import Tensor, nn
 
 from softmax_temperature.losses import make_objective
 from softmax_temperature.metrics import expected_calibration_error, reliability_bins
 from softmax_temperature.runner.artifacts import canonical_json
 from softmax_temperature.runner.checkpoints import load_checkpoint, save_checkpoint
-from softmax_temperature.training import ClosePlaces, Diverged, Trainer, Watch, close_epochs
-from softmax_temperature.training.description import describe_logits, last_layer_gradient_norms
-from softmax_temperature.training.watch import NORM_EDGES, _norm_counts, _reliability_rows
+from softmax_temperature.training import Diverged, Trainer, Watch, scaled_epochs
+from softmax_temperature.training.watch import (
+    NORM_EDGES,
+    _norm_counts,
+    _reliability_rows,
+    describe_logits,
+    last_layer_gradient_norms,
+)
 
 MakeTrainer = Callable[..., Trainer]
 
@@ -154,18 +157,10 @@ def test_reliability_rows_are_those_of_the_metrics() -> None:
     assert right == pytest.approx((logits.argmax(1) == labels).sum().item())
 
 
-@given(st.lists(st.integers(1, 350), min_size=1), st.integers(1, 350))
-def test_close_epochs_are_epochs_of_the_training(planned: list[int], epochs: int) -> None:
-    moved = close_epochs(planned, epochs, 350)
-    assert all(1 <= epoch <= epochs for epoch in moved)
-    assert all(min(abs(epoch - one * epochs / 350) for one in planned) <= 1 for epoch in moved)
-    assert close_epochs(planned, 350, 350) == frozenset(planned)
-
-
-def test_close_epochs_by_hand() -> None:
+def test_scaled_epochs_by_hand() -> None:
     # Those of Figure 3, in a tenth of the time; and in two epochs, where the first two fall on the first.
-    assert close_epochs([10, 100, 200], 35, 350) == {1, 10, 20}
-    assert close_epochs([10, 100, 200, 350], 2, 350) == {1, 2}
+    assert scaled_epochs([10, 100, 200], 35, 350) == {1, 10, 20}
+    assert scaled_epochs([10, 100, 200, 350], 2, 350) == {1, 2}
 
 
 # ---- the watch
@@ -177,7 +172,7 @@ def watched(make_trainer: MakeTrainer, make_images: Any) -> tuple[Trainer, Watch
     objective = make_objective("scheduled_focal", {"gammas": [5.0, 1.0], "milestones": [4]})
     trainer = make_trainer("resnet", objective=objective, images=make_images(32), planned_epochs=6)
     splits = {"validation": make_images(11, seed=1), "train": make_images(32).sample(15)}
-    watch = Watch(splits, ClosePlaces(gradients=frozenset({2}), reliability=frozenset({2, 3})))
+    watch = Watch(splits, gradient_epochs=frozenset({2}), reliability_epochs=frozenset({2, 3}))
     for _ in range(3):
         trainer.epoch()
         watch.after_epoch(trainer)
@@ -193,7 +188,7 @@ def test_each_epoch_and_split_has_a_row(watched: tuple[Trainer, Watch], make_ima
     weights = trainer.network.get_parameter("linear.weight").detach().double()
     assert last["weight_norm"] == pytest.approx(math.sqrt(weights.square().sum()))
     images = make_images(11, seed=1)
-    logits, norms = trainer.evaluate(images.images)
+    logits, norms = trainer.evaluate(images.inputs)
     assert last["feature_norm"] == pytest.approx(norms.mean().item())
     assert {name: last[name] for name in describe_logits(logits, images.labels)} == pytest.approx(
         describe_by_loop(logits, images.labels), rel=1e-6
@@ -213,7 +208,7 @@ def test_close_looks_are_at_the_training_images_after_their_epochs(
     again.epoch()
     again.epoch()
     sample = make_images(32).sample(15)
-    logits, norms = again.evaluate(sample.images)
+    logits, norms = again.evaluate(sample.inputs)
     expected = last_layer_gradient_norms(logits, sample.labels, norms, make_objective("focal", {"gamma": 1.0}), 0)
     assert watch.gradient_norms == [{"epoch": 2, **row} for row in _norm_counts(expected)]
 
@@ -227,7 +222,7 @@ def test_looks_are_so_many_epochs_apart_and_at_both_ends(
 ) -> None:
     trainer, images = make_trainer(epochs=7, planned_epochs=7), make_images(8)
     plain = make_trainer(epochs=7, planned_epochs=7)
-    watch = Watch({"train": images}, ClosePlaces(reliability=frozenset(close)), every=every)
+    watch = Watch({"train": images}, reliability_epochs=frozenset(close), every=every)
     for _ in range(7):
         trainer.epoch()
         watch.after_epoch(trainer)
@@ -238,16 +233,11 @@ def test_looks_are_so_many_epochs_apart_and_at_both_ends(
     assert all(torch.equal(value, theirs[name]) for name, value in ours.items()), "looking changes nothing"
 
 
-def test_looks_no_epoch_apart_are_refused() -> None:
-    with pytest.raises(ValueError, match="every must be"):
-        Watch({}, ClosePlaces(), every=0)
-
-
 def test_rows_survive_a_checkpoint_and_go_on_in_a_new_watch(watched: tuple[Trainer, Watch], tmp_path: Path) -> None:
     trainer, watch = watched
     save_checkpoint(tmp_path / "checkpoint", watch.state_dict())
     state = load_checkpoint(tmp_path / "checkpoint") or {}
-    resumed = Watch(watch._splits, watch._close)
+    resumed = Watch(watch._splits)
     resumed.load_state_dict(state)
     assert canonical_json(resumed.state_dict()) == canonical_json(watch.state_dict())
     rows = len(state["history"])
@@ -265,7 +255,7 @@ def test_rows_can_be_written_however_large_the_network_has_become(
     with torch.no_grad():
         trainer.network.get_parameter(f"{weights}.weight").mul_(1e22)
     trainer.loss = 1.0
-    watch = Watch({"train": make_images()}, ClosePlaces(frozenset({0}), frozenset({0})))
+    watch = Watch({"train": make_images()}, gradient_epochs=frozenset({0}), reliability_epochs=frozenset({0}))
     with contextlib.suppress(Diverged):
         watch.after_epoch(trainer)
     canonical_json(watch.state_dict())

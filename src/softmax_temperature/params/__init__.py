@@ -1,8 +1,7 @@
 """Typed parameters: what `params.yaml` may say, and what it means.
 
-One class for each section, one module for each paper's. Unknown keys and wrong types are errors, names that refer to
-each other are checked, and an unknown name is answered with the nearest valid one. The reasons and sources of the
-values stand beside them in `params.yaml`; the meanings stand here.
+Unknown keys and wrong types are errors, names that refer to each other are checked, and an unknown name is answered
+with the nearest valid one. `params.yaml` gives the reasons and sources of the values; the classes give their meanings.
 """
 
 from __future__ import annotations
@@ -13,16 +12,16 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, Field, ValidationError, model_validator
 
-from softmax_temperature.params.backbone import Backbone  # pydantic looks it up at run time
+from softmax_temperature.params.backbone import Backbone
 from softmax_temperature.params.classifier_temperature import ClassifierTemperature
-from softmax_temperature.params.cooling import Cooling
-from softmax_temperature.params.focal import Focal
+from softmax_temperature.params.cooling import Cooling, Experiment
+from softmax_temperature.params.focal import Focal, Task
 from softmax_temperature.params.network import Network
 from softmax_temperature.params.section import Name, Section, all_known
 from softmax_temperature.params.shared import Compute, Data, Dataset, Embed, Fetch, Pretrain
-from softmax_temperature.params.temperature_check import TemperatureCheck
+from softmax_temperature.params.temperature_check import Sweep, TemperatureCheck
 from softmax_temperature.runner.errors import InputError, nearest
-from softmax_temperature.runner.yaml_files import read_yaml
+from softmax_temperature.runner.reading import read_yaml
 
 __all__ = ["Compute", "Params", "read_params", "validate"]
 
@@ -46,7 +45,7 @@ class Params(Section):
     temperature_check: TemperatureCheck
 
     def embedded_pairs(self) -> list[tuple[str, str]]:
-        """The data sets and backbones whose embeddings some paper needs; a paper that needs more adds its own here."""
+        """The data sets and backbones whose embeddings some paper needs."""
         paper = self.classifier_temperature
         return [(dataset, backbone) for dataset in paper.datasets for backbone in paper.backbones]
 
@@ -58,20 +57,19 @@ class Params(Section):
         if paper.rebuild:
             all_known("classifier_temperature.rescaling.dataset", [paper.rescaling.dataset], paper.datasets)
             all_known("classifier_temperature.rescaling.backbone", [paper.rescaling.backbone], paper.backbones)
+        trained: dict[str, Task | Experiment | Sweep] = {
+            **{f"focal.tasks.{name}": task for name, task in self.focal.tasks.items()},
+            **{f"cooling.experiments.{name}": each for name, each in self.cooling.experiments.items()},
+            **{f"temperature_check.sweeps.{name}": sweep for name, sweep in self.temperature_check.sweeps.items()},
+        }
+        for key, each in trained.items():
+            all_known(f"{key}.dataset", [each.dataset], self.datasets)
+            all_known(f"{key}.network", [each.network], self.networks)
         for name, task in self.focal.tasks.items():
-            key = f"focal.tasks.{name}"
-            all_known(f"{key}.dataset", [task.dataset], self.datasets)
-            all_known(f"{key}.out_of_distribution", task.out_of_distribution, self.datasets)
-            all_known(f"{key}.network", [task.network], self.networks)
-        for name, experiment in self.cooling.experiments.items():
-            all_known(f"cooling.experiments.{name}.dataset", [experiment.dataset], self.datasets)
-            all_known(f"cooling.experiments.{name}.network", [experiment.network], self.networks)
-        for name, sweep in self.temperature_check.sweeps.items():
-            all_known(f"temperature_check.sweeps.{name}.dataset", [sweep.dataset], self.datasets)
-            all_known(f"temperature_check.sweeps.{name}.network", [sweep.network], self.networks)
+            all_known(f"focal.tasks.{name}.out_of_distribution", task.out_of_distribution, self.datasets)
         if early := self.temperature_check.early_learning:
             all_known("temperature_check.early_learning.dataset", [early.dataset], self.datasets)
-            all_known("temperature_check.early_learning.networks", list(early.networks), self.networks)
+            all_known("temperature_check.early_learning.networks", early.networks, self.networks)
         return self
 
 
@@ -85,12 +83,7 @@ def read_params(path: Path) -> Params:
 
 
 def validate(content: Any, *, where: str) -> Params:
-    """Check the content of a parameter file.
-
-    Args:
-        content: what `read_yaml` returned.
-        where: the file's name, for the error.
-    """
+    """Check the content of a parameter file, whose name is `where`."""
     try:
         return Params.model_validate(_plain(content))
     except ValidationError as error:
@@ -131,7 +124,7 @@ def _remedy(error: Any) -> str:
 
 
 def _section_below(section: Any, key: Any) -> Any:
-    """The class that describes one key's value; the classes of `datasets` and `backbones` are their values'."""
+    """The class of one key's value; for a dictionary, that of its values."""
     if not (isinstance(section, type) and issubclass(section, BaseModel)):
         return section.__args__[1] if hasattr(section, "__args__") else None
     field = section.model_fields.get(str(key))

@@ -1,20 +1,18 @@
-"""The description of a backbone in `params.yaml`.
-
-It stands apart from `params` because extraction reads it: a new parameter of another paper must not make embeddings
-stale.
-"""
+"""The description of a backbone in `params.yaml`."""
 
 from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, PositiveInt, model_validator
+from pydantic import Field, PositiveFloat, PositiveInt, model_validator
+
+from softmax_temperature.params.section import Section
 
 Colour = Annotated[list[float], Field(min_length=3, max_length=3)]
 PositiveColour = Annotated[list[PositiveFloat], Field(min_length=3, max_length=3)]
 
 
-class Backbone(BaseModel):
+class Backbone(Section):
     """A frozen network that turns images into embeddings of `embedding` numbers.
 
     `architecture` is a name in `library`; `arguments` go to its constructor. `weights` says where the parameters come
@@ -28,8 +26,6 @@ class Backbone(BaseModel):
     (null: `input_size`) by antialiased `interpolation`, the central square of `input_size` is cut out, and pixels on
     the scale 0 to `pixel_scale`, in the order `channels`, become (pixel - mean) / std.
     """
-
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
     library: Literal["timm", "torchvision", "facenet", "project"]
     architecture: str

@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Literal
 
-from pydantic import Field, PositiveFloat, PositiveInt
+from pydantic import PositiveFloat, PositiveInt
 
-from softmax_temperature.params.section import Fraction, Name, Precision, Section
+from softmax_temperature.params.section import Fraction, Momentum, Name, Precision, Section
 
 
-class Search(Section):
-    """The grid of inverse temperatures (paper section 4.1 and 4.3)."""
+class GridTraining(Section):
+    """The training of a cosine classifier with each inverse temperature of a grid."""
 
     inverse_temperatures: list[PositiveFloat]
     epochs: PositiveInt
     batch_size: PositiveInt
     lr: PositiveFloat
-    momentum: Annotated[float, Field(ge=0, lt=1)]
+    momentum: Momentum
     repeats: PositiveInt
-    select_on: Literal["test", "validation"]
     precision: Precision
+
+
+class Search(GridTraining):
+    """The grid of sections 4.1 and 4.3; `select_on` is the split on which the optimum is read."""
+
+    select_on: Literal["test", "validation"]
 
 
 class Rescaling(Section):
@@ -31,7 +36,7 @@ class Rescaling(Section):
     batch_size: PositiveInt
     sgd_lr: PositiveFloat
     adam_lr: PositiveFloat
-    momentum: Annotated[float, Field(ge=0, lt=1)]
+    momentum: Momentum
     repeats: PositiveInt
     precision: Precision
 

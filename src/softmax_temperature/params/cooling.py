@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import NonNegativeFloat, PositiveFloat, PositiveInt, ValidationError, model_validator
+from pydantic import Field, NonNegativeFloat, PositiveFloat, PositiveInt, model_validator
 
-from softmax_temperature.params.recipe import Recipe, Schedule
+from softmax_temperature.params.recipe import LOSSES, Recipe, Schedule, recipe_changed_by
 from softmax_temperature.params.section import Name, Section, all_known, some_for
-from softmax_temperature.params.segmentation import Segmentation
-from softmax_temperature.runner.errors import nearest
+
+Side = Annotated[int, Field(gt=0, multiple_of=16)]
+Sides = Annotated[list[Side], Field(min_length=2, max_length=2)]
 
 
-class Arm(Section):
-    """A way to cool, or not to, as `cooling.Cooling` names it.
+class CoolingSettings(Section):
+    """How `training.cooling.CoolingCallback` cools: the settings of `cooling.Cooling`, and when.
 
-    The network is cooled once a `period`, which is an epoch or so many batches; `optimizer_state` says what happens to
-    momentum buffers and moments when weights are rescaled. `loss` names a module of `losses.objectives`,
-    `options` go to it.
+    The network is cooled once per `period`, which is an epoch or a number of batches; `optimizer_state` says what
+    happens to momentum buffers and moments when weights are rescaled.
     """
 
     mode: Literal["none", "last_layer", "distributed", "periodic"]
@@ -27,6 +27,11 @@ class Arm(Section):
     refit: Literal["whole", "increment"] = "whole"
     period: Literal["epoch"] | PositiveInt = "epoch"
     optimizer_state: Literal["keep", "rescale"] = "keep"
+
+
+class Arm(CoolingSettings):
+    """A way to cool, or not to (mode "none"). `loss` names a loss, `options` go to it."""
+
     loss: Name = "cross_entropy"
     options: dict[str, Any] = {}
 
@@ -35,8 +40,8 @@ class Experiment(Section):
     """A data set with a network, trained with each of `schedules` and each of `arms`.
 
     `recipe` replaces values of `cooling.recipe`; `seeds` is its own number of them, or that of the section. `role` says
-    what of the paper it stands for, `change` what an ablation changes, and `printed_model` is the paper's name for the
-    network, if its tables have numbers for it.
+    what part of the paper it reproduces, `change` what an ablation changes, and `printed_model` is the paper's name for
+    the network, if its tables have numbers for it.
     """
 
     dataset: Name
@@ -51,9 +56,51 @@ class Experiment(Section):
 
 
 class Watching(Section):
-    """A sample of `train_images` training images stands for all of them (null: all)."""
+    """A sample of `train_images` training images is evaluated in place of all of them (null: all)."""
 
     train_images: PositiveInt | None
+
+
+class SegmentationTask(Section):
+    """A U-Net with `width` channels at full size.
+
+    `dataset` is "glyph-scenes-N" or a folder below `data.root`; its label maps hold classes from 0 to `classes` - 1,
+    and `void` where there is none. `crop` is the height and width that are cut out of the middle of each image, `size`
+    what that is resized to (null: neither); both are multiples of 16. At most `train_limit` and `test_limit` images are
+    used (null: all). Of the former, `cooling_images` are set aside in both arms to fit the temperature on (null: those
+    of the data set's own validation part). The recipe does not augment.
+    """
+
+    dataset: Name
+    classes: Annotated[int, Field(ge=2, le=255)]
+    void: Annotated[int, Field(ge=0, le=255)]
+    crop: Sides | None
+    size: Sides | None
+    train_limit: PositiveInt | None
+    test_limit: PositiveInt | None
+    cooling_images: PositiveInt | None
+    width: PositiveInt
+    recipe: Recipe
+
+
+class Segmentation(SegmentationTask):
+    """Section 4.4: the task trained with and without last-layer Cooling, `seeds` times each.
+
+    The temperature is raised to `factor`. `panels` test images are shown with their predictions (0 where images may not
+    be passed on).
+    """
+
+    factor: NonNegativeFloat
+    seeds: PositiveInt
+    panels: Annotated[int, Field(ge=0, le=8)]
+
+    @model_validator(mode="after")
+    def _fits_together(self) -> Segmentation:
+        if self.void < self.classes:
+            raise ValueError(f"void: {self.void}, is one of the {self.classes} classes")
+        if self.recipe.crop_padding or self.recipe.flip:
+            raise ValueError("recipe: crop_padding must be 0 and flip false, because labels do not move with images")
+        return self
 
 
 class Cooling(Section):
@@ -93,16 +140,9 @@ class Cooling(Section):
         for name, experiment in self.experiments.items():
             all_known(f"experiments.{name}.schedules", experiment.schedules, self.schedules)
             all_known(f"experiments.{name}.arms", experiment.arms, self.arms)
-            for schedule in experiment.schedules:
-                self._check_recipe(name, schedule)
+            with recipe_changed_by(f"experiments.{name}"):
+                for schedule in experiment.schedules:
+                    self.recipe_of(name, schedule)
+        for arm, about in self.arms.items():
+            all_known(f"arms.{arm}.loss", [about.loss], LOSSES)
         return self
-
-    def _check_recipe(self, experiment: str, schedule: str) -> None:
-        """Refuse what an experiment replaces in the recipe wrongly, and say where it does."""
-        try:
-            self.recipe_of(experiment, schedule)
-        except ValidationError as error:
-            first = error.errors()[0]
-            key = ".".join(str(part) for part in first["loc"])
-            known = nearest(key, Recipe.model_fields) if first["type"] == "extra_forbidden" else f"{first['msg']}."
-            raise ValueError(f"experiments.{experiment}, recipe: {key}: {known}") from error

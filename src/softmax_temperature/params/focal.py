@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, NonNegativeFloat, PositiveFloat, PositiveInt, ValidationError, model_validator
+from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt, model_validator
 
-from softmax_temperature.losses import objective_names
-from softmax_temperature.params.recipe import Recipe
-from softmax_temperature.params.section import Name, Section, all_known, some_for
+from softmax_temperature.params.recipe import LOSSES, Recipe, recipe_changed_by
+from softmax_temperature.params.section import Momentum, Name, Section, all_known, some_for
 from softmax_temperature.params.shared import Text
-from softmax_temperature.params.translation import Translation
-from softmax_temperature.runner.errors import nearest
 
 
 class ArmChange(Section):
@@ -22,7 +19,7 @@ class ArmChange(Section):
 
 
 class Arm(Section):
-    """A loss: `loss` names a module of `softmax_temperature.losses.objectives`, `options` go to it.
+    """A loss by its name in `losses.OBJECTIVES`, with its `options`.
 
     `recipe` replaces values of the task's recipe, for a loss that needs its own.
     """
@@ -46,13 +43,13 @@ class Task(Section):
     """A data set with a network, trained with every arm in `arms` (null: all of them).
 
     `out_of_distribution` are data sets whose test images are scored beside those of `dataset`, and so are its own with
-    noise of the standard deviation `gaussian_noise` (pixels on the scale 0 to 1). `text` says how texts are read, of
-    which parse trees need the vocabulary alone; images have no use for it. `embeddings` are the word vectors to start
-    from; null learns them with the rest. `select` is the epoch whose weights are evaluated: the last, or the first with
-    the best accuracy on validation data. `recipe` replaces values of `focal.recipe`, `arm_changes` those of one arm on
-    this task. `variant_of` makes a task a part of the ablation: the same as another one, but for its recipe.
-    `printed_dataset` and `printed_network` are the paper's names for the two, if it has numbers for them; `differs`
-    says in a few words what is not as in the paper, beside the length of the training and the embeddings.
+    noise of the standard deviation `gaussian_noise` (pixels on the scale 0 to 1). `text` says how texts are read; parse
+    trees need the vocabulary alone; images ignore it. `embeddings` are the word vectors to start from; null learns them
+    with the rest. `select` is the epoch whose weights are evaluated: the last, or the first with the best accuracy on
+    validation data. `recipe` replaces values of `focal.recipe`, `arm_changes` those of one arm on this task.
+    `variant_of` makes a task a part of the ablation: the same as another one, but for its recipe. `printed_dataset` and
+    `printed_network` are the paper's names for the two, if it has numbers for them; `differs` says in a few words what
+    is not as in the paper, beside the length of the training and the embeddings.
     """
 
     dataset: Name
@@ -84,11 +81,11 @@ class Task(Section):
 
 
 class Watching(Section):
-    """What is looked at while a network trains.
+    """What is recorded while a network trains.
 
-    A sample of `train_images` training images stands for all of them (null: all). `every` is the number of epochs from
-    one look to the next; the first and the last epoch are always looked at, and of a task that selects the best one all
-    are. `gradient_epochs` and `reliability_epochs` are those of Figures 3 and A.1, in epochs of the written recipe.
+    A sample of `train_images` training images is evaluated in place of all of them (null: all), every `every` epochs
+    and after the first and the last; after each epoch where the best one is selected. `gradient_epochs` and
+    `reliability_epochs` are those of Figures 3 and A.1, in epochs of the written recipe.
     """
 
     train_images: PositiveInt | None
@@ -100,22 +97,99 @@ class Watching(Section):
 class Evaluation(Section):
     """Metrics with intervals from `bootstrap` resamples.
 
-    `panels` test images a task are shown with their predictions (0 where images may not be passed on).
+    `panels` test images per task are shown with their predictions (0 where images may not be passed on).
     """
 
     bootstrap: PositiveInt
-    panels: int = Field(ge=0)
+    panels: NonNegativeInt
 
 
-class Linear(Section):
-    """Appendix C: a logistic regression with each gamma in `gammas`, and 0 for cross-entropy."""
+class LinearTraining(Section):
+    """Appendix C: a logistic regression on `train` points, tested on `test` others."""
 
-    gammas: dict[Name, NonNegativeFloat]
     train: PositiveInt
     test: PositiveInt
     epochs: PositiveInt
     lr: PositiveFloat
+
+
+class Linear(LinearTraining):
+    """It is trained with each gamma in `gammas`, and 0 for cross-entropy."""
+
+    gammas: dict[Name, NonNegativeFloat]
     seeds: PositiveInt
+
+
+class Transformer(Section):
+    """Sizes of encoder and decoder: `inner` units in their feed-forward layers, `layers` in each of the two."""
+
+    width: Annotated[int, Field(gt=0, multiple_of=2)]
+    heads: PositiveInt
+    layers: PositiveInt
+    inner: PositiveInt
+    dropout: Momentum
+
+    @model_validator(mode="after")
+    def _divides(self) -> Transformer:
+        if self.width % self.heads:
+            raise ValueError(f"width: {self.width}, must be divisible by heads, {self.heads}")
+        return self
+
+
+class BeamSearch(Section):
+    """How test sentences are translated, `sentences` at a time.
+
+    A translation has at most `extra_length` tokens more than its source; `length_penalty` is the exponent by which long
+    ones are favoured.
+    """
+
+    beam: PositiveInt
+    length_penalty: NonNegativeFloat
+    extra_length: NonNegativeInt
+    sentences: PositiveInt
+
+
+class TranslationTask(Section):
+    """A Transformer that translates.
+
+    `dataset` is "farm" or a folder below `data.root`, `source` and `target` are the endings of its files. At most
+    `train_limit`, `validation_limit` and `test_limit` pairs are used (null: all); training pairs with more than
+    `longest` tokens are left out. Both languages share a vocabulary of `vocabulary` pieces of words.
+    `recipe.batch_size` counts tokens of each language, padding included, and the recipe neither augments nor
+    normalises. `temperatures` are those of Figure K.1, at which test sentences are translated; they are also translated
+    at 1 and at the temperature that validation data choose.
+    """
+
+    dataset: Name
+    source: Name
+    target: Name
+    train_limit: PositiveInt | None
+    validation_limit: PositiveInt | None
+    test_limit: PositiveInt | None
+    vocabulary: Annotated[int, Field(ge=5)]
+    longest: PositiveInt
+    network: Transformer
+    recipe: Recipe
+    temperatures: Annotated[list[PositiveFloat], Field(min_length=1)]
+    search: BeamSearch
+
+
+class Translation(TranslationTask):
+    """Appendix K: the task with cross-entropy, label smoothing (`smoothing`) and focal loss (`gamma`)."""
+
+    smoothing: Annotated[float, Field(gt=0, lt=1)]
+    gamma: PositiveFloat
+    seeds: PositiveInt
+
+    @model_validator(mode="after")
+    def _fits_together(self) -> Translation:
+        if self.source == self.target:
+            raise ValueError(f"target: {self.target}, must be another language than source")
+        if self.temperatures != sorted(set(self.temperatures)):
+            raise ValueError(f"temperatures: {self.temperatures}, must ascend")
+        if self.recipe.crop_padding or self.recipe.flip or self.recipe.mean or self.recipe.std:
+            raise ValueError("recipe: crop_padding must be 0, flip false, mean and std null: they are for images")
+        return self
 
 
 class Focal(Section):
@@ -142,42 +216,33 @@ class Focal(Section):
 
     def arm_of(self, task: str, arm: str) -> Arm:
         """One arm as this task changes it."""
-        place, general = self.tasks[task], self.arms[arm]
-        change = place.arm_changes.get(arm, ArmChange())
-        recipe = {**place.recipe, **general.recipe, **change.recipe}
+        own, general = self.tasks[task], self.arms[arm]
+        change = own.arm_changes.get(arm, ArmChange())
+        recipe = {**own.recipe, **general.recipe, **change.recipe}
         return Arm(loss=general.loss, options={**general.options, **change.options}, recipe=recipe)
 
     def recipe_of(self, task: str, arm: str) -> Recipe:
         """The recipe of one arm on one task: the paper's, changed by the task, the arm, and the arm on this task."""
         return self.recipe.changed(self.arm_of(task, arm).recipe)
 
+    def trainings(self) -> list[tuple[str, str, int]]:
+        """Task, arm and seed of every training."""
+        return [(task, arm, seed) for task in self.tasks for arm in self.arms_of(task) for seed in range(self.seeds)]
+
     @model_validator(mode="after")
     def _names_exist(self) -> Focal:
         some_for(self.rebuild, "tasks", self.tasks)
         for name, task in self.tasks.items():
             all_known(f"tasks.{name}.arms", task.arms or [], self.arms)
-            all_known(f"tasks.{name}.arm_changes", list(task.arm_changes), self.arms_of(name))
-            all_known(f"tasks.{name}.variant_of", [task.variant_of] if task.variant_of else [], self.tasks)
+            all_known(f"tasks.{name}.arm_changes", task.arm_changes, self.arms_of(name))
+            all_known(f"tasks.{name}.variant_of", [task.variant_of], self.tasks)
             for arm in self.arms_of(name):
-                self._check_recipe(name, arm)
-            self._check_variant(name, task)
+                with recipe_changed_by(f"tasks.{name} with arms.{arm}"):
+                    self.recipe_of(name, arm)
+            main = self.tasks[task.variant_of or name]
+            if (main.dataset, main.network) != (task.dataset, task.network):
+                what = f"must have the data set and network of {task.variant_of}: {main.dataset}, {main.network}"
+                raise ValueError(f"tasks.{name}.variant_of: {what}")
         for arm, about in self.arms.items():
-            all_known(f"arms.{arm}.loss", [about.loss], objective_names())
+            all_known(f"arms.{arm}.loss", [about.loss], LOSSES)
         return self
-
-    def _check_variant(self, name: str, task: Task) -> None:
-        """Refuse a variant that differs from its task in more than the recipe."""
-        main = self.tasks.get(task.variant_of or name, task)
-        if (main.dataset, main.network) != (task.dataset, task.network):
-            what = f"must have the data set and network of {task.variant_of}: {main.dataset}, {main.network}"
-            raise ValueError(f"tasks.{name}.variant_of: {what}")
-
-    def _check_recipe(self, task: str, arm: str) -> None:
-        """Refuse what a task or an arm replaces in the recipe wrongly, and say where it does."""
-        try:
-            self.recipe_of(task, arm)
-        except ValidationError as error:
-            first = error.errors()[0]
-            key = ".".join(str(part) for part in first["loc"])
-            known = nearest(key, Recipe.model_fields) if first["type"] == "extra_forbidden" else f"{first['msg']}."
-            raise ValueError(f"tasks.{task} with arms.{arm}, recipe: {key}: {known}") from error

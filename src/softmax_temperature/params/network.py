@@ -4,22 +4,20 @@ from __future__ import annotations
 
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, field_validator
+from pydantic import field_validator
 
+from softmax_temperature.params.section import Section
 from softmax_temperature.runner.errors import nearest
 
+# The names of `networks.ARCHITECTURES`, which would import torch.
+ARCHITECTURES = (
+    *("bottleneck_resnet", "cifar_resnet", "convnet", "densenet", "gru"),
+    *("mlp", "text_cnn", "tree_lstm", "vgg", "wide_resnet"),
+)
 
-def architectures() -> list[str]:
-    """The networks that can be trained from scratch."""
-    from softmax_temperature.networks import ARCHITECTURES  # Here, because it imports torch.
 
-    return sorted(ARCHITECTURES)
-
-
-class Network(BaseModel):
+class Network(Section):
     """`architecture` names it, `arguments` go to its constructor."""
-
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
     architecture: str
     arguments: dict[str, Any] = {}
@@ -27,11 +25,6 @@ class Network(BaseModel):
     @field_validator("architecture")
     @classmethod
     def _is_known(cls, name: str) -> str:
-        if name not in architectures():
-            raise ValueError(f"unknown architecture {name!r}. {nearest(name, architectures())}")
+        if name not in ARCHITECTURES:
+            raise ValueError(f"unknown architecture {name!r}. {nearest(name, ARCHITECTURES)}")
         return name
-
-    @property
-    def module(self) -> str:
-        """The module that holds it."""
-        return "softmax_temperature.networks"

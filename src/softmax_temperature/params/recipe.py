@@ -1,32 +1,32 @@
-"""How a network is trained, as `params.yaml` describes it.
-
-It stands apart from `params` because training reads it: a new parameter of another paper must not make a trained
-network stale.
-"""
+"""How a network is trained, as `params.yaml` describes it."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Annotated, Any, Literal
 
 from pydantic import (
-    BaseModel,
-    ConfigDict,
     Field,
     NonNegativeFloat,
     NonNegativeInt,
     PositiveFloat,
     PositiveInt,
+    ValidationError,
     model_validator,
 )
 
+from softmax_temperature.params.section import Momentum, Precision, Section
+from softmax_temperature.runner.errors import nearest
 
-class _Described(BaseModel):
-    """No unknown keys, no silent conversion, no change after reading."""
+# The names of `losses.OBJECTIVES`, which would import torch.
+LOSSES = (
+    *("brier", "cross_entropy", "focal", "label_smoothing", "mmce"),
+    *("sample_dependent_focal", "scheduled_focal", "tempered_cross_entropy"),
+)
 
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
 
-
-class Schedule(_Described):
+class Schedule(Section):
     """The learning rate as a factor of `lr`, over the epochs of the written recipe (`planned_epochs`).
 
     "steps" multiplies by `factor` at each of the `milestones`; "linear" and "cosine" fall to 0; "exponential" falls by
@@ -46,17 +46,17 @@ class Schedule(_Described):
         return self
 
 
-class Recipe(_Described):
-    """A training of a network on images or texts.
+class Recipe(Section):
+    """The training of a network on images or texts.
 
-    `planned_epochs` is the length that everything with an epoch in it is written for: milestones, warm-up, a loss that
+    `planned_epochs` is the length for which everything with an epoch in it is written: milestones, warm-up, a loss that
     changes on the way, epochs that a figure shows. A shorter or longer training (`epochs`) stretches all of it.
 
-    Of Adam, `momentum` is the first beta and `beta2` the second.
+    For Adam, `momentum` is the first beta and `beta2` the second.
     `reduction` is over the batch, "sum" or "mean"; `clip_norm` bounds the norm of the whole gradient (null: no bound).
     Images are padded by `crop_padding` zeros and cropped at random, and mirrored with probability one half if `flip`.
-    `mean` and `std` normalise pixels on the scale 0 to 1, one number a channel. Texts have none of these: 0, false and
-    null.
+    `mean` and `std` normalise pixels on the scale 0 to 1, one number per channel. Texts have none of these: 0, false
+    and null.
     """
 
     epochs: PositiveInt
@@ -64,8 +64,8 @@ class Recipe(_Described):
     batch_size: PositiveInt
     optimizer: Literal["sgd", "adam", "adagrad"]
     lr: PositiveFloat
-    momentum: Annotated[float, Field(ge=0, lt=1)]
-    beta2: Annotated[float, Field(ge=0, lt=1)] = 0.999
+    momentum: Momentum
+    beta2: Momentum = 0.999
     weight_decay: NonNegativeFloat
     epsilon: PositiveFloat
     schedule: Schedule
@@ -75,14 +75,14 @@ class Recipe(_Described):
     flip: bool
     mean: Annotated[list[float], Field(min_length=3, max_length=3)] | None
     std: Annotated[list[PositiveFloat], Field(min_length=3, max_length=3)] | None
-    precision: Literal["float32", "bfloat16"]
+    precision: Precision
 
     def position(self, epochs_done: float) -> float:
-        """Where in the written recipe a training stands, in its epochs."""
+        """The epoch of the written recipe that a training has reached."""
         return epochs_done * self.planned_epochs / self.epochs
 
     def changed(self, *changes: dict[str, Any]) -> Recipe:
-        """This recipe with some values replaced, the last word winning.
+        """This recipe with some values replaced; later changes win.
 
         Raises:
             ValidationError: a key is unknown or a value of the wrong type.
@@ -91,3 +91,15 @@ class Recipe(_Described):
         for change in changes:
             values |= change
         return Recipe.model_validate(values)
+
+
+@contextmanager
+def recipe_changed_by(key: str) -> Iterator[None]:
+    """Turn the error of `Recipe.changed` into one that names the section which replaces values of the recipe."""
+    try:
+        yield
+    except ValidationError as error:
+        first = error.errors()[0]
+        name = ".".join(str(part) for part in first["loc"])
+        reason = nearest(name, Recipe.model_fields) if first["type"] == "extra_forbidden" else f"{first['msg']}."
+        raise ValueError(f"{key}, recipe: {name}: {reason}") from error

@@ -1,8 +1,8 @@
-"""What every section of `params.yaml` is made of."""
+"""The base of all sections of `params.yaml`, and the types and checks that they share."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -10,32 +10,25 @@ from pydantic import BaseModel, ConfigDict, Field
 from softmax_temperature.runner.errors import nearest
 
 Fraction = Annotated[float, Field(gt=0, lt=1)]
+Momentum = Annotated[float, Field(ge=0, lt=1)]
 Precision = Literal["float32", "bfloat16"]
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
 
 
 class Section(BaseModel):
-    """A section of `params.yaml`: no unknown keys, no silent conversion, no change after reading."""
+    """A section of `params.yaml`: no unknown keys, no conversion, no infinite numbers, no change after reading."""
 
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
 
 
 def some_for(rebuild: Sequence[str], key: str, trainings: Any) -> None:
-    """Refuse to rebuild a paper from nothing.
-
-    Raises:
-        ValueError: it is to be rebuilt, and nothing is to be trained for it.
-    """
+    """Refuse to rebuild a paper without anything to train for it."""
     if rebuild and not trainings:
         raise ValueError(f"{key}: there must be one where `rebuild` names the paper")
 
 
-def all_known(key: str, names: list[str], valid: Any) -> None:
-    """Refuse a name that refers to nothing.
-
-    Raises:
-        ValueError: with the nearest name that does.
-    """
+def all_known(key: str, names: Iterable[str | None], valid: Any) -> None:
+    """Refuse a name that refers to nothing, with the nearest one that exists; None is no name."""
     for name in names:
-        if name not in valid:
+        if name is not None and name not in valid:
             raise ValueError(f"{key}: unknown name {name!r}. {nearest(name, valid)}")

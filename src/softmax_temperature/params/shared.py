@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import Field, PositiveFloat, PositiveInt
+from pydantic import Field, NonNegativeFloat, PositiveFloat, PositiveInt
 
-from softmax_temperature.params.section import Fraction, Name, Precision, Section
+from softmax_temperature.params.section import Fraction, Momentum, Name, Precision, Section
 
 
 class Data(Section):
@@ -17,11 +17,10 @@ class Data(Section):
 
 
 class Compute(Section):
-    """How cells run: no part of a cell's fingerprint.
+    """How cells run; not a part of their fingerprints.
 
     `workers` cells run at a time, each with `threads_per_cell` threads, on `device` ("auto": a GPU when there is one).
     Engine and workers change no result; threads and device change its last bits.
-    A cell that takes longer than `cell_minutes` is ended and counts as failed; null for no limit.
     `ray_address` is a running cluster's address, or null for that in RAY_ADDRESS, or for this machine where there is
     none; `gpus_per_cell` may be a fraction of one GPU.
     """
@@ -30,10 +29,9 @@ class Compute(Section):
     workers: PositiveInt
     threads_per_cell: PositiveInt
     device: Literal["auto", "cpu", "cuda"]
-    checkpoint_seconds: Annotated[float, Field(ge=0)]
-    cell_minutes: PositiveFloat | None = None
+    checkpoint_seconds: NonNegativeFloat
     ray_address: str | None
-    gpus_per_cell: Annotated[float, Field(ge=0)]
+    gpus_per_cell: NonNegativeFloat
 
 
 class Dataset(Section):
@@ -62,16 +60,21 @@ class Fetch(Section):
     image_size_limit: PositiveInt | None
 
 
-class Pretrain(Section):
+class PretrainRecipe(Section):
+    """The training of a backbone with SGD."""
+
+    epochs: PositiveInt
+    batch_size: PositiveInt
+    lr: PositiveFloat
+    momentum: Momentum
+    weight_decay: NonNegativeFloat
+
+
+class Pretrain(PretrainRecipe):
     """Training of the backbones whose weights are "pretrain", on glyphs that no other data set uses."""
 
     classes: PositiveInt
     images_per_class: PositiveInt
-    epochs: PositiveInt
-    batch_size: PositiveInt
-    lr: PositiveFloat
-    momentum: Annotated[float, Field(ge=0, lt=1)]
-    weight_decay: Annotated[float, Field(ge=0)]
 
 
 class Embed(Section):
@@ -84,8 +87,8 @@ class Embed(Section):
 class Text(Section):
     """Texts as a network reads them.
 
-    It knows the `vocabulary` most frequent words of the training texts (two numbers of it stand for padding and for
-    unknown words), and reads `length` words of a text at most, from its start or its end (`keep`).
+    It knows the `vocabulary` most frequent words of the training texts, padding and the unknown word included, and
+    reads at most `length` words of a text, from its start or its end (`keep`).
     """
 
     vocabulary: Annotated[int, Field(ge=3)]

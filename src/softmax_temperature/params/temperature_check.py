@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import math
+from itertools import pairwise
 from typing import Annotated, Any, Literal, NamedTuple
 
-from pydantic import Field, PositiveFloat, PositiveInt, ValidationError, model_validator
+from pydantic import Field, PositiveFloat, PositiveInt, field_validator, model_validator
 
-from softmax_temperature.params.early_learning import EarlyLearning
-from softmax_temperature.params.recipe import Recipe
+from softmax_temperature.params.recipe import Recipe, recipe_changed_by
 from softmax_temperature.params.section import Name, Section, some_for
 from softmax_temperature.params.shared import Text
-from softmax_temperature.runner.errors import nearest
 
 PLAIN, COOLED = "plain", "cooled"
 Correlation = Annotated[float, Field(ge=0, le=1)]
+Grid = Annotated[list[PositiveFloat], Field(min_length=2)]
 
 
 class Training(NamedTuple):
@@ -69,6 +70,81 @@ class Sweep(Section):
         return [PLAIN, COOLED] if self.cooled and inverse_temperature == 1 else [PLAIN]
 
 
+def _ascends(values: list[float]) -> list[float]:
+    if not all(low < high for low, high in pairwise(values)):
+        raise ValueError("must ascend")
+    return values
+
+
+class Curves(Section):
+    """Learning from logits of exactly 0, at each of `inverse_temperatures`.
+
+    Time is counted in units in which the logits would change by 1 at their first speed. A course is observed at
+    `points` times, evenly spaced on a log axis from `first` to `last`; the kernel is computed at every `stride`-th.
+    """
+
+    inverse_temperatures: Grid
+    first: PositiveFloat
+    last: PositiveFloat
+    points: Annotated[int, Field(ge=2)]
+    stride: PositiveInt
+
+    _ascending = field_validator("inverse_temperatures")(_ascends)
+
+    @model_validator(mode="after")
+    def _fits_together(self) -> Curves:
+        if not self.first < self.last:
+            raise ValueError(f"last: {self.last}, must be above first, {self.first}")
+        return self
+
+    @property
+    def times(self) -> list[float]:
+        """When the course is observed, in units of time."""
+        step = math.log(self.last / self.first) / (self.points - 1)
+        return [self.first * math.exp(step * number) for number in range(self.points)]
+
+
+class Norms(Section):
+    """Learning at one `inverse_temperature`, from tempered logits with each of `logit_norms`.
+
+    The norm is that over all samples and classes. A course ends at the latest after `horizon` times the larger of the
+    unit of time and of the time in which the logits would change by their own norm at their first speed.
+    """
+
+    inverse_temperature: PositiveFloat
+    logit_norms: Grid
+    horizon: PositiveFloat
+
+    _ascending = field_validator("logit_norms")(_ascends)
+
+
+class GradientFlow(Section):
+    """Gradient flow on `images` training images, integrated with relative errors of at most `tolerance` per step.
+
+    The tangent kernel is seen through `probes` random vectors, or whole (null): then (images × classes)² numbers, and
+    while they are computed images × classes × parameters. Samples pass through the network `chunk` at a time. A course
+    takes at most about `evaluations` of the gradient.
+    """
+
+    images: Annotated[int, Field(ge=2)]
+    probes: Annotated[int, Field(ge=2)] | None
+    chunk: PositiveInt
+    tolerance: Annotated[float, Field(gt=1e-12, lt=1)]
+    evaluations: PositiveInt
+
+
+class EarlyLearning(GradientFlow):
+    """Gradient flow of `networks`, none with batch normalisation, on images of `dataset`.
+
+    The number behind each network is how often it and the images are drawn anew.
+    """
+
+    dataset: Name
+    networks: Annotated[dict[Name, PositiveInt], Field(min_length=1)]
+    curves: Curves
+    norms: Norms
+
+
 class TemperatureCheck(Section):
     """The paper `temperature_check`: every sweep, `seeds` times, and the theory of early learning.
 
@@ -105,13 +181,8 @@ class TemperatureCheck(Section):
     def _recipes_are_complete(self) -> TemperatureCheck:
         some_for(self.rebuild, "sweeps", self.sweeps)
         for name, sweep in self.sweeps.items():
-            try:
+            with recipe_changed_by(f"sweeps.{name}"):
                 self.recipe.changed(sweep.recipe)
-            except ValidationError as error:
-                first = error.errors()[0]
-                key = ".".join(str(part) for part in first["loc"])
-                known = nearest(key, Recipe.model_fields) if first["type"] == "extra_forbidden" else f"{first['msg']}."
-                raise ValueError(f"sweeps.{name}, recipe: {key}: {known}") from error
             if "lr" in sweep.recipe:
                 raise ValueError(f"sweeps.{name}, recipe: lr comes from learning_rates")
         return self

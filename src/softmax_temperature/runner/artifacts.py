@@ -1,22 +1,21 @@
 """Artifacts: folders of files that are complete, verified on read, and never half-written.
 
 An artifact is a folder with a `manifest.json` that lists the sha256 of every other file in it. It is built under a
-temporary name beside its place, its manifest is written last, and one rename puts it there. So a folder with a
-manifest is complete, and a reader that compares digests cannot be given a damaged file.
+temporary name beside its place, its manifest is written last, and a rename moves it there.
 
 Artifacts hold nothing that differs between two runs of the same parameters (no times, no machine names): equal inputs
 give equal bytes.
 
-A file that is found damaged is set aside as `*.damaged`: nothing can read it any more, and DVC, which trusts a file
-whose time and size are as before, sees that it is missing and runs the stage again.
+A damaged file is renamed to `*.damaged`: DVC, which trusts a file whose time and size are unchanged, then sees that it
+is missing and runs the stage again.
 """
 
 from __future__ import annotations
 
-import ctypes
 import hashlib
 import json
 import os
+import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -24,16 +23,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from softmax_temperature.runner.disk_faults import disk_faults
-from softmax_temperature.runner.errors import InputError
-from softmax_temperature.runner.unfinished import ENDING, unfinished_file, unfinished_folder
+from softmax_temperature.runner.errors import InputError, disk_faults
 
 if TYPE_CHECKING:
     from torch import Tensor
 
 MANIFEST = "manifest.json"
 DAMAGED = ".damaged"
-"""What the names of files end with that were found damaged."""
+"""Suffix of files that were found damaged."""
+UNFINISHED = ".unfinished"
+"""Suffix of what is being written; the names also start with a dot."""
+_REBUILD = "Run `dvc repro` to make it again."
 
 
 class ArtifactError(InputError):
@@ -72,20 +72,60 @@ def sync(path: Path) -> None:
 
 @contextmanager
 def atomic_file(path: Path) -> Iterator[BinaryIO]:
-    """Write a file so that a reader sees the old bytes or all of the new ones, whatever happens in between.
+    """Write a file so that readers see the old bytes or all of the new ones, even if the writer is killed.
 
     Raises:
-        InputError: the disk is full or the place cannot be written.
+        InputError: the disk is full or the folder cannot be written.
     """
-    with unfinished_file(path) as temporary:
-        with disk_faults(path), temporary.open("wb") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        with disk_faults(path):
-            temporary.chmod(0o644)
-            os.replace(temporary, path)
+    with disk_faults(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=UNFINISHED)
+        try:
+            with os.fdopen(descriptor, "wb") as file:
+                yield file
+                file.flush()
+                os.fsync(file.fileno())
+            Path(name).chmod(0o644)
+            os.replace(name, path)
             sync(path.parent)
+        finally:
+            Path(name).unlink(missing_ok=True)
+
+
+@contextmanager
+def atomic_folder(path: Path) -> Iterator[Path]:
+    """Build a folder beside its place; at the end of the block it replaces what stands there.
+
+    Yields:
+        A temporary folder. If the block raises, it is removed and nothing changes.
+
+    Raises:
+        InputError: the disk is full or the folder cannot be written.
+    """
+    with disk_faults(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        temporary = Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name}.", suffix=UNFINISHED))
+        try:
+            new = temporary / "new"
+            new.mkdir()
+            yield new
+            for each in [*sorted(new.rglob("*"), reverse=True), new]:  # Files before the folder that lists them.
+                sync(each)
+            if path.exists():
+                os.replace(path, temporary / "old")
+            os.replace(new, path)
+            sync(path.parent)
+        finally:
+            shutil.rmtree(temporary, ignore_errors=True)
+
+
+def remove_unfinished(folder: Path) -> None:
+    """Remove what killed writers left in a folder; the caller makes sure that nobody writes there now."""
+    for path in folder.glob(f".*{UNFINISHED}"):
+        if path.is_dir():
+            shutil.rmtree(path)
+        else:
+            path.unlink()
 
 
 def write_text(path: Path, text: str) -> None:
@@ -101,46 +141,26 @@ def write_json(path: Path, value: Any) -> None:
 
 @contextmanager
 def new_artifact(folder: Path, *, kind: str, about: dict[str, Any]) -> Iterator[Path]:
-    """Build an artifact; what stood in its place stays until the new one is complete.
+    """Build an artifact; the old one stays in its place until the new one is complete.
 
     Args:
-        folder: where it shall stand.
-        kind: what made it, in the pipeline the verb of the stage, for instance "embed"; checked by `open_artifact`.
+        folder: its place.
+        kind: what made it, in the pipeline the stage's module, for instance "embed"; checked by `open_artifact`.
         about: JSON values that say what it was made from.
 
     Yields:
-        A temporary folder to write the files into. If the block raises, the folder is removed and nothing changes.
+        A temporary folder to write the files into. If the block raises, it is removed and nothing changes.
 
     Raises:
-        InputError: the disk is full or the place cannot be written.
+        InputError: the disk is full or the folder cannot be written.
     """
-    with unfinished_folder(folder) as temporary, disk_faults(folder):
+    with atomic_folder(folder) as temporary:
         yield temporary
         _seal(temporary, kind, about)
-        replace_folder(temporary, folder)
-
-
-def replace_folder(new: Path, place: Path) -> None:
-    """Move a finished folder to its place, once all of it is on the disk.
-
-    Where something stood there, the two change places in one step, and the caller removes what is now called `new`. A
-    system that cannot do that moves the old folder away first: then there is an instant without either.
-    """
-    new.chmod(0o755)
-    for path in sorted(new.rglob("*"), reverse=True):  # What is in a folder before its list of names.
-        sync(path)
-    sync(new)
-    if not place.exists():
-        os.replace(new, place)
-    elif not _exchange(new, place):
-        with tempfile.TemporaryDirectory(dir=place.parent, prefix=f".{place.name}.", suffix=ENDING) as aside:
-            os.replace(place, Path(aside) / "old")
-            os.replace(new, place)
-    sync(place.parent)
 
 
 def set_aside(path: Path) -> None:
-    """Move a damaged file out of the way, if this process may: whoever looks for it finds it missing."""
+    """Rename a damaged file, if permitted, so that readers and DVC find it missing."""
     with suppress(OSError):
         path.replace(path.with_name(path.name + DAMAGED))
 
@@ -150,7 +170,7 @@ class Artifact:
     """A complete artifact; every read compares the file with the manifest first.
 
     Attributes:
-        folder: where it stands.
+        folder: its place.
         kind: what made it.
         about: what it was made from.
         files: file name to sha256.
@@ -163,7 +183,7 @@ class Artifact:
 
     @property
     def digest(self) -> str:
-        """One sha256 over kind and files: equal content gives an equal digest, wherever the folder stands."""
+        """One sha256 over kind and files: equal content gives an equal digest in any place."""
         return digest_of_text(canonical_json({"kind": self.kind, "files": self.files}))
 
     def path(self, name: str) -> Path:
@@ -190,7 +210,7 @@ class Artifact:
 
     def tensors(self, name: str) -> dict[str, Tensor]:
         """The tensors in a safetensors file, mapped from disk."""
-        from safetensors.torch import load_file
+        from safetensors.torch import load_file  # torch takes seconds, and the command line reads parameters only.
 
         return load_file(self.path(name))
 
@@ -207,9 +227,6 @@ class Artifact:
         return lines
 
 
-_REBUILD = "Run `dvc repro` to make it again."
-
-
 def sealed(body: dict[str, Any]) -> dict[str, Any]:
     """A mapping of JSON values with its own sha256 in it."""
     return {**body, "sha256": digest_of_text(canonical_json(body))}
@@ -224,7 +241,7 @@ def read_sealed(path: Path) -> dict[str, Any]:
     """Read a mapping that `write_sealed` wrote.
 
     Raises:
-        ArtifactError: a byte of it is another one.
+        ArtifactError: it was changed.
     """
     try:
         text = path.read_text(encoding="utf-8")
@@ -243,11 +260,11 @@ def open_artifact(folder: Path, *, kind: str | None = None) -> Artifact:
     """Open an artifact by its manifest; the files themselves are verified when they are read.
 
     Args:
-        folder: where it stands.
+        folder: its place.
         kind: what must have made it; None accepts any.
 
     Raises:
-        ArtifactError: there is none, its manifest does not parse, or it is of another kind.
+        ArtifactError: there is none, its manifest is damaged, or it is of another kind.
     """
     path = folder / MANIFEST
     if not path.is_file():
@@ -277,13 +294,3 @@ def _seal(folder: Path, kind: str, about: dict[str, Any]) -> None:
         path.chmod(0o644)
     files = {path.relative_to(folder).as_posix(): digest_of_file(path) for path in paths}
     write_sealed(folder / MANIFEST, {"kind": kind, "about": about, "files": files})
-
-
-def _exchange(first: Path, second: Path) -> bool:
-    """Let two names change places in one step; False where system or file system cannot."""
-    try:
-        rename = ctypes.CDLL(None, use_errno=True).renameat2
-    except AttributeError:
-        return False
-    here, exchange = -100, 2  # AT_FDCWD and RENAME_EXCHANGE of Linux.
-    return bool(rename(here, os.fsencode(first), here, os.fsencode(second), exchange) == 0)

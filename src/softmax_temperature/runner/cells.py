@@ -1,66 +1,123 @@
 """Running cells: the small, named, resumable pieces of work that a stage consists of.
 
-A cell's fingerprint is the digest of its parameters, of the artifacts it reads, of the project's seed and of the code
-that its function runs. Its result is an artifact in `data/work/<stage>/<cell>/<fingerprint>/result`; while that
-verifies, the cell is not run again. When every cell of a stage is done, the stage's output folder is made of links to
-exactly those results, so a left-over can never be read.
+A cell's fingerprint is the digest of its parameters, the artifacts it reads, the project's seed and the code that its
+function runs. Its result is an artifact in `data/work/<stage>/<cell>/<fingerprint>/result`; while that is intact, the
+cell is not run again. When every cell of a stage is done, the stage's output folder becomes links to exactly these
+results, so no left-over can be read.
 
     run_cells(cells, output=Path("data/embeddings"), compute=params.compute, seed=params.seed)
 """
 
 from __future__ import annotations
 
+import ctypes
+import hashlib
 import math
 import os
+import platform
 import shutil
+import sys
 import time
 import traceback
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import torch
+from filelock import FileLock, Timeout
 from threadpoolctl import threadpool_limits
 
 from softmax_temperature.runner.artifacts import (
+    Artifact,
     ArtifactError,
+    atomic_folder,
     canonical_json,
     digest_of_text,
     new_artifact,
     open_artifact,
     read_sealed,
-    replace_folder,
+    remove_unfinished,
     write_sealed,
+    write_text,
 )
-from softmax_temperature.runner.code_digest import code_digest, fresh_code_digest
-from softmax_temperature.runner.disk_faults import disk_faults
-from softmax_temperature.runner.engines import run_all
-from softmax_temperature.runner.errors import InputError
-from softmax_temperature.runner.heap import keep_freed_memory
-from softmax_temperature.runner.jobs import CHECKPOINT, Cell, seed_of
-from softmax_temperature.runner.locks import alone
+from softmax_temperature.runner.checkpoints import Checkpointer
+from softmax_temperature.runner.distributed import follow, is_follower, leading, together
+from softmax_temperature.runner.engines import Compute, Failure, run_tasks
+from softmax_temperature.runner.errors import InputError, disk_faults
+from softmax_temperature.runner.fingerprint import code_digest
 from softmax_temperature.runner.machine import machine, versions
-from softmax_temperature.runner.progress import say
-from softmax_temperature.runner.stopping import PATIENCE, Stop, put_off
-from softmax_temperature.runner.torchrun import follow, follows, leading, together
-from softmax_temperature.runner.unfinished import unfinished_folder
-
-if TYPE_CHECKING:
-    from softmax_temperature.params import Compute
+from softmax_temperature.runner.progress import say, watching
 
 DATA = Path("data")
 WORK = DATA / "work"
 TIMING = "timing.json"
+CHECKPOINT = "checkpoint.pt"
+_OUT_OF_MEMORY = (
+    "out of memory",
+    "DefaultCPUAllocator",
+    "CUBLAS_STATUS_ALLOC_FAILED",
+    "CUDNN_STATUS_ALLOC_FAILED",
+)
+# malloc.h of glibc; the first value is the largest that mallopt takes.
+_TRIM_THRESHOLD, _KEPT_BYTES = -1, 2**31 - 1
+_MMAP_THRESHOLD, _BLOCK_BYTES = -3, 2**28
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One piece of work.
+
+    Attributes:
+        name: unique within its stage's output folder, for instance "mnist/resnet18" or "sgd-rescaled"; the only cell
+            of a stage is called "." and fills the output folder itself.
+        run: a module-level function, called as `run(job, **parameters)`; writes its files into `job.output`.
+        parameters: JSON values, all that the result depends on besides inputs and code.
+        inputs: paths of the artifacts that it reads, by the names that it uses for them.
+    """
+
+    name: str
+    run: Callable[..., None]
+    parameters: Mapping[str, Any]
+    inputs: Mapping[str, Path] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Job:
+    """What a running cell is given.
+
+    Attributes:
+        seed: its own, derived from the project's seed, the stage and its name: adding a cell changes no other.
+        inputs: the artifacts it reads, opened.
+        output: the folder to write its files into.
+        work: a folder that survives a crash, for its checkpoint.
+        device: "cpu" or "cuda".
+        checkpoint_seconds: the least time between two checkpoints.
+    """
+
+    seed: int
+    inputs: Mapping[str, Artifact]
+    output: Path
+    work: Path
+    device: str
+    checkpoint_seconds: float
+
+    def checkpointer(self) -> Checkpointer:
+        """Where the cell keeps its unfinished state; removed when the cell is done."""
+        return Checkpointer(self.work / CHECKPOINT, self.checkpoint_seconds)
+
+    def progress(self, done: int, total: int) -> None:
+        """Say how far the cell is; the stage shows it."""
+        (self.work / "progress").write_text(f"{done}/{total}")
 
 
 class CellsFailed(Exception):
     """Some cells of a stage failed; the others finished and are kept."""
 
     def __init__(self, stage: str, failures: Mapping[str, str], total: int) -> None:
-        lines = [f"{stage}: {len(failures)} of {total} cells failed; the others are kept and will not run again."]
-        # A wrong file stops every cell that reads it: said once.
-        names: dict[str, list[str]] = {}
+        lines = [f"{stage}: {len(failures)} of {total} cells failed; what is finished is kept and will not run again."]
+        names: dict[str, list[str]] = {}  # A wrong file fails every cell that reads it: reported once.
         for name, reason in failures.items():
             names.setdefault(reason, []).append(name)
         for reason, (first, *more) in names.items():
@@ -69,23 +126,26 @@ class CellsFailed(Exception):
         self.failures = dict(failures)
 
 
+def seed_of(seed: int, *names: str) -> int:
+    """A 63-bit seed for a named purpose, independent of every other name's."""
+    digest = hashlib.sha256("/".join([str(seed), *names]).encode()).digest()
+    return int.from_bytes(digest[:8], "big") >> 1
+
+
 def fingerprint(cell: Cell, seed: int) -> str:
     """The digest of everything that the cell's result depends on.
 
     Raises:
-        ArtifactError: an input is not there.
+        ArtifactError: an input is missing.
     """
-    return digest_of_text(
-        canonical_json(
-            {
-                "seed": seed,
-                "parameters": dict(cell.parameters),
-                "inputs": {name: open_artifact(path).digest for name, path in cell.inputs.items()},
-                "code": [code_digest(module) for module in _modules(cell)],
-                "function": cell.run.__qualname__,
-            }
-        )
-    )
+    content = {
+        "seed": seed,
+        "parameters": dict(cell.parameters),
+        "inputs": {name: open_artifact(path).digest for name, path in cell.inputs.items()},
+        "code": code_digest(cell.run.__module__),
+        "function": cell.run.__qualname__,
+    }
+    return digest_of_text(canonical_json(content))
 
 
 def run_cells(cells: Sequence[Cell], *, output: Path, compute: Compute, seed: int, data: Path = DATA) -> None:
@@ -93,29 +153,48 @@ def run_cells(cells: Sequence[Cell], *, output: Path, compute: Compute, seed: in
 
     Args:
         cells: all cells of the stage.
-        output: the folder that the stage declares, below `data`; its place there names the stage, for seeds, for the
-            work folder and for whoever watches. It holds one artifact per cell afterwards, and nothing else.
+        output: the folder that the stage declares, below `data`; its relative path names the stage, for seeds and for
+            the work folder. Afterwards it holds one artifact per cell, and nothing else.
         compute: engine, workers, threads, device.
         seed: the project's seed.
         data: the project's folder of data, or another folder for work that is no part of the pipeline.
 
     Raises:
         CellsFailed: some failed; nothing is published, and the next call runs only these.
-        ArtifactError: an input is not there.
+        ArtifactError: an input is missing.
     """
     names = [cell.name for cell in cells]
     if len(set(names)) < len(names):
         raise ValueError(f"cells: names are not unique: {sorted(names)}")
     stage, work = output.relative_to(data).as_posix(), data / WORK.name
-    if follows():
-        follow(cells, lambda cell, folder: _train_along(cell, folder, stage, seed, compute))
+    if is_follower():
+        by_name = {cell.name: cell for cell in cells}
+        follow(lambda name, folder: _train_along(by_name[name], folder, stage, seed, compute))
         return
-    with alone(work / stage), leading(compute):
+    with alone(work / stage), leading(compute.engine):
         tasks = [_Task(stage, cell, fingerprint(cell, seed), seed, compute, work) for cell in cells]
         failures = _run_pending(stage, tasks)
         if failures:
             raise CellsFailed(stage, failures, len(cells))
-        _publish({task.cell.name: task.result for task in tasks}, output)
+        _publish(tasks, output)
+
+
+@contextmanager
+def alone(folder: Path) -> Iterator[None]:
+    """Hold a folder's lock, or wait for it and say who holds it; the system frees it when the holder dies."""
+    folder.mkdir(parents=True, exist_ok=True)
+    lock, holder = FileLock(folder / "lock"), folder / "holder"
+    try:
+        lock.acquire(timeout=1)
+    except Timeout:
+        who = holder.read_text(encoding="utf-8", errors="replace") if holder.is_file() else "another process"
+        say(f"{folder}: {who} is at work here; waiting for it")
+        lock.acquire()
+    try:
+        write_text(holder, ascii(f"process {os.getpid()} on {platform.node()} ({' '.join(sys.argv)})")[1:-1])
+        yield
+    finally:
+        lock.release()
 
 
 def timing_file(stage: str, cell: str, fingerprint: str, work: Path = WORK) -> Path:
@@ -124,21 +203,10 @@ def timing_file(stage: str, cell: str, fingerprint: str, work: Path = WORK) -> P
 
 
 def read_timing(path: Path) -> dict[str, Any] | None:
-    """What a cell's run left there; None where it ran elsewhere, as for a pulled result, or where that is damaged."""
+    """What a cell's run left there; None if it ran elsewhere, as for a pulled result, or the file is damaged."""
     with suppress(ArtifactError):
         return read_sealed(path) if path.is_file() else None
     return None
-
-
-def _run_pending(stage: str, tasks: Sequence[_Task]) -> dict[str, str]:
-    """Run the tasks whose results do not stand; returns why, for those that failed."""
-    pending = [task for task in tasks if not _stands(task.result)]
-    if not pending:
-        say(f"{stage}: all {len(tasks)} cells are up to date")
-        return {}
-    labels = [(task.cell.name, task.result.parent) for task in pending]
-    reasons = run_all(_attempt, pending, labels, title=stage, compute=pending[0].compute)
-    return {task.cell.name: reason for task, reason in zip(pending, reasons, strict=True) if reason}
 
 
 @dataclass(frozen=True)
@@ -160,75 +228,72 @@ class _Task:
     def result(self) -> Path:
         return self.timing.parent / "result"
 
-    @property
-    def inputs(self) -> Mapping[str, Path]:
-        return self.cell.inputs
 
-    @property
-    def root(self) -> Path | None:
-        """The folder of the user's own files, for a cell that may read them."""
-        root = self.cell.parameters.get("root")
-        return None if root is None else Path(root)
+def _run_pending(stage: str, tasks: Sequence[_Task]) -> dict[str, str]:
+    """Run the tasks that have no intact result; returns the failed ones with the reasons."""
+    pending = [task for task in tasks if not _is_done(task.result)]
+    if not pending:
+        say(f"{stage}: all {len(tasks)} cells are up to date")
+        return {}
+    finished: dict[str, Failure | None] = {}
+    with watching(stage, {task.cell.name: task.result.parent for task in pending}, finished):
+        for number, failure in run_tasks(_attempt, pending, pending[0].compute):
+            finished[pending[number].cell.name] = failure
+    # In the order of the cells, whatever the order in which they ended.
+    return {task.cell.name: found.reason for task in pending if (found := finished.get(task.cell.name))}
 
 
-def _modules(cell: Cell) -> tuple[str, ...]:
-    return (cell.run.__module__, *cell.code)
-
-
-def _stands(result: Path) -> bool:
+def _is_done(result: Path) -> bool:
     try:
         return not open_artifact(result).problems()
     except ArtifactError:
         return False
 
 
-def _attempt(task: _Task) -> str | None:
-    """Run one cell; a fault becomes a line of the stage's report, and the others go on.
-
-    Returns:
-        Why the cell failed, or None.
-    """
+def _attempt(task: _Task) -> Failure | None:
+    """Run one cell; an error becomes a line of the stage's report, and the other cells go on."""
     work = task.result.parent
     try:
         with disk_faults(work), alone(work):
-            if not _stands(task.result):  # A worker that outlived its stage may have done it meanwhile.
-                with put_off(PATIENCE) as stop:
-                    _run(task, work, stop)
+            if not _is_done(task.result):  # Another process may have done it meanwhile.
+                _run(task, work)
     except InputError as error:
-        return str(error)
+        return Failure(str(error))
     except Exception as error:  # noqa: BLE001  # A cell must not end its neighbours; the stage still exits non-zero.
-        return f"{type(error).__name__}: {' '.join(str(error).split())}{_trace_kept(work)}{_remedy(error)}"
+        reason = f"{type(error).__name__}: {' '.join(str(error).split())}{_trace_kept(work)}{_remedy(error)}"
+        return Failure(reason, device_lost=isinstance(error, torch.AcceleratorError))
     return None
 
 
 def _trace_kept(work: Path) -> str:
-    """Where the trace of the error at hand can be read."""
+    """Where the trace of the current error can be read."""
     path = work / "error.txt"
-    with suppress(OSError):  # A full disk, for instance: the cell fails for the error, not for want of its trace.
+    with suppress(OSError):  # A full disk, for instance.
         path.write_text(traceback.format_exc(), encoding="utf-8", errors="backslashreplace")
         return f" (trace: {path})"
     return ""
 
 
 def _remedy(error: Exception) -> str:
-    """What to do about an error that says nothing of it: memory that ran out, where the system said no in time."""
-    # By name, as this module does not import torch; torch has a class for the GPU's memory alone.
-    out_of_memory = type(error).__name__ in {"MemoryError", "OutOfMemoryError"} or "DefaultCPUAllocator" in str(error)
-    return ". Lower compute.workers or the size of the batches; then run again" if out_of_memory else ""
+    # Failed allocations in cuBLAS and cuDNN are plain RuntimeErrors.
+    if isinstance(error, MemoryError) or any(text in str(error) for text in _OUT_OF_MEMORY):
+        return ". Lower compute.workers or the size of the batches; then run again"
+    return ""
 
 
-def _run(task: _Task, work: Path, stop: Stop) -> None:
-    from softmax_temperature.runner.stoppable import StoppableJob  # Imports torch, which `--help` must not.
-
+def _run(task: _Task, work: Path) -> None:
     cell, started = task.cell, time.monotonic()
-    _refuse_another_plan(task)
+    if fingerprint(cell, task.seed) != task.fingerprint:
+        what = "its code, a library's version or an input changed since the stage began, or differs on this machine"
+        raise InputError(what, where=cell.name, remedy="Run the stage again.")
+    remove_unfinished(work)
     inputs = {name: open_artifact(path) for name, path in cell.inputs.items()}
     about = {
         "stage": task.stage,
         "cell": cell.name,
         "parameters": dict(cell.parameters),
         "inputs": {name: artifact.digest for name, artifact in inputs.items()},
-        "code": {module: code_digest(module) for module in _modules(cell)},
+        "code": {cell.run.__module__: code_digest(cell.run.__module__)},
         "fingerprint": task.fingerprint,
         "seed": task.seed,
     }
@@ -236,9 +301,8 @@ def _run(task: _Task, work: Path, stop: Stop) -> None:
     device = _prepare_torch(task.compute)
     with new_artifact(task.result, kind=kind, about=about) as output, _threads(task.compute), together(cell.name):
         seed = seed_of(task.seed, task.stage, cell.name)
-        job = StoppableJob(seed, inputs, output, work, device, task.compute.checkpoint_seconds, stop)
+        job = Job(seed, inputs, output, work, device, task.compute.checkpoint_seconds)
         cell.run(job, **cell.parameters)
-        _refuse_changed_code(cell)
     (work / CHECKPOINT).unlink(missing_ok=True)
     seconds = round(time.monotonic() - started, 3)
     # Beside the artifact, not in it: these differ between runs that give equal results.
@@ -246,26 +310,35 @@ def _run(task: _Task, work: Path, stop: Stop) -> None:
 
 
 def _train_along(cell: Cell, folder: Path, stage: str, seed: int, compute: Compute) -> None:
-    """What `_run` does in another process under torchrun: no artifact, no checkpoint."""
-    from softmax_temperature.runner.stoppable import StoppableJob
-
+    """What `_run` does in the other processes under torchrun: no artifact, no checkpoint."""
     inputs = {name: open_artifact(path) for name, path in cell.inputs.items()}
     device = _prepare_torch(compute)
-    with _threads(compute), put_off(PATIENCE) as stop:
-        job = StoppableJob(seed_of(seed, stage, cell.name), inputs, folder, folder, device, math.inf, stop)
-        cell.run(job, **cell.parameters)
+    with _threads(compute):
+        cell.run(Job(seed_of(seed, stage, cell.name), inputs, folder, folder, device, math.inf), **cell.parameters)
 
 
 def _prepare_torch(compute: Compute) -> str:
-    """Make torch deterministic, let it keep its memory, and choose the device."""
-    import torch
-
+    """Make torch deterministic, let it keep freed memory, and choose the device."""
     keep_freed_memory()
     torch.set_num_threads(compute.threads_per_cell)
     torch.set_deterministic_debug_mode("warn")  # use_deterministic_algorithms imports a compiler: 1.6 seconds.
+    # Every tensor that is written before it is read would be filled first: 3 to 16 % of a training.
+    torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]  # Set by name.
     if compute.device != "auto":
         return compute.device
     return "cuda" if torch.cuda.is_available() else "cpu"
+
+
+def keep_freed_memory() -> None:
+    """Let glibc keep up to 2 GiB that this process has freed; does nothing with other C libraries.
+
+    glibc returns large blocks to the system at once, and the next training step faults them in again page by page: a
+    tenth of the time for the small VGG, a third for ResNet-50.
+    """
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None) if sys.platform == "linux" else None
+    if mallopt is not None:
+        mallopt(_MMAP_THRESHOLD, _BLOCK_BYTES)
+        mallopt(_TRIM_THRESHOLD, _KEPT_BYTES)
 
 
 def _threads(compute: Compute) -> threadpool_limits:
@@ -273,26 +346,13 @@ def _threads(compute: Compute) -> threadpool_limits:
     return threadpool_limits(limits=compute.threads_per_cell)
 
 
-def _refuse_another_plan(task: _Task) -> None:
-    """A worker, perhaps on another machine, must find the code, the libraries and the inputs that were planned with."""
-    if fingerprint(task.cell, task.seed) != task.fingerprint:
-        what = "its code, a library's version or an input is not the one that was planned with"
-        raise InputError(what, where=task.cell.name, remedy="Make them equal on every machine, and run it again.")
-
-
-def _refuse_changed_code(cell: Cell) -> None:
-    """A worker imports late: what was edited meanwhile must not be stored under the fingerprint of what was planned."""
-    for module in _modules(cell):
-        if fresh_code_digest(module) != code_digest(module):
-            raise InputError("the code changed while a cell ran it", where=module, remedy="Run it again.")
-
-
-def _publish(results: Mapping[str, Path], output: Path) -> None:
-    """Replace the output folder by links to the results; a copy where links are not possible."""
-    with unfinished_folder(output) as new, disk_faults(output):
-        for name, result in results.items():
-            shutil.copytree(result, new / name, copy_function=_link, dirs_exist_ok=True)
-        replace_folder(new, output)
+def _publish(tasks: Sequence[_Task], output: Path) -> None:
+    """Replace the output folder by links to the results, or by copies where links are not possible."""
+    output.parent.mkdir(parents=True, exist_ok=True)
+    with atomic_folder(output) as new:
+        for task in tasks:
+            open_artifact(task.result)  # Not there if a node of a cluster worked in a folder of its own.
+            shutil.copytree(task.result, new / task.cell.name, copy_function=_link, dirs_exist_ok=True)
 
 
 def _link(source: str, target: str) -> None:

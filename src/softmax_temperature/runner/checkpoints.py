@@ -1,7 +1,7 @@
-"""Checkpoints: the state of unfinished work, in one file that is either whole or not there.
+"""Checkpoints: the state of unfinished work, in one file that is either whole or absent.
 
-The file is the sha256 of the rest, then what `torch.save` writes. It loads with `weights_only=True`: tensors, numbers,
-text, lists and dicts, never code.
+The file is the sha256 of the rest, followed by what `torch.save` writes. It is loaded with `weights_only=True`:
+tensors, numbers, text, lists and dicts, never code.
 """
 
 from __future__ import annotations
@@ -16,19 +16,17 @@ from typing import Any
 import torch
 
 from softmax_temperature.runner.artifacts import atomic_file, set_aside
+from softmax_temperature.runner.distributed import agreed
 from softmax_temperature.runner.errors import InputError
 
 _DIGEST_BYTES = 32
 _REMOVE = "Remove it: the work then starts again from its beginning."
+_LEAST_RATIO = 20
+"""At most a twentieth of the time goes into saving."""
 
 
 def save_checkpoint(path: Path, state: dict[str, Any]) -> None:
-    """Replace the checkpoint atomically.
-
-    Args:
-        path: the file.
-        state: tensors, ints, floats, strings, None, lists and dicts of these.
-    """
+    """Replace the checkpoint atomically; the state consists of tensors, numbers, strings, None, lists and dicts."""
     buffer = io.BytesIO()
     torch.save(state, buffer)
     content = buffer.getbuffer()
@@ -38,16 +36,10 @@ def save_checkpoint(path: Path, state: dict[str, Any]) -> None:
 
 
 def load_checkpoint(path: Path) -> dict[str, Any] | None:
-    """Read a checkpoint back.
-
-    A damaged one is set aside and counts as absent: the work then starts again from its beginning, which costs time and
-    nothing else.
-
-    Returns:
-        The state, on the CPU, or None when there is no usable checkpoint.
+    """Read a checkpoint back, onto the CPU; None if there is none, or a damaged one, which is set aside.
 
     Raises:
-        InputError: the file is as it was written, but not by `save_checkpoint`, or not so that it can be read here.
+        InputError: the file is undamaged, but `save_checkpoint` did not write it, or not with this version of torch.
     """
     if not path.is_file():
         return None
@@ -57,7 +49,7 @@ def load_checkpoint(path: Path) -> dict[str, Any] | None:
         return None
     try:
         state = torch.load(io.BytesIO(content[_DIGEST_BYTES:]), weights_only=True, map_location="cpu")
-    except Exception as error:  # A strange pickle can make torch stumble over anything.
+    except Exception as error:  # Foreign pickles make torch raise anything.
         raise InputError(f"is no checkpoint ({type(error).__name__})", where=str(path), remedy=_REMOVE) from error
     if not isinstance(state, dict):
         raise InputError("does not hold values by name", where=str(path), remedy=_REMOVE)
@@ -74,26 +66,26 @@ def _is_whole(content: bytes) -> bool:
 
 
 class Checkpointer:
-    """Saves the state of one piece of work, but no more often than is worth the writing.
-
-    Epochs of the small networks here last milliseconds, and a checkpoint about as long; a state is therefore saved only
-    when `seconds` have passed since the last one. With `seconds` = 0 every epoch is saved.
+    """Saves the state of a cell, but not more often than is worth the writing.
 
     Args:
         path: the file.
-        seconds: the least time between two saves.
+        seconds: the least time between two saves, more for states that take long to save; 0 saves every state.
     """
 
     def __init__(self, path: Path, seconds: float) -> None:
         self.path, self.seconds = path, seconds
-        self._saved = time.monotonic()
+        self._due = time.monotonic() + seconds
 
     def load(self) -> dict[str, Any] | None:
-        """The last saved state, or None."""
-        return load_checkpoint(self.path)
+        """The last saved state, or None; that of process 0, if several train together."""
+        state: dict[str, Any] | None = agreed(load_checkpoint(self.path))
+        return state
 
     def save_if_due(self, state: Callable[[], dict[str, Any]]) -> None:
         """Save what `state()` returns when enough time has passed; otherwise do not even call it."""
-        if time.monotonic() - self._saved >= self.seconds:
+        began = time.monotonic()
+        if began >= self._due:
             save_checkpoint(self.path, state())
-            self._saved = time.monotonic()
+            now = time.monotonic()
+            self._due = now + max(self.seconds, _LEAST_RATIO * (now - began)) if self.seconds else now

@@ -1,136 +1,227 @@
-"""Engines: how a stage's cells are spread over processes or machines, and how progress is shown."""
+"""Engines: how a stage's cells are spread over processes or machines."""
 
 from __future__ import annotations
 
+import ctypes
+import os
+import signal
+import socket
 import sys
-import threading
-import time
-from collections.abc import Callable, Collection, Generator, Iterator, Sequence
-from contextlib import closing, contextmanager
-from functools import partial
+import warnings
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import Any, Literal, Protocol, TypeVar
 
-from softmax_temperature.runner.progress import SECONDS_BETWEEN_LINES, say
-from softmax_temperature.runner.stopping import PATIENCE
-from softmax_temperature.runner.workers import run_in_workers
+from joblib.externals.loky import ProcessPoolExecutor, wait
+from joblib.externals.loky.process_executor import BrokenProcessPool
 
-if TYPE_CHECKING:
-    from softmax_temperature.params import Compute
-    from softmax_temperature.runner.ray_engine import Portable
+from softmax_temperature.runner.errors import InputError
 
-Labels = Sequence[tuple[str, Path]]
-Task = TypeVar("Task", bound="Portable")
+Task = TypeVar("Task")
+Outcome = tuple[int, "Failure | None"]
+
+_THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
+_SET_PARENT_DEATH_SIGNAL = 1  # From Linux's sys/prctl.h.
+_KILLED = (
+    "not finished: a worker process was killed, as systems do when memory runs out. If that was so, lower "
+    "compute.workers; then run again"
+)
+RETRIES = 3
+"""How often Ray starts a cell again whose process or node was lost."""
 
 
-def run_all(
-    function: Callable[[Task], str | None], tasks: Sequence[Task], labels: Labels, *, title: str, compute: Compute
-) -> list[str | None]:
-    """Call a function on every task; returns what it said of each, in the order of the tasks.
+class Compute(Protocol):
+    """How cells run; the section `compute` of the parameters."""
 
-    Of a task whose process was killed, or ended because it took too long, it is said instead what happened.
+    engine: Literal["serial", "processes", "ray"]
+    workers: int
+    threads_per_cell: int
+    device: Literal["auto", "cpu", "cuda"]
+    checkpoint_seconds: float
+    ray_address: str | None
+    gpus_per_cell: float
+
+
+@dataclass(frozen=True)
+class Failure:
+    """Why a cell failed.
+
+    Attributes:
+        reason: in a line.
+        device_lost: whether its process can no longer use its GPU, as after a device-side assertion.
+    """
+
+    reason: str
+    device_lost: bool = False
+
+
+def run_tasks(function: Callable[[Task], Failure | None], tasks: Sequence[Task], compute: Compute) -> Iterator[Outcome]:
+    """Call a function on every task; yields the number of each with its failure or None, as they end.
 
     Args:
-        function: module-level, so that it can travel to another process.
-        tasks: what it is called on.
-        labels: for the display, the name of each task and the folder in which it leaves `progress` ("done/total").
-        title: the stage, for the display.
-        compute: engine, workers, their threads and time, and for Ray the cluster.
+        function: module-level, so that it can be sent to another process.
+        tasks: what it is called on. After a worker process was killed, those that had not begun are left out.
+        compute: engine, workers, threads, and for Ray the cluster.
     """
-    results: dict[int, str | None] = {}
-    # Closed when a signal stops the stage: workers then come to a checkpoint.
-    with _display(title, labels, results), closing(_results(function, tasks, compute)) as pairs:
-        results.update(pairs)  # One by one, as they come: the display counts them.
-    return [results[number] for number in range(len(tasks))]
-
-
-def _results(
-    function: Callable[[Task], str | None], tasks: Sequence[Task], compute: Compute
-) -> Generator[tuple[int, str | None]]:
-    """The number of each task and what the function said of it, as they come."""
     if compute.engine == "ray":
-        from softmax_temperature.runner.ray_engine import run_on_ray
-
-        yield from run_on_ray(_on_a_node(function, compute), tasks, compute=compute)
-        return
-    workers = 1 if compute.engine == "serial" else min(compute.workers, len(tasks))
-    if workers == 1 and compute.cell_minutes is None:
-        # One cell or one worker stays in this process: starting another costs seconds.
-        for number, task in enumerate(tasks):
-            yield number, function(task)
-    else:
-        yield from _in_workers(function, tasks, compute, workers)
+        return _on_ray(function, tasks, compute)
+    if compute.engine == "processes" and len(tasks) > 1:
+        return _in_processes(function, tasks, compute)
+    return ((number, function(task)) for number, task in enumerate(tasks))
 
 
-def _in_workers(
-    function: Callable[[Task], str | None], tasks: Sequence[Task], compute: Compute, workers: int
-) -> Generator[tuple[int, str | None]]:
-    return run_in_workers(
-        function,
-        tasks,
-        workers=workers,
-        threads=compute.threads_per_cell,
-        minutes=compute.cell_minutes,
-        patience=PATIENCE,
-    )
+def _in_processes(
+    function: Callable[[Task], Failure | None], tasks: Sequence[Task], compute: Compute
+) -> Iterator[Outcome]:
+    waiting = deque(enumerate(tasks))
+    while waiting:  # Once, or again with fresh processes after a GPU was lost to one of them.
+        with _executor(min(compute.workers, len(waiting)), compute.threads_per_cell) as executor:
+            running: dict[Any, int] = {}
+            usable = True
+            while running or (waiting and usable):
+                while waiting and usable and len(running) < compute.workers:
+                    number, task = waiting.popleft()
+                    running[executor.submit(function, task)] = number
+                try:
+                    ended = [(future, future.result()) for future in _first_done(running)]
+                except BrokenProcessPool:
+                    yield from ((number, Failure(_KILLED)) for number in running.values())
+                    return
+                usable = usable and not any(failure and failure.device_lost for _, failure in ended)
+                yield from ((running.pop(future), failure) for future, failure in ended)
 
 
-def _on_a_node(function: Callable[[Task], str | None], compute: Compute) -> Callable[[Task], str | None]:
-    """What a node of a cluster is to call: where time is limited, in a process there that can be ended."""
-    return function if compute.cell_minutes is None else partial(_in_a_worker, function, compute)
-
-
-def _in_a_worker(function: Callable[[Task], str | None], compute: Compute, task: Task) -> str | None:
-    ((_, said),) = _in_workers(function, [task], compute, 1)
-    return said
+def _first_done(running: Mapping[Any, int]) -> set[Any]:
+    done: set[Any] = wait(running, return_when="FIRST_COMPLETED").done
+    return done
 
 
 @contextmanager
-def _display(title: str, labels: Labels, finished: Collection[int]) -> Iterator[None]:
-    """Show progress until the block ends: a live bar on a terminal, what has changed every few seconds elsewhere."""
-    stop = threading.Event()
-    show = _show_bars if sys.stderr.isatty() else _print_lines
-    thread = threading.Thread(target=show, args=(title, labels, finished, stop), daemon=True)
-    thread.start()
+def _executor(workers: int, threads: int) -> Iterator[ProcessPoolExecutor]:
+    """Worker processes, killed if the block raises: every cell continues from its last checkpoint."""
+    # Loky replaces a process that has grown by 300 MB, which torch's allocators do.
+    warnings.filterwarnings("ignore", "A worker stopped while some jobs were given to the executor")
+    environment = dict.fromkeys(_THREADS, str(threads))
+    executor = ProcessPoolExecutor(workers, initializer=_begin_worker, initargs=(os.getpid(),), env=environment)
     try:
-        yield
+        yield executor
+    except BaseException:
+        executor.shutdown(kill_workers=True)
+        raise
+    executor.shutdown()
+
+
+def _begin_worker(stage: int) -> None:
+    """Let the stage decide when this process ends; it also ends when the stage is killed, on Linux."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Terminals interrupt the stage and its workers alike.
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_SET_PARENT_DEATH_SIGNAL, signal.SIGKILL)
+        if os.getppid() != stage:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+
+def _on_ray(function: Callable[[Task], Failure | None], tasks: Sequence[Task], compute: Compute) -> Iterator[Outcome]:
+    with _joined_cluster(compute) as ray:
+        # Resources are given here and not with `.options` later: Ray then starts a fresh process for every cell that
+        # uses a GPU. A process that is used again keeps CUDA's first device, whichever one Ray assigns.
+        remote = ray.remote(
+            num_cpus=compute.threads_per_cell,
+            num_gpus=compute.gpus_per_cell,
+            max_retries=RETRIES,
+            scheduling_strategy="SPREAD",
+        )(_on_node)
+        waiting = deque(enumerate(tasks))
+        running: dict[Any, int] = {}
+        while waiting or running:
+            while waiting and len(running) < compute.workers:
+                number, task = waiting.popleft()
+                running[remote.remote(str(Path.cwd()), function, task)] = number
+            for reference in ray.wait(list(running))[0]:
+                yield running.pop(reference), _ray_result(ray, reference)
+
+
+def _on_node(folder: str, function: Callable[[Task], Failure | None], task: Task) -> Failure | None:
+    if not Path(folder).is_dir():
+        return Failure(f"{socket.gethostname()} does not see {folder}: share the project's folder between all nodes")
+    os.chdir(folder)
+    return function(task)
+
+
+def _ray_result(ray: Any, reference: Any) -> Failure | None:
+    try:
+        failure: Failure | None = ray.get(reference)
+    except ray.exceptions.RayTaskError as error:
+        return Failure(f"on a node of the cluster: {type(error.cause).__name__}: {error.cause}")
+    except ray.exceptions.RayError as error:
+        remedy = (
+            "If memory ran out, raise compute.threads_per_cell or compute.gpus_per_cell, so that fewer share a node"
+        )
+        return Failure(f"not finished: {type(error).__name__}: {' '.join(str(error).split())}. {remedy}")
+    return failure
+
+
+@contextmanager
+def _joined_cluster(compute: Compute) -> Iterator[Any]:
+    """Ray, connected to compute.ray_address, else RAY_ADDRESS, else to a cluster of its own on this machine.
+
+    Raises:
+        InputError: Ray is not installed, does not answer, or no node could ever run a cell as asked.
+    """
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    try:
+        import ray  # An optional package.
+    except ImportError as error:
+        remedy = "Install the extra `ray`, or set it to processes."
+        raise InputError("Ray is not installed", where="compute.engine", remedy=remedy) from error
+    joined_before = ray.is_initialized()
+    if not joined_before:
+        _join(ray, compute)
+    try:
+        refuse_unsuitable_nodes([node["Resources"] for node in ray.nodes() if node["Alive"]], compute)
+        yield ray
     finally:
-        stop.set()
-        thread.join()
+        if not joined_before:
+            ray.shutdown()  # Ends its cells too.
 
 
-def _print_lines(title: str, labels: Labels, finished: Collection[int], stop: threading.Event) -> None:
-    said = ""
-    while not stop.wait(SECONDS_BETWEEN_LINES):
-        if (line := _status(title, labels, finished)) != said:
-            say(line)
-            said = line
-    if (last := f"{title}: {len(finished)}/{len(labels)} cells") != said:
-        say(last)
+def _join(ray: Any, compute: Compute) -> None:
+    address = compute.ray_address or os.environ.get("RAY_ADDRESS") or "local"
+    # As many cells at a time on this machine as the parameters say.
+    own = {"include_dashboard": False, "num_cpus": compute.workers * compute.threads_per_cell}
+    handler = signal.getsignal(signal.SIGTERM)
+    try:
+        if ":" in address:
+            host, _, port = address.rpartition("/")[2].rpartition(":")
+            socket.create_connection((host, int(port)), timeout=10).close()  # Ray itself would try for a minute.
+        ray.init(address=address, **(own if address == "local" else {}))
+    except Exception as error:
+        remedy = "Start a cluster with `ray start --head`, give its host:port, or null for Ray on this machine."
+        what = f"cannot connect to Ray at {address} ({error})"
+        raise InputError(what, where="compute.ray_address", remedy=remedy) from error
+    finally:
+        signal.signal(signal.SIGTERM, handler)  # Ray installs its own.
 
 
-def _show_bars(title: str, labels: Labels, finished: Collection[int], stop: threading.Event) -> None:
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+def refuse_unsuitable_nodes(nodes: Sequence[Mapping[str, float]], compute: Compute) -> None:
+    """Refuse what Ray would wait for forever, and cells that would all use the first GPU of a node.
 
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns) as progress:
-        bar = progress.add_task(title, total=len(labels))
-        while not stop.wait(0.2):
-            progress.update(bar, completed=len(finished), description=_status(title, labels, finished))
-        progress.update(bar, completed=len(finished), description=title)
+    Args:
+        nodes: the resources of each node.
+        compute: what a cell asks for.
 
-
-def _status(title: str, labels: Labels, finished: Collection[int]) -> str:
-    running = [
-        f"{name} {text}"
-        for number, (name, place) in enumerate(labels)
-        if number not in finished and (text := _fresh_progress(place))
-    ]
-    return f"{title}: {len(finished)}/{len(labels)} cells" + (f" ({', '.join(running)})" if running else "")
-
-
-def _fresh_progress(place: Path) -> str:
-    """What a cell last said of its progress, unless an earlier run left it."""
-    path = place / "progress"
-    fresh = path.is_file() and time.time() - path.stat().st_mtime < 60
-    return path.read_text() if fresh else ""
+    Raises:
+        InputError: no node has that many CPUs and GPUs, or GPUs are there but none is asked for.
+    """
+    cpus, gpus = compute.threads_per_cell, compute.gpus_per_cell
+    if not any(node.get("CPU", 0) >= cpus and node.get("GPU", 0) >= gpus for node in nodes):
+        most_cpus, most_gpus = (max((node.get(kind, 0) for node in nodes), default=0) for kind in ("CPU", "GPU"))
+        what = f"no node has {cpus} CPUs and {gpus:g} GPUs for a cell"
+        remedy = f"Set threads_per_cell to at most {most_cpus:g} and gpus_per_cell to at most {most_gpus:g}."
+        raise InputError(what, where="compute.threads_per_cell, compute.gpus_per_cell", remedy=remedy)
+    if gpus == 0 and compute.device != "cpu" and any(node.get("GPU", 0) > 1 for node in nodes):
+        remedy = "Set it to 1, or to a fraction for small networks; or set compute.device to cpu."
+        what = "is 0, and all cells of a node with several GPUs would use the first one"
+        raise InputError(what, where="compute.gpus_per_cell", remedy=remedy)

@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+import errno
+import os
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
 
 _MOST = 50
 """Names in one error: timm alone knows more than a thousand networks."""
+_FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+_DISK = _FULL | {errno.EROFS, errno.EACCES, errno.EPERM}
 
 
 class InputError(Exception):
@@ -25,7 +31,7 @@ class InputError(Exception):
 
     def __str__(self) -> str:
         text = f"{self.where}: {self.what}. {self.remedy}"
-        # A key or a file's name may hold a line break, or what a terminal obeys.
+        # A key or a file's name may hold a line break or control characters.
         return "".join(letter if letter.isprintable() else letter.encode("unicode_escape").decode() for letter in text)
 
     def __reduce__(self) -> tuple[object, ...]:
@@ -38,17 +44,39 @@ def _rebuild(kind: type[InputError], what: str, where: str, remedy: str) -> Inpu
 
 
 def nearest(name: str, valid: Iterable[str]) -> str:
-    """A remedy for an unknown name: the nearest valid one, or all of them, or the first of very many.
-
-    Args:
-        name: what was given.
-        valid: what could have been given.
-
-    Returns:
-        A sentence to end an error message with.
-    """
+    """A remedy for an unknown name, as a sentence: the nearest valid one, or all of them, or the first of very many."""
     choices = sorted(valid)
     if close := difflib.get_close_matches(name, choices, n=1, cutoff=0.5):
         return f"Did you mean {close[0]!r}?"
     more = f", and {len(choices) - _MOST:,} more" if len(choices) > _MOST else ""
     return f"Valid: {', '.join(choices[:_MOST]) or 'none'}{more}."
+
+
+@contextmanager
+def disk_faults(path: Path | None = None) -> Iterator[None]:
+    """Report a full, read-only or forbidden disk in one line; other errors pass through.
+
+    Args:
+        path: the file or folder that the block writes; None where that is not known.
+
+    Raises:
+        InputError: the block failed for want of space or permission.
+    """
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in _DISK:
+            raise
+        where = os.fsdecode(error.filename or path or "the disk")
+        raise _disk_fault(str(error.strerror), where) from error
+    except Exception as error:
+        # Libraries in Rust, such as safetensors, raise errors of their own that quote the system's words.
+        reason = next((text for text in map(os.strerror, sorted(_FULL)) if text in str(error)), None)
+        if reason is None or path is None or isinstance(error, InputError):
+            raise
+        raise _disk_fault(reason, str(path)) from error
+
+
+def _disk_fault(reason: str, where: str) -> InputError:
+    remedy = "Free space, or change the permissions or the folder."
+    return InputError(f"cannot be read or written ({reason})", where=where, remedy=remedy)

@@ -11,14 +11,14 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+import torch
+
 LIBRARIES = ("torch", "torchvision", "timm", "numpy", "scipy", "scikit-learn", "pandas")
 
 
 @cache
 def machine() -> dict[str, Any]:
     """What results and times depend on in this machine; not its name."""
-    import torch
-
     has_gpu = torch.cuda.is_available()
     memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     return {

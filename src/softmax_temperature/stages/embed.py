@@ -4,103 +4,86 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from softmax_temperature.data.prepared import open_prepared
+from torch import Tensor
+
+from softmax_temperature.data.prepared import PreparedData, open_prepared
+from softmax_temperature.data.splits import SplitName
+from softmax_temperature.networks.backbones.loading import load_backbone
 from softmax_temperature.networks.backbones.weights import locate_weights
+from softmax_temperature.networks.embeddings import extract, write_embeddings
+from softmax_temperature.params import Params
 from softmax_temperature.params.backbone import Backbone
+from softmax_temperature.params.shared import Embed
 from softmax_temperature.runner.artifacts import digest_of_file
+from softmax_temperature.runner.cells import Cell, Job, seed_of
 from softmax_temperature.runner.errors import InputError
 from softmax_temperature.runner.folders import BACKBONES, EMBEDDINGS, PREPARED
-from softmax_temperature.runner.jobs import Cell, Job, seed_of
-
-if TYPE_CHECKING:
-    from torch import Tensor
-
-    from softmax_temperature.data.prepared import PreparedData
-    from softmax_temperature.data.splits import SplitName
-    from softmax_temperature.networks.embeddings import Precision
-    from softmax_temperature.params import Params
 
 OUTPUT = EMBEDDINGS
 WEIGHTS = "weights.safetensors"
 
 
+class EmbedCell(Embed):
+    """What a cell is given; `weights_sha256` is that of the backbone's weights file, if it has one."""
+
+    backbone: str
+    spec: Backbone
+    root: str
+    weights_sha256: str | None
+    seed: int
+
+
 def cells(params: Params) -> list[Cell]:
-    """One cell per data set and backbone; weights that are not there are fetched, or refused, now.
+    """One cell per data set and backbone; missing weights are fetched, or refused, now.
 
     Raises:
-        InputError: weights are missing, cannot be fetched, or are not whole.
+        InputError: weights are missing, cannot be fetched, or are damaged.
     """
     pairs = params.embedded_pairs()
-    weights = {name: _weights(params, name) for name in dict.fromkeys(name for _, name in pairs)}
-    return [_cell(params, dataset, name, weights[name]) for dataset, name in pairs]
+    plans = {name: _plan(params, name) for name in dict.fromkeys(name for _, name in pairs)}
+    return [_cell(dataset, plans[name]) for dataset, name in pairs]
 
 
-def _weights(params: Params, name: str) -> str | None:
-    """The sha256 of a backbone's weights file, if it has one."""
+def _plan(params: Params, name: str) -> EmbedCell:
     path = locate_weights(params.backbones[name], root=Path(params.data.root), download=params.data.download)
-    return digest_of_file(path) if path else None
-
-
-def _cell(params: Params, dataset: str, name: str, weights_sha256: str | None) -> Cell:
-    spec = params.backbones[name]
-    parameters = {
-        "backbone": name,
-        "spec": spec.model_dump(),
-        "root": params.data.root,
-        "weights_sha256": weights_sha256,
+    return EmbedCell(
+        backbone=name,
+        spec=params.backbones[name],
+        root=params.data.root,
+        weights_sha256=digest_of_file(path) if path else None,
         # One for all data sets: an untrained backbone is the same network on each.
-        "seed": seed_of(params.seed, "backbones", name),
-        "batch_size": params.embed.batch_size,
-        "precision": params.embed.precision,
-    }
+        seed=seed_of(params.seed, "backbones", name),
+        **params.embed.model_dump(),
+    )
+
+
+def _cell(dataset: str, plan: EmbedCell) -> Cell:
     inputs = {"images": PREPARED / dataset}
-    if spec.weights == "pretrain":
-        inputs["weights"] = BACKBONES / name
-    return Cell(f"{dataset}/{name}", run, parameters, inputs)
+    if plan.spec.weights == "pretrain":
+        inputs["weights"] = BACKBONES / plan.backbone
+    return Cell(f"{dataset}/{plan.backbone}", run, plan.model_dump(mode="json"), inputs)
 
 
-def run(
-    job: Job,
-    *,
-    backbone: str,
-    spec: dict[str, Any],
-    root: str,
-    weights_sha256: str | None,
-    seed: int,
-    batch_size: int,
-    precision: Precision,
-) -> None:
-    """Embed one data set with one backbone; writes `embeddings.safetensors` and `provenance.json`.
-
-    Args:
-        job: reads the artifacts "images" and, for weights of the stage pretrain, "weights".
-        backbone: its name in the parameters.
-        spec: what it is, as JSON.
-        root: the folder of the user's files.
-        weights_sha256: of the file of its weights when the cell was planned; None when there is no such file.
-        seed: of random weights.
-        batch_size: images at a time.
-        precision: of the network.
-    """
-    from softmax_temperature.networks.backbones.loading import load_backbone  # torch, which `--help` must not wait for
-    from softmax_temperature.networks.embeddings import extract, write_embeddings
-
-    images = open_prepared(job.inputs["images"], root=Path(root))
+def run(job: Job, **parameters: Any) -> None:
+    """Embed one data set with one backbone; writes `embeddings.safetensors` and `provenance.json`."""
+    plan = EmbedCell.model_validate(parameters)
+    images = open_prepared(job.inputs["images"], root=Path(plan.root))
     pretrained = job.inputs["weights"].path(WEIGHTS) if "weights" in job.inputs else None
-    loaded = load_backbone(Backbone.model_validate(spec), root=Path(root), seed=seed, pretrained=pretrained)
-    if weights_sha256 not in (None, loaded.provenance["weights_sha256"]):
-        raise InputError("the weights changed during the run", where=f"backbones.{backbone}", remedy="Run it again.")
-    batches = _Counted(job, images, batch_size)
+    loaded = load_backbone(plan.spec, root=Path(plan.root), seed=plan.seed, pretrained=pretrained)
+    if plan.weights_sha256 not in (None, loaded.provenance["weights_sha256"]):
+        where = f"backbones.{plan.backbone}"
+        raise InputError("the weights changed during the run", where=where, remedy="Run it again.")
+    batches = _Counted(job, images, plan.batch_size)
 
     def embed(split: SplitName) -> Iterator[Tensor]:
-        where = f"{images.name}/{split} with {backbone}"
-        network, preprocess, _ = loaded
-        return extract(network, preprocess, batches.of(split), device=job.device, precision=precision, where=where)
+        where = f"{images.name}/{split} with {plan.backbone}"
+        how = {"device": job.device, "precision": plan.precision, "where": where}
+        return extract(loaded.network, loaded.preprocess, batches.of(split), **how)  # type: ignore[arg-type]
 
     rows = {split: (images.labels(split), images.index(split)) for split in images.splits}
-    about = {"dataset": images.name, "backbone": backbone, "precision": precision}
+    about = {"dataset": images.name, "backbone": plan.backbone, "precision": plan.precision}
     write_embeddings(job.output, rows, embed, loaded.provenance | about)
 
 

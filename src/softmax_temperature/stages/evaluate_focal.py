@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from softmax_temperature.runner.artifacts import write_json
+import numpy as np
+import torch
+from sklearn.metrics import roc_curve
+from torch import Tensor
+
+from softmax_temperature.metrics import (
+    calibration_report,
+    confident_report,
+    out_of_distribution_auroc,
+    out_of_distribution_interval,
+    paired_difference,
+)
+from softmax_temperature.params import Params
+from softmax_temperature.runner.artifacts import Artifact, write_json
+from softmax_temperature.runner.cells import Cell, Job, seed_of
 from softmax_temperature.runner.folders import FOCAL_TRAINING
-from softmax_temperature.runner.jobs import Cell, Job, seed_of
-
-if TYPE_CHECKING:
-    from torch import Tensor
-
-    from softmax_temperature.params import Params
-    from softmax_temperature.runner.artifacts import Artifact
+from softmax_temperature.scaling import fit_temperature
+from softmax_temperature.stages.training_cells import HELD_OUT, LOGITS
 
 OUTPUT = Path("data/focal/evaluation")
 REFERENCE = "CE"
@@ -21,18 +30,11 @@ REFERENCE = "CE"
 CRITERIA = ("ece", "nll")
 CONFIDENT = 0.99  # Appendix H.
 CURVE_POINTS = 100
-HELD_OUT = ("validation", "test")
 
 
 def cells(params: Params) -> list[Cell]:
     """One cell per training; it also reads that of the reference arm with the same seed."""
-    paper = params.focal
-    return [
-        _cell(params, task, arm, seed)
-        for task in paper.tasks
-        for arm in paper.arms_of(task)
-        for seed in range(paper.seeds)
-    ]
+    return [_cell(params, *names) for names in params.focal.trainings()]
 
 
 def _cell(params: Params, task: str, arm: str, seed: int) -> Cell:
@@ -41,7 +43,7 @@ def _cell(params: Params, task: str, arm: str, seed: int) -> Cell:
         inputs["reference"] = FOCAL_TRAINING / task / REFERENCE / str(seed)
     parameters = {
         "bootstrap": params.focal.evaluation.bootstrap,
-        # The task's, so that all arms are judged on the same resamples.
+        # The task's, so that all arms are evaluated on the same resamples.
         "resampling_seed": seed_of(params.seed, "focal", "evaluation", task) % 2**32,
     }
     return Cell(f"{task}/{arm}/{seed}", run, parameters, inputs)
@@ -53,11 +55,6 @@ def run(job: Job, *, bootstrap: int, resampling_seed: int) -> None:
     Writes lists of rows: `runs.json`, a row for each scaling ("none", or the criterion whose best temperature on
     validation data divides the logits); `differences.json`, against the reference arm; `ood.json` and `roc.json`. A
     training that diverged has none of them.
-
-    Args:
-        job: its inputs are `training` and, unless this is the reference arm, `reference`.
-        bootstrap: resamples for the intervals.
-        resampling_seed: of the resamples.
     """
     settings = {"bootstrap": bootstrap, "seed": resampling_seed}
     logits = _logits(job.inputs["training"])
@@ -82,29 +79,22 @@ def _scaled_rows(
     if reference:
         other = reference["test.logits"] / _temperature(reference, scaling)[0]
         rows["differences"] = _differences(test, other, labels, settings)
-    for name in _outlier_names(logits):
+    for name in sorted({key.rpartition(".")[0] for key in logits} - set(HELD_OUT)):
         score, curve = _out_of_distribution(test, logits[f"{name}.logits"] / temperature, settings)
         rows["ood"].append({"ood": name, **score})
         rows["roc"] += [{"ood": name, **point} for point in curve]
     return rows
 
 
-def _outlier_names(logits: dict[str, Tensor]) -> list[str]:
-    names = {key.rpartition(".")[0] for key in logits}
-    return sorted(names - set(HELD_OUT))
-
-
 def _logits(training: Artifact) -> dict[str, Tensor] | None:
     """Logits and labels by split, float64; None when the training diverged."""
     if training.json("record.json")["diverged"]:
         return None
-    tensors = training.tensors("logits.safetensors")
+    tensors = training.tensors(LOGITS)
     return {name: tensor.double() if name.endswith("logits") else tensor for name, tensor in tensors.items()}
 
 
 def _temperature(logits: dict[str, Tensor], scaling: str) -> tuple[float, bool]:
-    from softmax_temperature.scaling import fit_temperature
-
     if scaling == "none":
         return 1.0, False
     fit = fit_temperature(logits["validation.logits"], logits["validation.labels"], criterion=scaling)
@@ -113,8 +103,6 @@ def _temperature(logits: dict[str, Tensor], scaling: str) -> tuple[float, bool]:
 
 def _report(logits: Tensor, labels: Tensor, settings: dict[str, int]) -> dict[str, Any]:
     """One row: every metric, and the ends of its interval where it has one."""
-    from softmax_temperature.metrics import calibration_report, confident_report
-
     row: dict[str, Any] = {}
     for report in (
         calibration_report(logits, labels, **settings),  # type: ignore[arg-type]
@@ -128,8 +116,6 @@ def _report(logits: Tensor, labels: Tensor, settings: dict[str, int]) -> dict[st
 
 
 def _differences(logits: Tensor, reference: Tensor, labels: Tensor, settings: dict[str, int]) -> list[dict[str, Any]]:
-    from softmax_temperature.metrics import paired_difference
-
     differences = paired_difference(logits, reference, labels, **settings)  # type: ignore[arg-type]
     return [{"metric": name, **difference._asdict()} for name, difference in differences.items()]
 
@@ -138,12 +124,6 @@ def _out_of_distribution(
     inside: Tensor, outside: Tensor, settings: dict[str, int]
 ) -> tuple[dict[str, Any], list[dict[str, float]]]:
     """The area under the curve by entropy (section 5), and points of the curve for drawing."""
-    import numpy as np
-    import torch
-    from sklearn.metrics import roc_curve
-
-    from softmax_temperature.metrics import out_of_distribution_auroc, out_of_distribution_interval
-
     area = float(out_of_distribution_auroc(inside, outside, score="entropy"))
     low, high = out_of_distribution_interval(inside, outside, score="entropy", **settings)
     entropies = [torch.special.entr(torch.softmax(some, dim=1)).sum(1).numpy() for some in (inside, outside)]

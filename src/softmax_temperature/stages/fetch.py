@@ -10,9 +10,9 @@ from softmax_temperature.data.division import Rules
 from softmax_temperature.data.prepare import prepare
 from softmax_temperature.data.sources import check_known, find_archive, find_dataset
 from softmax_temperature.params import Params
+from softmax_temperature.runner.cells import Cell, Job
 from softmax_temperature.runner.errors import InputError, nearest
 from softmax_temperature.runner.folders import PREPARED
-from softmax_temperature.runner.jobs import Cell, Job
 
 OUTPUT = PREPARED
 

@@ -3,64 +3,64 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
+from safetensors.torch import save_file
+
+from softmax_temperature.params import Params
+from softmax_temperature.params.focal import LinearTraining
 from softmax_temperature.runner.artifacts import write_json
-from softmax_temperature.runner.jobs import Cell, Job, seed_of
-
-if TYPE_CHECKING:
-    from softmax_temperature.params import Params
+from softmax_temperature.runner.cells import Cell, Job, seed_of
+from softmax_temperature.training import linear_model
 
 OUTPUT = Path("data/focal/linear")
 TENSORS = "linear.safetensors"
 
 
+class LinearCell(LinearTraining):
+    """What a cell is given."""
+
+    gamma: float
+    data_seed: int
+
+
 def cells(params: Params) -> list[Cell]:
     """One cell per loss and seed; the losses of one seed see the same data, so differences are paired."""
     linear = params.focal.linear
-    shared = linear.model_dump(include={"train", "test", "epochs", "lr"})
-    return [
-        Cell(f"{name}/{seed}", run, {"gamma": gamma, "data_seed": _data_seed(params.seed, seed), **shared})
+    shared = linear.model_dump(include=set(LinearTraining.model_fields))
+    plans = {
+        f"{name}/{seed}": LinearCell(
+            gamma=gamma, data_seed=seed_of(params.seed, "focal", "linear", str(seed)), **shared
+        )
         for name, gamma in linear.gammas.items()
         for seed in range(linear.seeds)
-    ]
+    }
+    return [Cell(name, run, plan.model_dump(mode="json")) for name, plan in plans.items()]
 
 
-def _data_seed(project: int, seed: int) -> int:
-    return seed_of(project, "focal", "linear", str(seed))
-
-
-def run(job: Job, *, gamma: float, data_seed: int, train: int, test: int, epochs: int, lr: float) -> None:
+def run(job: Job, **parameters: Any) -> None:
     """Train one loss on one draw of the data.
 
     Writes `linear.safetensors`: weight_norm and logit_norm (epochs,), the latter a mean over the test points; weights
     (2,) and misclassified_confidence (m,) at the end; test_points (test, 2) and test_labels (test,). Beside it
     `record.json`, the gamma and the accuracies at the end.
     """
-    from safetensors.torch import save_file  # torch, which `--help` must not wait for
-
-    from softmax_temperature.training.linear_model import (
-        make_data,
-        mean_logit_norms,
-        misclassified_confidences,
-        train_logistic,
-    )
-
-    fitted, held_out = make_data(train, test, seed=data_seed)
-    # On the CPU wherever the others run: a step is four thousand products of pairs.
-    path = train_logistic(*fitted.for_fitting(), gamma, epochs=epochs, lr=lr)
+    plan = LinearCell.model_validate(parameters)
+    fitted, held_out = linear_model.make_data(plan.train, plan.test, seed=plan.data_seed)
+    # On the CPU even where there is a GPU: a step is four thousand products of pairs.
+    path = linear_model.train_logistic(*fitted.for_fitting(), plan.gamma, epochs=plan.epochs, lr=plan.lr)
     points, labels = held_out.for_evaluation()
     weights = path[-1].clone()
-    mistakes = misclassified_confidences(points, labels, weights)
+    mistakes = linear_model.misclassified_confidences(points, labels, weights)
     tensors = {
         "weight_norm": path.norm(dim=1),
-        "logit_norm": mean_logit_norms(points, path),
+        "logit_norm": linear_model.mean_logit_norms(points, path),
         "weights": weights,
         "misclassified_confidence": mistakes,
         "test_points": points.contiguous(),
         "test_labels": labels.contiguous(),
     }
     save_file(tensors, job.output / TENSORS)
-    missed = len(misclassified_confidences(*fitted.for_evaluation(), weights))
-    accuracy = {"train": 1 - missed / train, "test": 1 - len(mistakes) / test}
-    write_json(job.output / "record.json", {"gamma": gamma, "accuracy": accuracy})
+    missed = len(linear_model.misclassified_confidences(*fitted.for_evaluation(), weights))
+    accuracy = {"train": 1 - missed / plan.train, "test": 1 - len(mistakes) / plan.test}
+    write_json(job.output / "record.json", {"gamma": plan.gamma, "accuracy": accuracy})

@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from softmax_temperature.params import Params
 from softmax_temperature.runner.artifacts import write_text
+from softmax_temperature.runner.cells import Cell, Job
 from softmax_temperature.runner.folders import HEURISTIC
-from softmax_temperature.runner.jobs import Cell, Job
 from softmax_temperature.stages import describe, search
-
-if TYPE_CHECKING:
-    from softmax_temperature.params import Params
+from softmax_temperature.stages.heuristic_tables import heuristic_tables
 
 OUTPUT = HEURISTIC
 
 
 def cells(params: Params) -> list[Cell]:
     """One cell, which reads exactly the pairs that the parameters declare."""
-    paper = params.classifier_temperature
+    paper, pairs = params.classifier_temperature, params.embedded_pairs()
     if not paper.rebuild:
         return []
-    pairs = [(dataset, backbone) for dataset in paper.datasets for backbone in paper.backbones]
     inputs = {f"statistics {d} {b}": describe.OUTPUT / d / b for d, b in pairs}
     inputs |= {f"search {d} {b}": search.OUTPUT / d / b for d, b in pairs}
     parameters = {"pairs": [list(pair) for pair in pairs], "select_on": paper.search.select_on}
@@ -34,13 +30,9 @@ def run(job: Job, *, pairs: list[list[str]], select_on: str, selected: int, max_
     `correlations.csv` (Figure 3), `predictions.csv` (Figure 4), `leave_one_out.csv` and `folds.csv` (Table 1),
     `rules.csv` (what each rule for choosing a temperature costs in accuracy), and `heuristic.json` (the final fit).
     """
-    # torch, which `--help` and the plan must not wait for
-    from softmax_temperature.papers.shared.tables import write_csv
-    from softmax_temperature.stages.heuristic_tables import heuristic_tables
-
     searches = {(d, b): job.inputs[f"search {d} {b}"] for d, b in pairs}
     statistics = {(d, b): job.inputs[f"statistics {d} {b}"].json("statistics.json") for d, b in pairs}
     tables, fitted = heuristic_tables(searches, statistics, select_on, selected=selected, max_plateau=max_plateau)
     for name, table in tables.items():
-        write_csv(job.output / f"{name}.csv", table)
+        write_text(job.output / f"{name}.csv", table.to_csv(index=False, lineterminator="\n"))
     write_text(job.output / "heuristic.json", fitted.to_json())

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
+from torch import Tensor
 
 from softmax_temperature import heuristic
 from softmax_temperature.cosine_classifier import TemperatureGrid
 from softmax_temperature.heuristic import lower_bound_from_classes, square_root_of_dimension
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from torch import Tensor
-
-    from softmax_temperature.runner.artifacts import Artifact
+from softmax_temperature.runner.artifacts import Artifact
 
 Pair = tuple[str, str]  # data set and backbone
 

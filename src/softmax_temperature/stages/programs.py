@@ -1,35 +1,23 @@
 """What the programs in `pipeline/` share: arguments, exit codes, and the call of a stage's cells.
 
 Exit codes: 0 done, 1 some cells failed (the others are kept), 2 something that the user supplied is wrong; 130 and 143
-stopped by SIGINT and SIGTERM, after a checkpoint.
+stopped by SIGINT and SIGTERM.
 """
 
 from __future__ import annotations
 
 import argparse
-import os
 import shutil
 import signal
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from types import FrameType
+from typing import Protocol
 
 from softmax_temperature.params import Params, read_params
-from softmax_temperature.runner.cells import CellsFailed, run_cells
-from softmax_temperature.runner.disk_faults import disk_faults
-from softmax_temperature.runner.errors import InputError, nearest
-from softmax_temperature.runner.lifeline import end_with_starter
-from softmax_temperature.runner.stopping import Stopped, stopped_by_signals
-from softmax_temperature.runner.torchrun import end_with_torchrun
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from softmax_temperature.runner.jobs import Cell
-
-DVC_MARK = "DVC_STAGE"
-"""A variable that DVC sets for the commands of a stage."""
+from softmax_temperature.runner.cells import Cell, CellsFailed, run_cells
+from softmax_temperature.runner.errors import InputError, disk_faults, nearest
 
 
 class Stage(Protocol):
@@ -42,7 +30,7 @@ class Stage(Protocol):
 
 
 class DatasetStage(Protocol):
-    """The same for a stage whose data sets stand for themselves: what one of them lacks does not keep another."""
+    """The same for a stage that runs for each data set on its own: one missing data set does not block the others."""
 
     OUTPUT: Path
 
@@ -71,8 +59,7 @@ def stage_program(stage: Stage, description: str | None, arguments: Sequence[str
 def dataset_program(stage: DatasetStage, description: str | None, arguments: Sequence[str] | None = None) -> int:
     """Run a stage for each data set, one after the other, or for those on the command line; returns the exit code.
 
-    One that fails stops no other. Of data sets that the parameters no longer name, the results are removed from the
-    stage's output, as those of cells are.
+    One that fails does not stop the others. Results of data sets that the parameters no longer name are removed.
     """
     reader = parser(description)
     what = "a name from the section `datasets` of the parameter file, by default each; may be given several times"
@@ -99,7 +86,7 @@ def dataset_program(stage: DatasetStage, description: str | None, arguments: Seq
 
 
 def _remove_all_but(names: Iterable[str], folder: Path) -> None:
-    """Remove what has another name; what is hidden belongs to somebody who is writing."""
+    """Remove everything else, but hidden files: somebody may be writing them."""
     for path in set(folder.glob("[!.]*")) - {folder / name for name in names}:
         if path.is_dir() and not path.is_symlink():
             shutil.rmtree(path)
@@ -114,32 +101,29 @@ def require_known(name: str, valid: Iterable[str], *, where: str) -> None:
         raise InputError(f"unknown name {name!r}", where=where, remedy=nearest(name, names))
 
 
-def _require_utf8(arguments: Iterable[str]) -> None:
-    """Refuse a name that no record could hold."""
-    for given in arguments:
-        try:
-            given.encode()
-        except UnicodeEncodeError as error:
-            raise InputError("is no name in UTF-8", where=ascii(given), remedy="Rename the file or folder.") from error
-
-
 def exit_code(work: Callable[[], None]) -> int:
     """Do the work; print the user's errors on one line, and failed cells on a line each."""
+    received = [signal.SIGINT]
+
+    def interrupt(number: int, _: FrameType | None) -> None:
+        signal.signal(number, signal.SIG_IGN)  # Another one must not interrupt the cleaning up.
+        received.append(signal.Signals(number))
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, interrupt)
     try:
-        with stopped_by_signals(), disk_faults():
-            if DVC_MARK in os.environ:  # Of a `dvc repro` that is killed, nobody would tell its stage.
-                end_with_starter(signal.SIGTERM, mark=DVC_MARK)
-            end_with_torchrun()
-            _require_utf8(sys.argv[1:])
+        with disk_faults():
             work()
-    except Stopped as stop:
-        name = signal.Signals(stop.number).name
-        print(f"stopped by {name}: what is finished is kept, and the next run goes on from there", file=sys.stderr)
-        return 128 + stop.number
+    except KeyboardInterrupt:
+        name = received[-1].name
+        print(f"stopped by {name}: what is finished is kept, and the next run continues there", file=sys.stderr)
+        return 128 + received[-1]
     except InputError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
     except CellsFailed as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
+    finally:
+        signal.signal(signal.SIGTERM, before)
     return 0

@@ -3,18 +3,29 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any, Literal
 
+from safetensors.torch import save_file
+
+from softmax_temperature.networks.embeddings import open_embeddings
+from softmax_temperature.params import Params
+from softmax_temperature.params.classifier_temperature import GridTraining
 from softmax_temperature.runner.artifacts import write_json
+from softmax_temperature.runner.cells import Cell, Job
 from softmax_temperature.runner.folders import EMBEDDINGS
-from softmax_temperature.runner.jobs import Cell, Job
-
-if TYPE_CHECKING:
-    from softmax_temperature.params import Params
+from softmax_temperature.stages.search import train_with_curves
 
 OUTPUT = Path("data/classifier_temperature/rescaling")
-OPTIMIZERS = ("sgd", "adam")
-LOSSES = ("plain", "rescaled")
+OPTIMIZERS: tuple[Literal["sgd", "adam"], ...] = ("sgd", "adam")
+LOSSES: tuple[Literal["plain", "rescaled"], ...] = ("plain", "rescaled")
+
+
+class RescalingCell(GridTraining):
+    """What a cell is given."""
+
+    optimizer: Literal["sgd", "adam"]
+    loss: Literal["plain", "rescaled"]
+    seed: int
 
 
 def cells(params: Params) -> list[Cell]:
@@ -23,59 +34,24 @@ def cells(params: Params) -> list[Cell]:
     if not paper.rebuild:
         return []
     rates = {"sgd": figure.sgd_lr, "adam": figure.adam_lr}
-    shared = {
-        "inverse_temperatures": paper.search.inverse_temperatures,
-        # One seed for the four arms: repeat i starts from the same weights in each, so differences are paired.
-        "seed": params.seed,
-        **figure.model_dump(include={"epochs", "batch_size", "momentum", "repeats", "precision"}),
-    }
+    shared = figure.model_dump(include={"epochs", "batch_size", "momentum", "repeats", "precision"})
+    # One seed for the four arms: repeat i starts from the same weights in each, so differences are paired.
+    shared |= {"inverse_temperatures": paper.search.inverse_temperatures, "seed": params.seed}
     inputs = {"embeddings": EMBEDDINGS / figure.dataset / figure.backbone}
-    return [
-        Cell(
-            f"{optimizer}-{loss}", run, {"optimizer": optimizer, "loss": loss, "lr": rates[optimizer], **shared}, inputs
-        )
+    plans = [
+        RescalingCell(optimizer=optimizer, loss=loss, lr=rates[optimizer], **shared)
         for optimizer in OPTIMIZERS
         for loss in LOSSES
     ]
+    return [Cell(f"{plan.optimizer}-{plan.loss}", run, plan.model_dump(mode="json"), inputs) for plan in plans]
 
 
-def run(
-    job: Job,
-    *,
-    optimizer: str,
-    loss: str,
-    lr: float,
-    inverse_temperatures: list[float],
-    seed: int,
-    epochs: int,
-    batch_size: int,
-    momentum: float,
-    repeats: int,
-    precision: str,
-) -> None:
+def run(job: Job, **parameters: Any) -> None:
     """Train one arm; writes `curves.safetensors`, test accuracy (repeats, temperatures, epochs), and `record.json`."""
-    from safetensors.torch import save_file  # torch, which `--help` must not wait for
-
-    from softmax_temperature.cosine_classifier import TemperatureGridTrainer
-    from softmax_temperature.networks.embeddings import open_embeddings
-    from softmax_temperature.stages.grid_training import train_with_curves
-
+    plan = RescalingCell.model_validate(parameters)
     parts = open_embeddings(job.inputs["embeddings"])
-    test = parts["test"].for_evaluation()
-    trainer = TemperatureGridTrainer(
-        parts["train"].for_fitting(),
-        inverse_temperatures,
-        batch_size=batch_size,
-        lr=lr,
-        momentum=momentum,
-        rescale=loss == "rescaled",
-        optimizer=optimizer,
-        repeats=repeats,
-        seed=seed,
-        device=job.device,
-        precision=precision,
-    )
-    curves = train_with_curves(job, trainer, {"test": test}, epochs)
-    save_file(curves, job.output / "curves.safetensors")
-    record = {"optimizer": optimizer, "loss": loss, "inverse_temperatures": inverse_temperatures, "rows": len(test[1])}
-    write_json(job.output / "record.json", record)
+    arm = {"optimizer": plan.optimizer, "rescale": plan.loss == "rescaled", "seed": plan.seed}
+    grid = GridTraining.model_validate(plan.model_dump(include=set(GridTraining.model_fields)))
+    save_file(train_with_curves(job, grid, parts, ("test",), **arm), job.output / "curves.safetensors")
+    record = plan.model_dump(include={"optimizer", "loss", "inverse_temperatures"})
+    write_json(job.output / "record.json", {**record, "rows": len(parts["test"].labels)})

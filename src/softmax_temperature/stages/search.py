@@ -2,68 +2,80 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import torch
+from safetensors.torch import save_file
+from torch import Tensor
+
+from softmax_temperature.cosine_classifier import TemperatureGridTrainer
+from softmax_temperature.data.splits import Part, SplitName
+from softmax_temperature.networks.embeddings import open_embeddings
+from softmax_temperature.params import Params
+from softmax_temperature.params.classifier_temperature import GridTraining
 from softmax_temperature.runner.artifacts import write_json
+from softmax_temperature.runner.cells import Cell, Job
 from softmax_temperature.runner.folders import EMBEDDINGS
-from softmax_temperature.runner.jobs import Cell, Job
-
-if TYPE_CHECKING:
-    from softmax_temperature.params import Params
 
 OUTPUT = Path("data/classifier_temperature/search")
 
 
 def cells(params: Params) -> list[Cell]:
     """One cell per data set and backbone."""
-    paper = params.classifier_temperature
     # `select_on` decides what is read from the curves later, not how they are made.
-    parameters = paper.search.model_dump(exclude={"select_on"})
+    parameters = params.classifier_temperature.search.model_dump(mode="json", exclude={"select_on"})
     return [
         Cell(f"{dataset}/{backbone}", run, parameters, {"embeddings": EMBEDDINGS / dataset / backbone})
-        for dataset in paper.datasets
-        for backbone in paper.backbones
+        for dataset, backbone in params.embedded_pairs()
     ]
 
 
-def run(
-    job: Job,
-    *,
-    inverse_temperatures: list[float],
-    epochs: int,
-    batch_size: int,
-    lr: float,
-    momentum: float,
-    repeats: int,
-    precision: str,
-) -> None:
+def run(job: Job, **parameters: Any) -> None:
     """Search one embedded data set.
 
     Writes `curves.safetensors`, accuracy (repeats, temperatures, epochs) on the splits "test" and "validation", and
-    `record.json`, what was trained on how many rows.
+    `record.json`: the grid, and the number of rows of each split.
     """
-    from safetensors.torch import save_file  # torch, which `--help` must not wait for
-
-    from softmax_temperature.cosine_classifier import TemperatureGridTrainer
-    from softmax_temperature.networks.embeddings import open_embeddings
-    from softmax_temperature.stages.grid_training import train_with_curves
-
+    grid = GridTraining.model_validate(parameters)
     parts = open_embeddings(job.inputs["embeddings"])
-    train = parts["train"].for_fitting()
-    evaluations = {name: parts[name].for_evaluation() for name in ("test", "validation")}
-    trainer = TemperatureGridTrainer(
-        train,
-        inverse_temperatures,
-        batch_size=batch_size,
-        lr=lr,
-        momentum=momentum,
-        repeats=repeats,
-        seed=job.seed,
-        device=job.device,
-        precision=precision,
-    )
-    curves = train_with_curves(job, trainer, evaluations, epochs)
+    curves = train_with_curves(job, grid, parts, ("test", "validation"), seed=job.seed)
     save_file(curves, job.output / "curves.safetensors")
-    record: dict[str, Any] = {name: len(labels) for name, (_, labels) in {"train": train, **evaluations}.items()}
-    write_json(job.output / "record.json", {"rows": record, "inverse_temperatures": inverse_temperatures})
+    rows = {split: len(parts[split].labels) for split in ("train", "test", "validation")}  # type: ignore[index]
+    write_json(job.output / "record.json", {"rows": rows, "inverse_temperatures": grid.inverse_temperatures})
+
+
+def train_with_curves(
+    job: Job, grid: GridTraining, parts: dict[SplitName, Part], splits: Sequence[SplitName], **settings: Any
+) -> dict[str, Tensor]:
+    """Train cosine classifiers with each inverse temperature, and record accuracies after each epoch.
+
+    An interrupted training resumes from its last checkpoint, and gives the same bits on a CPU.
+
+    Args:
+        job: the running cell.
+        grid: how to train.
+        parts: the embedded data set.
+        splits: where to measure the accuracy.
+        settings: other arguments of `TemperatureGridTrainer`.
+
+    Returns:
+        By split, a float32 tensor (repeats, temperatures, epochs) of accuracies.
+    """
+    how = grid.model_dump(exclude={"inverse_temperatures", "epochs"})
+    train = parts["train"].for_fitting()
+    trainer = TemperatureGridTrainer(train, grid.inverse_temperatures, **how, **settings, device=job.device)
+    checkpointer = job.checkpointer()
+    # One block for all epochs: many small tensors between large ones that come and go would fragment the heap.
+    curves = {split: torch.zeros(grid.repeats, len(grid.inverse_temperatures), grid.epochs) for split in splits}
+    if (state := checkpointer.load()) is not None:
+        trainer.load_state_dict(state["trainer"])
+        curves = state["curves"]
+    for epoch in range(trainer.completed_epochs, grid.epochs):
+        trainer.epoch()
+        for split in splits:
+            curves[split][..., epoch] = trainer.evaluate(*parts[split].for_evaluation())
+        checkpointer.save_if_due(lambda: {"trainer": trainer.state_dict(), "curves": curves})
+        job.progress(epoch + 1, grid.epochs)
+    return {str(split): curve for split, curve in curves.items()}

@@ -2,32 +2,58 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from softmax_temperature.params.recipe import Recipe
+from safetensors.torch import save_model
+
+from softmax_temperature.data.splits import ParallelPart, SplitName
+from softmax_temperature.data.translation import limited, read_translation, translation_digest
+from softmax_temperature.losses import make_objective
+from softmax_temperature.params import Params
+from softmax_temperature.params.focal import Translation, TranslationTask
 from softmax_temperature.runner.artifacts import write_json, write_text
+from softmax_temperature.runner.cells import Cell, Job, seed_of
 from softmax_temperature.runner.errors import InputError
-from softmax_temperature.runner.jobs import Cell, Job, seed_of
+from softmax_temperature.scaling import TEMPERATURE_GRID
+from softmax_temperature.stages.training_cells import WEIGHTS, save_record
+from softmax_temperature.training import Diverged, Trainer, train
+from softmax_temperature.training.translation.network import make_network
+from softmax_temperature.training.translation.scores import (
+    TokenScores,
+    best_temperature,
+    bleu,
+    calibration_by_temperature,
+    token_logits,
+)
+from softmax_temperature.training.translation.search import translate
+from softmax_temperature.training.translation.sentences import LengthBatches, Ragged, SentencePairs, per_token
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from softmax_temperature.data.splits import SplitName
-    from softmax_temperature.data.splits import ParallelPart
-    from softmax_temperature.params import Params
-    from softmax_temperature.params.translation import Translation
-    from softmax_temperature.training import Trainer
-    from softmax_temperature.training.translation.pairs import LengthBatches, SentencePairs
-    from softmax_temperature.training.translation.vocabulary import Vocabulary
+    from softmax_temperature.training.translation.vocabulary import Vocabulary  # Needs an optional package.
 
 OUTPUT = Path("data/focal/translation")
 ARMS = MappingProxyType({"CE": "cross_entropy", "LS": "label_smoothing", "FL": "focal"})
 """The losses of appendix K, as the paper abbreviates them."""
 UNSCALED = 1.0
 """The temperature of a network as it was trained."""
+
+
+class TranslationCell(TranslationTask):
+    """What a cell is given.
+
+    `digest` is that of the data set's files, `data_seed` draws what is random about the data set, `training_seed`
+    weights, batches and their order, and dropout.
+    """
+
+    root: str
+    digest: str | None
+    loss: str
+    options: dict[str, float]
+    data_seed: int
+    training_seed: int
 
 
 def trainings(section: Translation | None) -> list[tuple[str, int]]:
@@ -41,198 +67,123 @@ def cells(params: Params) -> list[Cell]:
     The digest of the data set's files is among its parameters: a file that changed is noticed whenever the stage runs.
 
     Raises:
-        InputError: the data set is not there, or its folder is not complete.
+        InputError: the data set is missing, or its folder is not complete.
     """
-    from softmax_temperature.data.translation import translation_digest  # Not on the way to `--help`.
-
     section = params.focal.translation
     if section is None:
         return []
-    digest = translation_digest(section.dataset, (section.source, section.target), root=Path(params.data.root))
-    shared = section.model_dump(exclude={"seeds", "smoothing", "gamma"})
-    shared |= {"root": params.data.root, "digest": digest, "data_seed": params.seed}
-    return [_cell(params, section, shared, arm, seed) for arm, seed in trainings(section)]
-
-
-def _cell(params: Params, section: Translation, shared: dict[str, Any], arm: str, seed: int) -> Cell:
-    from softmax_temperature.losses import objective_module
-
     options = {"CE": {}, "LS": {"smoothing": section.smoothing}, "FL": {"gamma": section.gamma}}
-    parameters = {
-        **shared,
-        "loss": ARMS[arm],
-        "options": options[arm],
-        # The seed's, not the cell's: all arms start from the same weights and see the same batches.
-        "training_seed": seed_of(params.seed, "focal", "translation", str(seed)),
+    shared = section.model_dump(include=set(TranslationTask.model_fields))
+    shared["digest"] = translation_digest(
+        section.dataset, (section.source, section.target), root=Path(params.data.root)
+    )
+    plans = {
+        f"{arm}/{seed}": TranslationCell(
+            **shared,
+            root=params.data.root,
+            data_seed=params.seed,
+            loss=ARMS[arm],
+            options=options[arm],
+            # One for all arms: they start from the same weights and see the same batches.
+            training_seed=seed_of(params.seed, "focal", "translation", str(seed)),
+        )
+        for arm, seed in trainings(section)
     }
-    return Cell(f"{arm}/{seed}", run, parameters, code=(objective_module(ARMS[arm]),))
+    return [Cell(name, run, plan.model_dump(mode="json")) for name, plan in plans.items()]
 
 
-def run(
-    job: Job,
-    *,
-    dataset: str,
-    source: str,
-    target: str,
-    root: str,
-    digest: str | None,  # noqa: ARG001  # Only a part of the fingerprint.
-    train_limit: int | None,
-    validation_limit: int | None,
-    test_limit: int | None,
-    vocabulary: int,
-    longest: int,
-    network: dict[str, Any],
-    recipe: dict[str, Any],
-    loss: str,
-    options: dict[str, Any],
-    temperatures: list[float],
-    search: dict[str, Any],
-    data_seed: int,
-    training_seed: int,
-) -> None:
+def run(job: Job, **parameters: Any) -> None:
     """Train one network and translate the test sentences.
 
     Writes `weights.safetensors`; `vocabulary.json`, for the library tokenizers; `calibration.json`, with a row for each
     temperature (as `calibration_by_temperature` returns it, with `split`): on validation data for the whole grid of the
     paper, on test data for those at which test sentences are translated; `bleu.json`, with a row for each of the latter
-    (`temperature`, and what `translation.bleu.Score` holds); `translations.json`, the translations by temperature; and
-    `record.json`, with a row for each epoch (`TokenScores`). A training that diverged is a result: its record says so,
-    its weights are the last finite ones, and nothing is translated.
-
-    Args:
-        job: resumes from its checkpoint.
-        dataset: its name.
-        source: the language to translate from: the ending of its files.
-        target: that to translate into, likewise.
-        root: the folder of the raw data.
-        digest: of the data set's files.
-        train_limit: pairs of the training part; None is all.
-        validation_limit: of the validation part, likewise.
-        test_limit: of the test part, likewise.
-        vocabulary: pieces of words at most.
-        longest: tokens of each side of a training pair; longer ones are left out.
-        network: sizes, as for `TranslationTransformer`.
-        recipe: a `Recipe`, as JSON; its batch size counts tokens.
-        loss: the name of the objective.
-        options: of the objective.
-        temperatures: at which the test sentences are translated, beside 1 and the one that validation data choose.
-        search: `beam`, `length_penalty`, `extra_length` and `sentences`, as in `params.translation.BeamSearch`.
-        data_seed: of what is drawn of the data set; the same for all cells.
-        training_seed: of weights, batches and their order, and dropout.
+    (`temperature`, and what `bleu` returns); `translations.json`, the translations by temperature; and `record.json`,
+    with a row for each epoch (`TokenScores`). A training that diverged is a result: its record says so, its weights are
+    the last finite ones, and nothing is translated.
     """
-    from safetensors.torch import save_model
+    from softmax_temperature.training.translation.vocabulary import Vocabulary  # Needs an optional package.
 
-    from softmax_temperature.losses import make_objective
-    from softmax_temperature.training import Diverged, Trainer, count_parameters, train
-    from softmax_temperature.training.translation.network import make_network
-    from softmax_temperature.training.translation.training import TokenScores, per_token
-
-    plan = Recipe.model_validate(recipe)
-    limits: dict[SplitName, int | None] = {"train": train_limit, "validation": validation_limit, "test": test_limit}
-    parts = _parts(dataset, (source, target), limits, Path(root), data_seed)
-    data = _Data.of(parts, vocabulary, longest, tokens=plan.batch_size, seed=training_seed)
-    model = make_network(data.pieces.size, seed=training_seed, **network)
-    objective = per_token(make_objective(loss, options))
-    one_by_one = plan.changed({"batch_size": 1})  # The loop's samples are batches already.
-    trainer = Trainer(model, objective, data.batches["train"], one_by_one, seed=training_seed, device=job.device)
-    scores = TokenScores(data.batches["validation"])
+    plan = TranslationCell.model_validate(parameters)
+    parts = _parts(plan)
+    vocabulary = Vocabulary.fit(parts["train"], size=plan.vocabulary)
+    pairs = _pairs(parts, vocabulary, plan.longest)
+    batches = {
+        split: LengthBatches.of(some, tokens=plan.recipe.batch_size, seed=plan.training_seed)
+        for split, some in pairs.items()
+    }
+    model = make_network(vocabulary.size, plan.network, seed=plan.training_seed)
+    objective = per_token(make_objective(plan.loss, plan.options))
+    one_by_one = plan.recipe.changed({"batch_size": 1})  # The loop's samples are batches already.
+    trainer = Trainer(model, objective, batches["train"], one_by_one, seed=plan.training_seed, device=job.device)
+    scores = TokenScores(batches["validation"])
     diverged = train(trainer, {"scores": scores}, job)
     if not diverged:
         try:
-            calibration, best = _calibration(trainer, data, temperatures)
+            calibration, best = _calibration(trainer, batches, plan.temperatures)
         except Diverged:
             diverged = True
         else:
             write_json(job.output / "calibration.json", calibration)
-            _translate(job, trainer, data, search, sorted({*temperatures, UNSCALED, best}))
+            sources, references = pairs["test"].sources, parts["test"].for_evaluation()[1]
+            texts = {
+                at: _translations(plan, trainer, vocabulary, sources, at)
+                for at in sorted({*plan.temperatures, UNSCALED, best})
+            }
+            rows = [{"temperature": at, **bleu(some, references)} for at, some in texts.items()]
+            write_json(job.output / "bleu.json", rows)
+            write_json(job.output / "translations.json", {str(at): some for at, some in texts.items()})
 
-    save_model(trainer.network.cpu(), str(job.output / "weights.safetensors"))
-    write_text(job.output / "vocabulary.json", data.pieces.to_json())
-    record = {
-        "epochs": plan.epochs,
-        "planned_epochs": plan.planned_epochs,
-        "epochs_done": trainer.epochs_done,
-        "micro_batches": trainer.micro_batches,
-        "diverged": diverged,
-        "parameters": count_parameters(model),
-        "vocabulary": data.pieces.size,
-        "pairs": {split: len(some) for split, some in data.pairs.items()},
-        "too_long": len(parts["train"]) - len(data.pairs["train"]),
+    save_model(trainer.network.cpu(), str(job.output / WEIGHTS))
+    write_text(job.output / "vocabulary.json", vocabulary.to_json())
+    about = {
+        "vocabulary": vocabulary.size,
+        "pairs": {split: len(some) for split, some in pairs.items()},
+        "too_long": len(parts["train"]) - len(pairs["train"]),
         "steps_per_epoch": trainer.steps_per_epoch,
         "history": scores.history,
     }
-    write_json(job.output / "record.json", record)
+    save_record(job, trainer, diverged=diverged, recipe=plan.recipe, **about)
 
 
-def _parts(
-    dataset: str, languages: tuple[str, str], limits: Mapping[SplitName, int | None], root: Path, seed: int
-) -> dict[SplitName, ParallelPart]:
-    from softmax_temperature.data.translation import limited, read_translation
-
-    parts = read_translation(dataset, languages, root=root, seed=seed)
+def _parts(plan: TranslationCell) -> dict[SplitName, ParallelPart]:
+    """The sentences as text."""
+    limits = {"train": plan.train_limit, "validation": plan.validation_limit, "test": plan.test_limit}
+    seed = plan.data_seed
+    parts = read_translation(plan.dataset, (plan.source, plan.target), root=Path(plan.root), seed=seed)
     return {split: limited(part, limits[split], seed=seed) for split, part in parts.items()}
 
 
-@dataclass(frozen=True)
-class _Data:
-    """The sentences as text, as numbers, and in batches."""
-
-    parts: Mapping[SplitName, ParallelPart]
-    pieces: Vocabulary
-    pairs: Mapping[SplitName, SentencePairs]
-    batches: Mapping[SplitName, LengthBatches]
-
-    @classmethod
-    def of(
-        cls, parts: Mapping[SplitName, ParallelPart], vocabulary: int, longest: int, *, tokens: int, seed: int
-    ) -> _Data:
-        """Raises InputError if no training pair is short enough."""
-        from softmax_temperature.training.translation.pairs import SentencePairs, length_batches
-        from softmax_temperature.training.translation.vocabulary import Vocabulary
-
-        pieces = Vocabulary.fit(parts["train"], size=vocabulary)
-        texts = {
-            split: part.for_evaluation() if split == "test" else part.for_fitting() for split, part in parts.items()
-        }
-        pairs = {split: SentencePairs(*map(pieces.encode, sides)) for split, sides in texts.items()}
-        pairs["train"] = pairs["train"].up_to(longest)
-        if not len(pairs["train"]):
-            what = f"{longest}, no training pair is so short"
-            raise InputError(what, where="focal.translation.longest", remedy="Raise it, or the vocabulary.")
-        batches = {split: length_batches(some, tokens=tokens, seed=seed) for split, some in pairs.items()}
-        return cls(parts, pieces, pairs, batches)
+def _pairs(
+    parts: dict[SplitName, ParallelPart], vocabulary: Vocabulary, longest: int
+) -> dict[SplitName, SentencePairs]:
+    """The sentences as numbers, without long ones to train on; an InputError if no training pair is short enough."""
+    texts = {split: part.for_evaluation() if split == "test" else part.for_fitting() for split, part in parts.items()}
+    pairs = {split: SentencePairs(*map(vocabulary.encode, sides)) for split, sides in texts.items()}
+    pairs["train"] = pairs["train"].up_to(longest)
+    if not len(pairs["train"]):
+        what = f"{longest}, no training pair is so short"
+        raise InputError(what, where="focal.translation.longest", remedy="Raise it, or the vocabulary.")
+    return pairs
 
 
-def _calibration(trainer: Trainer, data: _Data, temperatures: Sequence[float]) -> tuple[list[dict[str, Any]], float]:
+def _calibration(
+    trainer: Trainer, batches: dict[SplitName, LengthBatches], temperatures: Sequence[float]
+) -> tuple[list[dict[str, Any]], float]:
     """A row for each held-out split and temperature, and the temperature that validation data choose."""
-    from softmax_temperature.scaling import TEMPERATURE_GRID
-    from softmax_temperature.training.translation.calibration import best_temperature, calibration_by_temperature
-    from softmax_temperature.training.translation.training import token_logits
 
-    def of(split: SplitName, asked: set[float]) -> list[dict[str, Any]]:
-        rows = calibration_by_temperature(token_logits(trainer, data.batches[split]), sorted(asked))
+    def rows_of(split: SplitName, asked: set[float]) -> list[dict[str, Any]]:
+        rows = calibration_by_temperature(token_logits(trainer, batches[split]), sorted(asked))
         return [{"split": split, **row} for row in rows]
 
-    validation = of("validation", {*TEMPERATURE_GRID, *temperatures})
+    validation = rows_of("validation", {*TEMPERATURE_GRID, *temperatures})
     best = best_temperature(validation)
-    return validation + of("test", {*temperatures, UNSCALED, best}), best
+    return validation + rows_of("test", {*temperatures, UNSCALED, best}), best
 
 
-def _translate(
-    job: Job, trainer: Trainer, data: _Data, search: Mapping[str, Any], temperatures: Sequence[float]
-) -> None:
-    """Write translations of the test sentences at each temperature, and their BLEU."""
-    from softmax_temperature.training.translation.bleu import bleu
-    from softmax_temperature.training.translation.decoding import Search, translate
-    from softmax_temperature.training.translation.network import TranslationTransformer
-
-    network, sources = trainer.network, data.pairs["test"].sources
-    assert isinstance(network, TranslationTransformer), "run makes no other"
-    texts = {
-        at: data.pieces.decode(translate(network, sources, Search(**search), temperature=at, device=trainer.device))
-        for at in temperatures
-    }
-    _, references = data.parts["test"].for_evaluation()
-    rows = [{"temperature": at, **bleu(translations, references)._asdict()} for at, translations in texts.items()]
-    write_json(job.output / "bleu.json", rows)
-    write_json(job.output / "translations.json", {str(at): translations for at, translations in texts.items()})
+def _translations(
+    plan: TranslationCell, trainer: Trainer, vocabulary: Vocabulary, sources: Ragged, temperature: float
+) -> list[str]:
+    network: Any = trainer.network
+    tokens = translate(network, sources, plan.search, temperature=temperature, device=trainer.device)
+    return vocabulary.decode(tokens)

@@ -14,8 +14,7 @@ from softmax_temperature.data.trees import encode_trees, parse_tree, tree_words
 from softmax_temperature.runner.artifacts import Artifact, open_artifact
 from softmax_temperature.runner.errors import InputError
 from softmax_temperature.training import ImageSet, Samples, to_rgb
-from softmax_temperature.training.tokens import TokenSet
-from softmax_temperature.training.trees import TreeSet
+from softmax_temperature.training.texts import TokenSet, TreeSet
 
 
 class TrainingSets(NamedTuple):

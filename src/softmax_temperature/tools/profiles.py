@@ -20,7 +20,7 @@ from ruamel.yaml.tokens import CommentToken
 from softmax_temperature.params import Params, validate
 from softmax_temperature.runner.artifacts import write_text
 from softmax_temperature.runner.errors import InputError, nearest
-from softmax_temperature.runner.yaml_files import read_yaml
+from softmax_temperature.runner.reading import read_yaml
 
 COMMENT_COLUMN = 37
 PROFILES = Path("profiles")

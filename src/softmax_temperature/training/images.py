@@ -4,71 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
-from typing import TYPE_CHECKING
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from softmax_temperature.training.samples import equal_distances
-
-if TYPE_CHECKING:
-    from softmax_temperature.params.recipe import Recipe
+from softmax_temperature.params.recipe import Recipe
+from softmax_temperature.training.samples import Samples
 
 RGB = 3
 
 
 @dataclass(frozen=True)
-class ImageSet:
-    """One split on one device.
-
-    Attributes:
-        images: (n, 3, height, width) uint8.
-        labels: (n,) int64, or (n, height, width) of any integer type, one for each pixel.
-    """
-
-    images: Tensor
-    labels: Tensor
+class ImageSet(Samples):
+    """Images: inputs (n, 3, height, width) uint8; labels (n,) int64, or (n, height, width), one for each pixel."""
 
     def __post_init__(self) -> None:
-        if self.images.ndim != 4 or self.images.shape[1] != RGB or self.images.dtype != torch.uint8:
-            shape, dtype = tuple(self.images.shape), self.images.dtype
+        shape, dtype = tuple(self.inputs.shape), self.inputs.dtype
+        if len(shape) != 4 or shape[1] != RGB or dtype != torch.uint8:
             raise ValueError(f"images must be (n, 3, height, width) uint8, got {shape} {dtype}; see to_rgb")
-        count, _, height, width = self.images.shape
-        shape, pixels = tuple(self.labels.shape), (count, height, width)
-        if shape not in {(count,), pixels}:
-            raise ValueError(f"labels must have shape ({count},), got {shape}; one for each pixel would be {pixels}")
-
-    @property
-    def inputs(self) -> Tensor:
-        """The images."""
-        return self.images
-
-    def __len__(self) -> int:
-        return len(self.labels)
-
-    def to(self, device: str) -> ImageSet:
-        """The same on another device."""
-        return ImageSet(self.images.to(device), self.labels.to(device))
-
-    def sample(self, count: int | None) -> ImageSet:
-        """About `count` images at equal distances, or all of them for None and when there are no more.
-
-        Prepared images are often sorted by class: equal distances keep the classes balanced.
-        """
-        if count is None or count >= len(self):
-            return self
-        rows = equal_distances(len(self), count, self.labels.device)
-        return ImageSet(self.images[rows], self.labels[rows])
+        count, _, *sides = shape
+        if tuple(self.labels.shape) not in {(count,), (count, *sides)}:
+            own = tuple(self.labels.shape)
+            raise ValueError(f"labels must have shape ({count},), or one for each pixel {(count, *sides)}, got {own}")
 
     def check(self, recipe: Recipe) -> None:
-        """Refuse a recipe that images cannot be trained by.
-
-        Raises:
-            ValueError: it does not say how to normalise, or it augments images whose every pixel has a label; labels
-                do not move with them.
-        """
+        """Refuse a recipe without normalisation, or one that augments images whose every pixel has a label."""
         if recipe.mean is None or recipe.std is None:
             raise ValueError(f"recipe must normalise images, got {recipe.mean=}, {recipe.std=}")
         if self.labels.ndim > 1 and (recipe.crop_padding or recipe.flip):
@@ -76,7 +37,7 @@ class ImageSet:
 
     def batch(self, rows: Tensor, generator: torch.Generator, recipe: Recipe) -> Tensor:
         """Some images, augmented and normalised: (b, 3, height, width) float32."""
-        images = self.images[rows]
+        images = self.inputs[rows]
         if recipe.crop_padding or recipe.flip:
             images = augment(images, generator, crop_padding=recipe.crop_padding, flip=recipe.flip)
         return self.prepare(images, recipe)
@@ -84,7 +45,7 @@ class ImageSet:
     def prepare(self, inputs: Tensor, recipe: Recipe) -> Tensor:
         """Images (b, 3, height, width) uint8, normalised."""
         assert recipe.mean is not None, "check refuses a recipe without"
-        assert recipe.std is not None, "likewise"
+        assert recipe.std is not None, "check refuses a recipe without"
         return normalise(inputs, recipe.mean, recipe.std)
 
 
@@ -93,7 +54,7 @@ def to_rgb(images: Tensor, size: int | None = None) -> Tensor:
 
     Args:
         images: (n, 1 or 3, height, width) uint8.
-        size: null leaves height and width as they are. Otherwise bilinear, antialiased, as torchvision resizes.
+        size: None leaves height and width as they are. Otherwise bilinear, antialiased, as torchvision resizes.
 
     Returns:
         (n, 3, height, width) uint8.
@@ -137,14 +98,8 @@ def normalise(images: Tensor, mean: Sequence[float], std: Sequence[float]) -> Te
 
     Args:
         images: (n, 3, height, width) uint8.
-        mean: one number for each channel, of pixels on the scale 0 to 1.
-        std: likewise.
+        mean: one number per channel, of pixels on the scale 0 to 1.
+        std: as `mean`.
     """
-    shift, scale = (_of_channels(tuple(values), images.device) for values in (mean, std))
+    shift, scale = (255 * torch.tensor(values, device=images.device)[None, :, None, None] for values in (mean, std))
     return images.to(torch.float32, memory_format=torch.channels_last).sub_(shift).div_(scale)
-
-
-@cache  # A tensor made of Python's numbers takes as long as a convolution of a small batch.
-def _of_channels(values: tuple[float, ...], device: torch.device) -> Tensor:
-    """(1, channels, 1, 1) on the scale of pixels, 0 to 255."""
-    return 255 * torch.tensor(values, device=device)[None, :, None, None]

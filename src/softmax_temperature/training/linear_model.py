@@ -1,4 +1,7 @@
-"""A logistic regression with two weights on four Gaussian clusters, by gradient descent (focal paper, appendix C)."""
+"""A logistic regression with two weights on four Gaussian clusters, by gradient descent (focal paper, appendix C).
+
+Points have shape (n, features), labels (n,) are 0 or 1, weights have shape (features,).
+"""
 
 from __future__ import annotations
 
@@ -8,8 +11,7 @@ from sklearn.datasets import make_classification
 from torch import Tensor
 
 from softmax_temperature.data.splits import Part
-from softmax_temperature.losses.focal import focal_loss
-from softmax_temperature.metrics.checks import check_count, check_positive
+from softmax_temperature.losses import focal_loss
 
 # Deviation: appendix C describes its data in words alone. They are those of scikit-learn's make_classification with
 # these settings: corners at +-2 give the side of 4, and unit normals are mixed by a random matrix in each cluster.
@@ -19,25 +21,11 @@ SETTINGS = {"n_features": 2, "n_redundant": 0, "n_clusters_per_class": 2, "class
 
 
 def make_data(train: int, test: int, *, seed: int) -> tuple[Part, Part]:
-    """Draw two classes of two clusters each, with wrong labels among them (focal paper, appendix C).
+    """Draw a training and a test part of two classes with two clusters each, with wrong labels among them.
 
     The clusters lie on the corners of a square of side 4 around the origin, those of a class beside each other, so that
-    the line of one coordinate's zeros separates the centres.
-
-    Args:
-        train: Points of the training part.
-        test: Points of the test part, from the same clusters.
-        seed: At least 0.
-
-    Returns:
-        The training and the test part: points (n, 2) float64, labels (n,) int64 in {0, 1}.
-
-    Raises:
-        ValueError: If a size is below 1 or the seed below 0.
+    the line of one coordinate's zeros separates the centres. Points are float64.
     """
-    check_count(train, "train", least=1)
-    check_count(test, "test", least=1)
-    check_count(seed, "seed", least=0)
     state = int(np.random.default_rng(seed).integers(2**32))  # scikit-learn takes no more than 32 bits.
     drawn = make_classification(train + test, random_state=state, **SETTINGS)
     points, labels = (torch.from_numpy(array) for array in drawn)
@@ -49,38 +37,17 @@ def make_data(train: int, test: int, *, seed: int) -> tuple[Part, Part]:
 
 
 def two_class_logits(points: Tensor, weights: Tensor) -> Tensor:
-    """The logits (0, w·x): a softmax over them is the logistic model, and their norm is |w·x|.
-
-    Args:
-        points: Shape (n, features).
-        weights: Shape (features,).
-
-    Returns:
-        Shape (n, 2).
-    """
+    """The logits (0, w·x), shape (n, 2): a softmax over them is the logistic model, and their norm is |w·x|."""
     scores = points @ weights
     return torch.stack((torch.zeros_like(scores), scores), dim=1)
 
 
 def train_logistic(points: Tensor, labels: Tensor, gamma: float, *, epochs: int, lr: float) -> Tensor:
-    """Minimise the mean focal loss of the logistic model by gradient descent on all points.
-
-    Args:
-        points: Shape (n, features).
-        labels: Shape (n,), integers, 0 or 1.
-        gamma: At least 0; 0 is the cross-entropy.
-        epochs: Steps, because each takes all points.
-        lr: Learning rate.
+    """Minimise the mean focal loss of the logistic model by gradient descent, one step with all points per epoch.
 
     Returns:
         The weights after each epoch, shape (epochs, features), dtype and device of `points`.
-
-    Raises:
-        ValueError: If a shape disagrees, a label is not 0 or 1, `gamma` is negative, `epochs` is below 1 or `lr` is not
-            positive.
     """
-    check_count(epochs, "epochs", least=1)
-    check_positive(lr, "lr")
     # Deviation: "a simple 2-parameter logistic regression" in two dimensions is taken as two weights and no bias; the
     # centres lie around the origin, so the best boundary passes through it.
     # Deviation: the text says gradient descent and neither step, length nor start. Every step takes all training
@@ -96,28 +63,11 @@ def train_logistic(points: Tensor, labels: Tensor, gamma: float, *, epochs: int,
 
 
 def mean_logit_norms(points: Tensor, path: Tensor) -> Tensor:
-    """Mean Euclidean norm of the points' logits under each of several weights.
-
-    Args:
-        points: Shape (n, features).
-        path: Weights, shape (epochs, features).
-
-    Returns:
-        Shape (epochs,), in logits.
-    """
+    """Mean Euclidean norm of the points' logits under each of the weights (epochs, features): (epochs,)."""
     return torch.stack([two_class_logits(points, weights).norm(dim=1).mean() for weights in path])
 
 
 def misclassified_confidences(points: Tensor, labels: Tensor, weights: Tensor) -> Tensor:
-    """Probability of the predicted class, for the points where that is not the label.
-
-    Args:
-        points: Shape (n, features).
-        labels: Shape (n,), integers, 0 or 1.
-        weights: Shape (features,).
-
-    Returns:
-        Shape (m,), in [0.5, 1], in the order of the points.
-    """
+    """Probability of the predicted class, (m,), for the points where that is not the label, in their order."""
     confidences, predicted = torch.softmax(two_class_logits(points, weights), dim=1).max(dim=1)
     return confidences[predicted != labels]

@@ -1,31 +1,23 @@
-"""Training with a label for every pixel (cooling paper, section 4.4): the loss, logits in pieces, and scores."""
+"""Training with a label for every pixel (cooling paper, section 4.4): the loss, logits in batches, and scores."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from softmax_temperature.losses import Objective
 from softmax_temperature.metrics.segmentation import confusion_matrix, mean_intersection_over_union, pixel_accuracy
-from softmax_temperature.training.networks import last_layer_inputs
-from softmax_temperature.training.trainer import Diverged
-
-if TYPE_CHECKING:
-    from softmax_temperature.training.images import ImageSet
-    from softmax_temperature.training.trainer import Objective, Trainer
+from softmax_temperature.training.images import ImageSet
+from softmax_temperature.training.trainer import Diverged, History, Trainer
 
 BATCH = 16  # Images; logits of 150 classes for 256×256 pixels then take 630 MB.
 
 
 def pixel_cross_entropy(void: int) -> Objective:
-    """Mean of -log p over the pixels of the batch that have a class, nats; 0 where none has.
-
-    Args:
-        void: the label of the others.
-    """
+    """Mean of -log p over the pixels of the batch whose label is not `void`, nats; 0 where there are none."""
 
     def loss(logits: Tensor, labels: Tensor, position: float) -> Tensor:  # noqa: ARG001  # It never changes.
         # As a table: with channels last nothing moves, and torch's loss of maps has no deterministic form on a GPU.
@@ -53,12 +45,8 @@ def pixel_logits(trainer: Trainer, images: Tensor) -> Iterator[Tensor]:
         (b, classes, height, width) float32, on the trainer's device.
     """
     trainer.network.eval()
-    recipe = trainer.recipe
     for batch in images.split(BATCH):
-        inputs = trainer.samples.prepare(batch.to(trainer.device), recipe)
-        with torch.autocast(trainer.device, torch.bfloat16, enabled=recipe.precision == "bfloat16"):
-            logits, _ = last_layer_inputs(trainer.network, inputs)
-        yield logits
+        yield trainer.forward(trainer.samples.prepare(batch.to(trainer.device), trainer.recipe))[0]
 
 
 def pixel_predictions(trainer: Trainer, images: Tensor) -> Tensor:
@@ -66,12 +54,11 @@ def pixel_predictions(trainer: Trainer, images: Tensor) -> Tensor:
     return torch.cat([logits.argmax(1).cpu() for logits in pixel_logits(trainer, images)])
 
 
-class PixelScores:
-    """Follows a training and scores it after each epoch.
+class PixelScores(History):
+    """Scores a network that classifies pixels after each epoch.
 
-    Attributes:
-        history: a row for each epoch: `epoch`, `loss` (of training), `mean_iou` and `pixel_accuracy` (fractions), and
-            `temperature`.
+    `history` has a row for each epoch: `epoch`, `loss` (of training), `mean_iou` and `pixel_accuracy` (fractions), and
+    `temperature`.
 
     Args:
         images: to score, with a label for every pixel.
@@ -80,19 +67,14 @@ class PixelScores:
     """
 
     def __init__(self, images: ImageSet, *, void: int, temperature: Callable[[], float]) -> None:
+        super().__init__()
         self._images, self._void, self._temperature = images, void, temperature
-        self.history: list[dict[str, Any]] = []
 
     def after_epoch(self, trainer: Trainer) -> None:
-        """Add the epoch's row.
-
-        Raises:
-            Diverged: logits are not finite.
-        """
+        """Add the epoch's row; raises Diverged if logits are not finite."""
         labels = self._images.labels.split(BATCH)
-        pieces = zip(pixel_logits(trainer, self._images.images), labels, strict=True)
-        confusion = sum(self._confusion(logits, some) for logits, some in pieces)
-        assert isinstance(confusion, Tensor), "a split has images"
+        batches = zip(pixel_logits(trainer, self._images.inputs), labels, strict=True)
+        confusion = torch.stack([self._confusion(logits, some) for logits, some in batches]).sum(0)
         self.history.append(
             {
                 "epoch": trainer.epochs_done,
@@ -102,14 +84,6 @@ class PixelScores:
                 "temperature": self._temperature(),
             }
         )
-
-    def state_dict(self) -> dict[str, Any]:
-        """All rows so far."""
-        return {"history": list(self.history)}
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Go on from where `state_dict` was taken."""
-        self.history = list(state["history"])
 
     def _confusion(self, logits: Tensor, labels: Tensor) -> Tensor:
         if not bool(logits.isfinite().all()):

@@ -1,18 +1,16 @@
-"""One training by several processes, one a GPU: they divide every batch of the recipe among them.
+"""One training by several processes, one per GPU, started by `torchrun`: they divide every batch among them.
 
-`torchrun` starts them. Each holds the network and the samples, computes the logits of its share of a batch and is told
-those of the others, so that all have the loss of the whole batch, whatever couples its samples; the gradients of the
-shares are added up (DistributedDataParallel). Batches, their augmentation and steps are those of one process, and so
-are the weights, to the rounding of sums. Two things differ. Dropout draws other masks. And batch norm needs the
-statistics of the whole batch: torch gathers them on GPUs (SyncBatchNorm). Those of each share would be another method,
-noisier the more processes there are, so without GPUs a network with batch norm is refused.
+Each holds the network and the samples, computes the logits of its share of a batch and receives those of the others, so
+that all have the loss of the whole batch, whatever couples its samples; the gradients of the shares are added up
+(DistributedDataParallel). Batches, their augmentation and steps are those of one process, and so are the weights, to
+the rounding of sums. Two things differ. Dropout draws other masks. And batch norm needs the statistics of the whole
+batch: torch gathers them on GPUs (SyncBatchNorm). Those of each share would be another method, noisier the more
+processes there are, so without GPUs a network with batch norm is refused.
 """
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
-from datetime import timedelta
 from functools import cache
 from typing import Any
 
@@ -20,8 +18,8 @@ import torch
 from torch import Tensor, distributed, nn
 from torch.nn.parallel import DistributedDataParallel
 
-_PATIENCE = timedelta(days=30)
-"""That processes wait for one another: for another run's lock too. One that dies, `torchrun` ends the others for."""
+from softmax_temperature.runner.distributed import join_group, process_count
+
 BATCH_NORMS = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d)
 
 
@@ -62,14 +60,10 @@ class Processes:
         return batch.tensor_split(self.count)[self.rank]
 
     def all_logits(self, own: Tensor, samples: int) -> Tensor:
-        """The logits of the whole batch; only this process's own lead back to the network.
-
-        Args:
-            own: of the share, (b, ...).
-            samples: b.
+        """The logits (n, ...) of the whole batch from those of the share; only the latter carry gradients.
 
         Raises:
-            ValueError: there is not one row for each sample, and perhaps not as many as elsewhere.
+            ValueError: there is not one row for each of the share's `samples`, and perhaps not as many as elsewhere.
         """
         if self.count == 1:
             return own
@@ -78,17 +72,6 @@ class Processes:
         parts = self._gathered(own.detach())
         parts[self.rank] = own
         return torch.cat(parts)
-
-    def add_gradients(self, network: nn.Module) -> None:
-        """Add up the gradients of all shares, after steps in which the network itself was called.
-
-        Args:
-            network: that was given to `train_together`, after the backward pass.
-        """
-        if self.count > 1:
-            for parameter in network.parameters():
-                if parameter.grad is not None:
-                    distributed.all_reduce(parameter.grad)
 
     def over_all(self, rows: Tensor, compute: Callable[[Tensor], tuple[Tensor, ...]]) -> tuple[Tensor, ...]:
         """A row-wise function of many rows, each process computing some.
@@ -107,14 +90,6 @@ class Processes:
         mine = torch.arange(self.rank * each, (self.rank + 1) * each, device=rows.device) % len(rows)
         return tuple(torch.cat(self._gathered(result))[: len(rows)] for result in compute(rows[mine]))
 
-    def agreed(self, value: Any) -> Any:
-        """What process 0 holds; the others' values do not count."""
-        if self.count == 1:
-            return value
-        box = [value]
-        distributed.broadcast_object_list(box)
-        return box[0]
-
     def _gathered(self, own: Tensor) -> list[Tensor]:
         parts = [torch.empty_like(own, memory_format=torch.contiguous_format) for _ in range(self.count)]
         distributed.all_gather(parts, own.contiguous())
@@ -124,19 +99,14 @@ class Processes:
 @cache
 def processes() -> Processes:
     """The processes that `torchrun` started together with this one, which joins them; else this one alone."""
-    count = int(os.environ.get("WORLD_SIZE", "1"))
-    if count == 1:
+    if process_count() == 1:
         return Processes(1, 0)
-    if torch.cuda.is_available():
-        torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))  # "cuda" means that one from now on.
-        distributed.init_process_group("cpu:gloo,cuda:nccl", timeout=_PATIENCE)
-    else:
-        distributed.init_process_group("gloo", timeout=_PATIENCE)
-    return Processes(count, distributed.get_rank())
+    join_group()
+    return Processes(process_count(), distributed.get_rank())
 
 
 class _Shared(DistributedDataParallel):
-    """With the last layer in the place where training looks for it."""
+    """With the last layer where training looks for it."""
 
     @property
     def classifier(self) -> nn.Module:

@@ -1,29 +1,21 @@
-"""The training loop."""
+"""The training loop: epochs, learning rates, callbacks, checkpoints and divergence."""
 
 from __future__ import annotations
 
+import copy
 import math
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.utils.checkpoint import checkpoint
 
-from softmax_temperature.runner.jobs import seed_of
+from softmax_temperature.losses import Objective
+from softmax_temperature.params.recipe import Recipe, Schedule
+from softmax_temperature.runner.cells import Job, seed_of
 from softmax_temperature.training.networks import last_layer_inputs
 from softmax_temperature.training.processes import processes
-from softmax_temperature.training.schedules import learning_rate_factor
-
-if TYPE_CHECKING:
-    from softmax_temperature.params.recipe import Recipe
-    from softmax_temperature.training.samples import Samples
-
-Objective = Callable[[Tensor, Tensor, float], Tensor]
-"""Logits (n, classes), labels (n,) and the position in the written recipe (epochs) to the mean loss of the batch.
-
-With a label for each pixel they are (n, classes, height, width) and (n, height, width); with one for each token of some
-sentences, (tokens, classes) and (1, tokens or more)."""
+from softmax_temperature.training.samples import Samples
 
 EVALUATION_BATCH = 500
 
@@ -33,25 +25,22 @@ class Diverged(ArithmeticError):
 
 
 class Trainer:
-    """A network on its way through a recipe.
+    """A network and its optimizer while they are trained by a recipe.
 
     All that changes from epoch to epoch is in `state_dict`; the order of the samples, their augmentation and dropout
     depend on the seed and the number of the epoch alone.
 
     Attributes:
         network: trained in place, on the device.
-        epochs_done: how many.
+        epochs_done: the number of epochs so far.
         loss: mean over the samples of the last epoch, as the objective gives it; nan before the first.
-        micro_batches: pieces in which a batch passes the network, or each process's share of it; 1 unless memory ran
-            out, see `split_batches`.
-        processes: that train it together.
-        after_batch: called in this order after each step, whose gradients are still there; empty at first. What a call
-            changes has to lie in the network, in the optimizer, or in the state of a follower (see `train`), and the
-            network has to be in training mode afterwards.
+        after_batch: functions called in this order after each step, while its gradients are still there; empty at
+            first. What they change has to lie in the network, in the optimizer, or in the state of a callback (see
+            `train`), and they have to leave the network in training mode.
 
     Args:
         network: prepared inputs to logits, with `features` and `classifier`.
-        objective: what is minimised. Its mean over the batch is multiplied by the batch's size for the reduction "sum".
+        objective: what is minimised; for the reduction "sum" it is multiplied by the batch's size.
         samples: to train on; they move to the device.
         recipe: everything else.
         seed: of order, augmentation and dropout.
@@ -68,13 +57,12 @@ class Trainer:
         self.network = network.to(device=device, memory_format=torch.channels_last)  # type: ignore[call-overload]
         self.objective, self.samples, self.recipe = objective, samples.to(device), recipe
         self.seed, self.device = seed, device
-        self.epochs_done, self.loss, self.micro_batches = 0, math.nan, 1
+        self.epochs_done, self.loss = 0, math.nan
         self.after_batch: list[Callable[[Trainer], None]] = []
-        self._before: dict[str, Any] = {}
         self.optimizer = _optimizer(network, recipe)
-        self._batch_size = self._batch_length = min(recipe.batch_size, len(samples))
-        self.processes = processes()
-        self._shared = self.processes.train_together(self.network, self._batch_size)
+        self._batch_size = min(recipe.batch_size, len(samples))
+        self._processes = processes()
+        self._shared = self._processes.train_together(self.network, self._batch_size)
         # Deviation: the last, smaller batch of an epoch is left out, as a summed loss would weigh it differently; with
         # a new order each epoch every sample still has its turn. The released code keeps it.
         self.steps_per_epoch = len(samples) // self._batch_size
@@ -83,41 +71,21 @@ class Trainer:
         """Train for one epoch.
 
         Raises:
-            Diverged: the loss or a weight is not finite; the state is again that before this epoch.
-            torch.OutOfMemoryError: the device's memory does not suffice; `rewind` goes back to before this epoch.
+            Diverged: a logit, the loss or a weight is not finite.
         """
-        self._before = {}  # Makes room for the next copy.
-        self._before = _copied(self.state_dict())
-        try:
-            loss = self._mean_loss_of_an_epoch()
-        except Diverged:
-            self.rewind()
-            raise
+        generator = torch.Generator().manual_seed(seed_of(self.seed, "epoch", str(self.epochs_done)))
+        order = torch.randperm(len(self.samples), generator=generator).to(self.device)
+        batches = order[: self.steps_per_epoch * self._batch_size].split(self._batch_size)
+        self.network.train()
+        with torch.random.fork_rng(devices=[self.device] if self.device != "cpu" else []):
+            torch.manual_seed(seed_of(self.seed, "dropout", str(self.epochs_done)) + self._processes.rank)
+            losses = [self._step(number, rows, generator) for number, rows in enumerate(batches)]
+        loss = torch.stack(losses).double().mean().item()
+        if not (
+            math.isfinite(loss) and all(bool(each.isfinite().all()) for each in self.network.state_dict().values())
+        ):
+            raise Diverged(f"the loss is {loss} in epoch {self.epochs_done + 1}")
         self.epochs_done, self.loss = self.epochs_done + 1, loss
-
-    def rewind(self) -> None:
-        """Go back to before the last epoch, for instance because its logits are not finite."""
-        if self._before:  # Otherwise the epoch did not begin.
-            self.load_state_dict(self._before)
-
-    @property
-    def can_split_batches(self) -> bool:
-        """Whether the pieces of a batch hold more than one sample, and nobody waits for them; see `split_batches`."""
-        return self.processes.count == 1 and self.micro_batches < self._batch_length
-
-    def split_batches(self) -> None:
-        """From now on let each batch pass the network in twice as many pieces.
-
-        The step remains that of the whole batch, whatever the objective: the pieces' logits are put together before it,
-        and what the gradient needs of each piece is computed again when its turn comes. Batch normalisation is the
-        exception: it takes its statistics from a piece, and its running averages move twice a piece.
-
-        Of several processes each one lets its share pass in so many pieces, if the training began in one process that
-        did. They do not begin to: when the memory of one runs out, the others wait for it in the middle of a step.
-        """
-        self.micro_batches *= 2
-        self.optimizer.zero_grad()
-        torch.cuda.empty_cache()
 
     @torch.no_grad()
     def evaluate(self, inputs: Tensor) -> tuple[Tensor, Tensor]:
@@ -134,10 +102,14 @@ class Trainer:
             Diverged: a logit is not finite.
         """
         self.network.eval()
-        logits, norms = self.processes.over_all(inputs, self._logits_and_norms)
+        logits, norms = self._processes.over_all(inputs, self._logits_and_norms)
         if not bool(logits.isfinite().all()):
             raise Diverged(f"logits are not finite after epoch {self.epochs_done}")
         return logits, norms
+
+    def forward(self, prepared: Tensor) -> tuple[Tensor, Tensor]:
+        """Logits and last-layer features of prepared inputs, in the network's mode and the recipe's precision."""
+        return self._forward(self.network, prepared)
 
     def state_dict(self) -> dict[str, Any]:
         """All that the next epoch depends on."""
@@ -146,40 +118,21 @@ class Trainer:
             "optimizer": self.optimizer.state_dict(),
             "epochs_done": self.epochs_done,
             "loss": self.loss,
-            "micro_batches": self.micro_batches,
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Go on from where `state_dict` was taken."""
+        """Resume where `state_dict` was taken."""
         self.network.load_state_dict(state["network"])
         self.optimizer.load_state_dict(state["optimizer"])
         self.epochs_done, self.loss = state["epochs_done"], state["loss"]
-        self.micro_batches = state["micro_batches"]
 
     def _logits_and_norms(self, inputs: Tensor) -> tuple[Tensor, Tensor]:
         logits, norms = [], []
-        for batch in inputs.split(max(1, EVALUATION_BATCH // self.micro_batches)):
-            prepared = self.samples.prepare(batch.to(self.device), self.recipe)
-            with self._autocast():
-                some, features = last_layer_inputs(self.network, prepared)
+        for batch in inputs.split(EVALUATION_BATCH):
+            some, features = self.forward(self.samples.prepare(batch.to(self.device), self.recipe))
             logits.append(some.cpu())
             norms.append(features.flatten(1).double().norm(dim=1).cpu())
         return torch.cat(logits), torch.cat(norms)
-
-    def _mean_loss_of_an_epoch(self) -> float:
-        generator = torch.Generator().manual_seed(seed_of(self.seed, "epoch", str(self.epochs_done)))
-        order = torch.randperm(len(self.samples), generator=generator).to(self.device)
-        self.network.train()
-        with torch.random.fork_rng(devices=[self.device] if self.device != "cpu" else []):
-            torch.manual_seed(seed_of(self.seed, "dropout", str(self.epochs_done)) + self.processes.rank)
-            losses = [self._step(number, rows, generator) for number, rows in enumerate(self._batches(order))]
-        loss = torch.stack(losses).double().mean().item()
-        if not (math.isfinite(loss) and self._weights_are_finite()):
-            raise Diverged(f"the loss is {loss} in epoch {self.epochs_done + 1}")
-        return loss
-
-    def _batches(self, order: Tensor) -> list[Tensor]:
-        return list(order[: self.steps_per_epoch * self._batch_size].split(self._batch_size))
 
     def _step(self, number: int, rows: Tensor, generator: torch.Generator) -> Tensor:
         recipe = self.recipe
@@ -187,18 +140,15 @@ class Trainer:
         factor = learning_rate_factor(recipe.schedule, position, recipe.planned_epochs)
         for group in self.optimizer.param_groups:
             group["lr"] = recipe.lr * factor
-        # All of it, so that what is random about a sample does not depend on who trains it.
-        inputs = self.processes.share(self.samples.batch(rows, generator, recipe))
-        self._batch_length = len(inputs)
-        logits = self.processes.all_logits(self._logits(inputs), len(inputs))
-        # On a GPU the loss of the epoch tells, later; a look at every batch would stop its queue.
+        # The whole batch, so that what is random about a sample does not depend on the process that trains it.
+        inputs = self._processes.share(self.samples.batch(rows, generator, recipe))
+        logits = self._processes.all_logits(self._forward(self._shared, inputs)[0], len(inputs))
+        # On a GPU only the loss of the epoch is checked, later: reading a value of every batch would stall its queue.
         if self.device == "cpu" and not bool(logits.isfinite().all()):
             raise Diverged(f"logits are not finite in epoch {self.epochs_done + 1}")
         loss = self.objective(logits, self.samples.labels[rows], position)
         self.optimizer.zero_grad()
         (loss * len(rows) if recipe.reduction == "sum" else loss).backward()
-        if self.micro_batches > 1:
-            self.processes.add_gradients(self.network)
         if recipe.clip_norm is not None:
             nn.utils.clip_grad_norm_(self.network.parameters(), recipe.clip_norm)
         self.optimizer.step()
@@ -206,32 +156,99 @@ class Trainer:
             call(self)
         return loss.detach()
 
-    def _logits(self, inputs: Tensor) -> Tensor:
-        if self.micro_batches == 1:
-            return self._logits_at_once(inputs)
-        pieces = inputs.split(math.ceil(len(inputs) / self.micro_batches))
-        return torch.cat([checkpoint(self._logits_at_once, piece, use_reentrant=False) for piece in pieces])
-
-    def _logits_at_once(self, inputs: Tensor) -> Tensor:
-        # The network of several processes counts on being called once a step.
-        network = self._shared if self.micro_batches == 1 else self.network
-        with self._autocast():
-            return last_layer_inputs(network, inputs)[0]
-
-    def _autocast(self) -> torch.autocast:
-        return torch.autocast(self.device, torch.bfloat16, enabled=self.recipe.precision == "bfloat16")
-
-    def _weights_are_finite(self) -> bool:
-        return all(bool(value.isfinite().all()) for value in self.network.state_dict().values())
+    def _forward(self, network: nn.Module, inputs: Tensor) -> tuple[Tensor, Tensor]:
+        with torch.autocast(self.device, torch.bfloat16, enabled=self.recipe.precision == "bfloat16"):
+            return last_layer_inputs(network, inputs)
 
 
-def _copied(state: Any) -> Any:
-    """What training does not change any more. Of many small tensors, copy.deepcopy takes ten times as long."""
-    if isinstance(state, Tensor):
-        return state.clone()
-    if isinstance(state, dict):
-        return {key: _copied(value) for key, value in state.items()}
-    return [_copied(value) for value in state] if isinstance(state, list) else state
+class Callback:
+    """Acts or observes after each epoch, and after each batch if it is in the trainer's `after_batch` too."""
+
+    def after_epoch(self, trainer: Trainer) -> None:
+        """Called once after each epoch; may raise Diverged."""
+        raise NotImplementedError
+
+    def state_dict(self) -> dict[str, Any]:
+        """All that its next epoch depends on, ready for a checkpoint, in containers that it does not change later."""
+        return {}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Resume where `state_dict` was taken."""
+
+
+class History(Callback):
+    """A callback whose state is `history`, a list of rows of JSON values."""
+
+    def __init__(self) -> None:
+        self.history: list[dict[str, Any]] = []
+
+    def state_dict(self) -> dict[str, Any]:
+        """All rows so far."""
+        return {"history": list(self.history)}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Resume where `state_dict` was taken."""
+        self.history = list(state["history"])
+
+
+def train(trainer: Trainer, callbacks: Mapping[str, Callback], job: Job) -> bool:
+    """Train for the epochs of the recipe, from the job's checkpoint if there is one.
+
+    Args:
+        trainer: new.
+        callbacks: new, called in this order after each epoch; the names are those in the checkpoint.
+        job: the cell that trains.
+
+    Returns:
+        Whether the training diverged; it then stops, and trainer and callbacks are as they were when last finite.
+    """
+    checkpointer, epochs = job.checkpointer(), trainer.recipe.epochs
+    parts: dict[str, Trainer | Callback] = {"trainer": trainer, **callbacks}
+    for name, state in (checkpointer.load() or {}).items():
+        parts[name].load_state_dict(state)
+    while trainer.epochs_done < epochs:
+        before = {name: part.state_dict() for name, part in parts.items()}
+        before["trainer"] = copy.deepcopy(before["trainer"])
+        try:
+            trainer.epoch()
+            for callback in callbacks.values():
+                callback.after_epoch(trainer)
+        except Diverged:
+            for name, state in before.items():
+                parts[name].load_state_dict(state)
+            return True
+        checkpointer.save_if_due(lambda: {name: part.state_dict() for name, part in parts.items()})
+        job.progress(trainer.epochs_done, epochs)
+    return False
+
+
+def learning_rate_factor(schedule: Schedule, position: float, length: float) -> float:
+    """The factor that multiplies the learning rate (Cooling, section 4.1; focal paper, appendices E and K).
+
+    Args:
+        schedule: which one.
+        position: epochs done, whole or not, at least 0 and below `length`.
+        length: epochs in all.
+    """
+    if not 0 <= position < length:
+        raise ValueError(f"position: {position}, must be at least 0 and below the length {length}")
+    warm_up = position / schedule.warmup if position < schedule.warmup else 1.0
+    return warm_up * _decay(schedule, position, length)
+
+
+def _decay(schedule: Schedule, position: float, length: float) -> float:
+    share = position / length
+    if schedule.name == "steps":
+        return float(schedule.factor ** sum(position >= milestone for milestone in schedule.milestones))
+    if schedule.name == "linear":
+        return 1 - share
+    if schedule.name == "exponential":
+        return float(schedule.factor**share)
+    if schedule.name == "cosine":
+        return (1 + math.cos(math.pi * share)) / 2
+    if schedule.name == "inverse_square_root":
+        return math.sqrt(schedule.warmup / max(position, schedule.warmup))
+    return 1.0
 
 
 def _optimizer(network: nn.Module, recipe: Recipe) -> torch.optim.Optimizer:

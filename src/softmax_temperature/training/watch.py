@@ -1,86 +1,83 @@
-"""Watching a training: what the splits say after its epochs, and closer looks at chosen ones."""
+"""What is recorded of a training after its epochs: metrics of its splits, norms, and the best epoch."""
 
 from __future__ import annotations
 
+import copy
+import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
+from torch import Tensor
+from torch.nn.utils import get_total_norm
 
+from softmax_temperature.losses import Objective
+from softmax_temperature.metrics import expected_calibration_error
 from softmax_temperature.metrics.calibration import reliability_bins
-from softmax_temperature.metrics.checks import check_count
-from softmax_temperature.training.description import describe_logits, last_layer_gradient_norms
-
-if TYPE_CHECKING:
-    from torch import Tensor
-
-    from softmax_temperature.training.samples import Samples
-    from softmax_temperature.training.trainer import Trainer
+from softmax_temperature.training.samples import Samples
+from softmax_temperature.training.trainer import Callback, Diverged, History, Trainer
 
 NORM_EDGES = tuple(10 ** (power / 4) for power in range(-24, 9))
 """Bins of gradient norms, four to a decade from 1e-6 to 100; norms beyond are counted in the first or last."""
 
 RELIABILITY_BINS = 25  # Figure A.1.
+_BATCH = 500  # A loss that couples samples looks at all pairs of a batch.
 
 
-@dataclass(frozen=True)
-class ClosePlaces:
-    """Epochs, counted from 1, after which the training samples are looked at closely.
-
-    Attributes:
-        gradients: for histograms of gradient norms (focal paper, Figure 3).
-        reliability: for reliability plots (Figure A.1).
-    """
-
-    gradients: frozenset[int] = frozenset()
-    reliability: frozenset[int] = frozenset()
-
-
-class Watch:
-    """Rows that grow with each epoch; plain JSON, so that a checkpoint can hold them.
+class Watch(Callback):
+    """Metrics of the splits after epochs; after some, the gradient norms and the reliability of the training samples.
 
     Attributes:
-        history: a row for each epoch that was looked at and each split: `epoch`, `split`, `loss`, `weight_norm`,
+        history: a row for each epoch that was evaluated and each split: `epoch`, `split`, `loss`, `weight_norm`,
             `feature_norm` (mean over the split), and what `describe_logits` returns.
-        gradient_norms: a row for each close epoch and bin: `epoch`, `low`, `high`, `count`.
-        reliability: a row for each close epoch and bin: `epoch`, `low`, `high`, `count`, `accuracy`, `confidence`
-            (None where the bin is empty).
+        gradient_norms: a row for each of `gradient_epochs` and each bin: `epoch`, `low`, `high`, `count` (focal paper,
+            Figure 3).
+        reliability: a row for each of `reliability_epochs` and each bin: `epoch`, `low`, `high`, `count`, `accuracy`,
+            `confidence` (None where the bin is empty; Figure A.1).
 
     Args:
-        splits: samples to look at, by name, in evaluation mode, not augmented; "train" is for the close looks.
-        close: when.
+        splits: samples by name, evaluated without augmentation; "train" is that of the last two attributes.
+        gradient_epochs: counted from 1.
+        reliability_epochs: counted from 1.
         inverse_temperature: multiplies the logits that `history` describes.
-        every: look after every so many epochs; after the first, the last and the close ones always.
+        every: evaluate after every so many epochs; after the first, the last and those above always.
     """
 
     def __init__(
-        self, splits: Mapping[str, Samples], close: ClosePlaces, *, inverse_temperature: float = 1.0, every: int = 1
+        self,
+        splits: Mapping[str, Samples],
+        *,
+        gradient_epochs: frozenset[int] = frozenset(),
+        reliability_epochs: frozenset[int] = frozenset(),
+        inverse_temperature: float = 1.0,
+        every: int = 1,
     ) -> None:
-        check_count(every, "every", least=1)
-        self._splits, self._close, self._inverse_temperature, self._every = splits, close, inverse_temperature, every
+        self._splits, self._inverse_temperature, self._every = splits, inverse_temperature, every
+        self._gradient_epochs, self._reliability_epochs = gradient_epochs, reliability_epochs
         self.history: list[dict[str, Any]] = []
         self.gradient_norms: list[dict[str, Any]] = []
         self.reliability: list[dict[str, Any]] = []
 
     def after_epoch(self, trainer: Trainer) -> None:
-        """Look at the network after an epoch, if it is one to look at.
-
-        Raises:
-            Diverged: logits are not finite.
-        """
+        """Evaluate the network, if the epoch is one to evaluate; raises Diverged if logits are not finite."""
         epoch = trainer.epochs_done
-        if epoch % self._every and epoch not in self._always(trainer.recipe.epochs):
+        always = self._gradient_epochs | self._reliability_epochs | {1, trainer.recipe.epochs}
+        if epoch % self._every and epoch not in always:
             return
         weight_norm = trainer.network.classifier.weight.double().norm().item()
         for name, split in self._splits.items():
             logits, feature_norms = trainer.evaluate(split.inputs)
             about = {"epoch": epoch, "split": name, "loss": trainer.loss, "weight_norm": weight_norm}
-            seen = describe_logits(self._inverse_temperature * logits, split.labels)
-            self.history.append({**about, "feature_norm": feature_norms.mean().item(), **seen})
-            if name == "train":
-                self._look_closely(trainer, logits, split.labels, feature_norms)
+            described = describe_logits(self._inverse_temperature * logits, split.labels)
+            self.history.append({**about, "feature_norm": feature_norms.mean().item(), **described})
+            if name == "train" and epoch in self._gradient_epochs:
+                position = trainer.recipe.position(epoch)
+                norms = last_layer_gradient_norms(logits, split.labels, feature_norms, trainer.objective, position)
+                self.gradient_norms += [{"epoch": epoch, **row} for row in _norm_counts(norms)]
+            if name == "train" and epoch in self._reliability_epochs:
+                rows = _reliability_rows(torch.softmax(logits.double(), dim=1), split.labels)
+                self.reliability += [{"epoch": epoch, **row} for row in rows]
 
     def state_dict(self) -> dict[str, Any]:
         """All rows so far."""
@@ -88,28 +85,141 @@ class Watch:
         return {name: list(each) for name, each in rows.items()}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Go on from where `state_dict` was taken."""
-        self.history = list(state["history"])
-        self.gradient_norms = list(state["gradient_norms"])
+        """Resume where `state_dict` was taken."""
+        self.history, self.gradient_norms = list(state["history"]), list(state["gradient_norms"])
         self.reliability = list(state["reliability"])
 
-    def _always(self, epochs: int) -> frozenset[int]:
-        return frozenset({1, epochs}) | self._close.gradients | self._close.reliability
 
-    def _look_closely(self, trainer: Trainer, logits: Tensor, labels: Tensor, feature_norms: Tensor) -> None:
-        epoch = trainer.epochs_done
-        if epoch in self._close.gradients:
-            position = trainer.recipe.position(epoch)
-            norms = last_layer_gradient_norms(logits, labels, feature_norms, trainer.objective, position)
-            self.gradient_norms += [{"epoch": epoch, **row} for row in _norm_counts(norms)]
-        if epoch in self._close.reliability:
-            probs = torch.softmax(logits.double(), dim=1)
-            self.reliability += [{"epoch": epoch, **row} for row in _reliability_rows(probs, labels)]
-
-
-def close_epochs(planned: Sequence[int], epochs: int, planned_epochs: int) -> frozenset[int]:
+def scaled_epochs(planned: Sequence[int], epochs: int, planned_epochs: int) -> frozenset[int]:
     """Epochs of a figure of the paper, moved to a training of another length; counted from 1."""
     return frozenset(max(1, round(epoch * epochs / planned_epochs)) for epoch in planned)
+
+
+class BestEpoch(Callback):
+    """Keeps the weights of the epoch with the best validation accuracy, the first of equal ones (focal, appendix E).
+
+    Attributes:
+        epoch: which, from 1; 0 before the first.
+
+    Args:
+        watch: a callback of the same training, called before this one, that evaluates "validation" after each epoch.
+    """
+
+    def __init__(self, watch: Watch) -> None:
+        self.epoch = 0
+        self._watch, self._accuracy = watch, -1.0
+        self._weights: dict[str, Any] = {}
+
+    def after_epoch(self, trainer: Trainer) -> None:
+        """Keep the network if it is better than all before."""
+        accuracy = [row["accuracy"] for row in self._watch.history if row["split"] == "validation"][-1]
+        if accuracy > self._accuracy:
+            self.epoch, self._accuracy = trainer.epochs_done, accuracy
+            self._weights = copy.deepcopy(trainer.network.state_dict())
+
+    def restore(self, trainer: Trainer) -> None:
+        """Give the network the weights of the best epoch."""
+        trainer.network.load_state_dict(self._weights)
+
+    def state_dict(self) -> dict[str, Any]:
+        """What is kept so far."""
+        return {"epoch": self.epoch, "accuracy": self._accuracy, "weights": self._weights}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Resume where `state_dict` was taken."""
+        self.epoch, self._accuracy, self._weights = state["epoch"], state["accuracy"], state["weights"]
+
+
+class Norms(History):
+    """Norms of logits, weights and gradients (cooling paper, section 3.3); put `after_batch` into the trainer's.
+
+    `history` has a row for each epoch: `epoch`, `logit_norm` (mean over the inputs, as the network gives logits after
+    the epoch), `weight_norm` (of all parameters together, after the epoch), `gradient_norm` (of all parameters
+    together, mean over the epoch's batches, as the optimizer used them).
+
+    Args:
+        inputs: to evaluate; of the kind that the network is trained on, but not the same samples.
+    """
+
+    def __init__(self, inputs: Tensor) -> None:
+        super().__init__()
+        self._inputs = inputs
+        self._gradients: list[Tensor] = []
+
+    def after_batch(self, trainer: Trainer) -> None:
+        """Note the norm of the gradient; it stays on the device, so that a GPU's queue does not stall."""
+        gradients = [each.grad for each in trainer.network.parameters() if each.grad is not None]
+        self._gradients.append(get_total_norm(gradients))
+
+    def after_epoch(self, trainer: Trainer) -> None:
+        """Add the epoch's row; raises Diverged if logits are not finite, or a norm is beyond float32."""
+        logits, _ = trainer.evaluate(self._inputs)
+        gradients = torch.stack(self._gradients).double().mean().item()
+        weights = get_total_norm([each.detach() for each in trainer.network.parameters()]).item()
+        self._gradients.clear()
+        if not (math.isfinite(gradients) and math.isfinite(weights)):
+            where = f"after epoch {trainer.epochs_done}"
+            raise Diverged(f"norms of gradients and weights are {gradients} and {weights} {where}")
+        row = {"epoch": trainer.epochs_done, "logit_norm": logits.double().norm(dim=1).mean().item()}
+        self.history.append({**row, "weight_norm": weights, "gradient_norm": gradients})
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Resume after an epoch; gradients of an unfinished one are forgotten."""
+        super().load_state_dict(state)
+        self._gradients.clear()
+
+
+def describe_logits(logits: Tensor, labels: Tensor) -> dict[str, float | None]:
+    """Negative log-likelihood and entropy of all, right and wrong samples, accuracy and calibration error.
+
+    Args:
+        logits: (n, classes).
+        labels: (n,).
+
+    Returns:
+        `nll`, `nll_right`, `nll_wrong`, `entropy`, `entropy_right`, `entropy_wrong` (nats, means; None where there is
+        no such sample), `accuracy` and `ece` (15 bins), fractions.
+    """
+    log_probs = torch.log_softmax(logits.double(), dim=1)
+    probs = log_probs.exp()
+    entropies = torch.special.entr(probs).sum(1)
+    losses = -log_probs.gather(1, labels[:, None]).squeeze(1)
+    right = logits.argmax(1) == labels
+    row: dict[str, float | None] = {}
+    for name, values in (("nll", losses), ("entropy", entropies)):
+        row |= {name: _mean(values), f"{name}_right": _mean(values[right]), f"{name}_wrong": _mean(values[~right])}
+    return {**row, "accuracy": _mean(right.double()), "ece": expected_calibration_error(probs, labels).item()}
+
+
+def last_layer_gradient_norms(
+    logits: Tensor, labels: Tensor, feature_norms: Tensor, objective: Objective, position: float
+) -> Tensor:
+    """Norm of each sample's gradient with respect to the last layer's weights (focal paper, Figure 3 b to d).
+
+    The gradient is the outer product of that with respect to the logits and the features, so its norm is the product
+    of theirs. The bias is left out.
+
+    Args:
+        logits: (n, classes).
+        labels: (n,).
+        feature_norms: (n,), of the last layer's inputs.
+        objective: a mean over samples. Where a loss couples them, as MMCE does, a sample's gradient is its share in
+            that of its batch: at most 500 samples, in the order given.
+        position: in the written recipe, epochs.
+
+    Returns:
+        (n,) float64.
+    """
+    gradients = []
+    for some, truth in zip(logits.split(_BATCH), labels.split(_BATCH), strict=True):
+        leaf = some.detach().double().requires_grad_()
+        gradients += torch.autograd.grad(objective(leaf, truth, position) * len(truth), leaf)
+    norms: Tensor = torch.cat(gradients).norm(dim=1) * feature_norms.double()
+    return norms
+
+
+def _mean(values: Tensor) -> float | None:
+    return values.mean().item() if len(values) else None
 
 
 def _norm_counts(norms: Tensor) -> list[dict[str, Any]]:
@@ -121,6 +231,7 @@ def _norm_counts(norms: Tensor) -> list[dict[str, Any]]:
 
 def _reliability_rows(probs: Tensor, labels: Tensor) -> list[dict[str, Any]]:
     bins = reliability_bins(probs, labels, bins=RELIABILITY_BINS)
+    columns = zip(bins.counts.tolist(), bins.accuracy.tolist(), bins.confidence.tolist(), strict=True)
     return [
         {
             "low": number / RELIABILITY_BINS,
@@ -129,7 +240,5 @@ def _reliability_rows(probs: Tensor, labels: Tensor) -> list[dict[str, Any]]:
             "accuracy": accuracy if count else None,
             "confidence": confidence if count else None,
         }
-        for number, (count, accuracy, confidence) in enumerate(
-            zip(bins.counts.tolist(), bins.accuracy.tolist(), bins.confidence.tolist(), strict=True)
-        )
+        for number, (count, accuracy, confidence) in enumerate(columns)
     ]

@@ -17,10 +17,10 @@ import pyarrow.parquet as pq
 import safetensors.numpy
 from hypothesis import strategies as st
 from numpy.typing import NDArray
-
-from softmax_temperature.runner.errors import InputError
 from softmax_temperature.tools.logits_archive import LogitsArchive, LogitsFiles
 from softmax_temperature.tools.suggest.embedded import EmbeddingFiles, read_embedded
+
+from softmax_temperature.runner.errors import InputError
 from tests.faults.mutations import edited, exchanged
 from tests.faults.readers.reader import Reader
 

@@ -16,18 +16,18 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
+from softmax_temperature.data.jsonl_texts import JsonlTexts
+from softmax_temperature.data.parallel_texts import ParallelTexts
+from softmax_temperature.data.torchvision_archives import refuse_hostile_tar
 
 from softmax_temperature.data import torchvision_sets
-from softmax_temperature.data.trees import parse_tree
 from softmax_temperature.data.gaussian_noise import ARCHIVE, read_archive
 from softmax_temperature.data.image_files import inspect_image, read_image
-from softmax_temperature.data.jsonl_texts import JsonlTexts
 from softmax_temperature.data.npz_archives import NpzArchive
-from softmax_temperature.data.parallel_texts import ParallelTexts
 from softmax_temperature.data.segmentation import Form, SegmentationFolder
 from softmax_temperature.data.sources import find_archive
-from softmax_temperature.data.torchvision_archives import refuse_hostile_tar
 from softmax_temperature.data.torchvision_sets import find_torchvision_set
+from softmax_temperature.data.trees import parse_tree
 from softmax_temperature.data.word_vectors import read_word_vectors
 from softmax_temperature.runner.artifacts import digest_of_file
 from tests.faults.mutations import exchanged

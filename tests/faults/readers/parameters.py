@@ -13,15 +13,15 @@ from unittest.mock import patch
 import numpy as np
 import pandas as pd
 from ruamel.yaml import YAML
+from softmax_temperature.tools.dvc_records import LOCKS, has_whole_locks, recorded_outputs
+from softmax_temperature.tools.suggest.study import PAPER, fit_study, read_study, shipped_study
 
 from softmax_temperature.dataset_statistics import STATISTICS
 from softmax_temperature.params import read_params, validate
 from softmax_temperature.runner.errors import InputError
-from softmax_temperature.runner.yaml_files import read_yaml
-from softmax_temperature.tools.dvc_records import LOCKS, has_whole_locks, recorded_outputs
+from softmax_temperature.runner.reading import read_yaml
 from softmax_temperature.tools.profiles import render_profile
 from softmax_temperature.tools.suggest import choice
-from softmax_temperature.tools.suggest.study import PAPER, fit_study, read_study, shipped_study
 from tests.faults.mutations import exchanged
 from tests.faults.readers.reader import SLOW, Reader
 

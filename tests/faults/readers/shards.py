@@ -8,15 +8,16 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from softmax_temperature.runner.artifacts import new_artifact, open_artifact, sealed, write_sealed
 from softmax_temperature.shards.images import batches
 from softmax_temperature.shards.index import read_index
 from softmax_temperature.shards.reading import ShardedEmbeddings
 from softmax_temperature.shards.tar_files import TarImages
-from tests.faults.mutations import exchanged
-from tests.faults.readers.reader import Reader
 from tests.shards.data import samples, write_tar
 from tests.shards.made import made_shards
+
+from softmax_temperature.runner.artifacts import new_artifact, open_artifact, sealed, write_sealed
+from tests.faults.mutations import exchanged
+from tests.faults.readers.reader import Reader
 
 TAR = tuple(f"shards.tar_files.{place}" for place in ("tar_samples", "_members", "TarImages.__enter__"))
 

@@ -11,9 +11,8 @@ from softmax_temperature.papers.shared.provenance import provenance
 from softmax_temperature.params import Compute
 from softmax_temperature.runner import artifacts
 from softmax_temperature.runner.artifacts import canonical_json, new_artifact, open_artifact, write_json
-from softmax_temperature.runner.cells import run_cells
-from softmax_temperature.runner.code_digest import code_digest
-from softmax_temperature.runner.jobs import Cell, Job, seed_of
+from softmax_temperature.runner.cells import Cell, Job, run_cells, seed_of
+from softmax_temperature.runner.fingerprint import code_digest
 
 SOURCE, SUMS = Path("data/prepared/numbers"), Path("data/sums")
 

@@ -7,9 +7,10 @@ from collections.abc import Callable
 import pytest
 
 from softmax_temperature.data.splits import ParallelPart
+from softmax_temperature.params.focal import Transformer
 from softmax_temperature.params.recipe import Recipe
 from softmax_temperature.training.translation.network import TranslationTransformer, make_network
-from softmax_temperature.training.translation.pairs import SentencePairs
+from softmax_temperature.training.translation.sentences import SentencePairs
 from softmax_temperature.training.translation.vocabulary import Vocabulary
 
 SOURCES = ("the cat sees 3 dogs.", "a dog sleeps.", "the dog sees the cat.", "3 cats sleep now.", "sleep, dog!")
@@ -67,6 +68,8 @@ def make(vocabulary: Vocabulary) -> Callable[..., TranslationTransformer]:
 
     def network(**changes: object) -> TranslationTransformer:
         sizes = {"seed": 0, "width": 8, "heads": 2, "layers": 2, "inner": 16, "dropout": 0.0}
-        return make_network(vocabulary.size, **(sizes | changes))  # type: ignore[arg-type]
+        given = sizes | changes
+        seed = given.pop("seed")
+        return make_network(vocabulary.size, Transformer(**given), seed=seed)  # type: ignore[arg-type]
 
     return network

@@ -8,8 +8,8 @@ import torch.nn.functional as F
 
 from softmax_temperature.metrics import expected_calibration_error
 from softmax_temperature.scaling import TEMPERATURE_GRID, fit_temperature
-from softmax_temperature.training.translation import calibration
-from softmax_temperature.training.translation.calibration import best_temperature, calibration_by_temperature
+from softmax_temperature.training.translation import scores
+from softmax_temperature.training.translation.scores import best_temperature, calibration_by_temperature
 
 
 @pytest.fixture
@@ -26,7 +26,7 @@ def test_it_is_that_of_all_logits_at_once(
     tokens: tuple[torch.Tensor, torch.Tensor], piece: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     logits, labels = tokens
-    monkeypatch.setattr(calibration, "CHUNK", 500)
+    monkeypatch.setattr(scores, "CHUNK", 500)
     batches = zip(logits.split(piece), labels.split(piece), strict=True)
     for row in calibration_by_temperature(batches, [0.5, 1.0, 3.3]):
         scaled = logits.double() / row["temperature"]

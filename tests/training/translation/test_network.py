@@ -11,10 +11,9 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from softmax_temperature.losses import focal_loss
+from softmax_temperature.params.focal import Transformer
 from softmax_temperature.training.translation.network import TranslationTransformer, make_network, positions
-from softmax_temperature.training.translation.pairs import SentencePairs
-from softmax_temperature.training.translation.training import per_token
-from softmax_temperature.training.translation.vocabulary import PADDING
+from softmax_temperature.training.translation.sentences import PADDING, SentencePairs, per_token
 
 Make = Callable[..., TranslationTransformer]
 
@@ -31,7 +30,7 @@ def loss_and_gradients(network: TranslationTransformer, inputs: Tensor, labels: 
 
 
 def labels_of(pairs: SentencePairs, rows: Tensor) -> Tensor:
-    return pairs.targets.padded(rows, padding=PADDING)
+    return pairs.targets.padded(rows)
 
 
 def test_padding_changes_neither_logits_nor_loss_nor_gradients(make: Make, pairs: SentencePairs) -> None:
@@ -57,15 +56,6 @@ def test_a_sentence_has_the_logits_that_it_has_alone(make: Make, pairs: Sentence
         together = network(pairs.teacher_forced(torch.arange(len(pairs))))
         alone = torch.cat([network(pairs.teacher_forced(torch.tensor([row]))) for row in range(len(pairs))])
     torch.testing.assert_close(together, alone, rtol=1e-4, atol=1e-5)
-
-
-def test_what_padding_is_embedded_as_has_no_say(make: Make, pairs: SentencePairs) -> None:
-    network = make().double()
-    inputs = pairs.teacher_forced(torch.arange(len(pairs)))
-    before = network(inputs)[:, 1:]
-    with torch.no_grad():
-        network.embedding.weight[PADDING] += 100
-    torch.testing.assert_close(network(inputs)[:, 1:], before, rtol=0, atol=1e-12)
 
 
 def test_no_place_sees_the_tokens_after_it_and_every_place_sees_the_source(make: Make) -> None:
@@ -95,15 +85,15 @@ def test_one_matrix_embeds_and_classifies(make: Make) -> None:
 def test_the_base_model_has_the_size_that_is_printed() -> None:
     # Vaswani et al., Table 3: 65 million parameters with 37,000 pieces.
     with torch.device("meta"):
-        network = TranslationTransformer(37_000, width=512, heads=8, layers=6, inner=2048, dropout=0.1)
+        network = TranslationTransformer(37_000, Transformer(width=512, heads=8, layers=6, inner=2048, dropout=0.1))
     millions = sum(parameter.numel() for parameter in network.parameters()) / 1e6
     assert 62 < millions < 66
 
 
 def test_weights_depend_on_the_seed_alone() -> None:
-    sizes = {"width": 8, "heads": 2, "layers": 1, "inner": 8, "dropout": 0.1}
+    sizes = Transformer(width=8, heads=2, layers=1, inner=8, dropout=0.1)
     state = torch.random.get_rng_state()
-    first, again, other = (make_network(20, seed=seed, **sizes).state_dict() for seed in (0, 0, 1))  # type: ignore[arg-type]
+    first, again, other = (make_network(20, sizes, seed=seed).state_dict() for seed in (0, 0, 1))
     assert torch.equal(torch.random.get_rng_state(), state)
     assert all(torch.equal(first[name], again[name]) for name in first)
     assert not torch.equal(first["embedding.weight"], other["embedding.weight"])
@@ -113,9 +103,3 @@ def test_positions_by_hand() -> None:
     table = positions(3, 4, torch.device("cpu"))
     expected = [[f(k / rate) for rate in (1, 100) for f in (math.sin, math.cos)] for k in range(3)]
     torch.testing.assert_close(table, torch.tensor(expected))
-
-
-@pytest.mark.parametrize(("width", "heads"), [(7, 7), (8, 3)])
-def test_widths_that_do_not_divide_are_refused(width: int, heads: int) -> None:
-    with pytest.raises(ValueError, match=f"width must be even and divisible by heads, {heads}, got {width}"):
-        TranslationTransformer(9, width=width, heads=heads, layers=1, inner=8, dropout=0.0)

@@ -10,9 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from softmax_temperature.params.recipe import Recipe
-from softmax_temperature.training.translation.pairs import SentencePairs, length_batches
-from softmax_temperature.training.translation.ragged import Ragged
-from softmax_temperature.training.translation.vocabulary import END, PADDING, START
+from softmax_temperature.training.translation.sentences import END, PADDING, START, LengthBatches, Ragged, SentencePairs
 
 
 def of(*lengths: tuple[int, int]) -> SentencePairs:
@@ -30,7 +28,7 @@ def test_the_decoder_reads_what_stands_before_each_token() -> None:
 
 
 def test_labels_are_the_tokens_after_the_decoder_inputs() -> None:
-    batches = length_batches(of((3, 2), (2, 4)), tokens=100, seed=0)
+    batches = LengthBatches.of(of((3, 2), (2, 4)), tokens=100, seed=0)
     assert len(batches) == 1
     [rows] = batches.batches
     expected = [token for row in rows.tolist() for token in ([10, END], [10, 11, 12, END])[row]]
@@ -48,7 +46,7 @@ def test_every_pair_is_in_one_batch_that_is_not_too_large(
     lengths: list[tuple[int, int]], tokens: int, seed: int
 ) -> None:
     pairs = of(*lengths)
-    batches = length_batches(pairs, tokens=tokens, seed=seed)
+    batches = LengthBatches.of(pairs, tokens=tokens, seed=seed)
     assert sorted(torch.cat(batches.batches).tolist()) == list(range(len(lengths)))
     for number, rows in enumerate(batches.batches):
         inputs = batches.prepare(torch.tensor([number]), None)  # type: ignore[arg-type]
@@ -60,7 +58,7 @@ def test_every_pair_is_in_one_batch_that_is_not_too_large(
 
 def test_batches_depend_on_the_seed_and_nothing_else() -> None:
     pairs = of(*[(3, 3)] * 40)
-    first, again, other = (length_batches(pairs, tokens=30, seed=seed) for seed in (0, 0, 1))
+    first, again, other = (LengthBatches.of(pairs, tokens=30, seed=seed) for seed in (0, 0, 1))
     assert [rows.tolist() for rows in first.batches] == [rows.tolist() for rows in again.batches]
     assert [rows.tolist() for rows in first.batches] != [rows.tolist() for rows in other.batches]
 
@@ -69,19 +67,6 @@ def test_long_pairs_are_left_out_by_either_side() -> None:
     kept = of((3, 2), (2, 4), (4, 1), (3, 3)).up_to(3)
     assert kept.lengths.tolist() == [3, 3]
     assert kept.targets.lengths.tolist() == [2, 3]
-
-
-def test_a_sample_of_batches_is_taken_at_equal_distances() -> None:
-    batches = length_batches(of(*[(3, 3)] * 8), tokens=3, seed=0)
-    assert batches.sample(None) is batches.sample(8) is batches
-    some = batches.sample(4)
-    assert [rows.tolist() for rows in some.batches] == [rows.tolist() for rows in batches.batches[::2]]
-    assert torch.equal(some.labels, batches.labels[::2])
-
-
-def test_sides_that_are_not_pairs_are_refused() -> None:
-    with pytest.raises(ValueError, match="targets must be as many as sources, 2, got 1"):
-        SentencePairs(Ragged.of([[2], [2]]), Ragged.of([[2]]))
 
 
 @pytest.mark.parametrize(
@@ -93,7 +78,7 @@ def test_sides_that_are_not_pairs_are_refused() -> None:
     ],
 )
 def test_recipes_for_other_samples_are_refused(recipe: Recipe, change: dict[str, Any], says: str) -> None:
-    batches = length_batches(of((2, 2)), tokens=9, seed=0)
+    batches = LengthBatches.of(of((2, 2)), tokens=9, seed=0)
     batches.check(recipe)
     with pytest.raises(ValueError, match=says):
         batches.check(recipe.changed(change))

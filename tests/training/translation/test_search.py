@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from softmax_temperature.training.translation.search import Step, beam_search
-from softmax_temperature.training.translation.vocabulary import END, PADDING, START
+from softmax_temperature.training.translation.sentences import END, PADDING, START
 
 WORDS = (3, 4, 5)
 LONGEST = 4
@@ -112,16 +112,3 @@ def test_a_search_that_is_decided_stops() -> None:
 
     assert beam_search(step, torch.tensor([1000, 1000]), beam=2) == [[], []]
     assert calls == [2]
-
-
-@pytest.mark.parametrize(
-    ("change", "says"),
-    [
-        ({"beam": 0}, "beam must be an integer of at least 1"),
-        ({"temperature": 0.0}, "temperature must be finite and positive"),
-        ({"length_penalty": -0.1}, "length_penalty must be at least 0"),
-    ],
-)
-def test_arguments_out_of_range_are_refused(change: dict[str, float], says: str) -> None:
-    with pytest.raises(ValueError, match=says):
-        beam_search(made_up(0), torch.tensor([2]), **({"beam": 2} | change))  # type: ignore[arg-type]

@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from softmax_temperature.networks.backbones.preprocessing import Preprocess
-from softmax_temperature.runner.jobs import seed_of
+from softmax_temperature.runner.cells import seed_of
 
 EVALUATION_BATCH = 512
 

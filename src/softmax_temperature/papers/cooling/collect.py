@@ -22,12 +22,10 @@ from softmax_temperature.runner.artifacts import atomic_file, open_artifact, wri
 from softmax_temperature.stages import fetch, train_cooling, train_segmentation
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
     from pathlib import Path
 
     from softmax_temperature.params import Params
     from softmax_temperature.runner.artifacts import Artifact
-    from softmax_temperature.runner.jobs import Cell
 
 STAGES = (fetch, train_cooling, train_segmentation)
 """What the results rest on."""
@@ -77,7 +75,7 @@ def collect(params: Params, folder: Path) -> None:
         write_csv(folder / "tables" / f"{name}.csv", tables.table(records, name))
     write_csv(
         folder / "tables" / "deviations.csv",
-        deviations(_modules([*train_cooling.cells(params), *train_segmentation.cells(params)])),
+        deviations(_modules()),
     )
     verdicts = judge_all(SLUG, CLAIMS, records, profile=params.profile)
     write_json(folder / "claims.json", verdicts)
@@ -147,7 +145,6 @@ def _arms(params: Params) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["arm", "mode", *_SETTINGS, "loss"])
 
 
-def _modules(cells: Iterable[Cell]) -> list[str]:
-    """The modules that the results rest on, those that cells choose by name included."""
-    chosen = {module for cell in cells for module in cell.code}
-    return [stage.run.__module__ for stage in STAGES] + sorted(chosen) + [__name__]
+def _modules() -> list[str]:
+    """The modules that the results rest on."""
+    return [stage.run.__module__ for stage in STAGES] + [__name__]

@@ -9,7 +9,7 @@ import pandas as pd
 from pydantic import TypeAdapter
 
 from softmax_temperature.papers.cooling.selection import COOLED
-from softmax_temperature.runner.json_files import Form, read_json
+from softmax_temperature.runner.reading import Form, read_json
 
 BENCHMARKS = Path("benchmarks/results.json")
 _COLUMNS = ["device", "mode", "seconds", "epoch_seconds", "share", "rounds", "size"]

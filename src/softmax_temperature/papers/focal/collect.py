@@ -26,11 +26,8 @@ from softmax_temperature.runner.errors import InputError
 from softmax_temperature.stages import evaluate_focal, fetch, focal_linear, train_focal, train_translation
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from softmax_temperature.params import Params
     from softmax_temperature.runner.artifacts import Artifact
-    from softmax_temperature.runner.jobs import Cell
 
 STAGES = (fetch, train_focal, evaluate_focal, focal_linear, train_translation)
 """What the results rest on."""
@@ -85,7 +82,7 @@ def collect(params: Params, folder: Path) -> None:
     write_csv(folder / "tables" / "ablation.csv", tables.ablation(records))
     write_csv(
         folder / "tables" / "deviations.csv",
-        deviations(_modules([*train_focal.cells(params), *train_translation.cells(params)])),
+        deviations(_modules()),
     )
     rows = judge_all(SLUG, CLAIMS, records, profile=params.profile)
     write_json(folder / "claims.json", rows)
@@ -174,7 +171,6 @@ def _embeddings(about: dict[str, Any] | None) -> str | None:
     return f"{Path(about['file']).name}, {share}, {how}"
 
 
-def _modules(cells: Iterable[Cell]) -> list[str]:
-    """The modules that the results rest on, those that cells choose by name included."""
-    chosen = {module for cell in cells for module in cell.code}
-    return [stage.run.__module__ for stage in STAGES] + sorted(chosen) + [tables.__name__]
+def _modules() -> list[str]:
+    """The modules that the results rest on."""
+    return [stage.run.__module__ for stage in STAGES] + [tables.__name__]

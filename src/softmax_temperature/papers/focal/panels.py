@@ -93,4 +93,4 @@ def _predictions(logits: dict[str, Tensor], images: list[int]) -> list[dict[str,
 def _pixels(params: Params, task: str, images: list[int]) -> NDArray[np.uint8]:
     prepared = open_artifact(PREPARED / params.focal.tasks[task].dataset)
     test = image_set(prepared, "test", params.data.root)
-    return test.images[images].permute(0, 2, 3, 1).numpy()
+    return test.inputs[images].permute(0, 2, 3, 1).numpy()

@@ -8,7 +8,7 @@ import pandas as pd
 
 from softmax_temperature.runner.artifacts import open_artifact
 from softmax_temperature.stages.train_translation import OUTPUT, UNSCALED, trainings
-from softmax_temperature.training.translation.calibration import best_temperature
+from softmax_temperature.training.translation.scores import best_temperature
 
 if TYPE_CHECKING:
     from softmax_temperature.params import Params

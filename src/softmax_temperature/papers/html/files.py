@@ -13,7 +13,7 @@ from pydantic import TypeAdapter
 
 from softmax_temperature.papers.shared.tables import read_csv, refuse_marks_of_a_merge
 from softmax_temperature.runner.errors import InputError
-from softmax_temperature.runner.json_files import Form, read_json
+from softmax_temperature.runner.reading import Form, read_json
 
 if TYPE_CHECKING:
     from pathlib import Path

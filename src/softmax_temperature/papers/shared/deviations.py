@@ -7,8 +7,9 @@ from collections.abc import Iterable
 
 import pandas as pd
 
-from softmax_temperature.runner.code_digest import import_closure, source_path
+from softmax_temperature.runner.fingerprint import import_closure, source_path
 
+NOT_SEARCHED = frozenset({"runner"})
 _START = re.compile(r"^\s*#+\s*Deviation:\s*(?P<text>.*)$")
 _MORE = re.compile(r"^\s*#\s?(?P<text>.*)$")
 
@@ -22,7 +23,7 @@ def deviations(modules: Iterable[str]) -> pd.DataFrame:
     Returns:
         Columns where (module) and what, in the order of the code.
     """
-    names = sorted({name for module in modules for name in import_closure(module)})
+    names = sorted({name for module in modules for name in import_closure(module, excluded=NOT_SEARCHED)})
     rows = [
         (name.split(".", 1)[-1], text) for name in names for text in _comments(source_path(name).read_text("utf-8"))
     ]

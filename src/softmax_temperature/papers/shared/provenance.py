@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from softmax_temperature.runner.artifacts import Artifact, canonical_json, digest_of_text, find_artifacts, open_artifact
+from softmax_temperature.runner.cells import seed_of
 from softmax_temperature.runner.folders import PREPARED
-from softmax_temperature.runner.jobs import seed_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -8,7 +8,7 @@ from typing import Any
 from pydantic import TypeAdapter, model_validator
 
 from softmax_temperature.papers.shared.sources import RECORDS
-from softmax_temperature.runner.json_files import Form, read_json
+from softmax_temperature.runner.reading import Form, read_json
 
 CLAIMS, ENVIRONMENT = "claims.json", "environment.json"
 _REMEDY = "Take the file from Git, or run `dvc repro`."

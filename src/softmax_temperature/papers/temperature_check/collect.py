@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from softmax_temperature.params import Params
     from softmax_temperature.params.temperature_check import Training
     from softmax_temperature.runner.artifacts import Artifact
-    from softmax_temperature.runner.jobs import Cell
 
 STAGES = (fetch, train_temperature_check, early_learning)
 """What the results rest on."""
@@ -75,8 +74,7 @@ def collect(params: Params, folder: Path) -> None:
     records = read_records(folder)
     for name, make in {**TABLES, "early_slopes": early_slopes}.items():
         write_csv(folder / "tables" / f"{name}.csv", make(records))
-    code = [*train_temperature_check.cells(params), *early_learning.cells(params)]
-    write_csv(folder / "tables" / "deviations.csv", deviations(_modules(code)))
+    write_csv(folder / "tables" / "deviations.csv", deviations(_modules()))
     verdicts = judge_all(SLUG, (*CLAIMS, *early_claims()), records, profile=params.profile)
     write_json(folder / "claims.json", verdicts)
     metrics = {row["id"]: {"value": row["value"], "verdict": row["verdict"]} for row in verdicts}
@@ -179,7 +177,6 @@ def _sweeps(params: Params, trainings: Mapping[Training, Artifact]) -> pd.DataFr
     return pd.DataFrame(rows, columns=columns)
 
 
-def _modules(cells: Iterable[Cell]) -> list[str]:
-    """The modules that the results rest on, those that cells choose by name included."""
-    chosen = {module for cell in cells for module in cell.code}
-    return [stage.__name__ for stage in STAGES] + sorted(chosen) + [__name__]
+def _modules() -> list[str]:
+    """The modules that the results rest on."""
+    return [stage.__name__ for stage in STAGES] + [__name__]

@@ -7,7 +7,8 @@ import math
 import torch
 from torch import Tensor, nn
 
-from softmax_temperature.training.translation.vocabulary import PADDING
+from softmax_temperature.params.focal import Transformer
+from softmax_temperature.training.translation.sentences import PADDING
 
 # Deviation: torch's layers drop out attention weights and the inner units of the feed-forward layers too, not the
 # outputs of sublayers and the embeddings alone. Vaswani et al. average the last five checkpoints; here the last weights
@@ -18,26 +19,18 @@ class TranslationTransformer(nn.Module):
     """Encoder and decoder with sinusoidal positions; both embeddings and the last layer share one matrix.
 
     Args:
-        vocabulary: numbers that a token may have, the same in both languages.
-        width: of embeddings and layers; even, and divisible by `heads`.
-        heads: of each attention.
-        layers: of the encoder, and of the decoder.
-        inner: units of the feed-forward layers.
-        dropout: a probability.
-
-    Raises:
-        ValueError: `width` is odd, or not divisible by `heads`.
+        vocabulary: how many numbers a token may have, the same in both languages.
+        sizes: of the layers.
     """
 
-    def __init__(self, vocabulary: int, *, width: int, heads: int, layers: int, inner: int, dropout: float) -> None:
+    def __init__(self, vocabulary: int, sizes: Transformer) -> None:
         super().__init__()
-        if width % 2 or width % heads:
-            raise ValueError(f"width must be even and divisible by heads, {heads}, got {width}")
+        width, heads, layers, dropout = sizes.width, sizes.heads, sizes.layers, sizes.dropout
         self.embedding = nn.Embedding(vocabulary, width)
         self.classifier = nn.Linear(width, vocabulary, bias=False)
         self.classifier.weight = self.embedding.weight
         self.dropout = nn.Dropout(dropout)
-        shape = {"dim_feedforward": inner, "dropout": dropout, "batch_first": True}
+        shape = {"dim_feedforward": sizes.inner, "dropout": dropout, "batch_first": True}
         # Layers normalise their outputs, so nothing follows the last one; nn.Transformer would normalise once more.
         self.transformer = nn.Transformer(
             width,
@@ -78,7 +71,7 @@ class TranslationTransformer(nn.Module):
         """What the last layer makes logits of.
 
         Args:
-            targets: (b, t) decoder inputs, padded on the right; no place sees those after it, nor padding.
+            targets: (b, t) decoder inputs, padded on the right; no position sees those after it, nor padding.
             memory: (b, s, width) as `encode` returns it.
             source_padding: (b, s), true where the source is padding.
 
@@ -93,8 +86,8 @@ class TranslationTransformer(nn.Module):
 
     def _embedded(self, tokens: Tensor) -> Tensor:
         width = self.embedding.embedding_dim
-        places = positions(tokens.shape[1], width, tokens.device).to(self.embedding.weight.dtype)
-        embedded: Tensor = self.dropout(self.embedding(tokens) * math.sqrt(width) + places)
+        position_codes = positions(tokens.shape[1], width, tokens.device).to(self.embedding.weight.dtype)
+        embedded: Tensor = self.dropout(self.embedding(tokens) * math.sqrt(width) + position_codes)
         return embedded
 
 
@@ -105,10 +98,8 @@ def positions(length: int, width: int, device: torch.device) -> Tensor:
     return torch.stack([angles.sin(), angles.cos()], dim=2).flatten(1)
 
 
-def make_network(
-    vocabulary: int, *, seed: int, width: int, heads: int, layers: int, inner: int, dropout: float
-) -> TranslationTransformer:
-    """A network with random weights that depend on the seed alone; the other arguments are its own."""
+def make_network(vocabulary: int, sizes: Transformer, *, seed: int) -> TranslationTransformer:
+    """A network with random weights that depend on the seed alone."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        return TranslationTransformer(vocabulary, width=width, heads=heads, layers=layers, inner=inner, dropout=dropout)
+        return TranslationTransformer(vocabulary, sizes)

@@ -1,4 +1,4 @@
-"""Beam search for the most probable translation."""
+"""Translating sentences with a trained network: beam search for the most probable translation."""
 
 from __future__ import annotations
 
@@ -7,11 +7,55 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from softmax_temperature.metrics.checks import check_count, check_positive
-from softmax_temperature.training.translation.vocabulary import END, PADDING, START
+from softmax_temperature.params.focal import BeamSearch
+from softmax_temperature.training.translation.network import TranslationTransformer
+from softmax_temperature.training.translation.sentences import END, PADDING, START, Ragged
 
 Step = Callable[[Tensor, Tensor], Tensor]
 """Prefixes (r, t), each from START on, and (r,) which sentence each translates, to logits (r, vocabulary)."""
+
+
+def translate(
+    network: TranslationTransformer, sources: Ragged, search: BeamSearch, *, temperature: float, device: str
+) -> list[list[int]]:
+    """Translate sentences in evaluation mode, in float32.
+
+    Args:
+        network: on the device.
+        sources: as `Vocabulary.encode` returns them.
+        search: its settings.
+        temperature: divides the logits.
+        device: of the network.
+
+    Returns:
+        The tokens of each translation, in the order of the sentences, without END.
+    """
+    network.eval()
+    order = sources.lengths.argsort(stable=True)
+    found: list[list[int]] = []
+    for rows in order.split(search.sentences):
+        limits = sources.lengths[rows].to(device) + search.extra_length
+        found += beam_search(
+            _steps(network, sources.padded(rows).to(device)),
+            limits,
+            beam=search.beam,
+            temperature=temperature,
+            length_penalty=search.length_penalty,
+        )
+    return [found[row] for row in order.argsort().tolist()]
+
+
+@torch.no_grad()
+def _steps(network: TranslationTransformer, sources: Tensor) -> Step:
+    """The next token's logits. Prefixes are read anew each time: simple, and no slower for short sentences."""
+    memory, padding = network.encode(sources), sources == PADDING
+
+    def step(prefixes: Tensor, sentences: Tensor) -> Tensor:
+        features = network.decode(prefixes, memory[sentences], padding[sentences])
+        logits: Tensor = network.classifier(features[:, -1])
+        return logits
+
+    return step
 
 
 @torch.no_grad()
@@ -26,21 +70,14 @@ def beam_search(
 
     Args:
         step: the model.
-        limits: (n,) int64, on the model's device: tokens of each translation at most, END included; at least 1.
+        limits: (n,) int64, on the model's device: the most tokens of each translation, END included; at least 1.
         beam: prefixes that are kept of each sentence.
         temperature: divides the logits at every step; finite and positive.
         length_penalty: at least 0; 0 compares log-probabilities.
 
     Returns:
         The best translation of each sentence, without START and END.
-
-    Raises:
-        ValueError: an argument is out of range.
     """
-    check_count(beam, "beam", least=1)
-    check_positive(temperature, "temperature")
-    if not length_penalty >= 0:
-        raise ValueError(f"length_penalty must be at least 0, got {length_penalty}")
     found: list[list[int]] = [[] for _ in limits]
     best = torch.full((len(limits),), -torch.inf, device=limits.device)
     sentences = torch.arange(len(limits), device=limits.device)  # Those whose search goes on.

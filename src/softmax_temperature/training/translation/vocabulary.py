@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-from itertools import islice
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 
 from tokenizers import Tokenizer
 from tokenizers.decoders import Metaspace as JoinPieces
@@ -12,22 +11,12 @@ from tokenizers.models import BPE
 from tokenizers.pre_tokenizers import Metaspace, Punctuation, Sequence
 from tokenizers.trainers import BpeTrainer
 
-from softmax_temperature.metrics.checks import check_count
-from softmax_temperature.training.translation.ragged import Ragged
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from softmax_temperature.data.splits import ParallelPart
-
-PADDING, START, END, UNKNOWN = range(4)
-"""What follows the last token of a sentence; what a translation starts from; what ends every sentence; and what stands
-for each character that no training sentence has."""
+from softmax_temperature.data.splits import ParallelPart
+from softmax_temperature.training.translation.sentences import END, UNKNOWN, Ragged
 
 # No piece can be one of them: a piece has no space. They are not registered as special tokens of the library, which
 # would find them in sentences, too.
 _RESERVED = ("< padding >", "< start >", "< end >", "< unknown >")
-_BATCH = 1000  # Sentences that the library is given at a time.
 
 # Deviation: Vaswani et al. have 37,000 pieces by byte-pair encoding, which the focal paper takes over; what they divide
 # is not said. Here it is runs without spaces and punctuation marks, which stand alone; a space belongs to what follows.
@@ -45,17 +34,15 @@ class Vocabulary:
 
     @classmethod
     def fit(cls, part: ParallelPart, *, size: int) -> Vocabulary:
-        """The vocabulary of a data set; equal sentences, in whatever order, give an equal one.
+        """The vocabulary of a data set; the order of the sentences does not matter.
 
         Args:
             part: the training split.
-            size: numbers at most, the reserved four included; all characters have one, even beyond it.
+            size: the most numbers, the reserved four included; all characters have one, even beyond it.
 
         Raises:
             LeakError: it is another split.
-            ValueError: `size` leaves nothing beside the reserved numbers.
         """
-        check_count(size, "size", least=len(_RESERVED) + 1)
         counter = _splitter(BPE())
         trainer = BpeTrainer(vocab_size=size - len(_RESERVED), special_tokens=[], show_progress=False)
         counter.train_from_iterator(part.for_vocabulary(), trainer)
@@ -67,16 +54,13 @@ class Vocabulary:
 
     @property
     def size(self) -> int:
-        """All numbers that there are."""
+        """How many numbers there are."""
         return int(self._tokenizer.get_vocab_size())
 
     def encode(self, sentences: Iterable[str]) -> Ragged:
         """The pieces of each sentence, then END."""
-        remaining, rows = iter(sentences), []
-        while batch := list(islice(remaining, _BATCH)):
-            encodings = self._tokenizer.encode_batch_fast(batch, add_special_tokens=False)
-            rows += [[*encoding.ids, END] for encoding in encodings]
-        return Ragged.of(rows)
+        encodings = self._tokenizer.encode_batch_fast(list(sentences), add_special_tokens=False)
+        return Ragged.of([[*encoding.ids, END] for encoding in encodings])
 
     def decode(self, rows: Iterable[Iterable[int]]) -> list[str]:
         """Rows of numbers as text; reserved ones leave nothing."""

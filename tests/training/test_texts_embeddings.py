@@ -15,8 +15,13 @@ from torch import Tensor, nn
 from softmax_temperature.networks.texts import TextCNN
 from softmax_temperature.runner.checkpoints import load_checkpoint, save_checkpoint
 from softmax_temperature.training import Trainer, count_parameters
-from softmax_temperature.training.embeddings import EmbeddingSteps, embedding_of, freeze_embedding, set_embedding
-from softmax_temperature.training.tokens import TokenSet
+from softmax_temperature.training.texts import (
+    EmbeddingSteps,
+    TokenSet,
+    embedding_of,
+    freeze_embedding,
+    set_embedding,
+)
 
 MakeTrainer = Callable[..., Trainer]
 VOCABULARY, WIDTH = 8, 4
@@ -69,10 +74,10 @@ def test_vectors_that_do_not_fit_are_refused() -> None:
 def test_a_frozen_embedding_is_kept_but_never_trained(start: MakeTrainer) -> None:
     model = network()
     set_embedding(model, vectors())
-    all_of_it, logits = count_parameters(model), model.eval()(texts().tokens)
+    all_of_it, logits = count_parameters(model), model.eval()(texts().inputs)
     freeze_embedding(model)
     assert count_parameters(model) == all_of_it - VOCABULARY * WIDTH
-    assert torch.equal(model(texts().tokens), logits)
+    assert torch.equal(model(texts().inputs), logits)
     trainer, others = start(model), copy.deepcopy(model.hidden[0].weight)
     trainer.epoch()
     assert torch.equal(model.state_dict()["embedding.weight"], vectors())

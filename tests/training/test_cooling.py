@@ -14,13 +14,13 @@ from safetensors.torch import save
 from torch import Tensor
 
 from softmax_temperature.cooling import Cooling
-from softmax_temperature.cooling.follower import CoolingFollower
 from softmax_temperature.networks.vgg import SmallVGG
 from softmax_temperature.params.recipe import Recipe
 from softmax_temperature.runner.artifacts import canonical_json
-from softmax_temperature.runner.jobs import Job
+from softmax_temperature.runner.cells import Job
 from softmax_temperature.scaling import fit_temperature
-from softmax_temperature.training import ImageSet, Trainer, train
+from softmax_temperature.training import Callback, ImageSet, Trainer, train
+from softmax_temperature.training.cooling import CoolingCallback
 
 CLASSES, STEPS = 4, 5  # Steps of an epoch: 21 images in batches of 4.
 MODES: dict[str, dict[str, Any]] = {
@@ -28,15 +28,15 @@ MODES: dict[str, dict[str, Any]] = {
     "distributed": {"mode": "distributed", "factor": 0.8, "optimizer_state": "rescale"},
     "periodic": {"mode": "periodic", "max_temperature": 0.1, "reset_temperature": 0.2},
 }
-Start = Callable[..., tuple[Trainer, CoolingFollower]]
+Start = Callable[..., tuple[Trainer, CoolingCallback]]
 
 
 class Killed(BaseException):
     """Stands for a kill: nothing catches it."""
 
 
-class KillsAfter:
-    """A follower that kills the training after an epoch, once."""
+class KillsAfter(Callback):
+    """A callback that kills the training after an epoch, once."""
 
     def __init__(self, epochs: set[int]) -> None:
         self.epochs = epochs
@@ -45,12 +45,6 @@ class KillsAfter:
         if trainer.epochs_done in self.epochs:
             self.epochs.remove(trainer.epochs_done)
             raise Killed
-
-    def state_dict(self) -> dict[str, Any]:
-        return {}
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        assert state == {}
 
 
 def some_images(count: int, seed: int) -> ImageSet:
@@ -70,7 +64,7 @@ def start() -> Start:
 
     def begin(
         *, period: str | int = "epoch", optimizer_state: str = "keep", optimizer: str = "sgd", **settings: Any
-    ) -> tuple[Trainer, CoolingFollower]:
+    ) -> tuple[Trainer, CoolingCallback]:
         recipe = Recipe.model_validate(
             {"epochs": 3, "planned_epochs": 3, "batch_size": 4, "optimizer": optimizer, "lr": 0.05, "momentum": 0.9}
             | {"weight_decay": 0.0, "epsilon": 0.1, "schedule": {"name": "constant"}, "reduction": "mean"}
@@ -80,12 +74,12 @@ def start() -> Start:
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(0)
             network = SmallVGG(CLASSES, widths=(6, 6), dense=8, image_size=8, batch_norm=True)
-        follower = CoolingFollower(
+        callback = CoolingCallback(
             network, some_images(30, seed=1), period=period, optimizer_state=optimizer_state, **settings
         )
         trainer = Trainer(network, cross_entropy, some_images(21, seed=0), recipe, seed=7, device="cpu")
-        trainer.after_batch.append(follower.after_batch)
-        return trainer, follower
+        trainer.after_batch.append(callback.after_batch)
+        return trainer, callback
 
     return begin
 
@@ -100,10 +94,10 @@ def make_job(folder: Path) -> Job:
     return Job(0, {}, folder / "output", folder / "work", "cpu", checkpoint_seconds=0.0)
 
 
-def content(trainer: Trainer, follower: CoolingFollower) -> tuple[bytes, str]:
+def content(trainer: Trainer, callback: CoolingCallback) -> tuple[bytes, str]:
     """The bytes that a stage would write."""
     weights = {name: value.contiguous() for name, value in trainer.network.state_dict().items()}
-    return save(weights), canonical_json(follower.temperatures)
+    return save(weights), canonical_json(callback.temperatures)
 
 
 # ---- resuming
@@ -118,16 +112,16 @@ def test_a_training_killed_between_two_coolings_gives_the_same_bytes(
     assert not train(whole[0], {"cooling": whole[1]}, make_job(tmp_path / "whole"))
     kills, job = KillsAfter({1, 2, 3}), make_job(tmp_path / "killed")
     while True:
-        # The second of two followers kills: the epoch's Cooling is done, its checkpoint is not.
-        trainer, follower = start(period=period, **MODES[mode])
+        # The second of two callbacks kills: the epoch's Cooling is done, its checkpoint is not.
+        trainer, callback = start(period=period, **MODES[mode])
         try:
-            assert not train(trainer, {"cooling": follower, "kills": kills}, job)
+            assert not train(trainer, {"cooling": callback, "kills": kills}, job)
             break
         except Killed:
             continue
     assert kills.epochs == set()
-    assert len(follower.temperatures) == (3 if period == "epoch" else STEPS)
-    assert content(trainer, follower) == content(*whole)
+    assert len(callback.temperatures) == (3 if period == "epoch" else STEPS)
+    assert content(trainer, callback) == content(*whole)
 
 
 # ---- periods and rows
@@ -139,35 +133,35 @@ def test_cooling_after_as_many_batches_as_an_epoch_has_is_cooling_after_each_epo
 ) -> None:
     seen = []
     for period in ("epoch", STEPS):
-        trainer, follower = start(period=period, **MODES[mode])
-        assert not train(trainer, {"cooling": follower}, make_job(tmp_path / str(period)))
-        seen.append(content(trainer, follower))
+        trainer, callback = start(period=period, **MODES[mode])
+        assert not train(trainer, {"cooling": callback}, make_job(tmp_path / str(period)))
+        seen.append(content(trainer, callback))
     assert seen[0] == seen[1]
 
 
 def test_a_period_in_batches_runs_over_the_ends_of_epochs(start: Start, tmp_path: Path) -> None:
-    trainer, follower = start(period=4, mode="last_layer")
+    trainer, callback = start(period=4, mode="last_layer")
     modes: list[bool] = []
     trainer.after_batch.append(lambda each: modes.append(each.network.training))
-    assert not train(trainer, {"cooling": follower}, make_job(tmp_path))
+    assert not train(trainer, {"cooling": callback}, make_job(tmp_path))
     # Of 15 batches the 4th, 8th and 12th.
-    assert [(row["cooling"], row["epoch"]) for row in follower.temperatures] == [(1, 1), (2, 2), (3, 3)]
+    assert [(row["cooling"], row["epoch"]) for row in callback.temperatures] == [(1, 1), (2, 2), (3, 3)]
     assert modes == [True] * 15, "dropout and batch norm go on in training mode after a Cooling"
 
 
 def test_rows_say_what_the_network_was_divided_by(start: Start) -> None:
-    trainer, follower = start(mode="last_layer")
+    trainer, callback = start(mode="last_layer")
     images = some_images(30, seed=1)
     for epoch in (1, 2):
         trainer.epoch()
-        before, _ = trainer.evaluate(images.images)
-        follower.after_epoch(trainer)
-        row, (after, _) = follower.temperatures[-1], trainer.evaluate(images.images)
+        before, _ = trainer.evaluate(images.inputs)
+        callback.after_epoch(trainer)
+        row, (after, _) = callback.temperatures[-1], trainer.evaluate(images.inputs)
         torch.testing.assert_close(after, before / row["applied"], rtol=1e-5, atol=1e-6)
         assert row["applied"] == pytest.approx(fit_temperature(before, images.labels).temperature, rel=1e-6)
         assert (row["cooling"], row["epoch"], row["at_bound"]) == (epoch, epoch, False)
         assert row["total"] == pytest.approx(trainer.network.get_buffer("cooling_temperature").item(), rel=1e-6)
-    first, second = follower.temperatures
+    first, second = callback.temperatures
     assert second["total"] == first["applied"] * second["applied"]
 
 
@@ -175,11 +169,11 @@ def test_rows_say_what_the_network_was_divided_by(start: Start) -> None:
 
 
 def test_a_temperature_that_overflows_is_a_divergence(start: Start, tmp_path: Path) -> None:
-    trainer, follower = start(mode="last_layer", factor=1000.0)
+    trainer, callback = start(mode="last_layer", factor=1000.0)
     before = copy.deepcopy(trainer.network.state_dict())
-    assert train(trainer, {"cooling": follower}, make_job(tmp_path))
+    assert train(trainer, {"cooling": callback}, make_job(tmp_path))
     assert trainer.epochs_done == 0
-    assert follower.temperatures == []
+    assert callback.temperatures == []
     assert all(torch.equal(value, before[name]) for name, value in trainer.network.state_dict().items())
 
 
@@ -200,31 +194,14 @@ def test_a_training_that_diverges_within_an_epoch_stands_where_the_last_one_ende
         return whole(*arguments, **options)
 
     monkeypatch.setattr(Cooling, "cool", overflows)
-    trainer, follower = start(period=2, mode="distributed")
-    assert train(trainer, {"cooling": follower}, make_job(tmp_path))
+    trainer, callback = start(period=2, mode="distributed")
+    assert train(trainer, {"cooling": callback}, make_job(tmp_path))
     assert calls == [1, 2, 3, 4]
     assert trainer.epochs_done == 1
-    assert content(trainer, follower) == content(*standing)
+    assert content(trainer, callback) == content(*standing)
 
 
 def test_what_is_set_wrongly_is_no_divergence(start: Start) -> None:
-    trainer, follower = start(mode="distributed", optimizer="adagrad", optimizer_state="rescale")
+    trainer, callback = start(mode="distributed", optimizer="adagrad", optimizer_state="rescale")
     with pytest.raises(ValueError, match="optimizer must be one of SGD, Adam, AdamW"):
-        follower.after_epoch(trainer)
-    for period in (0, -1, "batch", 2.0):
-        with pytest.raises(ValueError, match=f"period must be 'epoch' or a number of batches, got {period!r}"):
-            start(period=period, mode="last_layer")
-
-
-@pytest.mark.parametrize(
-    ("rows", "shift", "message"), [(0, 0, "n >= 1"), (30, CLASSES, rf"labels must be in \[0, {CLASSES}\), got")]
-)
-def test_held_out_samples_that_cannot_be_fitted_are_no_divergence(
-    start: Start, tmp_path: Path, rows: int, shift: int, message: str
-) -> None:
-    trainer, _ = start(mode="last_layer")
-    held_out = some_images(30, seed=1)
-    held_out = ImageSet(held_out.images[:rows], held_out.labels[:rows] + shift)
-    follower = CoolingFollower(trainer.network, held_out, period="epoch", optimizer_state="keep", mode="last_layer")
-    with pytest.raises(ValueError, match=message):
-        train(trainer, {"cooling": follower}, make_job(tmp_path))
+        callback.after_epoch(trainer)

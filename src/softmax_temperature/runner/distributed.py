@@ -1,0 +1,100 @@
+"""Cells under `torchrun`: process 0 runs a stage as usual, the others train along with it and keep nothing.
+
+    torchrun --nproc-per-node=4 pipeline/train_focal.py
+
+All processes train one cell together (see `training.processes`), one cell after the other.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import torch
+from torch import distributed
+
+from softmax_temperature.runner.errors import InputError
+
+_TIMEOUT = timedelta(days=30)
+"""How long processes wait for one another, for another run's lock too. `torchrun` ends all when one dies."""
+
+
+def process_count() -> int:
+    """How many processes `torchrun` started together; 1 without it."""
+    return int(os.environ.get("WORLD_SIZE", "1"))
+
+
+def is_follower() -> bool:
+    """Whether this is one of the processes that train along with process 0."""
+    return int(os.environ.get("RANK", "0")) > 0
+
+
+def join_group() -> None:
+    """Join the process group, once; "cuda" then means this process's own GPU."""
+    if distributed.is_initialized():
+        return
+    if torch.cuda.is_available():
+        torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
+        distributed.init_process_group("cpu:gloo,cuda:nccl", timeout=_TIMEOUT)
+    else:
+        distributed.init_process_group("gloo", timeout=_TIMEOUT)
+
+
+def agreed(value: Any) -> Any:
+    """The value of process 0, in all processes, which have to call this together."""
+    if process_count() == 1:
+        return value
+    join_group()
+    box = [value]
+    distributed.broadcast_object_list(box)
+    return box[0]
+
+
+def follow(run: Callable[[str, Path], None]) -> None:
+    """Call `run` with the name of each cell that process 0 begins, and a temporary folder, until it is done."""
+    while (name := agreed(None)) is not None:
+        with TemporaryDirectory() as folder:
+            run(name, Path(folder))
+
+
+@contextmanager
+def leading(engine: str) -> Iterator[None]:
+    """Dismiss the other processes at the end of the block.
+
+    Raises:
+        InputError: there are others, and the engine would run cells in yet other processes.
+    """
+    if process_count() == 1:
+        yield
+        return
+    if engine != "serial":
+        remedy = "Set it to serial: under torchrun all processes train one cell at a time."
+        raise InputError(f"is {engine!r} under torchrun", where="compute.engine", remedy=remedy)
+    try:
+        yield
+    except Exception:
+        agreed(None)  # No cell is running; see `together` for failures within one.
+        raise
+    agreed(None)
+
+
+@contextmanager
+def together(cell: str) -> Iterator[None]:
+    """Have the other processes run a cell too.
+
+    Raises:
+        SystemExit: the cell failed; the others would wait for it forever, and `torchrun` ends them.
+    """
+    if process_count() == 1:
+        yield
+        return
+    agreed(cell)
+    try:
+        yield
+    except Exception as error:
+        raise SystemExit(f"error: {cell}: {error}") from error

@@ -1,0 +1,102 @@
+"""The digest of the code that a cell runs: the modules its function reaches by import, and the libraries they use.
+
+Comments and docstrings do not count, so explaining code does not make results stale; changing it does. How cells are
+run, how parameters are validated and what is done with results do not count either: see `EXCLUDED`.
+"""
+
+from __future__ import annotations
+
+import ast
+import sys
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+import grimp
+
+from softmax_temperature.runner.artifacts import canonical_json, digest_of_text
+
+PACKAGE = "softmax_temperature"
+EXCLUDED = frozenset({"runner", "params", "papers", "tools"})
+"""Rooms whose code is no part of a result. The parameters' values are: a cell is given them."""
+_DISTRIBUTIONS = {"PIL": "pillow", "sklearn": "scikit-learn", "ruamel": "ruamel.yaml"}
+"""Libraries that are not named like their modules."""
+
+
+@cache
+def import_closure(module: str, *, excluded: frozenset[str] = EXCLUDED) -> tuple[str, ...]:
+    """The modules of this package that `module` imports, directly or not, itself and parent packages included, sorted.
+
+    Excluded rooms are neither listed nor followed, nor are imports for type checking alone. Of a module outside this
+    package only its own file counts.
+    """
+    if not _in_package(module):
+        return (module,)
+    found, waiting = {module}, [module]
+    while waiting:
+        imported = _graph().find_modules_directly_imported_by(waiting.pop())
+        new = {name for name in imported if _counts(name, excluded)} - found
+        found |= new
+        waiting.extend(new)
+    return tuple(sorted({parent for name in found for parent in _with_parents(name)}))
+
+
+@cache
+def code_digest(module: str) -> str:
+    """One sha256 over the closure's code and the versions of the libraries that it imports directly.
+
+    Within one process this is the code as it was when first asked for.
+    """
+    closure = import_closure(module)
+    inside = [name for name in closure if _in_package(name)]
+    used = {name for own in inside for name in _graph().find_modules_directly_imported_by(own) if not _in_package(name)}
+    content = {
+        "modules": {name: digest_of_text(code_only(source_path(name))) for name in closure},
+        "libraries": {name: _version(name) for name in sorted(used - sys.stdlib_module_names)},
+    }
+    return digest_of_text(canonical_json(content))
+
+
+def source_path(module: str) -> Path:
+    """The file that holds a module; one of this package is found without importing it."""
+    if not _in_package(module):
+        return Path(str(sys.modules[module].__file__))
+    path = Path(__file__).parents[1].joinpath(*module.split(".")[1:])
+    return path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
+
+
+def code_only(path: Path) -> str:
+    """The code of a file in one form, without comments and docstrings."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            has_docstring = ast.get_docstring(node, clean=False) is not None
+            node.body = (node.body[1:] or [ast.Pass()]) if has_docstring else node.body
+    return ast.unparse(tree)
+
+
+@cache
+def _graph() -> grimp.ImportGraph:
+    return grimp.build_graph(
+        PACKAGE, include_external_packages=True, exclude_type_checking_imports=True, cache_dir=None
+    )
+
+
+def _in_package(module: str) -> bool:
+    return module.split(".")[0] == PACKAGE
+
+
+def _counts(module: str, excluded: frozenset[str]) -> bool:
+    return _in_package(module) and not excluded.intersection(module.split(".")[1:2])
+
+
+def _with_parents(module: str) -> list[str]:
+    parts = module.split(".")
+    return [".".join(parts[:end]) for end in range(1, len(parts) + 1)]
+
+
+def _version(module: str) -> str:
+    try:
+        return version(_DISTRIBUTIONS.get(module, module))
+    except PackageNotFoundError:
+        return "unknown"

@@ -1,0 +1,130 @@
+"""Texts and parsed sentences as numbers on the device, and word embeddings that start from given vectors."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from softmax_temperature.data.tokens import PADDING
+from softmax_temperature.data.trees import LABEL, UNLABELLED
+from softmax_temperature.losses import Objective
+from softmax_temperature.training.samples import Samples
+from softmax_temperature.training.trainer import Trainer
+
+
+@dataclass(frozen=True)
+class TokenSet(Samples):
+    """Texts: inputs (n, length) int64, padded on the right with `PADDING`, no row without a token; labels (n,)."""
+
+    def __post_init__(self) -> None:
+        shape, dtype = tuple(self.inputs.shape), self.inputs.dtype
+        if len(shape) != 2 or dtype != torch.int64:
+            raise ValueError(f"tokens must be (n, length) int64, got {shape} {dtype}")
+        if tuple(self.labels.shape) != shape[:1]:
+            raise ValueError(f"labels must have shape ({shape[0]},), got {tuple(self.labels.shape)}")
+        real = self.inputs != PADDING
+        wrong = ((real[:, 1:] & ~real[:, :-1]).any(1) | ~real.any(1)).nonzero()
+        if len(wrong):
+            raise ValueError(f"tokens must have no padding before or between them, got some in row {int(wrong[0])}")
+
+
+@dataclass(frozen=True)
+class TreeSet(Samples):
+    """Parse trees: inputs (n, nodes, 4) int64, as `trees.encode_trees` returns them.
+
+    Labels are (n,) int64, of the roots; or (n, nodes), of all nodes, `UNLABELLED` where there is none.
+    """
+
+    def __post_init__(self) -> None:
+        shape, dtype = tuple(self.inputs.shape), self.inputs.dtype
+        if len(shape) != 3 or shape[2] != 4 or dtype != torch.int64:
+            raise ValueError(f"trees must be (n, nodes, 4) int64, got {shape} {dtype}")
+        if tuple(self.labels.shape) not in {shape[:1], shape[:2]}:
+            raise ValueError(f"labels must have one of the shapes {shape[:1]}, {shape[:2]}, got {self.labels.shape}")
+
+    def labelled_nodes(self) -> TreeSet:
+        """The same trees with the labels of all nodes, to be trained on."""
+        return TreeSet(self.inputs, self.inputs[..., LABEL])
+
+
+# Deviation: the text does not say how the losses of nodes are added up. Here, as in the released code, they are summed
+# over a tree and averaged over the trees of a batch, which sizes the plain steps of the embedding and weighs the weight
+# decay. Equation 15 of Tai et al. 2015 averages over nodes.
+
+
+def over_labelled_nodes(objective: Objective) -> Objective:
+    """An objective's sum over the nodes of a tree, as a mean over the trees of a batch.
+
+    Nodes count that have a label for which there is a logit: without one for neutral nodes, these have no loss.
+
+    Args:
+        objective: a mean over m nodes, of logits (m, classes) and labels (m,).
+
+    Returns:
+        An objective of logits (b, nodes, classes) and labels (b, nodes), or of (b, classes) and (b,).
+    """
+
+    def loss(logits: Tensor, labels: Tensor, position: float) -> Tensor:
+        known = (labels != UNLABELLED) & (labels < logits.shape[-1])
+        return objective(logits[known], labels[known], position) * (known.sum() / len(labels))
+
+    return loss
+
+
+def set_embedding(network: nn.Module, vectors: Tensor) -> None:
+    """Start a network's word embedding from given vectors.
+
+    Args:
+        network: with an `embedding`.
+        vectors: (numbers, width); those of higher numbers, which no text holds, stay as they are.
+
+    Raises:
+        ValueError: the network reads no words, or has fewer of them, or vectors of another width.
+    """
+    weight = embedding_of(network).weight
+    if len(vectors) > len(weight) or vectors.shape[1] != weight.shape[1]:
+        raise ValueError(f"vectors must fit the embedding {tuple(weight.shape)}, got {tuple(vectors.shape)}")
+    with torch.no_grad():
+        weight[: len(vectors)] = vectors
+
+
+def freeze_embedding(network: nn.Module) -> None:
+    """Make a network's word embedding a buffer, which no training changes."""
+    embedding = embedding_of(network)
+    weight = embedding.weight.detach()
+    del embedding.weight
+    embedding.register_buffer("weight", weight)
+
+
+class EmbeddingSteps:
+    """Moves the word embedding by plain gradient steps of its own size; append it to the trainer's `after_batch`.
+
+    It removes the embedding from the trainer's optimizer, and with it from weight decay. All that it changes is the
+    network, so nothing has to be saved for a training to resume.
+    """
+
+    # Deviation: section E says that the vectors were tuned, not how. Plain steps of 0.1 are the released code's.
+
+    def __init__(self, trainer: Trainer, step: float) -> None:
+        self._weight, self._step = embedding_of(trainer.network).weight, step
+        for group in trainer.optimizer.param_groups:
+            group["params"] = [parameter for parameter in group["params"] if parameter is not self._weight]
+        trainer.optimizer.state.pop(self._weight, None)
+
+    @torch.no_grad()
+    def __call__(self, trainer: Trainer) -> None:
+        """One step, after the optimizer's."""
+        del trainer
+        assert self._weight.grad is not None, "a batch has words"
+        self._weight -= self._step * self._weight.grad
+        self._weight.grad = None
+
+
+def embedding_of(network: nn.Module) -> nn.Embedding:
+    """The word embedding of a network; a ValueError if it reads no words."""
+    embedding = getattr(network, "embedding", None)
+    if not isinstance(embedding, nn.Embedding):
+        raise ValueError(f"network must have a word embedding, got {type(network).__name__}")  # noqa: TRY004
+    return embedding
