@@ -2,8 +2,7 @@
 
 import sys
 
-from softmax_temperature.stages import early_learning
 from softmax_temperature.stages.programs import stage_program
 
 if __name__ == "__main__":
-    sys.exit(stage_program(early_learning, __doc__))
+    sys.exit(stage_program("early_learning", __doc__))

@@ -2,8 +2,7 @@
 
 import sys
 
-from softmax_temperature.stages import embed
 from softmax_temperature.stages.programs import stage_program
 
 if __name__ == "__main__":
-    sys.exit(stage_program(embed, __doc__))
+    sys.exit(stage_program("embed", __doc__))

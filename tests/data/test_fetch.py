@@ -13,8 +13,8 @@ from softmax_temperature.data.prepared import PreparedData, open_data
 from softmax_temperature.data.splits import SPLITS
 from softmax_temperature.params import Compute, Data, Dataset, Fetch
 from softmax_temperature.runner.artifacts import open_artifact
-from softmax_temperature.runner.cells import Cell, CellsFailed, fingerprint, run_cells
-from softmax_temperature.runner.errors import InputError
+from softmax_temperature.runner.cells import Cell, fingerprint, run_cells
+from softmax_temperature.runner.errors import CellsFailed, InputError
 from softmax_temperature.stages import fetch
 
 OUTPUT = Path("data/prepared")

@@ -21,8 +21,8 @@ from softmax_temperature.networks.embeddings import write_embeddings
 from softmax_temperature.params import Compute, validate
 from softmax_temperature.runner import workers
 from softmax_temperature.runner.artifacts import new_artifact, open_artifact, write_json
-from softmax_temperature.runner.cells import Cell, CellsFailed, Job, run_cells
-from softmax_temperature.runner.errors import InputError
+from softmax_temperature.runner.cells import Cell, Job, run_cells
+from softmax_temperature.runner.errors import CellsFailed, InputError
 from softmax_temperature.stages import search, train_cooling
 from softmax_temperature.training import Trainer
 from tests.faults import work

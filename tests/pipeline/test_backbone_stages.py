@@ -17,7 +17,8 @@ from softmax_temperature.networks.embeddings import EMBEDDINGS
 from softmax_temperature.params import Compute, Data, Dataset, Embed, Fetch, Pretrain
 from softmax_temperature.params.backbone import Backbone
 from softmax_temperature.runner.artifacts import new_artifact, open_artifact
-from softmax_temperature.runner.cells import CellsFailed, fingerprint, run_cells
+from softmax_temperature.runner.cells import fingerprint, run_cells
+from softmax_temperature.runner.errors import CellsFailed
 from softmax_temperature.stages import embed, fetch, pretrain
 
 RECIPE = {"epochs": 3, "batch_size": 16, "lr": 0.1, "momentum": 0.9, "weight_decay": 0.0005}

@@ -14,8 +14,8 @@ from softmax_temperature.early_learning.flows import FIT, LEARNED, TENTH, UNIT, 
 from softmax_temperature.papers.temperature_check.early_learning import early_tables
 from softmax_temperature.params import Params, validate
 from softmax_temperature.runner.artifacts import digest_of_file, find_artifacts, open_artifact
-from softmax_temperature.runner.cells import CellsFailed, run_cells
-from softmax_temperature.runner.errors import InputError
+from softmax_temperature.runner.cells import run_cells
+from softmax_temperature.runner.errors import CellsFailed, InputError
 from softmax_temperature.runner.fingerprint import import_closure
 from softmax_temperature.stages import early_learning, fetch
 from softmax_temperature.stages.early_learning import OUTPUT

@@ -18,7 +18,8 @@ from softmax_temperature.papers.focal.records import read_records
 from softmax_temperature.papers.shared.tables import read_csv
 from softmax_temperature.params import Params, validate
 from softmax_temperature.runner.artifacts import digest_of_file, open_artifact
-from softmax_temperature.runner.cells import CellsFailed, run_cells
+from softmax_temperature.runner.cells import run_cells
+from softmax_temperature.runner.errors import CellsFailed
 from softmax_temperature.stages import evaluate_focal, fetch, train_focal
 from softmax_temperature.training import BestEpoch
 

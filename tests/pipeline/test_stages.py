@@ -17,8 +17,8 @@ from softmax_temperature.papers.shared.notebooks import execute
 from softmax_temperature.papers.shared.provenance import provenance
 from softmax_temperature.params import Params, validate
 from softmax_temperature.runner.artifacts import digest_of_file, find_artifacts, open_artifact
-from softmax_temperature.runner.cells import Cell, CellsFailed, run_cells
-from softmax_temperature.runner.errors import InputError
+from softmax_temperature.runner.cells import Cell, run_cells
+from softmax_temperature.runner.errors import CellsFailed, InputError
 from softmax_temperature.stages import describe, embed, heuristic, search
 from tests.pipeline.whole_runs import digests, finish, prepare, run_stages
 

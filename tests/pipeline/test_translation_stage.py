@@ -26,8 +26,8 @@ from softmax_temperature.papers.focal.translation import (
 )
 from softmax_temperature.params.recipe import Recipe
 from softmax_temperature.runner.artifacts import open_artifact
-from softmax_temperature.runner.cells import CellsFailed, Job, run_cells
-from softmax_temperature.runner.errors import InputError
+from softmax_temperature.runner.cells import Job, run_cells
+from softmax_temperature.runner.errors import CellsFailed, InputError
 from softmax_temperature.scaling import TEMPERATURE_GRID
 from softmax_temperature.stages.train_translation import ARMS, OUTPUT, cells
 from softmax_temperature.training.translation.network import make_network

@@ -14,8 +14,8 @@ import pytest
 from softmax_temperature.params import Compute
 from softmax_temperature.runner import cells as cells_module
 from softmax_temperature.runner.artifacts import ArtifactError, new_artifact, open_artifact, write_json
-from softmax_temperature.runner.cells import CHECKPOINT, Cell, CellsFailed, Job, fingerprint, run_cells, seed_of
-from softmax_temperature.runner.errors import InputError
+from softmax_temperature.runner.cells import CHECKPOINT, Cell, Job, fingerprint, run_cells, seed_of
+from softmax_temperature.runner.errors import CellsFailed, InputError
 
 OUTPUT = Path("data/squares")
 

@@ -6,9 +6,10 @@ with the nearest valid one. `params.yaml` gives the reasons and sources of the v
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from types import UnionType
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, Field, ValidationError, model_validator
 
@@ -26,10 +27,14 @@ from softmax_temperature.runner.reading import read_yaml
 __all__ = ["Compute", "Params", "read_params", "validate"]
 
 
+Paper = Literal["classifier_temperature", "focal", "cooling", "temperature_check"]
+
+
 class Params(Section):
-    """All of `params.yaml`."""
+    """All of `params.yaml`; the sections of papers that `papers` does not name are not used."""
 
     profile: Name
+    papers: Annotated[list[Paper], Field(min_length=1)]
     seed: Annotated[int, Field(ge=0)]
     data: Data
     compute: Compute
@@ -51,26 +56,31 @@ class Params(Section):
 
     @model_validator(mode="after")
     def _names_exist(self) -> Params:
-        paper = self.classifier_temperature
-        all_known("classifier_temperature.datasets", paper.datasets, self.datasets)
-        all_known("classifier_temperature.backbones", paper.backbones, self.backbones)
-        if paper.rebuild:
+        if "classifier_temperature" in self.papers:
+            paper = self.classifier_temperature
+            all_known("classifier_temperature.datasets", paper.datasets, self.datasets)
+            all_known("classifier_temperature.backbones", paper.backbones, self.backbones)
             all_known("classifier_temperature.rescaling.dataset", [paper.rescaling.dataset], paper.datasets)
             all_known("classifier_temperature.rescaling.backbone", [paper.rescaling.backbone], paper.backbones)
-        trained: dict[str, Task | Experiment | Sweep] = {
-            **{f"focal.tasks.{name}": task for name, task in self.focal.tasks.items()},
-            **{f"cooling.experiments.{name}": each for name, each in self.cooling.experiments.items()},
-            **{f"temperature_check.sweeps.{name}": sweep for name, sweep in self.temperature_check.sweeps.items()},
-        }
-        for key, each in trained.items():
-            all_known(f"{key}.dataset", [each.dataset], self.datasets)
-            all_known(f"{key}.network", [each.network], self.networks)
-        for name, task in self.focal.tasks.items():
-            all_known(f"focal.tasks.{name}.out_of_distribution", task.out_of_distribution, self.datasets)
-        if early := self.temperature_check.early_learning:
-            all_known("temperature_check.early_learning.dataset", [early.dataset], self.datasets)
-            all_known("temperature_check.early_learning.networks", early.networks, self.networks)
+        if "focal" in self.papers:
+            self._all_trainable("focal.tasks", self.focal.tasks)
+            for name, task in self.focal.tasks.items():
+                all_known(f"focal.tasks.{name}.out_of_distribution", task.out_of_distribution, self.datasets)
+        if "cooling" in self.papers:
+            self._all_trainable("cooling.experiments", self.cooling.experiments)
+        if "temperature_check" in self.papers:
+            self._all_trainable("temperature_check.sweeps", self.temperature_check.sweeps)
+            if early := self.temperature_check.early_learning:
+                all_known("temperature_check.early_learning.dataset", [early.dataset], self.datasets)
+                all_known("temperature_check.early_learning.networks", early.networks, self.networks)
         return self
+
+    def _all_trainable(self, key: str, trained: Mapping[str, Task | Experiment | Sweep]) -> None:
+        if not trained:
+            raise ValueError(f"{key}: there must be one where `papers` names the paper")
+        for name, each in trained.items():
+            all_known(f"{key}.{name}.dataset", [each.dataset], self.datasets)
+            all_known(f"{key}.{name}.network", [each.network], self.networks)
 
 
 def read_params(path: Path) -> Params:

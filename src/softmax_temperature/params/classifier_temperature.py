@@ -49,12 +49,8 @@ class HeuristicSection(Section):
 
 
 class ClassifierTemperature(Section):
-    """The paper `classifier_temperature`: every data set with every backbone.
+    """The paper `classifier_temperature`: every data set with every backbone."""
 
-    `rebuild` names the notebook to execute; an empty list, with no data sets and backbones, leaves the paper out.
-    """
-
-    rebuild: list[Literal["classifier_temperature"]]
     datasets: list[Name]
     backbones: list[Name]
     search: Search

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, NonNegativeFloat, PositiveFloat, PositiveInt, model_validator
 
 from softmax_temperature.params.recipe import LOSSES, Recipe, Schedule, recipe_changed_by
-from softmax_temperature.params.section import Name, Section, all_known, some_for
+from softmax_temperature.params.section import Name, Section, all_known
 
 Side = Annotated[int, Field(gt=0, multiple_of=16)]
 Sides = Annotated[list[Side], Field(min_length=2, max_length=2)]
@@ -106,11 +106,10 @@ class Segmentation(SegmentationTask):
 class Cooling(Section):
     """The paper `cooling`: every experiment with each of its schedules and arms, `seeds` times.
 
-    `rebuild` names the notebook to execute; an empty list, with no experiments, leaves the paper out. `schedules`
+    `schedules`
     replace that of the recipe. `segmentation` is section 4.4, or null to leave it out.
     """
 
-    rebuild: list[Literal["cooling"]]
     seeds: PositiveInt
     recipe: Recipe
     schedules: dict[Name, Schedule]
@@ -136,7 +135,6 @@ class Cooling(Section):
 
     @model_validator(mode="after")
     def _names_exist(self) -> Cooling:
-        some_for(self.rebuild, "experiments", self.experiments)
         for name, experiment in self.experiments.items():
             all_known(f"experiments.{name}.schedules", experiment.schedules, self.schedules)
             all_known(f"experiments.{name}.arms", experiment.arms, self.arms)

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt, model_validator
 
 from softmax_temperature.params.recipe import LOSSES, Recipe, recipe_changed_by
-from softmax_temperature.params.section import Momentum, Name, Section, all_known, some_for
+from softmax_temperature.params.section import Momentum, Name, Section, all_known
 from softmax_temperature.params.shared import Text
 
 
@@ -195,11 +195,9 @@ class Translation(TranslationTask):
 class Focal(Section):
     """The paper `focal`: every task with each of its arms, `seeds` times.
 
-    `rebuild` names the notebook to execute; an empty list, with no tasks and gammas, leaves the paper out.
     `translation` is appendix K; null leaves it out.
     """
 
-    rebuild: list[Literal["focal"]]
     recipe: Recipe
     arms: dict[Name, Arm]
     tasks: dict[Name, Task]
@@ -231,7 +229,6 @@ class Focal(Section):
 
     @model_validator(mode="after")
     def _names_exist(self) -> Focal:
-        some_for(self.rebuild, "tasks", self.tasks)
         for name, task in self.tasks.items():
             all_known(f"tasks.{name}.arms", task.arms or [], self.arms)
             all_known(f"tasks.{name}.arm_changes", task.arm_changes, self.arms_of(name))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -19,12 +19,6 @@ class Section(BaseModel):
     """A section of `params.yaml`: no unknown keys, no conversion, no infinite numbers, no change after reading."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
-
-
-def some_for(rebuild: Sequence[str], key: str, trainings: Any) -> None:
-    """Refuse to rebuild a paper without anything to train for it."""
-    if rebuild and not trainings:
-        raise ValueError(f"{key}: there must be one where `rebuild` names the paper")
 
 
 def all_known(key: str, names: Iterable[str | None], valid: Any) -> None:

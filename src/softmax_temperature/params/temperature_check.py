@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from itertools import pairwise
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 from pydantic import Field, PositiveFloat, PositiveInt, field_validator, model_validator
 
 from softmax_temperature.params.recipe import Recipe, recipe_changed_by
-from softmax_temperature.params.section import Name, Section, some_for
+from softmax_temperature.params.section import Name, Section
 from softmax_temperature.params.shared import Text
 
 PLAIN, COOLED = "plain", "cooled"
@@ -148,12 +148,10 @@ class EarlyLearning(GradientFlow):
 class TemperatureCheck(Section):
     """The paper `temperature_check`: every sweep, `seeds` times, and the theory of early learning.
 
-    `rebuild` names the notebook to execute; an empty list, with no sweeps and no early learning, leaves the paper out.
     The learning rate of `recipe` is not used: those of the sweeps are. `watch_images` training images are looked at
     after each epoch.
     """
 
-    rebuild: list[Literal["temperature_check"]]
     seeds: PositiveInt
     recipe: Recipe
     text: Text
@@ -179,7 +177,6 @@ class TemperatureCheck(Section):
 
     @model_validator(mode="after")
     def _recipes_are_complete(self) -> TemperatureCheck:
-        some_for(self.rebuild, "sweeps", self.sweeps)
         for name, sweep in self.sweeps.items():
             with recipe_changed_by(f"sweeps.{name}"):
                 self.recipe.changed(sweep.recipe)

@@ -45,7 +45,7 @@ from softmax_temperature.runner.artifacts import (
 from softmax_temperature.runner.checkpoints import Checkpointer
 from softmax_temperature.runner.distributed import follow, is_follower, leading, together
 from softmax_temperature.runner.engines import Compute, Failure, run_tasks
-from softmax_temperature.runner.errors import InputError, disk_faults
+from softmax_temperature.runner.errors import CellsFailed, InputError, disk_faults
 from softmax_temperature.runner.fingerprint import code_digest
 from softmax_temperature.runner.machine import machine, versions
 from softmax_temperature.runner.progress import say, watching
@@ -53,6 +53,7 @@ from softmax_temperature.runner.progress import say, watching
 DATA = Path("data")
 WORK = DATA / "work"
 TIMING = "timing.json"
+RESULT = "result"
 CHECKPOINT = "checkpoint.pt"
 _OUT_OF_MEMORY = (
     "out of memory",
@@ -110,20 +111,6 @@ class Job:
     def progress(self, done: int, total: int) -> None:
         """Say how far the cell is; the stage shows it."""
         (self.work / "progress").write_text(f"{done}/{total}")
-
-
-class CellsFailed(Exception):
-    """Some cells of a stage failed; the others finished and are kept."""
-
-    def __init__(self, stage: str, failures: Mapping[str, str], total: int) -> None:
-        lines = [f"{stage}: {len(failures)} of {total} cells failed; what is finished is kept and will not run again."]
-        names: dict[str, list[str]] = {}  # A wrong file fails every cell that reads it: reported once.
-        for name, reason in failures.items():
-            names.setdefault(reason, []).append(name)
-        for reason, (first, *more) in names.items():
-            lines.append(f"  {first}{f' and {len(more)} more' if more else ''}: {reason}")
-        super().__init__("\n".join(lines))
-        self.failures = dict(failures)
 
 
 def seed_of(seed: int, *names: str) -> int:
@@ -226,7 +213,7 @@ class _Task:
 
     @property
     def result(self) -> Path:
-        return self.timing.parent / "result"
+        return self.timing.with_name(RESULT)
 
 
 def _run_pending(stage: str, tasks: Sequence[_Task]) -> dict[str, str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import errno
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -37,6 +37,20 @@ class InputError(Exception):
     def __reduce__(self) -> tuple[object, ...]:
         # Keyword-only arguments do not survive the default pickling between processes.
         return _rebuild, (type(self), self.what, self.where, self.remedy)
+
+
+class CellsFailed(Exception):
+    """Some cells of a stage failed; the others finished and are kept."""
+
+    def __init__(self, stage: str, failures: Mapping[str, str], total: int) -> None:
+        lines = [f"{stage}: {len(failures)} of {total} cells failed; what is finished is kept and will not run again."]
+        names: dict[str, list[str]] = {}  # A wrong file fails every cell that reads it: reported once.
+        for name, reason in failures.items():
+            names.setdefault(reason, []).append(name)
+        for reason, (first, *more) in names.items():
+            lines.append(f"  {first}{f' and {len(more)} more' if more else ''}: {reason}")
+        super().__init__("\n".join(lines))
+        self.failures = dict(failures)
 
 
 def _rebuild(kind: type[InputError], what: str, where: str, remedy: str) -> InputError:

@@ -28,6 +28,7 @@ from softmax_temperature.runner.folders import PREPARED
 from softmax_temperature.stages.training_sets import image_set
 from softmax_temperature.training import build_network
 
+PAPER = "temperature_check"
 OUTPUT = Path("data/temperature_check/early_learning")
 CURVES, NORMS = "curves", "norms"
 

@@ -21,6 +21,7 @@ from softmax_temperature.runner.cells import Cell, Job, seed_of
 from softmax_temperature.runner.errors import InputError
 from softmax_temperature.runner.folders import BACKBONES, EMBEDDINGS, PREPARED
 
+PAPER = "classifier_temperature"
 OUTPUT = EMBEDDINGS
 WEIGHTS = "weights.safetensors"
 

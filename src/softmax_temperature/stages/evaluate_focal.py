@@ -24,6 +24,7 @@ from softmax_temperature.runner.folders import FOCAL_TRAINING
 from softmax_temperature.scaling import fit_temperature
 from softmax_temperature.stages.training_cells import HELD_OUT, LOGITS
 
+PAPER = "focal"
 OUTPUT = Path("data/focal/evaluation")
 REFERENCE = "CE"
 """The arm that the paper compares with."""

@@ -14,6 +14,7 @@ from softmax_temperature.runner.cells import Cell, Job
 from softmax_temperature.runner.errors import InputError, nearest
 from softmax_temperature.runner.folders import PREPARED
 
+PAPER = None
 OUTPUT = PREPARED
 
 

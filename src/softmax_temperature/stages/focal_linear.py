@@ -13,6 +13,7 @@ from softmax_temperature.runner.artifacts import write_json
 from softmax_temperature.runner.cells import Cell, Job, seed_of
 from softmax_temperature.training import linear_model
 
+PAPER = "focal"
 OUTPUT = Path("data/focal/linear")
 TENSORS = "linear.safetensors"
 

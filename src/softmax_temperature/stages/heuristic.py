@@ -9,14 +9,13 @@ from softmax_temperature.runner.folders import HEURISTIC
 from softmax_temperature.stages import describe, search
 from softmax_temperature.stages.heuristic_tables import heuristic_tables
 
+PAPER = "classifier_temperature"
 OUTPUT = HEURISTIC
 
 
 def cells(params: Params) -> list[Cell]:
     """One cell, which reads exactly the pairs that the parameters declare."""
     paper, pairs = params.classifier_temperature, params.embedded_pairs()
-    if not paper.rebuild:
-        return []
     inputs = {f"statistics {d} {b}": describe.OUTPUT / d / b for d, b in pairs}
     inputs |= {f"search {d} {b}": search.OUTPUT / d / b for d, b in pairs}
     parameters = {"pairs": [list(pair) for pair in pairs], "select_on": paper.search.select_on}

@@ -22,6 +22,7 @@ from softmax_temperature.runner.artifacts import write_json
 from softmax_temperature.runner.cells import Cell, Job
 from softmax_temperature.runner.folders import BACKBONES
 
+PAPER = "classifier_temperature"
 OUTPUT = BACKBONES
 WEIGHTS = "weights.safetensors"
 HELD_OUT = 0.1

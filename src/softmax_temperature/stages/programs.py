@@ -7,35 +7,31 @@ stopped by SIGINT and SIGTERM.
 from __future__ import annotations
 
 import argparse
-import shutil
 import signal
 import sys
 from collections.abc import Callable, Iterable, Sequence
+from importlib import import_module
 from pathlib import Path
 from types import FrameType
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from softmax_temperature.params import Params, read_params
-from softmax_temperature.runner.cells import Cell, CellsFailed, run_cells
-from softmax_temperature.runner.errors import InputError, disk_faults, nearest
+from softmax_temperature.runner.errors import CellsFailed, InputError, disk_faults, nearest
+
+if TYPE_CHECKING:
+    from softmax_temperature.runner.cells import Cell  # Imports torch.
+
+PACKAGE = "softmax_temperature.stages"
 
 
 class Stage(Protocol):
-    """A module of `softmax_temperature.stages` whose stage is one command."""
+    """A module of `softmax_temperature.stages` that consists of cells."""
 
+    PAPER: str | None
     OUTPUT: Path
 
     def cells(self, params: Params) -> list[Cell]:
-        """All cells of the stage."""
-
-
-class DatasetStage(Protocol):
-    """The same for a stage that runs for each data set on its own: one missing data set does not block the others."""
-
-    OUTPUT: Path
-
-    def cells(self, params: Params, dataset: str) -> list[Cell]:
-        """All cells of the stage for one data set."""
+        """All cells of the stage, if its paper is to be rebuilt."""
 
 
 def parser(description: str | None) -> argparse.ArgumentParser:
@@ -45,53 +41,29 @@ def parser(description: str | None) -> argparse.ArgumentParser:
     return arguments
 
 
-def stage_program(stage: Stage, description: str | None, arguments: Sequence[str] | None = None) -> int:
-    """Run a stage that is one command; returns the exit code."""
+def stage_program(name: str, description: str | None, arguments: Sequence[str] | None = None) -> int:
+    """Run the cells of the stage that is the module `name`; returns the exit code."""
     options = parser(description).parse_args(arguments)
 
     def work() -> None:
+        from softmax_temperature.runner.cells import run_cells  # Imports torch, which `--help` must not wait for.
+
         params = read_params(options.params)
-        run_cells(stage.cells(params), output=stage.OUTPUT, compute=params.compute, seed=params.seed)
+        stage = load(name)
+        run_cells(declared(stage, params), output=stage.OUTPUT, compute=params.compute, seed=params.seed)
 
     return exit_code(work)
 
 
-def dataset_program(stage: DatasetStage, description: str | None, arguments: Sequence[str] | None = None) -> int:
-    """Run a stage for each data set, one after the other, or for those on the command line; returns the exit code.
-
-    One that fails does not stop the others. Results of data sets that the parameters no longer name are removed.
-    """
-    reader = parser(description)
-    what = "a name from the section `datasets` of the parameter file, by default each; may be given several times"
-    reader.add_argument("--dataset", action="append", help=what)
-    options = reader.parse_args(arguments)
-
-    def work() -> None:
-        params = read_params(options.params)
-        for name in options.dataset or []:
-            require_known(name, params.datasets, where="--dataset")
-        planned = {name: stage.cells(params, name) for name in options.dataset or params.datasets}
-        failures: dict[str, str] = {}
-        for name, cells in planned.items():
-            try:
-                run_cells(cells, output=stage.OUTPUT / name, compute=params.compute, seed=params.seed)
-            except CellsFailed as error:
-                failures[name] = "; ".join(error.failures.values())
-        if failures:
-            raise CellsFailed(stage.OUTPUT.name, failures, len(planned))
-        if not options.dataset:
-            _remove_all_but(params.datasets, stage.OUTPUT)
-
-    return exit_code(work)
+def load(name: str) -> Stage:
+    """The module of a stage, imported when it is run: the papers' stages need different libraries."""
+    stage: Stage = import_module(f"{PACKAGE}.{name}")
+    return stage
 
 
-def _remove_all_but(names: Iterable[str], folder: Path) -> None:
-    """Remove everything else, but hidden files: somebody may be writing them."""
-    for path in set(folder.glob("[!.]*")) - {folder / name for name in names}:
-        if path.is_dir() and not path.is_symlink():
-            shutil.rmtree(path)
-        else:
-            path.unlink()
+def declared(stage: Stage, params: Params) -> list[Cell]:
+    """The cells that the parameters declare: none if the stage's paper is not among `papers`."""
+    return stage.cells(params) if stage.PAPER is None or stage.PAPER in params.papers else []
 
 
 def require_known(name: str, valid: Iterable[str], *, where: str) -> None:

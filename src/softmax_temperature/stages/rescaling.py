@@ -15,6 +15,7 @@ from softmax_temperature.runner.cells import Cell, Job
 from softmax_temperature.runner.folders import EMBEDDINGS
 from softmax_temperature.stages.search import train_with_curves
 
+PAPER = "classifier_temperature"
 OUTPUT = Path("data/classifier_temperature/rescaling")
 OPTIMIZERS: tuple[Literal["sgd", "adam"], ...] = ("sgd", "adam")
 LOSSES: tuple[Literal["plain", "rescaled"], ...] = ("plain", "rescaled")
@@ -31,8 +32,6 @@ class RescalingCell(GridTraining):
 def cells(params: Params) -> list[Cell]:
     """One cell per optimizer and loss; the repeats of a cell train side by side."""
     paper, figure = params.classifier_temperature, params.classifier_temperature.rescaling
-    if not paper.rebuild:
-        return []
     rates = {"sgd": figure.sgd_lr, "adam": figure.adam_lr}
     shared = figure.model_dump(include={"epochs", "batch_size", "momentum", "repeats", "precision"})
     # One seed for the four arms: repeat i starts from the same weights in each, so differences are paired.

@@ -19,6 +19,7 @@ from softmax_temperature.runner.artifacts import write_json
 from softmax_temperature.runner.cells import Cell, Job
 from softmax_temperature.runner.folders import EMBEDDINGS
 
+PAPER = "classifier_temperature"
 OUTPUT = Path("data/classifier_temperature/search")
 
 

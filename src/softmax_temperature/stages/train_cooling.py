@@ -16,6 +16,7 @@ from softmax_temperature.stages.training_sets import training_sets
 from softmax_temperature.training import Callback, Norms, Trainer, Watch, build_network, train
 from softmax_temperature.training.cooling import CoolingCallback
 
+PAPER = "cooling"
 OUTPUT = Path("data/cooling/training")
 NO_COOLING = "none"
 

@@ -44,6 +44,7 @@ from softmax_temperature.training.texts import (
     set_embedding,
 )
 
+PAPER = "focal"
 OUTPUT = FOCAL_TRAINING
 OUT_OF_DISTRIBUTION = "out_of_distribution/"
 NOISE = "gaussian-noise"

@@ -27,6 +27,7 @@ from softmax_temperature.training import Callback, ImageSet, Trainer, train
 from softmax_temperature.training.cooling import PixelCoolingCallback
 from softmax_temperature.training.pixels import PixelScores, pixel_cross_entropy, pixel_predictions
 
+PAPER = "cooling"
 OUTPUT = Path("data/cooling/segmentation")
 ARMS = ("none", "last_layer")
 SHOWN = 8

@@ -22,6 +22,7 @@ from softmax_temperature.stages.training_sets import training_sets
 from softmax_temperature.training import Callback, Samples, Trainer, Watch, build_network, train
 from softmax_temperature.training.cooling import CoolingCallback
 
+PAPER = "temperature_check"
 OUTPUT = Path("data/temperature_check/training")
 BATCH = 500  # Samples whose features are computed together.
 

@@ -34,6 +34,7 @@ from softmax_temperature.training.translation.sentences import LengthBatches, Ra
 if TYPE_CHECKING:
     from softmax_temperature.training.translation.vocabulary import Vocabulary  # Needs an optional package.
 
+PAPER = "focal"
 OUTPUT = Path("data/focal/translation")
 ARMS = MappingProxyType({"CE": "cross_entropy", "LS": "label_smoothing", "FL": "focal"})
 """The losses of appendix K, as the paper abbreviates them."""

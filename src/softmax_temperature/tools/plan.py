@@ -5,17 +5,17 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
-from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from softmax_temperature.papers.shared.results import RESULTS
 from softmax_temperature.params import Params
 from softmax_temperature.runner.artifacts import MANIFEST, ArtifactError
-from softmax_temperature.runner.cells import DATA, Cell, fingerprint, result_folder
+from softmax_temperature.runner.cells import DATA, RESULT, Cell, fingerprint, timing_file
 from softmax_temperature.runner.errors import InputError
-from softmax_temperature.runner.yaml_files import read_yaml
-from softmax_temperature.stages.programs import CELL_STAGES
+from softmax_temperature.runner.reading import read_yaml
+from softmax_temperature.stages.programs import PACKAGE, Stage, declared, load
 
 NAMES_SHOWN = 5
 
@@ -60,38 +60,37 @@ def plan(params: Params, root: Path = Path()) -> list[StagePlan]:
     plans = []
     for stage, content in read_yaml(root / "dvc.yaml")["stages"].items():
         program = Path(content["cmd"].split()[1]).stem
-        if program in CELL_STAGES:
-            module = import_module(CELL_STAGES[program])
-            plans.append(_planned(stage, module, offline, results, minutes))
+        if find_spec(f"{PACKAGE}.{program}"):
+            plans.append(_planned(stage, load(program), offline, results, minutes))
         else:
             plans.append(StagePlan(stage, None))
     return plans
 
 
 def _planned(
-    stage: str, module: Any, params: Params, results: dict[Path, Path | None], minutes: Mapping[str, float]
+    name: str, stage: Stage, params: Params, results: dict[Path, Path | None], minutes: Mapping[str, float]
 ) -> StagePlan:
-    output: Path = module.OUTPUT
+    output = stage.OUTPUT
     try:
-        cells: list[Cell] = module.cells(params)
+        cells = declared(stage, params)
     except InputError as error:
-        return StagePlan(stage, None, note=str(error))
+        return StagePlan(name, None, note=str(error))
     found = {cell.name: _result(cell, output.relative_to(DATA).as_posix(), params.seed, results) for cell in cells}
-    results |= {output / name: result for name, result in found.items()}
-    to_run = tuple(name for name, result in found.items() if result is None)
-    return StagePlan(stage, len(cells), to_run, minutes.get(output.relative_to(DATA).as_posix()))
+    results |= {output / cell: result for cell, result in found.items()}
+    to_run = tuple(cell for cell, result in found.items() if result is None)
+    return StagePlan(name, len(cells), to_run, minutes.get(output.relative_to(DATA).as_posix()))
 
 
 def _result(cell: Cell, stage: str, seed: int, results: Mapping[Path, Path | None]) -> Path | None:
     """The folder of a cell's result, if it is up to date."""
-    inputs = {name: results.get(path, path) for name, path in cell.inputs.items()}
-    if None in inputs.values():
+    inputs = {name: result for name, path in cell.inputs.items() if (result := results.get(path, path)) is not None}
+    if len(inputs) < len(cell.inputs):
         return None
     try:
         digest = fingerprint(replace(cell, inputs=inputs), seed)
     except ArtifactError:
         return None
-    result = result_folder(stage, cell.name, digest)
+    result = timing_file(stage, cell.name, digest).with_name(RESULT)
     return result if (result / MANIFEST).is_file() else None
 
 
