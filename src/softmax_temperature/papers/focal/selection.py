@@ -25,7 +25,7 @@ SCALED = "ece"
 
 RUN = ["task", "arm", "seed"]
 """What names a training."""
-TRAINING, EVALUATION = "focal/training", "focal/evaluation"
+TRAINING, EVALUATION, TRANSLATION = "focal/training", "focal/evaluation", "focal/translation"
 """The stages that the numbers come from, as the manifests of their cells name them."""
 SOURCES = MappingProxyType({"runs": EVALUATION, "ood": EVALUATION, "early_stopping": TRAINING})
 """Which of them the tables of the records come from that the paper's are made of."""
