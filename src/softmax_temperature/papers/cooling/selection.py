@@ -65,7 +65,7 @@ def experiments(records: Records) -> pd.DataFrame:
 
 
 def trainings(records: Records, *roles: str) -> pd.DataFrame:
-    """The trainings of the experiments with some roles, lost ones too: columns of runs, experiments and arms, and cells.
+    """The trainings of the experiments with some roles, lost ones too: columns of runs, experiments, arms, cells.
 
     They are in the order of the roles, then of the experiments. `arm_place` is the arm's place among all arms.
     """

@@ -175,7 +175,7 @@ def _inverse(names: Mapping[str, str]) -> dict[str, str]:
 
 
 def _values(records: Records, spec: Printed) -> pd.DataFrame:
-    """One row per training and metric: the keys of the table, value (missing if lost), diverged, stuck, never, cells."""
+    """One row per training and metric: the keys, value (missing if lost), diverged, stuck, never, cells."""
     rows = _trained(records, spec) if spec.roles else _segmented(records)
     return pd.concat([rows.assign(metric=metric, value=rows[metric]) for metric in spec.metrics])
 

@@ -23,7 +23,8 @@ def linear_tables(params: Params) -> dict[str, pd.DataFrame]:
     linear_boundary: loss, seed, weight_0, weight_1, test_accuracy; after the last epoch. There is no bias.
     linear_points: x_0, x_1, label; the test points of seed 0, which all losses share.
     """
-    history, mistakes, boundary, points = [], [], [], {}
+    history, mistakes, boundary = [], [], []
+    points: dict[str, NDArray[Any]] = {}
     for cell in focal_linear.cells(params):
         artifact = open_artifact(focal_linear.OUTPUT / cell.name, kind="focal_linear")
         tensors = artifact.tensors(focal_linear.TENSORS)

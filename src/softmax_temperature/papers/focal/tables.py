@@ -99,7 +99,7 @@ def table_k1(records: Records) -> pd.DataFrame:
     rows = [
         {
             "task": f"translation-{dataset}",
-            "dataset": {"wmt14_en_de": "WMT14 En-De"}.get(dataset, dataset),
+            "dataset": "WMT14 En-De" if dataset == "wmt14_en_de" else dataset,
             "network": "Transformer",
             "criterion": criterion,
             "method": arm,

@@ -1,4 +1,4 @@
-"""The records of the paper's translation experiment (appendix K), gathered from the cells of stage train-translation."""
+"""The records of the translation experiment (appendix K), gathered from the cells of stage train-translation."""
 
 from __future__ import annotations
 

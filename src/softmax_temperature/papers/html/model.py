@@ -14,7 +14,7 @@ import pandas as pd
 
 @dataclass(frozen=True)
 class Caption:
-    """The only place where captions are written is the notebook: a heading, plain text, and the prose below it, HTML."""
+    """A heading of the notebook, plain text, and the prose below it, HTML; captions are written nowhere else."""
 
     title: str
     text: str = ""

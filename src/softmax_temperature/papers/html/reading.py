@@ -86,10 +86,10 @@ def shown(notebook: nbformat.NotebookNode) -> Shown:
     caption = Caption("")
     for cell in notebook.cells:
         if cell.cell_type == "markdown":
-            *_, heading = [None, *_HEADING.finditer(cell.source)]
-            title = heading[1].strip() if heading else caption.title
+            headings = list(_HEADING.finditer(cell.source))
+            title = headings[-1][1].strip() if headings else caption.title
             found.title = found.title or title
-            caption = Caption(title, _html(cell.source[heading.end() if heading else 0 :]))
+            caption = Caption(title, _html(cell.source[headings[-1].end() if headings else 0 :]))
         for output in cell.get("outputs", []):
             data = output.get("data", {})
             if "image/png" in data:

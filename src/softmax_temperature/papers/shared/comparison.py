@@ -63,7 +63,7 @@ def beside_printed(
     here, there = (pd.MultiIndex.from_frame(table[names]) for table in (rows, printed))
     missing = printed[~there.isin(here)]
     places = zip(missing[names[0]], missing[names[1]], strict=True)
-    nothing: dict[str, object] = {run: "", **{name: 0 for name in rows.columns.intersection(SEEDS)}}
+    nothing: dict[str, Any] = {run: "", **dict.fromkeys(rows.columns.intersection(SEEDS), 0)}
     missing = missing.assign(**nothing, status=[f"{NOT_RUN}profile {profile(*place)}" for place in places])
     parts = [part for part in (rows, missing) if len(part)] or [rows]
     return pd.concat(parts, ignore_index=True).reindex(columns=[*keys, *columns])

@@ -136,7 +136,7 @@ def wide(table: pd.DataFrame) -> pd.DataFrame:
     measured = laid_out.measured.assign(runs=["; ".join(filter(None, texts)) for texts in counts])
     parts = [part.reset_index() for part in (measured, laid_out.not_run) if len(part)] or [measured]
     made = pd.concat(parts, ignore_index=True)
-    return made.map(lambda value: MISSING if value is None or value is np.nan else str(value))
+    return made.map(lambda value: str(value) if isinstance(value, str | Number) else MISSING)
 
 
 def _pivot(rows: pd.DataFrame, down: list[str], across: str | None) -> pd.DataFrame:

@@ -72,7 +72,10 @@ def confidence(records: Records) -> pd.DataFrame:
     rows = rows.assign(at_bound=bound, logarithm=np.log(rows["temperature"].astype(float).where(~bound)))
     means = ["confidence", "test_accuracy", "test_ece", "scaled_ece", "test_nll", "scaled_nll"]
     table = rows.groupby([*PLACE, "inverse_temperature"], sort=False).agg(
-        temperature=("logarithm", "mean"), at_bound=("at_bound", "sum"), **{name: (name, "mean") for name in means}, **_CELLS
+        temperature=("logarithm", "mean"),
+        at_bound=("at_bound", "sum"),
+        **{name: (name, "mean") for name in means},
+        **_CELLS,
     )
     return table.assign(temperature=np.exp(table["temperature"])).reset_index()
 
