@@ -139,7 +139,8 @@ def wide(table: pd.DataFrame) -> pd.DataFrame:
     if "without" not in table:
         return layout.wide(table)
     shown = ["dataset", "network", "change", "schedule", "arm", *COMPARED, "status", CELLS]
-    return table.reindex(columns=shown).fillna({"change": "none: the main recipe"})
+    main = {"change": "none: the main recipe"}
+    return table.reindex(columns=shown).fillna(main).replace({"change": {"": main["change"]}})
 
 
 def printed_numbers(spec: Printed) -> pd.DataFrame:
