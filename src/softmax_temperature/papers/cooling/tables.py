@@ -5,8 +5,9 @@ They are long, one row per number; `wide` lays them out for a reader.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from types import MappingProxyType
 
 import numpy as np
@@ -58,34 +59,20 @@ class Printed:
     schedule: str | None = None
 
 
-@dataclass(frozen=True)
-class Comparison:
-    """A table of ours: trainings with and without Cooling; `role` is that of the experiments."""
-
-    role: str
-
-
-@dataclass(frozen=True)
-class Quantities:
-    """The numbers in the running text; `title` is the column `table` of the printed numbers."""
-
-    title: str
-
-
 _ACCURACY = {"test_accuracy": "test_accuracy"}
 _DENSE = {"mean_iou": "mIoU %", "pixel_accuracy": "pixel accuracy %"}
 
-SPECS: MappingProxyType[str, Printed | Comparison | Quantities] = MappingProxyType(
+SPECS: MappingProxyType[str, Printed | Callable[[Records], pd.DataFrame]] = MappingProxyType(
     {
         "table_1": Printed("Table 1", ("schedule",), _ACCURACY, (TABLE_1,)),
         "table_2": Printed("Table 2", ("activation",), _ACCURACY, (TABLE_2, TABLE_1), schedule=NO_SCHEDULE),
         "section_4_4": Printed("Sec. 4.4 text", (), _DENSE),
-        "text": Quantities("text"),
-        "ablation": Comparison(ABLATION),
-        "ours": Comparison(OURS),
+        "text": partial(quantities, title="text"),
+        "ablation": partial(comparison, role=ABLATION),
+        "ours": partial(comparison, role=OURS),
     }
 )
-"""Every table, by the name of its file."""
+"""Every table, by the name of its file: the printed ones as data, those of ours alone by their functions."""
 
 PRINTED_SEEDS = 3
 """Behind every mean and standard deviation of Tables 1 and 2."""
@@ -112,14 +99,25 @@ def table(records: Records, name: str) -> pd.DataFrame:
         another name), difference_in_standard_errors, status (see `beside_printed`), cells. Numbers are fractions.
     """
     spec = SPECS[name]
-    if isinstance(spec, Quantities):
-        return quantities(records, spec.title)
-    if isinstance(spec, Comparison):
-        return comparison(records, spec.role)
+    if not isinstance(spec, Printed):
+        return spec(records)
     names = ["dataset", "network", *spec.keys, "mode", "metric"]
     keys = ["experiment", *names]
+    means = (
+        _values(records, spec)
+        .groupby(keys, sort=False)
+        .agg(
+            **mean_and_sd("ours", "value"),
+            seeds=("value", "count"),
+            runs=("value", "size"),
+            diverged_seeds=(DIVERGED, "sum"),
+            stuck_seeds=(STUCK, "sum"),
+            never_redistributed=("never", "all"),
+            cells=("cells", "first"),
+        )
+    )
     made = beside_printed(
-        _means(_values(records, spec), keys),
+        means.reset_index(),
         printed_numbers(spec)[[*names, *_COLUMNS[:3]]],
         keys,
         columns=_COLUMNS,
@@ -203,16 +201,3 @@ def _segmented(records: Records) -> pd.DataFrame:
         never=False,
         cells=SEGMENTATION + "/" + rows["mode"],
     )
-
-
-def _means(values: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
-    means = values.groupby(keys, sort=False).agg(
-        **mean_and_sd("ours", "value"),
-        seeds=("value", "count"),
-        runs=("value", "size"),
-        diverged_seeds=(DIVERGED, "sum"),
-        stuck_seeds=(STUCK, "sum"),
-        never_redistributed=("never", "all"),
-        cells=("cells", "first"),
-    )
-    return means.reset_index()

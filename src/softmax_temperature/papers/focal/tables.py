@@ -94,7 +94,9 @@ def table_k1(records: Records) -> pd.DataFrame:
     names = ["dataset", "network", "criterion", "method", "metric"]
     printed = published(SLUG, _K1_TITLE).rename(columns={"model": "network"})
     criterion, metric, unit = zip(*printed["metric"].map(_K1_PRINTED), strict=True)
-    printed = printed.assign(criterion=criterion, metric=metric, published=printed["value"].astype(float) / np.array(unit))
+    printed = printed.assign(
+        criterion=criterion, metric=metric, published=printed["value"].astype(float) / np.array(unit)
+    )
     runs = records.translation_runs.astype({"diverged": bool})
     rows = [
         {
