@@ -13,9 +13,8 @@ import pytest
 from scipy import stats
 
 from softmax_temperature.papers.cooling.claims import CLAIMS
-from softmax_temperature.papers.cooling.printed import printed_numbers
 from softmax_temperature.papers.cooling.records import Records
-from softmax_temperature.papers.cooling.table_specs import SPECS, Printed
+from softmax_temperature.papers.cooling.tables import SPECS, Printed, printed_numbers
 from softmax_temperature.papers.shared.claims import DOES_NOT_HOLD, HOLDS, NOT_TESTED, judge_all
 from softmax_temperature.papers.shared.tables import published
 

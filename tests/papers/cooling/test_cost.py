@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from softmax_temperature.papers.cooling.cost import cost_of_cooling
-from softmax_temperature.runner.errors import InputError
 
 
 def test_the_committed_benchmark_is_read(project_root: Path) -> None:
@@ -27,11 +26,3 @@ def test_without_a_measurement_it_is_empty(tmp_path: Path) -> None:
     assert cost_of_cooling(tmp_path / "results.json").empty
     (tmp_path / "results.json").write_text('{"cpu": {"results": {}}}')
     assert cost_of_cooling(tmp_path / "results.json").empty
-
-
-@pytest.mark.parametrize("content", ["{", "[1]", '{"cpu": 3}', '{"cpu": {"results": {"cooling_step": {"share": 1}}}}'])
-def test_another_file_is_named(tmp_path: Path, content: str) -> None:
-    path = tmp_path / "results.json"
-    path.write_text(content)
-    with pytest.raises(InputError, match=r"results\.json.*Take it from Git, or run `make bench`"):
-        cost_of_cooling(path)

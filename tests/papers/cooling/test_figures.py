@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from softmax_temperature.papers.cooling.findings import findings
 
 from softmax_temperature.papers.cooling import figures, training_figures
-from softmax_temperature.papers.cooling.findings import findings
 from softmax_temperature.papers.cooling.records import Records
 from softmax_temperature.papers.cooling.segmentation_figure import segmentation_panel
 

@@ -10,9 +10,9 @@ import pytest
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle, StepPatch
+from softmax_temperature.papers.focal.findings import findings
 
 from softmax_temperature.papers.focal import figures, result_figures
-from softmax_temperature.papers.focal.findings import findings
 from softmax_temperature.papers.focal.records import Records
 from softmax_temperature.papers.focal.selection import ARMS
 

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from softmax_temperature.papers.html.reading import read_profile
-from softmax_temperature.papers.html.records import read_records
+from softmax_temperature.papers.html.reading import read_profile, read_records
 from softmax_temperature.papers.shared.scorecard import profiles_with_results
 from softmax_temperature.papers.shared.sources import CELLS, apart, linked
 from softmax_temperature.papers.shared.tables import read_csv

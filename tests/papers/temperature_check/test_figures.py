@@ -8,9 +8,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
+from softmax_temperature.papers.temperature_check.findings import findings
 
 from softmax_temperature.papers.temperature_check import figures
-from softmax_temperature.papers.temperature_check.findings import findings
 from softmax_temperature.papers.temperature_check.records import Records
 
 DRAWN: dict[str, Callable[[Records], Figure | None]] = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -60,7 +61,5 @@ def test_the_three_temperatures_are_inverse_ones(records: Records) -> None:
 
 @pytest.mark.parametrize("name", tables.TABLES)
 def test_a_profile_without_sweeps_has_empty_tables(records: Records, name: str) -> None:
-    from dataclasses import replace
-
     nothing = replace(records, runs=records.runs.iloc[:0], sweeps=records.sweeps.iloc[:0])
     assert tables.TABLES[name](nothing).empty

@@ -18,27 +18,28 @@ def table_1(records: Records) -> pd.DataFrame:
     ridge regression, the number of folds behind ours, and the cells that ours comes from. All are fractions.
     """
     printed = published(SLUG, "Table 1")
-    rows = []
-    for position, row in enumerate(printed["method"].unique()):
-        ours = records.leave_one_out[records.leave_one_out["row"] == _our_row(records, position)]
+    found = []
+    # Our names of the rows contain the number of statistics that was chosen; their order is the paper's.
+    for row, own in zip(printed["method"].unique(), records.leave_one_out["row"].unique(), strict=True):
+        ours = records.leave_one_out[records.leave_one_out["row"] == own].set_index(["subset", "method"])
+        plain, ridge = (ours.loc["all pairs", method] for method in ("least_squares", "ridge"))
         for metric, column in _METRICS.items():
             theirs = printed[(printed["method"] == row) & (printed["metric"] == metric)].iloc[0]
-            rows.append(
+            found.append(
                 {
                     "row": row,
                     "metric": metric,
                     "published": theirs["value"],
                     "published_sd": theirs["sd"],
-                    "ours": _value(ours, column, "all pairs", "least_squares"),
-                    "ours_sd": _value(ours, "sd_r", "all pairs", "least_squares") if column == "mean_r" else None,
-                    "ours_identified_pairs": _value(ours, column, "identified pairs", "least_squares"),
-                    "ours_ridge": _value(ours, column, "all pairs", "ridge"),
-                    "folds": _value(ours, "folds", "all pairs", "least_squares")
-                    - _value(ours, "undefined_folds", "all pairs", "least_squares"),
+                    "ours": plain[column],
+                    "ours_sd": plain["sd_r"] if column == "mean_r" else None,
+                    "ours_identified_pairs": ours.loc["identified pairs", "least_squares"][column],
+                    "ours_ridge": ridge[column],
+                    "folds": float(plain["folds"] - plain["undefined_folds"]),
                     "cells": HEURISTIC,
                 }
             )
-    return pd.DataFrame(rows)
+    return pd.DataFrame(found)
 
 
 def cost_of_rules(records: Records) -> pd.DataFrame:
@@ -58,13 +59,3 @@ def plateaus(records: Records) -> pd.DataFrame:
     columns = ["n_classes", "inverse_temperature", "plateau_low", "plateau_high", "width", "best_accuracy"]
     table: pd.DataFrame = pairs.groupby("dataset")[columns].median().join(gain).sort_values("n_classes").reset_index()
     return table.assign(cells=[together([search, HEURISTIC]) for search in cell_of_each(SEARCH, table, "dataset")])
-
-
-def _our_row(records: Records, position: int) -> str:
-    """Our name of a row of Table 1; the middle one carries the number of statistics that was chosen."""
-    return str(records.leave_one_out["row"].unique()[position])
-
-
-def _value(rows: pd.DataFrame, column: str, subset: str, method: str) -> float:
-    chosen = rows[(rows["subset"] == subset) & (rows["method"] == method)]
-    return float(chosen[column].iloc[0])

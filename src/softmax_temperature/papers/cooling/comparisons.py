@@ -3,61 +3,48 @@
 from __future__ import annotations
 
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from softmax_temperature.papers.cooling.growth import never_redistributed
-from softmax_temperature.papers.cooling.notes import joined
-from softmax_temperature.papers.cooling.outcomes import in_a_word
-from softmax_temperature.papers.cooling.printed_tables import MEASURED, MISSING, NEVER_REDISTRIBUTED, percent
-from softmax_temperature.papers.cooling.selection import MAIN_ROLES, NO_COOLING, SCHEDULES, SETTING, trainings
+from softmax_temperature.papers.cooling.records import Records
+from softmax_temperature.papers.cooling.selection import MAIN_ROLES, NO_COOLING, SETTING, trainings
+from softmax_temperature.papers.shared.comparison import MEASURED, lost_seeds, mean_and_sd
 from softmax_temperature.papers.shared.sources import CELLS, apart, together
 
-if TYPE_CHECKING:
-    from softmax_temperature.papers.cooling.records import Records
-    from softmax_temperature.papers.cooling.table_specs import Comparison
-
 NOTHING_TO_COMPARE = "no seed finished both"
-MAIN_RECIPE = "none: the main recipe"
-ACCURACIES = ("without Cooling", "with Cooling")
-"""For a reader: what the main recipe is called, and the columns of the accuracies."""
+COMPARED = ("without", "cooled", "difference", "difference_sd", "seeds", "over_unchanged", "over_unchanged_sd")
+"""The numbers of `comparison`."""
 
 _PLACE = [*SETTING, "schedule", "loss"]
-_REFERENCE = ["compared_with", "schedule", "loss"]
 _KEYS = ["experiment", "dataset", "network", "change", "schedule", "loss", "arm", "mode"]
-_COOLING = ["mode", "factor", "max_temperature", "reset_temperature"]
-_DIFFERENCES = ("difference ± sd", "minus the same Cooling unchanged ± sd")
-COMPARED = (*ACCURACIES, _DIFFERENCES[0], "pairs", _DIFFERENCES[1])
-_HEADINGS = ("dataset", "network", "change", "schedule", "arm", *COMPARED)
-_NUMBERS = ["without", "cooled", "difference", "difference_sd", "seeds", "over_unchanged", "over_unchanged_sd"]
+_SAME_COOLING = [*_PLACE, "mode", "factor", "max_temperature", "reset_temperature", "seed"]
 _LOST = ["diverged_without", "stuck_without", "diverged_cooled", "stuck_cooled"]
 
 
-def comparison(records: Records, spec: Comparison) -> pd.DataFrame:
+def comparison(records: Records, role: str) -> pd.DataFrame:
     """Test accuracy with and without Cooling, for every change of the recipe.
 
-    Trainings with Cooling are compared with those without of the same experiment, schedule, loss and seed. Where an
-    experiment has none of these, because its change is one of Cooling alone, they are those of the main recipe on the
-    same setting; then they are also compared with the main recipe's own training of the same mode, factor and limits.
-    What the main recipe says of the same modes, factors and schedules stands first.
+    Trainings with Cooling are compared with those without of the same experiment, schedule, loss and seed. An
+    experiment that changes only the Cooling has none of these: it is compared with the main recipe on the same setting,
+    and also with the main recipe's own training of the same mode, factor and limits. The main recipe's own numbers for
+    the same modes, factors and schedules come first.
 
     Args:
         records: the paper's.
-        spec: whose experiments.
+        role: of the experiments.
 
     Returns:
         Columns experiment, dataset, network, change (empty for the main recipe), schedule, loss, arm, mode; without and
         cooled (means over the seeds that finished both, or else each over those that finished it), difference (cooled
         minus without, mean over the seeds that finished both), difference_sd, seeds (that finished both),
-        over_unchanged and over_unchanged_sd (likewise, cooled minus the same Cooling in the main recipe; missing where
-        the change is not one of Cooling alone), runs (of the arm), diverged_without, stuck_without, diverged_cooled,
-        stuck_cooled (all of the arm's seeds), never_redistributed (as in `printed_table`), status: "measured", what
-        became of the trainings with Cooling if none finished, or that no seed finished both, cells. Accuracies are
-        fractions.
+        over_unchanged and over_unchanged_sd (cooled minus the same Cooling in the main recipe; missing where more than
+        Cooling is changed), runs (of the arm), diverged_without, stuck_without, diverged_cooled, stuck_cooled (all of
+        the arm's seeds), never_redistributed (as in `tables.table`), status: "measured", how the trainings with Cooling
+        were lost if all were, or that no seed finished both, cells. Accuracies are fractions.
     """
-    rows = _compared(records, spec.role)
+    rows = _compared(records, role)
     pairs = _pairs(rows.assign(never=never_redistributed(records, rows)))
     groups = pairs.groupby([*_KEYS, "compared_with"], sort=False)
     both = pairs["difference"].notna()
@@ -66,11 +53,9 @@ def comparison(records: Records, spec: Comparison) -> pd.DataFrame:
     found = pairs.groupby([*_KEYS, "compared_with"], sort=False).agg(
         without=("without", "mean"),
         cooled=("cooled", "mean"),
-        difference=("difference", "mean"),
-        difference_sd=("difference", "std"),
+        **mean_and_sd("difference"),
         seeds=("difference", "count"),
-        over_unchanged=("over_unchanged", "mean"),
-        over_unchanged_sd=("over_unchanged", "std"),
+        **mean_and_sd("over_unchanged"),
         runs=("seed", "size"),
         diverged_without=("reference_diverged", "sum"),
         stuck_without=("reference_stuck", "sum"),
@@ -81,16 +66,7 @@ def comparison(records: Records, spec: Comparison) -> pd.DataFrame:
     )
     table = found.reset_index().astype(dict.fromkeys(_LOST, int))
     table["status"] = [_status(row) for row in table.itertuples()]
-    return table[[*_KEYS, *_NUMBERS, "runs", *_LOST, "never_redistributed", "status", CELLS]]
-
-
-def wide_comparison(table: pd.DataFrame) -> pd.DataFrame:
-    """The comparison for a reader: a row for each change and arm, in percent; `COMPARED` are its numbers.
-
-    Args:
-        table: as `comparison` returns it.
-    """
-    return pd.DataFrame([_row(row) for row in table.itertuples()], columns=[*_HEADINGS, CELLS])
+    return table[[*_KEYS, *COMPARED, "runs", *_LOST, "never_redistributed", "status", CELLS]]
 
 
 def _compared(records: Records, role: str) -> pd.DataFrame:
@@ -104,17 +80,16 @@ def _compared(records: Records, role: str) -> pd.DataFrame:
 
 
 def _pairs(rows: pd.DataFrame) -> pd.DataFrame:
-    """A row for each training with Cooling: what those that it is compared with came to, and the differences."""
+    """One row per training with Cooling: the accuracies that it is compared with, and the differences."""
     without, cooled = rows[rows["mode"] == NO_COOLING], rows[rows["mode"] != NO_COOLING]
     cooled = cooled.assign(compared_with=_references(cooled, without))
     names = {"experiment": "compared_with", "test_accuracy": "reference_accuracy"}
-    names |= {"diverged": "reference_diverged", "stuck": "reference_stuck", "cells": "reference_cells"}
+    names |= {name: f"reference_{name}" for name in ("diverged", "stuck", "cells")}
     references = without.rename(columns=names)[[*names.values(), "schedule", "loss", "seed"]]
-    main = cooled[cooled["change"] == ""].drop_duplicates([*_PLACE, *_COOLING, "seed"])
+    main = cooled[cooled["change"] == ""].drop_duplicates(_SAME_COOLING)
     main = main.rename(columns={"test_accuracy": "unchanged", "cells": "unchanged_cells"})
-    main = main[[*_PLACE, *_COOLING, "seed", "unchanged", "unchanged_cells"]]
-    pairs = cooled.merge(references, how="left", on=[*_REFERENCE, "seed"])
-    pairs = pairs.merge(main, how="left", on=[*_PLACE, *_COOLING, "seed"])
+    pairs = cooled.merge(references, how="left", on=["compared_with", "schedule", "loss", "seed"])
+    pairs = pairs.merge(main[[*_SAME_COOLING, "unchanged", "unchanged_cells"]], how="left", on=_SAME_COOLING)
     of_cooling = (pairs["change"] != "") & (pairs["compared_with"] != pairs["experiment"])
     behind = pairs[["cells", "reference_cells"]].assign(unchanged=pairs["unchanged_cells"].where(of_cooling))
     return pairs.assign(
@@ -140,33 +115,4 @@ def _status(row: Any) -> str:
     if row.seeds:
         return MEASURED
     all_lost = row.diverged_cooled + row.stuck_cooled == row.runs
-    return in_a_word(row.diverged_cooled, row.stuck_cooled, row.runs) if all_lost else NOTHING_TO_COMPARE
-
-
-def _row(row: Any) -> dict[str, Any]:
-    change = row.change if isinstance(row.change, str) and row.change else MAIN_RECIPE
-    names = {"dataset": row.dataset, "network": row.network, "change": change}
-    names |= {"schedule": SCHEDULES.get(row.schedule, row.schedule), "arm": row.arm}
-    never = NEVER_REDISTRIBUTED if row.never_redistributed else ""
-    return {
-        **names,
-        ACCURACIES[0]: _accuracy(row.without, in_a_word(row.diverged_without, row.stuck_without, row.runs)),
-        ACCURACIES[1]: _accuracy(row.cooled, in_a_word(row.diverged_cooled, row.stuck_cooled, row.runs), never),
-        _DIFFERENCES[0]: _difference(row.difference, row.difference_sd),
-        "pairs": row.seeds,
-        _DIFFERENCES[1]: _difference(row.over_unchanged, row.over_unchanged_sd),
-        CELLS: getattr(row, CELLS, None),  # Older results have none.
-    }
-
-
-def _difference(mean: float, sd: float) -> str:
-    if np.isnan(mean):
-        return MISSING
-    return f"{100 * mean:+.1f}" + ("" if np.isnan(sd) else f" ± {percent(sd)}")
-
-
-def _accuracy(mean: float, lost: str, never: str = "") -> str:
-    if np.isnan(mean):
-        return lost or MISSING
-    remarks = joined(lost, never)
-    return percent(mean) + (f" ({remarks})" if remarks else "")
+    return lost_seeds(row.diverged_cooled, row.stuck_cooled, row.runs) if all_lost else NOTHING_TO_COMPARE

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from softmax_temperature.papers.cooling.effects import factor_gains, figure_1_trainings
 from softmax_temperature.papers.cooling.growth import LIMIT, crossings, growth
-from softmax_temperature.papers.cooling.notes import guessing_note, joined
+from softmax_temperature.papers.cooling.notes import guessing_note
 from softmax_temperature.papers.cooling.outcomes import is_lost
-from softmax_temperature.papers.cooling.printed_tables import MEASURED, MISSING
-from softmax_temperature.papers.cooling.records import SLUG
+from softmax_temperature.papers.cooling.records import SLUG, Records
 from softmax_temperature.papers.cooling.selection import (
     NO_COOLING,
     PERIODIC,
@@ -22,75 +22,58 @@ from softmax_temperature.papers.cooling.selection import (
     cells_of_trainings,
     experiments,
 )
+from softmax_temperature.papers.shared.comparison import MEASURED, NOT_RUN
 from softmax_temperature.papers.shared.sources import together
 from softmax_temperature.papers.shared.tables import published
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from softmax_temperature.papers.cooling.records import Records
-    from softmax_temperature.papers.cooling.table_specs import Quantities
-
 NEVER = "the temperature does not get there"
-_SHARE, _DIFFERENCE, _POINTS = "share", "difference of shares", " (percentage points)"
-_SIGNS = {_SHARE: "%", _DIFFERENCE: "points"}
-"""What is a fraction in the table, and how a reader sees it."""
+_POINTS = " (percentage points)"
 _COLUMNS = ["quantity", "dataset", "network", "unit", "published", "ours", "ours_sd", "seeds", "status", "cells"]
 
 
-def quantities(records: Records, spec: Quantities) -> pd.DataFrame:
+def quantities(records: Records, title: str) -> pd.DataFrame:
     """The numbers in the running text.
 
     Args:
         records: the paper's.
-        spec: where they are printed.
+        title: the column `table` of the printed numbers.
 
     Returns:
         Columns quantity, dataset, network, unit, published, ours (mean over seeds), ours_sd, seeds, status, cells (the
-        trainings with Cooling that ours comes from). Ours stands beside the printed number where the experiment is the
-        paper's; where it has other data or another network, in a row of its own, with those. Shares and their
-        differences are fractions. The gain of Figure 1 is that of the best factor up to 1, and a lost training counts
-        as guessing in it; epochs are means over the seeds whose temperature gets there. Times are the benchmark's.
+        trainings with Cooling that ours comes from). Ours is beside the printed number where the experiment is the
+        paper's; with other data or another network it has a row of its own. Shares and their differences are fractions.
+        The gain of Figure 1 is that of the best factor up to 1, and a lost training counts as guessing in it; epochs
+        are means over the seeds whose temperature gets there. Times are the benchmark's.
     """
     known = experiments(records)
     as_printed = set(known[known["printed_model"] != ""][["dataset", "network"]].itertuples(index=False, name=None))
     rows: list[dict[str, Any]] = []
-    for printed in published(SLUG, spec.title).to_dict("records"):
-        unit = _unit(printed["metric"], printed["unit"])
+    for printed in published(SLUG, title).to_dict("records"):
+        metric = printed["metric"]
+        unit = "difference of shares" if metric.endswith(_POINTS) else "share" if printed["unit"] == "percent" else ""
         row = {
-            "quantity": printed["metric"].removesuffix(_POINTS),
+            "quantity": metric.removesuffix(_POINTS),
             "dataset": printed["dataset"],
             "network": printed["model"],
+            "unit": unit,
+            "published": float(printed["value"]) / (100 if unit else 1),
+            "seeds": 0,
         }
-        row |= {"unit": unit, "published": float(printed["value"]) / (100 if unit in _SIGNS else 1)}
-        if printed["metric"] in _TIMES:
-            rows += _timed(records, _TIMES[printed["metric"]], row)
+        if metric in _TIMES:
+            rows += [{**row, **each} for each in _times(records, _TIMES[metric])]
             continue
-        found = _MEASURES[printed["metric"]](records)
+        found = _MEASURES[metric](records)
         ours = [each for each in found if (each["dataset"], each["network"]) in as_printed]
-        rows += [{**row, **each} for each in ours] or [{**row, "seeds": 0, "status": "not run: profile cifar10"}]
+        rows += [{**row, **each} for each in ours or [{"status": f"{NOT_RUN}profile cifar10"}]]
         rows += [{**row, **each, "published": np.nan} for each in found if each not in ours]
     return pd.DataFrame(rows, columns=_COLUMNS)
 
 
-def wide_quantities(table: pd.DataFrame) -> pd.DataFrame:
-    """The quantities for a reader, shares in percent, differences of them in points.
-
-    Args:
-        table: as `quantities` returns it.
-    """
-    return pd.DataFrame([_row(row) for row in table.itertuples()])
-
-
-def _timed(records: Records, column: str, printed: dict[str, Any]) -> list[dict[str, Any]]:
-    """The dearest mode on each device."""
-    rows = records.cost.sort_values("share").drop_duplicates("device", keep="last")
-    if rows.empty:
-        return [{**printed, "seeds": 0, "status": "not run: `make bench`"}]
-    return [
-        {**printed, "ours": getattr(row, column), "seeds": 0, "status": f"`make bench` on {row.device}: {row.size}"}
-        for row in rows.itertuples()
-    ]
+def _times(records: Records, column: str) -> list[dict[str, Any]]:
+    """Those of the most expensive mode on each device."""
+    rows = records.cost.sort_values("share").drop_duplicates("device", keep="last").to_dict("records")
+    measured = [{"ours": row[column], "status": f"`make bench` on {row['device']}: {row['size']}"} for row in rows]
+    return measured or [{"status": f"{NOT_RUN}`make bench`"}]
 
 
 def _largest_gain(records: Records) -> list[dict[str, Any]]:
@@ -98,16 +81,14 @@ def _largest_gain(records: Records) -> list[dict[str, Any]]:
     known = known[(known["mode"] == NO_COOLING) | (known["factor"] <= 1)]
     rows = []
     for setting, some in known.groupby(["dataset", "network"], sort=False):
-        found = factor_gains(some)
-        if found.empty:
+        gains = factor_gains(some)
+        if gains.empty:
             continue
-        best = found.groupby("factor").mean().idxmax()
+        best = gains.groupby("factor").mean().idxmax()
         pair = some[(some["mode"] == NO_COOLING) | (some["factor"] == best)]
         note = guessing_note(pair, SIMPLEST, NO_COOLING)
-        gain = found[found.index.get_level_values("factor") == best]
-        gain = gain[:0] if is_lost(pair).all() else gain
-        cooled = pair[pair["mode"] == SIMPLEST]
-        rows.append(_measured(setting, gain, note, missing=note) | _cells(cooled))
+        gain = gains[(gains.index.get_level_values("factor") == best) & ~is_lost(pair).all()]
+        rows.append(_measured(setting, gain, note, pair[pair["mode"] == SIMPLEST], missing=note))
     return rows
 
 
@@ -117,20 +98,23 @@ def _crossing(records: Records, *, mode: str) -> list[dict[str, Any]]:
     rows = []
     for setting, some in found.groupby(["dataset", "network"], sort=False):
         epochs = some["epoch"].dropna()
-        few = f"in {len(epochs)} of {len(some)} seeds" if len(epochs) < len(some) else ""
-        followed = grown[(grown["mode"] == mode) & grown["experiment"].isin(some["experiment"])]
-        rows.append(_measured(setting, epochs, few, missing=NEVER) | _cells(followed))
+        note = f"in {len(epochs)} of {len(some)} seeds" if len(epochs) < len(some) else ""
+        behind = grown[(grown["mode"] == mode) & grown["experiment"].isin(some["experiment"])]
+        rows.append(_measured(setting, epochs, note, behind, missing=NEVER))
     return rows
 
 
-def _measured(setting: tuple[Any, ...], values: pd.Series[float], note: str, *, missing: str) -> dict[str, Any]:
-    names = dict(zip(("dataset", "network"), setting, strict=True))
-    numbers = {"ours": values.mean(), "ours_sd": values.std(), "seeds": len(values)}
-    return {**names, **numbers, "status": joined(MEASURED, note) if len(values) else missing}
-
-
-def _cells(rows: pd.DataFrame) -> dict[str, str]:
-    return {"cells": together(cells_of_trainings(rows))}
+def _measured(
+    setting: tuple[Any, ...], values: pd.Series[float], note: str, behind: pd.DataFrame, *, missing: str
+) -> dict[str, Any]:
+    return {
+        **dict(zip(("dataset", "network"), setting, strict=True)),
+        "ours": values.mean(),
+        "ours_sd": values.std(),
+        "seeds": len(values),
+        "status": "; ".join(filter(None, (MEASURED, note))) if len(values) else missing,
+        "cells": together(cells_of_trainings(behind)),
+    }
 
 
 _MEASURES: MappingProxyType[str, Callable[[Records], list[dict[str, Any]]]] = MappingProxyType(
@@ -140,7 +124,7 @@ _MEASURES: MappingProxyType[str, Callable[[Records], list[dict[str, Any]]]] = Ma
         "largest gain in Fig. 1 (percentage points)": _largest_gain,
     }
 )
-"""What the trainings can say, by the metric of the printed numbers."""
+"""What the trainings tell, by the metric of the printed numbers."""
 
 _TIMES = MappingProxyType(
     {
@@ -149,27 +133,4 @@ _TIMES = MappingProxyType(
         "Cooling cost as % of an epoch": "share",
     }
 )
-"""What the benchmark can say, likewise: a column of `Records.cost`."""
-
-
-def _unit(metric: str, printed: Any) -> str:
-    if metric.endswith(_POINTS):
-        return _DIFFERENCE
-    return _SHARE if printed == "percent" else ""
-
-
-def _row(row: Any) -> dict[str, Any]:
-    sd = "" if np.isnan(row.ours_sd) else f" ± {_number(row.ours_sd, row.unit)}"
-    ours = MISSING if np.isnan(row.ours) else _number(row.ours, row.unit) + sd + _sign(row.unit)
-    names = {"quantity": row.quantity, "dataset": row.dataset, "network": row.network}
-    printed = MISSING if np.isnan(row.published) else _number(row.published, row.unit) + _sign(row.unit)
-    numbers = {"printed": printed, "ours": ours, "seeds": row.seeds}
-    return {**names, **numbers, "status": row.status}
-
-
-def _number(value: float, unit: str) -> str:
-    return f"{100 * value:.1f}" if unit in _SIGNS else f"{value:.3g}"
-
-
-def _sign(unit: Any) -> str:
-    return f" {_SIGNS[unit]}" if unit in _SIGNS else ""
+"""What the benchmark tells, by the metric of the printed numbers: a column of `Records.cost`."""

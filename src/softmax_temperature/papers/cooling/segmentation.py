@@ -3,31 +3,23 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
+from softmax_temperature.params import Params
 from softmax_temperature.runner.artifacts import open_artifact
 from softmax_temperature.stages.train_segmentation import ARMS, OUTPUT, trainings
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from softmax_temperature.params import Params
 
 COLUMNS = ("arm", "seed", "epoch", "mean_iou", "pixel_accuracy", "temperature")
 
 
 def segmentation_table(params: Params) -> pd.DataFrame:
-    """Scores of the test images after each epoch.
+    """Scores of the test images, one row per declared training and epoch, with the columns COLUMNS; fractions.
 
-    Args:
-        params: declare the trainings; a missing one is an error.
-
-    Returns:
-        A row for each training and epoch, with the columns COLUMNS; fractions. A training that diverged ends with a row
-        whose numbers are empty, for the epoch in which it did.
+    A training that diverged ends with a row whose numbers are empty, for the epoch in which it did.
     """
     rows: list[dict[str, Any]] = []
     for arm, seed in trainings(params.cooling.segmentation):
@@ -39,14 +31,11 @@ def segmentation_table(params: Params) -> pd.DataFrame:
 
 
 def segmentation_pixels(params: Params) -> dict[str, NDArray[np.uint8]]:
-    """A few test images with what the first training of each arm says about them.
-
-    Args:
-        params: declare the trainings, and how many `panels` may be shown.
+    """A few test images with the predictions of the first training of each arm.
 
     Returns:
-        `images` (panels, height, width, 3), `labels` (panels, height, width), and the same for the predictions of each
-        arm under its name; nothing where `cooling.segmentation.panels` is 0.
+        `images` (panels, height, width, 3), `labels` (panels, height, width), and predictions of this shape under the
+        name of each arm; nothing where `cooling.segmentation.panels` is 0.
     """
     section = params.cooling.segmentation
     if section is None or not section.panels:

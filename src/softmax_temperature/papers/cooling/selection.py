@@ -1,16 +1,13 @@
-"""Which modes, schedules, arms and trainings the tables, figures and claims rest on."""
+"""The modes, schedules, arms and trainings that the tables, figures and claims rest on."""
 
 from __future__ import annotations
 
 from types import MappingProxyType
-from typing import TYPE_CHECKING
 
+import pandas as pd
+
+from softmax_temperature.papers.cooling.records import Records
 from softmax_temperature.papers.shared.sources import cell_of_each, cells_of
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-    from softmax_temperature.papers.cooling.records import Records
 
 NO_COOLING, PERIODIC, SIMPLEST = "none", "periodic", "last_layer"
 COOLED = ("distributed", PERIODIC, SIMPLEST)
@@ -22,7 +19,7 @@ MODES = MappingProxyType(
         SIMPLEST: "Last layer",
     }
 )
-"""The ways to cool, in the order of Table 1, and what the printed numbers call them."""
+"""The ways to cool, in the order of Table 1, with their printed names."""
 
 NO_SCHEDULE, PIECEWISE = "none", "piecewise"
 SMOOTH = ("cosine", "exponential_fast", "exponential_slow", "linear")
@@ -37,7 +34,7 @@ SCHEDULES = MappingProxyType(
         PIECEWISE: "Piecewise Const",
     }
 )
-"""The schedules in the order of Table 1, and what the printed numbers call them."""
+"""The schedules in the order of Table 1, with their printed names."""
 
 ACTIVATIONS = MappingProxyType({"crelu": "CReLU", "relu": "ReLU"})
 CROSS_ENTROPY = "cross_entropy"
@@ -50,11 +47,11 @@ STANDARD_FACTOR = 1.0
 PER_EPOCH = "epoch"  # The period of section 3.1.
 
 RUN = ["experiment", "schedule", "arm", "seed"]
-"""What names a training."""
+"""The names of a training."""
 TRAINING, SEGMENTATION = "cooling/training", "cooling/segmentation"
 """The stages that the numbers come from, as the manifests of their cells name them."""
 SETTING = ["dataset", "network", "activation"]
-"""What experiments have in common that differ in their role alone."""
+"""What is the same in experiments that differ only in their role."""
 
 _TEXTS = ["change", "printed_model"]
 
@@ -68,15 +65,9 @@ def experiments(records: Records) -> pd.DataFrame:
 
 
 def trainings(records: Records, *roles: str) -> pd.DataFrame:
-    """The trainings of the experiments with some roles, lost ones too.
+    """The trainings of the experiments with some roles, lost ones too: columns of runs, experiments, arms, cells.
 
-    Args:
-        records: the paper's.
-        roles: of experiments, in the order of preference.
-
-    Returns:
-        The columns of runs, experiments and arms, a row a training; in the order of the roles, then of the experiments.
-        `arm_place` is the arm's among all arms; `cells` is what the training comes from.
+    They are in the order of the roles, then of the experiments. `arm_place` is the arm's place among all arms.
     """
     known = experiments(records)
     chosen = known[known["role"].isin(roles)]
@@ -89,13 +80,10 @@ def trainings(records: Records, *roles: str) -> pd.DataFrame:
 
 
 def standard(rows: pd.DataFrame) -> pd.DataFrame:
-    """The trainings that the tables are made from: no Cooling, and each mode with factor 1.
+    """The trainings that the tables are made from: no Cooling, and each mode with factor 1, once per epoch.
 
-    They cool once per epoch and train with cross-entropy. Of several such arms of one mode in an experiment the first
-    counts; what experiments of several roles train is taken from the first of these.
-
-    Args:
-        rows: as `trainings` returns them.
+    They train with cross-entropy. Of several such arms of one mode in an experiment the first counts, and of several
+    experiments that train the same the first.
     """
     return _one_each(rows[_is_plain(rows) & ((rows["mode"] == NO_COOLING) | (rows["factor"] == STANDARD_FACTOR))])
 
@@ -118,28 +106,19 @@ def _one_each(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def of_runs(table: pd.DataFrame, runs: pd.DataFrame) -> pd.DataFrame:
-    """The rows of a table of the records that belong to some trainings, with what names these.
-
-    Args:
-        table: with the columns of `RUN`, for instance the history.
-        runs: as `trainings` returns them.
-    """
+    """The rows of a table of the records, for instance the history, that belong to some trainings."""
     return runs[[*RUN, "mode", *SETTING]].merge(table, on=RUN)
 
 
 def cells_of_trainings(rows: pd.DataFrame) -> tuple[str, ...]:
-    """What the cells of trainings are called; see `sources.cells_of`.
-
-    Args:
-        rows: with the columns of `RUN`.
-    """
+    """The names of the cells of trainings; see `sources.cells_of`."""
     return cells_of(TRAINING, rows, *RUN[:-1])
 
 
 def final_segmentation(records: Records) -> pd.DataFrame:
     """The rows of `segmentation` after the last epoch of each training, with the columns `diverged` and `stuck`.
 
-    None is called stuck: naming the commonest class everywhere is no guess.
+    None counts as stuck: naming the most common class everywhere is no guess.
     """
     table = records.segmentation
     last = table[table["epoch"] == table.groupby(["arm", "seed"])["epoch"].transform("max")]

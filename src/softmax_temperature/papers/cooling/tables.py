@@ -1,23 +1,87 @@
 """The tables: ours beside the printed ones, and those of ours alone.
 
-They are long, one row for each number; `wide` gives them the layout for a reader.
+They are long, one row per number; `wide` lays them out for a reader.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from types import MappingProxyType
 
-from softmax_temperature.papers.cooling.comparisons import COMPARED, comparison, wide_comparison
-from softmax_temperature.papers.cooling.printed_tables import printed_table, wide_printed
-from softmax_temperature.papers.cooling.quantities import quantities, wide_quantities
-from softmax_temperature.papers.cooling.table_specs import SPECS, Comparison, Printed
+import numpy as np
+import pandas as pd
 
-if TYPE_CHECKING:
-    import pandas as pd
+from softmax_temperature.papers.cooling.comparisons import COMPARED, comparison
+from softmax_temperature.papers.cooling.growth import never_redistributed
+from softmax_temperature.papers.cooling.quantities import quantities
+from softmax_temperature.papers.cooling.records import SLUG, Records
+from softmax_temperature.papers.cooling.selection import (
+    ABLATION,
+    ACTIVATIONS,
+    MODES,
+    NO_SCHEDULE,
+    OURS,
+    SCHEDULES,
+    SEGMENTATION,
+    TABLE_1,
+    TABLE_2,
+    experiments,
+    final_segmentation,
+    standard,
+    trainings,
+)
+from softmax_temperature.papers.shared import layout
+from softmax_temperature.papers.shared.comparison import DIVERGED, STUCK, beside_printed, mean_and_sd
+from softmax_temperature.papers.shared.sources import CELLS
+from softmax_temperature.papers.shared.tables import published
 
-    from softmax_temperature.papers.cooling.records import Records
+__all__ = ["COMPARED", "SPECS", "Printed", "printed_numbers", "table", "wide"]
 
-__all__ = ["COMPARED", "SPECS", "table", "wide"]
+
+@dataclass(frozen=True)
+class Printed:
+    """A table of the paper.
+
+    Attributes:
+        title: the column `table` of the printed numbers.
+        keys: what names a row beside data set and network.
+        metrics: its numbers, in their order in a cell: our column, and its name in `data/published/cooling.csv`.
+        roles: of the experiments that it is made from, in the order of preference; none for segmentation.
+        schedule: the only one that it has; None for all.
+    """
+
+    title: str
+    keys: tuple[str, ...]
+    metrics: Mapping[str, str]
+    roles: tuple[str, ...] = ()
+    schedule: str | None = None
+
+
+_ACCURACY = {"test_accuracy": "test_accuracy"}
+_DENSE = {"mean_iou": "mIoU %", "pixel_accuracy": "pixel accuracy %"}
+
+SPECS: MappingProxyType[str, Printed | Callable[[Records], pd.DataFrame]] = MappingProxyType(
+    {
+        "table_1": Printed("Table 1", ("schedule",), _ACCURACY, (TABLE_1,)),
+        "table_2": Printed("Table 2", ("activation",), _ACCURACY, (TABLE_2, TABLE_1), schedule=NO_SCHEDULE),
+        "section_4_4": Printed("Sec. 4.4 text", (), _DENSE),
+        "text": partial(quantities, title="text"),
+        "ablation": partial(comparison, role=ABLATION),
+        "ours": partial(comparison, role=OURS),
+    }
+)
+"""Every table, by the name of its file: the printed ones as data, those of ours alone by their functions."""
+
+PRINTED_SEEDS = 3
+"""Behind every mean and standard deviation of Tables 1 and 2."""
+
+_WORDS = {"schedule": SCHEDULES, "activation": ACTIVATIONS, "mode": MODES}
+_COLUMNS = (
+    *("published", "published_sd", "published_diverged", "ours", "ours_sd", "seeds", "diverged_seeds", "stuck_seeds"),
+    *("never_redistributed", "difference_in_standard_errors", "status", CELLS),
+)
 
 
 def table(records: Records, name: str) -> pd.DataFrame:
@@ -28,20 +92,112 @@ def table(records: Records, name: str) -> pd.DataFrame:
         name: a key of `SPECS`.
 
     Returns:
-        As `printed_table`, `comparison` or `quantities` says.
+        See `quantities` and `comparison`. Of a printed table, columns experiment (empty where nothing ran), dataset and
+        network (as printed, or our own), schedule (Table 1), activation (Table 2), mode, metric; published,
+        published_sd, published_diverged, ours, ours_sd, seeds, diverged_seeds, stuck_seeds, never_redistributed (bool:
+        whether no seed of a periodically redistributed arm ever redistributed, so that it is last layer Cooling by
+        another name), difference_in_standard_errors, status (see `beside_printed`), cells. Numbers are fractions.
     """
     spec = SPECS[name]
-    if isinstance(spec, Printed):
-        return printed_table(records, spec)
-    return comparison(records, spec) if isinstance(spec, Comparison) else quantities(records, spec)
+    if not isinstance(spec, Printed):
+        return spec(records)
+    names = ["dataset", "network", *spec.keys, "mode", "metric"]
+    keys = ["experiment", *names]
+    means = (
+        _values(records, spec)
+        .groupby(keys, sort=False)
+        .agg(
+            **mean_and_sd("ours", "value"),
+            seeds=("value", "count"),
+            runs=("value", "size"),
+            diverged_seeds=(DIVERGED, "sum"),
+            stuck_seeds=(STUCK, "sum"),
+            never_redistributed=("never", "all"),
+            cells=("cells", "first"),
+        )
+    )
+    made = beside_printed(
+        means.reset_index(),
+        printed_numbers(spec)[[*names, *_COLUMNS[:3]]],
+        keys,
+        columns=_COLUMNS,
+        profile=lambda dataset, _: "cifar10" if dataset == "CIFAR-10" else "paper",
+        printed_runs=PRINTED_SEEDS,
+    )
+    return made.assign(**{name: made[name].eq(True) for name in ("published_diverged", "never_redistributed")})
 
 
 def wide(table: pd.DataFrame) -> pd.DataFrame:
-    """The layout for a reader, numbers as text, fractions in percent.
+    """A table for a reader, in the paper's words.
 
     Args:
         table: as `table` returns it, or as it is read back.
     """
-    if "quantity" in table:
-        return wide_quantities(table)
-    return wide_comparison(table) if "without" in table else wide_printed(table)
+    table = table.replace({name: dict(words) for name, words in _WORDS.items() if name in table})
+    if "without" not in table:
+        return layout.wide(table)
+    shown = ["dataset", "network", "change", "schedule", "arm", *COMPARED, "status", CELLS]
+    main = {"change": "none: the main recipe"}
+    return table.reindex(columns=shown).fillna(main).replace({"change": {"": main["change"]}})
+
+
+def printed_numbers(spec: Printed) -> pd.DataFrame:
+    """The numbers of one table of the paper.
+
+    Returns:
+        Columns model (as printed), dataset and network (its names without activation and schedule), activation,
+        schedule ("none" where the table has none), mode, metric; published and published_sd, fractions, missing where
+        it prints a divergence; published_diverged (bool).
+    """
+    rows = published(SLUG, spec.title)
+    parts = rows["method"].str.partition(" | LR schedule: ")
+    diverged = rows["value"] == "divergence"
+    scale = np.where(rows["unit"] == "percent", 100, 1)
+    return pd.DataFrame(
+        {
+            "model": rows["model"],
+            "dataset": rows["dataset"],
+            "network": rows["model"].str.replace(r" \(.*|,.*", "", regex=True),
+            "activation": np.where(rows["model"].str.contains("CReLU"), "crelu", "relu"),
+            "schedule": parts[2].map(_inverse(SCHEDULES)).fillna(NO_SCHEDULE),
+            "mode": parts[0].str.replace("layer Cooling", "layer").map(_inverse(MODES)),
+            "metric": rows["metric"].map(_inverse(spec.metrics)),
+            "published": rows["value"].where(~diverged).astype(float) / scale,
+            "published_sd": rows["sd"].astype(float) / scale,
+            "published_diverged": diverged,
+        }
+    )
+
+
+def _inverse(names: Mapping[str, str]) -> dict[str, str]:
+    return {name: key for key, name in names.items()}
+
+
+def _values(records: Records, spec: Printed) -> pd.DataFrame:
+    """One row per training and metric: the keys, value (missing if lost), diverged, stuck, never, cells."""
+    rows = _trained(records, spec) if spec.roles else _segmented(records)
+    return pd.concat([rows.assign(metric=metric, value=rows[metric]) for metric in spec.metrics])
+
+
+def _trained(records: Records, spec: Printed) -> pd.DataFrame:
+    printed = pd.concat([printed_numbers(each) for each in SPECS.values() if isinstance(each, Printed)])
+    printed = printed.drop_duplicates("model").set_index("model")
+    names = experiments(records)
+    for column in ("dataset", "network"):
+        names[column] = names["printed_model"].map(printed[column]).fillna(names[column])
+    rows = standard(trainings(records, *spec.roles))
+    rows = rows if spec.schedule is None else rows[rows["schedule"] == spec.schedule]
+    rows = rows.assign(never=never_redistributed(records, rows)).drop(columns=["dataset", "network"])
+    return rows.merge(names[["experiment", "dataset", "network"]], on="experiment")
+
+
+def _segmented(records: Records) -> pd.DataFrame:
+    rows = final_segmentation(records).rename(columns={"arm": "mode"})
+    is_printed = rows["dataset"] == "ade20k"
+    return rows.assign(
+        experiment="segmentation",
+        dataset=rows["dataset"].where(~is_printed, "ADE20K (256x256)"),
+        network=np.where(is_printed, "small U-Net ~9M params", "U-Net"),
+        never=False,
+        cells=SEGMENTATION + "/" + rows["mode"],
+    )

@@ -15,9 +15,9 @@ from softmax_temperature.papers.focal.linear_tables import linear_tables
 from softmax_temperature.papers.focal.panels import choose_panels
 from softmax_temperature.papers.focal.records import SLUG, read_records
 from softmax_temperature.papers.focal.table_specs import SPECS
+from softmax_temperature.papers.focal.tables import table_k1
 from softmax_temperature.papers.focal.theory import theory_checks
 from softmax_temperature.papers.focal.translation import translation_tables
-from softmax_temperature.papers.focal.translation_table import table_k1
 from softmax_temperature.papers.shared.claims import judge_all
 from softmax_temperature.papers.shared.deviations import deviations
 from softmax_temperature.papers.shared.tables import write_csv

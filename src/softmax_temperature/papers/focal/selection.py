@@ -1,14 +1,12 @@
-"""Which arms, tasks and runs the tables, figures and claims rest on."""
+"""The arms, tasks and runs that the tables, figures and claims rest on."""
 
 from __future__ import annotations
 
 from types import MappingProxyType
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    import pandas as pd
+import pandas as pd
 
-    from softmax_temperature.papers.focal.records import Records
+from softmax_temperature.papers.focal.records import Records
 
 REFERENCE = "CE"
 MAIN_ARMS = (REFERENCE, "Brier", "MMCE", "LS-0.05", "FL-3", "FLSD-53")
@@ -19,13 +17,13 @@ FOCAL_ARMS = (*FIXED_FOCAL_ARMS, "FLSc-531", "FLSc-532", "FLSD-532", "FLSD-53")
 ARMS = (REFERENCE, "Brier", "MMCE", "LS-0.05", *FOCAL_ARMS)
 """Every method of the paper."""
 RELEASED_ARMS = MappingProxyType({"MMCE-released": "MMCE"})
-"""Methods as the authors' code has them, where the main ones follow the text: they stand in the ablation alone."""
+"""Methods as the authors' code has them, where the main ones follow the text: they are in the ablation alone."""
 SCALED = "ece"
 """The criterion of the temperature behind every number "after scaling": section 5 reports this one."""
 
 RUN = ["task", "arm", "seed"]
-"""What names a training."""
-TRAINING, EVALUATION = "focal/training", "focal/evaluation"
+"""The names of a training."""
+TRAINING, EVALUATION, TRANSLATION = "focal/training", "focal/evaluation", "focal/translation"
 """The stages that the numbers come from, as the manifests of their cells name them."""
 SOURCES = MappingProxyType({"runs": EVALUATION, "ood": EVALUATION, "early_stopping": TRAINING})
 """Which of them the tables of the records come from that the paper's are made of."""
@@ -64,12 +62,7 @@ def text_tasks(records: Records) -> pd.DataFrame:
 
 
 def finished(records: Records, name: str) -> pd.DataFrame:
-    """The rows of a table whose training did not diverge.
-
-    Args:
-        records: the paper's.
-        name: of a table with the columns task, arm and seed.
-    """
+    """The rows of one of the records' tables whose training did not diverge."""
     table: pd.DataFrame = getattr(records, name)
     trainings = records.trainings
     return table.merge(trainings.loc[~trainings["diverged"].astype(bool), RUN], on=RUN)

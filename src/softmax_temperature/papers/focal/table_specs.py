@@ -1,4 +1,4 @@
-"""What stands in each table of the paper: its methods, its numbers and where the records hold them."""
+"""The content of each table of the paper: its methods, its numbers and where the records hold them."""
 
 from __future__ import annotations
 
@@ -10,34 +10,24 @@ from softmax_temperature.papers.focal.selection import FOCAL_ARMS, MAIN_ARMS, RE
 
 @dataclass(frozen=True)
 class Metric:
-    """A number of a table.
-
-    Attributes:
-        name: as `data/published/focal.csv` calls it.
-        column: of the records.
-        scaling: which of their rows.
-        complement: one minus the column, for an error from an accuracy.
-    """
+    """A number of a table: its name in `data/published/focal.csv` and where the records hold it."""
 
     name: str
     column: str
     scaling: str = "none"
-    complement: bool = False
+    complement: bool = False  # One minus the column: an error from an accuracy.
 
 
 @dataclass(frozen=True)
 class Spec:
-    """A table.
+    """A table of the paper; methods and metrics are in its order.
 
     Attributes:
-        title: as the paper calls it, and the column `table` of the printed numbers.
-        arms: its methods, in its order.
-        metrics: its numbers, in their order in a cell.
         source: the table of the records.
-        condition: a column of the source that sets rows apart beside data set and network.
+        condition: a column of the source that names a row beside data set and network.
         printed: whether `data/published/focal.csv` has its numbers.
         printed_only: leave out what has no printed counterpart.
-        classes: that a task must have at least.
+        classes: the least number that a task must have.
     """
 
     title: str
@@ -77,9 +67,6 @@ _RELEASED = (
     Metric("optimal T", "temperature", SCALED),
 )
 _RELEASED_AUROC = (Metric("AUROC% pre T (entropy)", "auroc"),)
-
-TEMPERATURES = frozenset({"temperature", "optimal T"})
-"""Metrics that are shown as they are; all others are shown times 100, as the paper prints even its NLL."""
 
 ABLATED = (_ERROR, _ECE, _ECE_AFTER, _T, _NLL)
 """What a variant of a recipe is compared by."""

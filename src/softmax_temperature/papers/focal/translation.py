@@ -1,18 +1,15 @@
-"""The rows of the paper's translation experiment (appendix K), gathered from the cells of stage train-translation."""
+"""The records of the translation experiment (appendix K), gathered from the cells of stage train-translation."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pandas as pd
 
-from softmax_temperature.runner.artifacts import open_artifact
+from softmax_temperature.params import Params
+from softmax_temperature.runner.artifacts import Artifact, open_artifact
 from softmax_temperature.stages.train_translation import OUTPUT, UNSCALED, trainings
 from softmax_temperature.training.translation.scores import best_temperature
-
-if TYPE_CHECKING:
-    from softmax_temperature.params import Params
-    from softmax_temperature.runner.artifacts import Artifact
 
 RUN_COLUMNS = (
     *("arm", "seed", "dataset", "train_pairs", "test_pairs", "parameters", "epochs", "epochs_done", "diverged"),
@@ -24,17 +21,14 @@ HISTORY_COLUMNS = ("arm", "seed", "epoch", "loss", "nll", "accuracy", "ece")
 
 
 def translation_tables(params: Params) -> dict[str, pd.DataFrame]:
-    """The tables of the trainings, by the name of their file; without rows where the section is left out.
+    """The tables of the declared trainings, by the name of their file; without rows where the section is left out.
 
-    translation_runs: RUN_COLUMNS, a row for each training. Temperature is that of least validation ECE; ece, accuracy
-        (of next tokens) and bleu are of test data, as trained and divided by it; best_bleu is the highest over all
+    translation_runs: RUN_COLUMNS, one row per training. Temperature is that of least validation ECE; ece, accuracy (of
+        next tokens) and bleu are of test data, as trained and divided by it; best_bleu is the highest over all
         temperatures that were tried. Fractions. Empty from temperature on where a training diverged.
-    translation_curves: CURVE_COLUMNS, a row for each training and temperature of Figure K.1.
-    translation_history: HISTORY_COLUMNS, a row for each training and epoch: the loss of training; nll, accuracy and ece
-        of validation data.
-
-    Args:
-        params: declare which cells are read; a missing one is an error, another one is not read.
+    translation_curves: CURVE_COLUMNS, one row per training and temperature of Figure K.1.
+    translation_history: HISTORY_COLUMNS, one row per training and epoch: the loss of training; nll, accuracy and ece of
+        validation data.
     """
     section = params.focal.translation
     runs: list[dict[str, Any]] = []
@@ -45,10 +39,13 @@ def translation_tables(params: Params) -> dict[str, pd.DataFrame]:
         names, artifact = {"arm": arm, "seed": seed}, open_artifact(OUTPUT / f"{arm}/{seed}")
         record = artifact.json("record.json")
         history += [{**names, **row} for row in record["history"]]
-        runs.append({**names, "dataset": section.dataset, **_about(record)})
+        run = {**names, **record, "dataset": section.dataset}
+        run |= {f"{split}_pairs": record["pairs"][split] for split in ("train", "test")}
         if not record["diverged"]:
-            runs[-1] |= _results(artifact)
-            curves += [{**names, **row} for row in _curve(artifact, section.temperatures)]
+            results, curve = _results(artifact, section.temperatures)
+            run |= results
+            curves += [{**names, **row} for row in curve]
+        runs.append(run)
     return {
         "translation_runs": pd.DataFrame(runs, columns=list(RUN_COLUMNS)),
         "translation_curves": pd.DataFrame(curves, columns=list(CURVE_COLUMNS)),
@@ -56,19 +53,15 @@ def translation_tables(params: Params) -> dict[str, pd.DataFrame]:
     }
 
 
-def _about(record: dict[str, Any]) -> dict[str, Any]:
-    pairs = {f"{split}_pairs": record["pairs"][split] for split in ("train", "test")}
-    return {**pairs, **{name: record[name] for name in ("parameters", "epochs", "epochs_done", "diverged")}}
-
-
-def _results(artifact: Artifact) -> dict[str, Any]:
-    """What a training that did not diverge came to."""
+def _results(artifact: Artifact, temperatures: list[float]) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """The results of a training that did not diverge, and its curve over temperatures."""
     rows = artifact.json("calibration.json")
-    best = best_temperature(row for row in rows if row["split"] == "validation")
-    test = {row["temperature"]: row for row in rows if row["split"] == "test"}
+    validation, test = (
+        {row["temperature"]: row for row in rows if row["split"] == split} for split in ("validation", "test")
+    )
     bleu = {row["temperature"]: row["bleu"] for row in artifact.json("bleu.json")}
-    highest = max(bleu, key=lambda temperature: bleu[temperature])
-    return {
+    best, highest = best_temperature(validation.values()), max(bleu, key=lambda temperature: bleu[temperature])
+    run = {
         "temperature": best,
         "ece": test[UNSCALED]["ece"],
         "ece_after_scaling": test[best]["ece"],
@@ -78,10 +71,4 @@ def _results(artifact: Artifact) -> dict[str, Any]:
         "best_bleu": bleu[highest],
         "best_bleu_temperature": highest,
     }
-
-
-def _curve(artifact: Artifact, temperatures: list[float]) -> list[dict[str, Any]]:
-    rows = artifact.json("calibration.json")
-    ece = {row["temperature"]: row["ece"] for row in rows if row["split"] == "validation"}
-    bleu = {row["temperature"]: row["bleu"] for row in artifact.json("bleu.json")}
-    return [{"temperature": at, "bleu": bleu[at], "validation_ece": ece[at]} for at in temperatures]
+    return run, [{"temperature": at, "bleu": bleu[at], "validation_ece": validation[at]["ece"]} for at in temperatures]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from softmax_temperature.papers.focal.translation_table import STAGE
+from softmax_temperature.papers.focal.selection import TRANSLATION
 from softmax_temperature.papers.shared.claims import Claim, Evidence, NotTested
 from softmax_temperature.papers.shared.effects import Effect
 from softmax_temperature.papers.shared.sources import cells_of
@@ -32,7 +32,7 @@ def _near_one(records: Records, *, arms: Sequence[str], near: bool) -> Evidence 
     mean = runs.groupby("arm", sort=False)["temperature"].mean()
     note = ", ".join(f"{arm}: {temperature:.2f}" for arm, temperature in mean.items())
     first = Effect.of(runs.loc[runs["arm"] == arms[0], "temperature"])
-    holds, cells = bool((shares > 0.5).all()), cells_of(STAGE, runs, "arm")
+    holds, cells = bool((shares > 0.5).all()), cells_of(TRANSLATION, runs, "arm")
     return first.evidence(holds=holds, unit=f"temperature, {arms[0]}", cells=cells, note=f"mean {note}")
 
 
@@ -49,7 +49,7 @@ def _against_both(records: Records, *, column: str, sign: int, unit: str, scale:
     holds = all(effect.above(0) if sign > 0 else effect.below(0) for effect in effects.values())
     closest = min(effects, key=lambda other: sign * effects[other].value)
     note = ", ".join(f"against {other} {effect.value:+.3f}" for other, effect in effects.items())
-    cells = cells_of(STAGE, runs, "arm")
+    cells = cells_of(TRANSLATION, runs, "arm")
     return effects[closest].evidence(holds=holds, unit=f"{unit}, against {closest}", cells=cells, note=note)
 
 
@@ -65,7 +65,7 @@ def _calibrated_where_good(records: Records) -> Evidence | NotTested:
     distances = (best - calibrated).abs()
     near = distances <= AROUND + 1e-9
     note = f"{near.sum()} of {len(near)} trainings within {AROUND:g}"
-    holds, cells = bool(near.mean() > 0.5), cells_of(STAGE, curves, "arm")
+    holds, cells = bool(near.mean() > 0.5), cells_of(TRANSLATION, curves, "arm")
     return Effect.of(distances).evidence(holds=holds, unit="temperature", cells=cells, note=note)
 
 

@@ -5,6 +5,6 @@ it `pages/` holds the executed notebooks and the records that the numbers link t
 over all profiles. Every page carries its style, script and figures in itself: nothing is loaded from anywhere.
 """
 
-from softmax_temperature.papers.html.writing import write_report
+from softmax_temperature.papers.html.pages import write_report
 
 __all__ = ["write_report"]

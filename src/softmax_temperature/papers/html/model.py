@@ -2,47 +2,27 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from itertools import groupby
+from typing import Any
 
-if TYPE_CHECKING:
-    import nbformat
-    import pandas as pd
-
-    from softmax_temperature.papers.html.records import Records
+import nbformat
+import pandas as pd
 
 
 @dataclass(frozen=True)
 class Caption:
-    """What the notebook says where it shows something: the only place where captions are written.
-
-    Attributes:
-        title: the heading above it, plain text.
-        text: the prose before it, HTML; empty where there is none.
-    """
+    """A heading of the notebook, plain text, and the prose below it, HTML; captions are written nowhere else."""
 
     title: str
     text: str = ""
 
 
 @dataclass(frozen=True)
-class Words:
-    """Sentences that the notebook made from the numbers, under its heading; HTML."""
-
-    caption: Caption
-    text: str
-
-
-@dataclass(frozen=True)
 class Table:
-    """A table as the notebook shows it.
-
-    Attributes:
-        name: that the notebook gave it.
-        caption: what the notebook says of it.
-        html: the table, without a name on the page.
-        rows: how many it has.
-    """
+    """A table as the notebook shows it, as HTML, with its number of rows."""
 
     name: str
     caption: Caption
@@ -52,14 +32,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Comparison:
-    """A table that has a printed number beside ours.
-
-    Attributes:
-        name: of its file, without ending.
-        path: of its file, from the profile's folder.
-        caption: what the notebook says of it.
-        numbers: the file's rows.
-    """
+    """A table with printed numbers beside ours; the path is from the profile's folder."""
 
     name: str
     path: str
@@ -69,14 +42,7 @@ class Comparison:
 
 @dataclass(frozen=True)
 class Figure:
-    """A figure.
-
-    Attributes:
-        name: of its files, without ending.
-        path: of the SVG, from the profile's folder.
-        caption: what the notebook says of it.
-        svg: its content.
-    """
+    """A figure; the path of the SVG is from the profile's folder, and its content comes with it."""
 
     name: str
     path: str
@@ -85,27 +51,65 @@ class Figure:
 
 
 @dataclass(frozen=True)
-class Download:
-    """A file of numbers: its path from the profile's folder, how many rows and columns."""
+class Group:
+    """Cells of a stage that differ in the last part of their name, usually the seed.
 
-    path: str
-    rows: int
-    columns: int
+    Attributes:
+        stage: its name.
+        name: what the names of the cells share; the name itself where it has one part.
+        cells: rows of `records.json`.
+    """
+
+    stage: str
+    name: str
+    cells: list[dict[str, Any]]
+
+    @property
+    def title(self) -> str:
+        """The name with the number of its cells, if there are several; for a stage with one cell that of the stage."""
+        name = self.stage.rpartition("/")[2] if self.name == "." else self.name
+        return f"{name} ({len(self.cells)})" if len(self.cells) > 1 else name
+
+    @property
+    def anchor(self) -> str:
+        """The name of its place on the page of records."""
+        return "cells-" + re.sub(r"[^\w.-]+", "-", f"{self.stage}-{self.name}")
+
+
+@dataclass(frozen=True)
+class Records:
+    """The content of `records.json`: groups in the order of the pipeline, parameters and code by digest."""
+
+    groups: list[Group]
+    parameters: dict[str, Any]
+    code: dict[str, dict[str, str]]
+
+    def behind(self, cells: Sequence[str]) -> list[Group]:
+        """The groups that a number comes from, whose names begin with one of `cells`."""
+        names = [(group, f"{group.stage}/{group.name}/") for group in self.groups]
+        return [group for group, name in names if any(name.startswith(f"{each}/") for each in cells)]
+
+    def stages(self) -> dict[str, list[Group]]:
+        """The groups by their stage."""
+        return {stage: list(groups) for stage, groups in groupby(self.groups, lambda group: group.stage)}
+
+    def places(self) -> dict[str, str]:
+        """Digest of a result to the anchor of its cell."""
+        return {cell["result"]: group.anchor for group in self.groups for cell in group.cells}
 
 
 @dataclass(frozen=True)
 class Paper:
-    """The results of a paper in a profile; what is empty or None is not there.
+    """The results of a paper in a profile; what is missing is empty or None.
 
     Attributes:
         slug: its name in the project.
         title: as its notebook has it.
         claims: rows of `claims.json`.
-        words: what the notebook says in sentences made from the numbers.
-        comparisons: tables that have a printed number beside ours, in the order of the notebook.
+        comparisons: tables with printed numbers beside ours, in the order of the notebook.
         tables: those of ours alone that the notebook shows.
         figures: in the order of the notebook.
-        downloads: all tables.
+        downloads: the path of each table with its rows and columns.
         deviations: columns where, what.
         notebook: the executed notebook.
         records: what its numbers link to.
@@ -115,11 +119,10 @@ class Paper:
     slug: str
     title: str
     claims: list[dict[str, Any]]
-    words: list[Words]
     comparisons: list[Comparison]
     tables: list[Table]
     figures: list[Figure]
-    downloads: list[Download]
+    downloads: list[tuple[str, int, int]]
     deviations: pd.DataFrame | None
     notebook: nbformat.NotebookNode | None
     records: Records
@@ -128,14 +131,7 @@ class Paper:
 
 @dataclass(frozen=True)
 class Profile:
-    """The results of a profile.
-
-    Attributes:
-        name: of the profile.
-        papers: those with results, in the project's order.
-        missing: the slugs of those without.
-        parameters: whether `params.yaml` stands beside them.
-    """
+    """The results of a profile: papers in the project's order, those missing, and whether `params.yaml` is there."""
 
     name: str
     papers: list[Paper]

@@ -1,20 +1,17 @@
 """What a number comes from: the names of cells, beside it in claims, tables and notebooks.
 
-A cell is named by its stage and its own name, as manifests have them. What runs of several seeds share leaves the seed
-out; whoever looks records up takes the beginning of a name for all cells that begin so.
+A cell is named by its stage and its own name, as manifests have them. The name that runs of several seeds share leaves
+the seed out; a name stands for all cells whose names begin with it.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterable
 from html import escape
-from typing import TYPE_CHECKING
 from urllib.parse import quote, unquote
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
-    import pandas as pd
+import pandas as pd
 
 CELLS = "cells"
 """The column of a table that says what the numbers of a row come from."""
@@ -26,7 +23,7 @@ _ADDRESS = re.compile(rf'href="{re.escape(RECORDS)}#([^"]*)"')
 
 
 def cells_of(stage: str, rows: pd.DataFrame, *columns: str) -> tuple[str, ...]:
-    """What the cells are called that rows of the records come from, each once.
+    """The names of the cells that rows of the records come from, each once.
 
     Args:
         stage: of these cells, as their manifests name it.
@@ -51,28 +48,18 @@ def apart(text: str) -> tuple[str, ...]:
     return tuple(filter(None, text.split(_SEPARATOR)))
 
 
-def link(text: str, cells: str) -> str:
-    """HTML that leads from a number in a notebook to the records of its cells.
-
-    Args:
-        text: HTML too.
-        cells: as `together` names them.
-    """
-    return f'<a href="{RECORDS}#{quote(cells)}">{text}</a>'
+def link(html: str, cells: str) -> str:
+    """HTML that leads from a number in a notebook to the records of its cells, named as by `together`."""
+    return f'<a href="{RECORDS}#{quote(cells)}">{html}</a>'
 
 
 def linked(html: str) -> list[str]:
-    """What such links in HTML lead to, each once."""
+    """The cells that such links in HTML lead to, each once."""
     return list(dict.fromkeys(unquote(found) for found in _ADDRESS.findall(html)))
 
 
 def relinked(html: str, address: Callable[[str], str]) -> str:
-    """The HTML with links to somewhere else.
-
-    Args:
-        html: any.
-        address: of what `together` named.
-    """
+    """The HTML with links to other addresses, each made from the cells that the link names."""
     return _ADDRESS.sub(lambda found: f'href="{escape(address(unquote(found[1])))}"', html)
 
 

@@ -1,4 +1,4 @@
-"""Tables: CSV files that are equal byte for byte when their numbers are, and the papers' printed numbers to set beside.
+"""Tables: CSV files that are equal byte for byte when their numbers are, and the numbers that the papers print.
 
 Numbers are fractions and nats; percent appears only where something is shown to a person.
 """
@@ -13,9 +13,8 @@ import pandas as pd
 from softmax_temperature.runner.artifacts import write_text
 from softmax_temperature.runner.errors import InputError
 
-LARGEST = 2**28  # Bytes; the longest table of results/ has 4 million.
 _REMEDY = "Take the file from Git, or run `dvc repro`."
-_MARK = re.compile(rb"^(<{7}|>{7}) ", re.MULTILINE)
+_MERGE_MARKER = re.compile(rb"^(<{7}|>{7}) ", re.MULTILINE)
 
 PUBLISHED = Path("data/published")
 
@@ -26,31 +25,22 @@ def write_csv(path: Path, table: pd.DataFrame) -> None:
 
 
 def read_csv(path: Path) -> pd.DataFrame:
-    """Read a table that `write_csv` wrote.
+    """Read a table that `write_csv` wrote; one without columns is empty.
 
     Raises:
-        InputError: there is no such table, it is damaged, too large, or in the middle of a merge.
+        InputError: there is no such table, it is damaged, or it holds both sides of a merge.
     """
     if not path.is_file():
         raise InputError("no such table", where=str(path), remedy="Run `dvc repro`, or check the profile's name.")
-    refuse_marks_of_a_merge(path)
+    if _MERGE_MARKER.search(path.read_bytes()):
+        remedy = f"Take one side (`git checkout --ours {path}`), then make it again with `dvc repro`."
+        raise InputError("holds both sides of a merge", where=str(path), remedy=remedy)
     try:
         return pd.read_csv(path)
-    except ValueError as error:  # Whatever pandas finds: all of its own are ValueErrors.
+    except pd.errors.EmptyDataError:
+        return pd.DataFrame()
+    except ValueError as error:
         raise InputError(f"is not a table ({error})", where=str(path), remedy=_REMEDY) from error
-
-
-def refuse_marks_of_a_merge(path: Path) -> None:
-    """Refuse a text in which Git shows two sides of a merge; as a table it could be read, with both sides in it.
-
-    Raises:
-        InputError: it names the file; also where that is too large for any text or table of results.
-    """
-    if (size := path.stat().st_size) > LARGEST:
-        raise InputError(f"is {size:,} bytes long, too long for a result", where=str(path), remedy=_REMEDY)
-    if _MARK.search(path.read_bytes()):
-        remedy = f"Take one side (`git checkout --ours {path}`), then make it again with `dvc repro`."
-        raise InputError("a merge left its marks", where=str(path), remedy=remedy)
 
 
 def published(paper: str, table: str) -> pd.DataFrame:

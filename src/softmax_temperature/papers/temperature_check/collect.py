@@ -147,9 +147,7 @@ def _predictions() -> Callable[[Artifact], list[dict[str, Any]]]:
     if (HEURISTIC / MANIFEST).is_file():
         fitted = Heuristic.from_json(open_artifact(HEURISTIC).path("heuristic.json").read_text(encoding="utf-8"))
     else:
-        from softmax_temperature.tools.suggest.study import shipped_study  # With it come torchvision and all backbones.
-
-        fitted = shipped_study().heuristic
+        return lambda _: []
 
     def predict(training: Artifact) -> list[dict[str, Any]]:
         statistics = training.json("statistics.json")

@@ -1,16 +1,14 @@
-"""Which trainings stand for an inverse temperature: those with the learning rate that validation data prefer."""
+"""The trainings that count for an inverse temperature: those with the learning rate that validation data prefer."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
+
+import pandas as pd
 
 from softmax_temperature.papers.shared.sources import cell_of_each
+from softmax_temperature.papers.temperature_check.records import Records
 from softmax_temperature.params.temperature_check import COOLED, PLAIN
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-    from softmax_temperature.papers.temperature_check.records import Records
 
 GROUP = ["sweep", "start", "inverse_temperature"]
 ACCURACIES = ("validation_accuracy", "test_accuracy")
@@ -29,12 +27,9 @@ def trainings(records: Records) -> pd.DataFrame:
 
 
 def chosen(rows: pd.DataFrame) -> pd.DataFrame:
-    """Of each sweep, start and inverse temperature the trainings with the best learning rate.
+    """The trainings with the best learning rate of each sweep, start and inverse temperature.
 
     The best has the highest mean accuracy on validation data over its seeds; of equal ones the lowest.
-
-    Args:
-        rows: as `trainings` returns them.
     """
     means = rows.groupby([*GROUP, "learning_rate"], sort=False)["validation_accuracy"].mean().reset_index()
     means = means.sort_values(["validation_accuracy", "learning_rate"], ascending=[False, True], kind="stable")
@@ -60,14 +55,7 @@ def pairs(records: Records) -> pd.DataFrame:
 
 
 class Best(NamedTuple):
-    """The inverse temperature that validation data prefer in a sweep.
-
-    Attributes:
-        sweep: its name.
-        best: with the highest mean accuracy.
-        low, high: the ends of what is as good.
-        worst: with the lowest mean accuracy.
-    """
+    """The inverse temperature that validation data prefer in a sweep, the ends of what is as good, and the worst."""
 
     sweep: str
     best: float
@@ -77,10 +65,10 @@ class Best(NamedTuple):
 
 
 def best_temperatures(rows: pd.DataFrame) -> list[Best]:
-    """The best inverse temperature of each sweep.
+    """The best inverse temperature of each sweep, by mean accuracy on validation data.
 
-    As good are those whose mean accuracy on validation data is at most one standard error of its difference below, seed
-    by seed; with one seed, the best alone.
+    As good are those that are at most one standard error of the difference below, paired by seed; with one seed, the
+    best alone.
 
     Args:
         rows: as `alone` returns them.
@@ -91,8 +79,7 @@ def best_temperatures(rows: pd.DataFrame) -> list[Best]:
         temperatures, means = table.columns.to_numpy(float), table.mean().to_numpy()
         best = int(means.argmax())
         gaps = table.sub(table.iloc[:, best], axis=0)
-        # The best has a gap of exactly 0.
-        close = (gaps.mean() >= -gaps.sem().fillna(0.0)).to_numpy()
+        close = (gaps.mean() >= -gaps.sem().fillna(0.0)).to_numpy()  # The best has a gap of exactly 0.
         good, worst = temperatures[close], temperatures[means.argmin()]
         found.append(Best(str(sweep), float(temperatures[best]), float(good.min()), float(good.max()), float(worst)))
     return found
@@ -108,9 +95,6 @@ def spreads(rows: pd.DataFrame) -> pd.DataFrame:
     """Standard deviation of test accuracy over the seeds of each sweep and inverse temperature, as `spread`.
 
     There is none for a single seed, nor where all diverged: they agree because none of them learned.
-
-    Args:
-        rows: as `alone` returns them.
     """
     groups = rows.groupby(["sweep", "inverse_temperature"], sort=False)
     found = groups.agg(spread=("test_accuracy", "std"), lost=("diverged", "all")).reset_index()
@@ -118,6 +102,6 @@ def spreads(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def titles(rows: pd.DataFrame) -> dict[str, str]:
-    """What a reader calls each sweep."""
+    """The name of each sweep for a reader."""
     named = rows.drop_duplicates("sweep")
     return {str(row.sweep): f"{row.architecture}, {row.dataset}" for row in named.itertuples()}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from collections.abc import Iterator
 from html.parser import HTMLParser
@@ -100,21 +99,16 @@ def test_hostile_text_is_shown_and_does_not_act(results: Path, hostile: str) -> 
         assert one.tags.count("script") == 1
         assert "javascript:" not in "".join(one.addresses)
     shown = page(results, "toy/index.html").text
-    for said in (f"Focal loss beats {hostile}.", f"& {hostile}", f"a reason, and {hostile}", f"of {hostile} and"):
+    for said in (f"Focal loss beats {hostile}.", f"& {hostile}", f"a reason, and {hostile}"):
         assert said in shown
     assert f'"name": "{hostile}"' in page(results, "toy/pages/focal-records.html").text
 
 
 def test_the_scorecard_shows_every_claim_whole(results: Path) -> None:
     shown = " ".join(page(results, "index.html").text.split())
-    for said in ("✓ holds", "✗ does not hold", "○ not tested", "−0.1250 ± 0.0100", "−0.1500 to −0.1000", "−0.25"):
+    assert "1 of 3 hold 1 inconclusive 1 not tested" in shown
+    for said in ("✓ holds", "≈ inconclusive", "○ not tested", "−0.1250 ± 0.0100", "−0.1500 to −0.1000", "−0.25"):
         assert said in shown
-
-
-def test_a_claim_whose_sign_is_not_told_says_so_and_is_counted(results: Path) -> None:
-    shown = " ".join(page(results, "index.html").text.split())
-    assert shown.count("does not hold (interval includes 0)") == 1
-    assert "1 of 3 hold 1 does not, 1 with the bound in the interval 1 not tested" in shown
 
 
 def test_a_profile_that_shows_directions_only_says_so_wherever_it_is_named(results: Path) -> None:
@@ -137,32 +131,11 @@ def test_a_claim_links_to_the_cells_behind_it(results: Path) -> None:
     assert {"#cells-focal-evaluation-toy-CE", "#cells-prepared-toy-."} <= set(records.addresses)
 
 
-def test_results_without_the_names_of_cells_link_to_the_whole_page(results: Path) -> None:
-    claims = results / "toy" / "focal" / "claims.json"
-    old = [{name: value for name, value in row.items() if name != "cells"} for row in json.loads(claims.read_text())]
-    claims.write_text(json.dumps(old))
-    assert "pages/focal-records.html" in page(results, "toy/index.html").addresses
-    assert "#claim-" not in (results / "toy/index.html").read_text()
-
-
 def test_a_table_marks_a_difference_by_sign_and_word(results: Path) -> None:
     shown = " ".join(page(results, "toy/index.html").text.split())
     assert "0.3000 ± 0.0100 printed 0.2500 ▲ +4.2 s.e., above" in shown
     assert "≈ −0.4 s.e., alike" in shown
     assert "2 printed numbers that this profile does not run" in shown
-
-
-def test_a_table_of_ours_alone_stands_as_the_notebook_shows_it(results: Path) -> None:
-    assert "Tables: ours alone" not in page(results, "toy/index.html").text
-    notebook = results / "toy" / "focal" / "notebook.ipynb"
-    notebook.write_text(notebook.read_text().replace("T_table-1", "T_ablation"))
-    shown = page(results, "toy/index.html").text
-    assert "Tables: ours alone" in shown
-    assert "ablation, rows: 1" in shown
-
-
-def test_a_number_links_to_its_cells(results: Path) -> None:
-    assert "pages/focal-records.html#cells-focal-evaluation-toy-CE" in page(results, "toy/index.html").addresses
 
 
 @pytest.mark.parametrize(
@@ -251,10 +224,6 @@ def test_a_missing_piece_is_said(results: Path, piece: str, place: str, said: st
     test_every_link_leads_somewhere(results)
 
 
-def test_papers_without_results_are_named(results: Path) -> None:
-    assert "Not run in this profile: classifier temperature, cooling" in page(results, "toy/index.html").text
-
-
 @pytest.mark.parametrize(
     "piece",
     [
@@ -272,26 +241,3 @@ def test_a_damaged_piece_is_named(results: Path, piece: str) -> None:
 def test_without_results_there_is_nothing_to_report(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no results of any paper"):
         write_report(tmp_path)
-
-
-@pytest.mark.parametrize("field", ["cell_type", "id"])
-@pytest.mark.parametrize("value", [None, [], 3])
-def test_a_notebook_with_a_cell_of_another_form_is_named(results: Path, field: str, value: object) -> None:
-    path = results / "toy" / "focal" / "notebook.ipynb"
-    notebook = json.loads(path.read_text())
-    notebook["cells"][0][field] = value
-    path.write_text(json.dumps(notebook))
-    with pytest.raises(InputError, match=rf"notebook\.ipynb: cells\.0\.{field}: .*Take the file from Git"):
-        write_report(results)
-
-
-def test_a_notebook_with_a_figure_cut_short_is_named(results: Path) -> None:
-    path = results / "toy" / "focal" / "notebook.ipynb"
-    notebook = json.loads(path.read_text())
-    figures = [
-        output for cell in notebook["cells"] for output in cell.get("outputs", []) if "image/png" in output["data"]
-    ]
-    figures[0]["data"]["image/png"] = "A"
-    path.write_text(json.dumps(notebook))
-    with pytest.raises(InputError, match=r"notebook\.ipynb: is not a notebook \(.*base64"):
-        write_report(results)
