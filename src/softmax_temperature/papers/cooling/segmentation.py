@@ -3,46 +3,37 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
+from softmax_temperature.params import Params
 from softmax_temperature.runner.artifacts import open_artifact
 from softmax_temperature.stages.train_segmentation import ARMS, OUTPUT, trainings
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from softmax_temperature.params import Params
 
 COLUMNS = ("arm", "seed", "epoch", "mean_iou", "pixel_accuracy", "temperature")
 
 
 def segmentation_table(params: Params) -> pd.DataFrame:
-    """Scores of the test images after each epoch.
+    """Scores of the test images after each epoch, one row per training and epoch, as `records` describes it.
 
-    Args:
-        params: declare the trainings; a missing one is an error.
-
-    Returns:
-        A row for each training and epoch, with the columns COLUMNS; fractions. A training that diverged ends with a row
-        whose numbers are empty, for the epoch in which it did.
+    A training that diverged ends with a row whose numbers are empty, for the epoch in which it did.
     """
+    section = params.cooling.segmentation
     rows: list[dict[str, Any]] = []
-    for arm, seed in trainings(params.cooling.segmentation):
+    for arm, seed in trainings(section):
         record = open_artifact(OUTPUT / f"{arm}/{seed}").json("record.json")
         rows += [{"arm": arm, "seed": seed, **row} for row in record["history"]]
         if record["diverged"]:
             rows.append({"arm": arm, "seed": seed, "epoch": record["epochs_done"] + 1, "mean_iou": math.nan})
-    return pd.DataFrame(rows, columns=list(COLUMNS))
+    about = {"dataset": section.dataset if section else None, "classes": section.classes if section else None}
+    return pd.DataFrame(rows, columns=list(COLUMNS)).assign(**about)
 
 
 def segmentation_pixels(params: Params) -> dict[str, NDArray[np.uint8]]:
     """A few test images with what the first training of each arm says about them.
-
-    Args:
-        params: declare the trainings, and how many `panels` may be shown.
 
     Returns:
         `images` (panels, height, width, 3), `labels` (panels, height, width), and the same for the predictions of each

@@ -11,8 +11,7 @@ from softmax_temperature.papers.html.comparison import OURS, PRINTED, is_compari
 from softmax_temperature.papers.html.files import DAMAGED, read_notebook, read_table, read_text
 from softmax_temperature.papers.html.model import Caption, Comparison, Download, Figure, Paper, Profile, Table
 from softmax_temperature.papers.html.records import read_records
-from softmax_temperature.papers.shared.result_files import read_claims, read_environments
-from softmax_temperature.papers.shared.results import PAPERS
+from softmax_temperature.papers.shared.results import PAPERS, read_claims, read_environments
 from softmax_temperature.runner.artifacts import digest_of_file
 from softmax_temperature.runner.errors import InputError
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-from softmax_temperature.papers.shared.result_files import read_provenance
+from softmax_temperature.papers.shared.results import read_provenance
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
