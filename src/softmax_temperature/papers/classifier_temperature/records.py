@@ -1,4 +1,4 @@
-"""The records of the paper in `results/<profile>/classifier_temperature/`, which its tables, figures and claims read."""
+"""The records of the paper in `results/<profile>/classifier_temperature/`, for its tables, figures and claims."""
 
 from __future__ import annotations
 

@@ -52,12 +52,7 @@ def collect(params: Params, folder: Path) -> None:
         folder: `results/<profile>/cooling`.
     """
     trainings = {cell.name: open_artifact(train_cooling.OUTPUT / cell.name) for cell in train_cooling.cells(params)}
-    rows = {
-        name: named_rows(
-            ((_names(cell), one.json(f"{name}.json")) for cell, one in trainings.items()), [*RUN, *columns]
-        )
-        for name, columns in _COLUMNS.items()
-    }
+    rows = {name: _rows(trainings, name) for name in _COLUMNS}
     # A period of one batch makes tens of thousands of Coolings; the last of each epoch shows how the temperature went.
     rows["temperatures"] = rows["temperatures"].drop_duplicates([*RUN, "epoch"], keep="last")
     made = {
@@ -83,6 +78,11 @@ def _tables(records: Records) -> dict[str, pd.DataFrame]:
 def _names(cell: str) -> dict[str, Any]:
     experiment, schedule, arm, seed = cell.split("/")
     return {"experiment": experiment, "schedule": schedule, "arm": arm, "seed": int(seed)}
+
+
+def _rows(trainings: Mapping[str, Artifact], name: str) -> pd.DataFrame:
+    rows = ((_names(cell), training.json(f"{name}.json")) for cell, training in trainings.items())
+    return named_rows(rows, [*RUN, *_COLUMNS[name]])
 
 
 def _run(training: Artifact) -> dict[str, Any]:

@@ -18,6 +18,11 @@ SCREEN_WIDTH = 760  # CSS pixels of a figure as wide as a page
 MISSING = "–"
 
 
+def found(results: str) -> Path:
+    """The folder of a paper's results, seen from the project's root or from a folder inside it."""
+    return next((root / results for root in (Path(), *Path.cwd().parents) if (root / results).is_dir()), Path(results))
+
+
 def shown(
     table: pd.DataFrame,
     name: str,

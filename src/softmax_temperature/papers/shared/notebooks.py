@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -47,7 +48,11 @@ def execute(source: Path, target: Path, parameters: Mapping[str, Any]) -> None:
         except RuntimeError as error:  # The client's error for a kernel that does not start, or is killed.
             remedy = "If memory ran out, free some; then run again."
             raise InputError(f"its kernel ended ({error})", where=str(source), remedy=remedy) from error
-        write_text(target, nbformat.writes(_without_times(nbformat.read(executed, as_version=4))) + "\n")
+        notebook = _without_times(nbformat.read(executed, as_version=4))
+        for cell in notebook.cells:  # Relative links lead to the same files from where the executed copy is.
+            up = os.path.relpath(source.parent.parent, target.parent)
+            cell.source = cell.source.replace("](../", f"]({Path(up).as_posix()}/")
+        write_text(target, nbformat.writes(notebook) + "\n")
 
 
 def _without_times(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:

@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 from torch import Tensor
 
 from softmax_temperature.metrics import ReliabilityBins, expected_calibration_error, reliability_bins
-from softmax_temperature.metrics.reliability import reliability_diagram
+from softmax_temperature.papers.shared.reliability import reliability_diagram
 from softmax_temperature.papers.shared.plots import save
 
 
