@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from softmax_temperature.papers.shared.results import RESULTS, SHOWN, read_contents, record_problems
+from softmax_temperature.papers.shared.results import RESULTS, SHOWN, read_contents
 from softmax_temperature.runner.artifacts import (
     MANIFEST,
     ArtifactError,
@@ -73,7 +73,6 @@ def verify(root: Path = Path()) -> Verified:
             for path, md5 in outputs.items()
         ),
         *(partial(_artifact, folder, scratch=root / WORK in folder.parents) for folder in folders),
-        *(partial(record_problems, folder) for folder in sorted((root / RESULTS).glob("*/"))),
         *(partial(_timing, path) for path in sorted((root / WORK).rglob(TIMING))),
         *(partial(_checkpoint, path) for path in sorted((root / WORK).rglob(CHECKPOINT))),
         *(partial(_object, path) for path in objects),

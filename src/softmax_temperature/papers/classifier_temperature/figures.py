@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 from softmax_temperature.heuristic import pearson
 from softmax_temperature.papers.classifier_temperature.records import Records
-from softmax_temperature.papers.shared.plots import PERCENT, label_outside, legend_below, panels, style
+from softmax_temperature.papers.shared.plots import HUES, PERCENT, label_outside, legend_below, panels, style
 
 INVERSE_TEMPERATURE = "inverse temperature α"
 
@@ -53,8 +53,8 @@ def figure_3(records: Records) -> Figure:
     figure, (axes,) = panels(1, row=4.6)
     positive = table["r"] >= 0
     for rows, label, colour, hatch in (
-        (table[positive], "positive r", "C0", None),
-        (table[~positive], "negative r", "C1", "//"),
+        (table[positive], "positive r", HUES[0], None),
+        (table[~positive], "negative r", HUES[1], "//"),
     ):
         axes.barh(rows.index, rows["absolute_r"], color=colour, hatch=hatch, edgecolor="white", label=label)
     axes.set_yticks(range(len(table)), table["statistic"])

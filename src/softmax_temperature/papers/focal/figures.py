@@ -33,6 +33,7 @@ from softmax_temperature.papers.focal.selection import (
 from softmax_temperature.papers.focal.theory import optimal_probability, threshold
 from softmax_temperature.papers.shared.plots import (
     BLACK,
+    HUES,
     PALETTE,
     PERCENT,
     WARNING,
@@ -170,7 +171,7 @@ def figure_a1(records: Records, task: str | None = None, *, arm: str = REFERENCE
         centres, width = (bins["low"] + bins["high"]) / 2, bins["high"] - bins["low"]
         share = PERCENT * bins["count"] / bins["count"].sum()
         for axes, heights, colour in zip(
-            (upper, lower), (PERCENT * bins["accuracy"], share), ("C0", "C1"), strict=True
+            (upper, lower), (PERCENT * bins["accuracy"], share), (HUES[0], HUES[1]), strict=True
         ):
             axes.bar(centres, heights, width, color=colour, **look)
             axes.set(xlim=(0, 1), ylim=(0, PERCENT))
@@ -250,16 +251,16 @@ def _curves_by_arm(axes: Axes, rows: pd.DataFrame, column: str) -> None:
 
 
 def _right_and_wrong(axes: Axes, rows: pd.DataFrame) -> None:
-    for kind, suffix, colour in (("all", "", BLACK), ("right", "_right", "C2"), ("wrong", "_wrong", "C3")):
+    for kind, suffix, colour in (("all", "", BLACK), ("right", "_right", HUES[2]), ("wrong", "_wrong", HUES[3])):
         band(axes, rows, "epoch", f"nll{suffix}", color=colour, label=f"NLL, {kind}")
         band(axes, rows, "epoch", f"entropy{suffix}", color=colour, linestyle="--", label=f"entropy, {kind}")
     axes.set_ylim(0, None)
 
 
 def _errors(axes: Axes, train: pd.DataFrame, test: pd.DataFrame) -> None:
-    for rows, label, colour in ((train, "training error", "C0"), (test, "test error", "C1")):
+    for rows, label, colour in ((train, "training error", HUES[0]), (test, "test error", HUES[1])):
         band(axes, rows.assign(error=1 - rows["accuracy"]), "epoch", "error", scale=PERCENT, color=colour, label=label)
-    band(axes, test, "epoch", "ece", scale=PERCENT, color="C4", linestyle="--", label="test ECE")
+    band(axes, test, "epoch", "ece", scale=PERCENT, color=HUES[4], linestyle="--", label="test ECE")
     axes.set(title="(c) errors and ECE", xlabel="epoch", ylabel="%", ylim=(0, None))
     axes.legend()
 

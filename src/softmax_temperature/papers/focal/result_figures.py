@@ -27,6 +27,7 @@ from softmax_temperature.papers.focal.selection import (
 )
 from softmax_temperature.papers.shared.plots import (
     BLACK,
+    HUES,
     PERCENT,
     WARNING,
     entry,
@@ -248,9 +249,9 @@ def _over_temperatures(axes: Axes, rows: pd.DataFrame, quantity: str) -> None:
     if rows.empty:
         axes.text(0.5, 0.5, "diverged", transform=axes.transAxes, ha="center")
         return
-    colour = "C0" if quantity == "bleu" else "C1"
+    colour = HUES[0] if quantity == "bleu" else HUES[1]
     mean = PERCENT * rows.groupby("temperature")[quantity].mean()
-    best = mean.idxmax() if quantity == "bleu" else mean.idxmin()
+    best = int(mean.argmax() if quantity == "bleu" else mean.argmin())
     axes.plot(rows["temperature"], PERCENT * rows[quantity], ".", color=colour, alpha=0.5, markersize=4)
     axes.plot(mean.index, mean, color=colour, linewidth=1.2)
-    axes.plot(best, mean[best], "o", color=colour, markersize=5)
+    axes.plot(mean.index[best], mean.iloc[best], "o", color=colour, markersize=5)

@@ -22,6 +22,7 @@ from softmax_temperature.runner.artifacts import atomic_file
 FONT = "DejaVu Sans"  # shipped with matplotlib, so that figures are the same on every machine
 WIDTH = 7.0  # inches: the text width of a printed page
 PALETTE = "colorblind"
+HUES = sns.color_palette(PALETTE)  # Not "C0": lines look such names up when they are drawn, outside the style.
 PERCENT = 100
 BLACK, WARNING = "0.15", "#b2182b"
 _STYLE: Any = {  # the stubs list every key there is; seaborn's styles are plain dictionaries
@@ -70,7 +71,7 @@ def panels(
     return figure, grid[:count]
 
 
-def label_outside(grid: list[Axes], *, columns: int = 3, x: str | None = None, y: str | None = None) -> None:
+def label_outside(grid: list[Axes], *, columns: int = 3, x: str = "", y: str = "") -> None:
     """Name the axes of a grid of `panels` once: x below the last panel of each column, y left of each row."""
     columns = min(columns, len(grid))
     for axes in grid[-columns:] if x else ():

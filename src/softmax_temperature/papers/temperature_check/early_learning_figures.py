@@ -113,8 +113,8 @@ def logit_norms(records: Records) -> Figure | None:
         parts = [f"{each.where}: {_slope(slopes, network, each)}" for each in (FIT_SMALL, FIT_LARGE)]
         axes.set_ylim(top=ROOM * axes.get_ylim()[1])
         text = "\n".join(["to half of the loss,", *parts])
-        axes.text(0.03, 0.98, text, transform=axes.transAxes, va="top", fontsize=14 / columns)
-    label_outside(grid, columns=columns, x="norm of the tempered logits at the start", y="rescaled time β²ηt")
+        axes.text(0.03, 0.98, text, transform=axes.transAxes, va="top", fontsize=7 if columns == 2 else 6)
+    label_outside(grid, columns=columns, x="norm of the tempered\nlogits at the start", y="rescaled time β²ηt")
     entries = [
         *(
             entry(label, color=colour, marker=marker, linestyle="", markersize=4.5)
@@ -171,7 +171,8 @@ def _marks(
 def _means(x: pd.Series[float], y: pd.Series[float]) -> pd.Series[float]:
     """Geometric means over equal x; missing values are left out."""
     logarithms = pd.Series(np.log(y.to_numpy(float)), x.to_numpy(float))
-    return np.exp(logarithms.groupby(level=0).mean().dropna())
+    means = logarithms.groupby(level=0).mean().dropna()
+    return pd.Series(np.exp(means.to_numpy()), means.index)
 
 
 def _regimes(axes: Axes, rows: pd.DataFrame) -> None:

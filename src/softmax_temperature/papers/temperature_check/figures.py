@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -17,6 +18,7 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
 from softmax_temperature.papers.shared.plots import (
     BLACK,
+    HUES,
     PALETTE,
     PERCENT,
     WIDTH,
@@ -33,11 +35,11 @@ from softmax_temperature.papers.temperature_check.selection import UNTEMPERED, a
 PLAIN_NUMBERS = FuncFormatter(lambda value, _: f"{value:g}")
 AXIS = "inverse temperature β"
 COLUMNS = 3
-MARKS: MappingProxyType[str, tuple[str, str, str]] = MappingProxyType(
+MARKS: MappingProxyType[str, tuple[str, str, Any]] = MappingProxyType(
     {
-        "post_hoc": ("post-hoc scaling", "s", "C0"),
-        "cooling": ("Cooling", "D", "C2"),
-        "heuristic": ("heuristic on the features", "^", "C1"),
+        "post_hoc": ("post-hoc scaling", "s", HUES[0]),
+        "cooling": ("Cooling", "D", HUES[2]),
+        "heuristic": ("heuristic on the features", "^", HUES[1]),
         "training_best": ("best to train with", ".", BLACK),  # Last and small: seen on top of another.
     }
 )
@@ -107,11 +109,11 @@ def logit_norms(records: Records) -> Figure | None:
             axes.axhspan(PERCENT * means.min(), PERCENT * means.max(), color="0.5", alpha=0.15, linewidth=0)
         good = some[~some["diverged"]]
         axes.scatter(
-            good["initial_logit_norm"], PERCENT * good["test_accuracy"], s=14, facecolor="none", edgecolor="C0"
+            good["initial_logit_norm"], PERCENT * good["test_accuracy"], s=14, facecolor="none", edgecolor=HUES[0]
         )
-        means = good.groupby("correlation")[["initial_logit_norm", "test_accuracy"]].mean()
-        means = means.sort_values("initial_logit_norm")
-        axes.plot(means["initial_logit_norm"], PERCENT * means["test_accuracy"], "o-", color="C0", markersize=3.5)
+        by_pair = good.groupby("correlation")[["initial_logit_norm", "test_accuracy"]].mean()
+        by_pair = by_pair.sort_values("initial_logit_norm")
+        axes.plot(by_pair["initial_logit_norm"], PERCENT * by_pair["test_accuracy"], "o-", color=HUES[0], markersize=3.5)
         # Linear below the smallest norm above 0: the centred pair starts at 0.
         positive = good.loc[good["initial_logit_norm"] > 0, "initial_logit_norm"]
         axes.set_xscale("symlog", linthresh=float(positive.min()) if len(positive) else 1.0)
@@ -171,15 +173,16 @@ def _panels(
 
 
 def _accuracy_panel(axes: Axes, rows: pd.DataFrame) -> None:
-    seeds(axes, rows[~rows["diverged"]], "inverse_temperature", "test_accuracy", color="C0")
-    best = rows.groupby("inverse_temperature")["validation_accuracy"].mean().idxmax()
+    seeds(axes, rows[~rows["diverged"]], "inverse_temperature", "test_accuracy", color=HUES[0])
+    validation = rows.groupby("inverse_temperature")["validation_accuracy"].mean()
+    best = validation.index.to_numpy(float)[validation.argmax()]
     at_edge = axes.get_xaxis_transform()
     axes.plot(best, 0.97, "v", color=BLACK, markersize=6, transform=at_edge)
     lost = sorted(rows.loc[rows["diverged"], "inverse_temperature"].unique())
     low, high = axes.get_ylim()
     if lost:
         axes.set_ylim(low - 0.1 * (high - low), high)
-    axes.plot(lost, [0.04] * len(lost), "x", color="C3", markersize=6, transform=at_edge)
+    axes.plot(lost, [0.04] * len(lost), "x", color=HUES[3], markersize=6, transform=at_edge)
     _usual(axes)
 
 
@@ -203,7 +206,7 @@ def _confidence_panel(axes: Axes, rows: pd.DataFrame) -> None:
     rows = rows.sort_values("inverse_temperature")
     x = rows["inverse_temperature"]
     axes.plot(x, rows["test_nll"], "o--", color="0.4", markersize=4, markerfacecolor="white", label="as trained")
-    axes.plot(x, rows["scaled_nll"], "o-", color="C0", markersize=4, label="after scaling")
+    axes.plot(x, rows["scaled_nll"], "o-", color=HUES[0], markersize=4, label="after scaling")
     axes.set_yscale("log")
     axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
     axes.yaxis.set_minor_locator(NullLocator())
