@@ -17,7 +17,7 @@ from torch import Tensor
 from softmax_temperature.data.sampling import generator_for, stratified_holdout
 from softmax_temperature.metrics import calibration_report, paired_difference, reliability_bins
 from softmax_temperature.metrics.checks import check_count
-from softmax_temperature.metrics.reliability import reliability_diagram
+from softmax_temperature.papers.shared.reliability import reliability_diagram
 from softmax_temperature.scaling import apply_temperature, fit_temperature, temperature_interval
 
 Kind = Literal["logits", "probs"]

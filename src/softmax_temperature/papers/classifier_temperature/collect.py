@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
 from softmax_temperature.papers.classifier_temperature import tables
 from softmax_temperature.papers.classifier_temperature.claims import CLAIMS
-from softmax_temperature.papers.classifier_temperature.records import SLUG, TABLES, read_records
-from softmax_temperature.papers.shared.claims import judge_all
-from softmax_temperature.papers.shared.deviations import deviations
-from softmax_temperature.papers.shared.tables import write_csv
-from softmax_temperature.runner.artifacts import Artifact, open_artifact, write_json, write_text
+from softmax_temperature.papers.classifier_temperature.records import SLUG, Records
+from softmax_temperature.papers.shared.collect import write_results
+from softmax_temperature.papers.shared.records import table_names
+from softmax_temperature.params import Params
+from softmax_temperature.runner.artifacts import Artifact, open_artifact, write_text
 from softmax_temperature.stages import describe, embed, fetch, heuristic, pretrain, rescaling, search
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from softmax_temperature.params import Params
 
 STAGES = (fetch, pretrain, embed, describe, search, rescaling, heuristic)
 """What the results rest on."""
@@ -32,39 +28,31 @@ def collect(params: Params, folder: Path) -> None:
         folder: `results/<profile>/classifier_temperature`.
     """
     fitted = open_artifact(heuristic.OUTPUT, kind="heuristic")
-    write_csv(folder / "runs.csv", pd.read_csv(fitted.path("runs.csv")))
-    for name in TABLES:
-        if name != "rescaling":
-            write_text(folder / "tables" / f"{name}.csv", fitted.path(f"{name}.csv").read_text(encoding="utf-8"))
-    write_csv(folder / "tables" / "rescaling.csv", _rescaling(params))
+    made = {name: pd.read_csv(fitted.path(f"{name}.csv")) for name in table_names(Records) if name != "rescaling"}
+    arms = [open_artifact(rescaling.OUTPUT / cell.name, kind="rescaling") for cell in rescaling.cells(params)]
+    made["rescaling"] = pd.DataFrame([row for arm in arms for row in _rescaling(arm)])
     write_text(folder / "heuristic.json", fitted.path("heuristic.json").read_text(encoding="utf-8"))
-    records = read_records(folder)
-    write_csv(folder / "tables" / "table_1.csv", tables.table_1(records))
-    write_csv(folder / "tables" / "cost_of_rules.csv", tables.cost_of_rules(records))
-    write_csv(folder / "tables" / "plateaus.csv", tables.plateaus(records))
-    write_csv(folder / "tables" / "deviations.csv", deviations(stage.run.__module__ for stage in STAGES))
-    rows = judge_all(SLUG, CLAIMS, records, profile=params.profile)
-    write_json(folder / "claims.json", rows)
-    write_json(folder / "metrics.json", {row["id"]: {"value": row["value"], "verdict": row["verdict"]} for row in rows})
+    write_results(
+        folder, SLUG, params.profile, made=made, form=Records, tables=_tables, claims=CLAIMS,
+        code=[stage.__name__ for stage in STAGES],
+    )  # fmt: skip
 
 
-def _rescaling(params: Params) -> pd.DataFrame:
+def _rescaling(arm: Artifact) -> list[dict[str, Any]]:
     """Figure 2's runs: optimizer, loss, repeat, inverse temperature, best test accuracy over epochs."""
-    cells = [cell.name for cell in rescaling.cells(params)]
-    frames = [_arm(open_artifact(rescaling.OUTPUT / name, kind="rescaling")) for name in cells]
-    return pd.concat(frames, ignore_index=True)
+    record = arm.json("record.json")
+    best = arm.tensors("curves.safetensors")["test"].double().amax(-1).round(decimals=6).tolist()
+    names = {name: record[name] for name in ("optimizer", "loss")}
+    return [
+        {**names, "repeat": repeat, "inverse_temperature": inverse_temperature, "test_accuracy": accuracy}
+        for repeat, accuracies in enumerate(best)
+        for inverse_temperature, accuracy in zip(record["inverse_temperatures"], accuracies, strict=True)
+    ]
 
 
-def _arm(artifact: Artifact) -> pd.DataFrame:
-    record, curves = artifact.json("record.json"), artifact.tensors("curves.safetensors")["test"]
-    best = curves.double().amax(-1)
-    repeats, temperatures = best.shape
-    return pd.DataFrame(
-        {
-            "optimizer": record["optimizer"],
-            "loss": record["loss"],
-            "repeat": [repeat for repeat in range(repeats) for _ in range(temperatures)],
-            "inverse_temperature": record["inverse_temperatures"] * repeats,
-            "test_accuracy": best.flatten().round(decimals=6).tolist(),
-        }
-    )
+def _tables(records: Records) -> dict[str, pd.DataFrame]:
+    return {
+        "table_1": tables.table_1(records),
+        "cost_of_rules": tables.cost_of_rules(records),
+        "plateaus": tables.plateaus(records),
+    }

@@ -1,41 +1,34 @@
-"""The records of the paper: what its tables, figures and claims are computed from.
-
-They lie in `results/<profile>/classifier_temperature/`, `runs.csv` at the top and the others under `tables/`.
-
-| file | one row |
-|---|---|
-| runs.csv | data set × backbone × inverse temperature: best accuracy over epochs on test and on validation data |
-| pairs.csv | data set × backbone: the 23 statistics, the best inverse temperature and its plateau |
-| correlations.csv | statistic: its correlation with the best inverse temperature |
-| predictions.csv | data set × backbone: best inverse temperature, and predicted with and without its data set |
-| leave_one_out.csv | row of Table 1 × subset of pairs × method |
-| folds.csv | the same × left-out data set |
-| rules.csv | rule for choosing a temperature × pair: the accuracy it gives, and what it loses |
-| rescaling.csv | optimizer × loss × repeat × inverse temperature: best accuracy over epochs |
-"""
+"""The records of the paper in `results/<profile>/classifier_temperature/`, for its tables, figures and claims."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from pathlib import Path
 
-from softmax_temperature.papers.shared.tables import read_csv
+import pandas as pd
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    import pandas as pd
+from softmax_temperature.papers.shared.records import read_records as read
 
 SLUG = "classifier_temperature"
 RESCALING, SEARCH = "classifier_temperature/rescaling", "classifier_temperature/search"
 HEURISTIC = "classifier_temperature/heuristic"
 """The stages that the numbers come from. The last has one cell, which reads every pair's statistics and search."""
-TABLES = ("pairs", "correlations", "predictions", "leave_one_out", "folds", "rules", "rescaling")
 
 
 @dataclass(frozen=True)
 class Records:
-    """The tables, by the name of their file."""
+    """The tables, by the name of their file.
+
+    Each row is about:
+
+    runs: data set × backbone × inverse temperature: best accuracy over epochs on test and on validation data.
+    pairs: data set × backbone: the 23 statistics, the best inverse temperature and its plateau.
+    correlations: statistic: its correlation with the best inverse temperature.
+    predictions: data set × backbone: best inverse temperature, and predicted with and without its data set.
+    leave_one_out: row of Table 1 × subset of pairs × method. folds: the same × left-out data set.
+    rules: rule for choosing a temperature × pair: the accuracy it gives, and what it loses.
+    rescaling: optimizer × loss × repeat × inverse temperature: best accuracy over epochs.
+    """
 
     runs: pd.DataFrame
     pairs: pd.DataFrame
@@ -48,11 +41,5 @@ class Records:
 
 
 def read_records(folder: Path) -> Records:
-    """Read the tables back.
-
-    Args:
-        folder: `results/<profile>/classifier_temperature`.
-    """
-    return Records(
-        runs=read_csv(folder / "runs.csv"), **{name: read_csv(folder / "tables" / f"{name}.csv") for name in TABLES}
-    )
+    """Read the tables back from the paper's folder."""
+    return read(Records, folder)

@@ -1,53 +1,66 @@
-"""Figures 1 and 2, and a sweep of learning rates of ours.
+"""Figures 1 and 2, a sweep of learning rates of ours, and what happens during training.
 
-Each function takes the records and returns a figure, or None where nothing was trained for it. Trainings are those
-without a learning-rate schedule.
+Each function takes the records and returns a figure, or None where nothing was trained for it.
 """
 
 from __future__ import annotations
 
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import pandas as pd
 import seaborn as sns
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
+from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator, ScalarFormatter
 
 from softmax_temperature.papers.cooling.effects import figure_1_trainings, rate_trainings
 from softmax_temperature.papers.cooling.growth import SLOW_FACTOR, growth
 from softmax_temperature.papers.cooling.outcomes import DIVERGED, STUCK, finished, is_lost
+from softmax_temperature.papers.cooling.records import Records
 from softmax_temperature.papers.cooling.selection import (
     MODES,
     NO_COOLING,
+    NO_SCHEDULE,
     PERIODIC,
+    SCHEDULES,
     SETTING,
     SIMPLEST,
+    TABLE_1,
+    of_runs,
     setting_title,
+    standard,
+    trainings,
 )
-from softmax_temperature.papers.shared.plots import PALETTE, WIDTH, style
+from softmax_temperature.papers.shared.plots import (
+    BLACK,
+    PALETTE,
+    PERCENT,
+    WARNING,
+    WIDTH,
+    band,
+    entry,
+    label_outside,
+    legend_below,
+    panels,
+    seeds,
+    style,
+)
 
-if TYPE_CHECKING:
-    import pandas as pd
-    from matplotlib.axes import Axes
-
-    from softmax_temperature.papers.cooling.records import Records
-
-PERCENT = 100
-WARNING = "#b2182b"
+EFFECTS = (
+    ("norms", "weight_norm", "(a) weights, all layers", "norm"),
+    ("norms", "gradient_norm", "(b) gradients, all layers", "norm"),
+    ("norms", "logit_norm", "(c) logits, validation data", "norm"),
+    ("history", "ece", "(d) ECE, test data", "%"),
+)
 _HUES = (1, 2, 0)  # Of the palette, for the modes of Cooling in their order.
+COLOURS = MappingProxyType(dict(zip(MODES, [BLACK, *(sns.color_palette(PALETTE)[hue] for hue in _HUES)], strict=True)))
 
 
-def _palette() -> dict[str, Any]:
-    """No Cooling in black, each mode in a colour of its own."""
-    colours = sns.color_palette(PALETTE)
-    return dict(zip(MODES, ["0.15", *(colours[hue] for hue in _HUES)], strict=True))
-
-
-COLOURS = MappingProxyType(_palette())
-
-
+@style()
 def figure_1(records: Records) -> Figure | None:
-    """Test accuracy against the factor of last layer Cooling, for each data set with a network.
+    """Test accuracy against the factor of last layer Cooling without a schedule, for each data set with a network.
 
     Dots are seeds, the line is the mean of those that finished; crosses mark factors with trainings that diverged or
     got stuck. The dashed line is the mean without Cooling, its band one standard deviation. Factors above 1 have a
@@ -57,47 +70,57 @@ def figure_1(records: Records) -> Figure | None:
     settings = rows[SETTING].drop_duplicates()
     if settings.empty:
         return None
-    with style():
-        figure = Figure(figsize=(min(1.0, 0.65 * len(settings)) * WIDTH, 3.1), layout="constrained")
-        parts = [part for _, setting in settings.iterrows() for part in _ranges(rows.merge(setting.to_frame().T))]
-        shares = [1 + part["factor"].nunique() for part in parts]
-        panels = figure.subplots(1, len(parts), width_ratios=shares, squeeze=False)[0]
-        for axes, part in zip(panels, parts, strict=True):
-            _factors(axes, part)
-        panels[0].set_ylabel("test accuracy (%)")
-        figure.legend(handles=_factor_legend(), loc="outside lower center", ncols=3)
+    parts = [part for _, setting in settings.iterrows() for part in _ranges(rows.merge(setting.to_frame().T))]
+    width, shares = min(1.0, 0.65 * len(settings)) * WIDTH, [1 + part["factor"].nunique() for part in parts]
+    figure, grid = panels(len(parts), columns=len(parts), width=width, row=3.1, width_ratios=shares)
+    for axes, part in zip(grid, parts, strict=True):
+        _factors(axes, part)
+    grid[0].set_ylabel("test accuracy (%)")
+    colour, name = COLOURS[SIMPLEST], f"{MODES[NO_COOLING]}, mean ± sd"
+    entries = [
+        entry(f"{MODES[SIMPLEST]} Cooling", linewidth=1.2, color=colour, marker="o", markersize=3.5),
+        entry(name, linewidth=1.2, linestyle="--", color=COLOURS[NO_COOLING]),
+        _lost(colour),
+    ]
+    legend_below(figure, entries, columns=3)
     return figure
 
 
+@style()
 def figure_2(records: Records) -> Figure | None:
     """The last layer's temperature over epochs: left with factor 0.75, right periodically redistributed with factor 1.
 
-    A line a seed. The vertical strokes of the right panel are redistributions: from the temperature that was reached
-    down to the one that the last layer keeps. The dotted line is the maximal temperature, the dashed line of the right
-    panel the product of all corrections. Only the first data set and network that has either is shown.
+    One line per seed. The vertical strokes of the right panel are redistributions: from the temperature that was
+    reached down to the one that the last layer keeps. The dotted line is the maximal temperature, the dashed line of
+    the right panel the product of all corrections. Shows the first data set and network that has either.
     """
     rows = growth(records)
     if rows.empty:
         return None
     rows = rows.merge(rows[SETTING].head(1))
     shown = rows[["limit", "total", "reached", "kept"]].to_numpy()
-    low, high = min(1.0, shown.min()), shown.max()
-    with style():
-        figure = Figure(figsize=(WIDTH, 3.3), layout="constrained")
-        panels = figure.subplots(1, 2, sharex=True, sharey=True)
-        for axes, mode, factor in zip(panels, (SIMPLEST, PERIODIC), (SLOW_FACTOR, 1), strict=True):
-            axes.set(title=f"{MODES[mode]} Cooling, factor {factor:g}", xlabel="epoch", yscale="log")
-            axes.set_ylim(0.8 * low, 1.25 * high)
-            axes.axhline(rows["limit"].iloc[0], color="0.5", linewidth=0.8, linestyle=":")
-            _temperatures(axes, rows[rows["mode"] == mode], COLOURS[mode])
-        panels[0].set_ylabel("temperature of the last layer")
-        figure.suptitle(setting_title(rows.iloc[0]), fontsize=10)
-        figure.legend(handles=_growth_legend(has_resets=bool(rows["reset"].any())), loc="outside lower center", ncols=2)
+    figure, grid = panels(2, row=3.3, sharex=True, sharey=True)
+    for axes, mode, factor in zip(grid, (SIMPLEST, PERIODIC), (SLOW_FACTOR, 1), strict=True):
+        axes.set(title=f"{MODES[mode]} Cooling, factor {factor:g}", xlabel="epoch", yscale="log")
+        axes.set_ylim(0.8 * min(1.0, shown.min()), 1.25 * shown.max())
+        axes.axhline(rows["limit"].iloc[0], color="0.5", linewidth=0.8, linestyle=":")
+        _temperatures(axes, rows[rows["mode"] == mode], COLOURS[mode])
+    grid[0].set_ylabel("temperature of the last layer")
+    _label_few_decades(grid[0])
+    figure.suptitle(setting_title(rows.iloc[0]), fontsize=10)
+    entries = [
+        entry("temperature of the last layer, one line per seed", color="0.2", linewidth=1.1),
+        entry("maximal temperature", color="0.5", linewidth=0.8, linestyle=":"),
+        entry("redistributed: falls to the reset temperature", linestyle="none", marker="v", ms=3.5, color=WARNING),
+        entry("product of all corrections", linestyle="--", linewidth=0.7, color=COLOURS[PERIODIC]),
+    ]
+    legend_below(figure, entries if rows["reset"].any() else entries[:2], columns=2)
     return figure
 
 
+@style()
 def learning_rates(records: Records) -> Figure | None:
-    """Ours: test accuracy against the learning rate, with and without last layer Cooling, a panel a data set.
+    """Ours: test accuracy against the learning rate, with and without last layer Cooling, a panel per data set.
 
     Dots are seeds, lines the means of those that finished; crosses below mark rates with trainings that
     diverged or got stuck.
@@ -106,57 +129,87 @@ def learning_rates(records: Records) -> Figure | None:
     settings = rows[SETTING].drop_duplicates()
     if settings.empty:
         return None
-    with style():
-        figure = Figure(figsize=(min(1.0, 0.55 * len(settings)) * WIDTH, 3.1), layout="constrained")
-        panels = figure.subplots(1, len(settings), squeeze=False)[0]
-        for axes, (_, setting) in zip(panels, settings.iterrows(), strict=True):
-            some = rows.merge(setting.to_frame().T)
-            axes.set(title=setting_title(setting), xlabel="learning rate", xscale="log", xmargin=0.15)
-            for mode in (NO_COOLING, SIMPLEST):
-                _dots(axes, some[some["mode"] == mode], "learning_rate", COLOURS[mode], label=MODES[mode])
-            _crosses(axes, some, "learning_rate")
-            rates = sorted(some["learning_rate"].unique())
-            axes.set_xticks(rates, [f"{rate:g}" for rate in rates])
-            axes.minorticks_off()
-        panels[0].set_ylabel("test accuracy (%)")
-        handles = [*panels[0].get_legend_handles_labels()[0], _lost("0.4")]
-        figure.legend(handles=handles, loc="outside lower center", ncols=3)
+    width = min(1.0, 0.55 * len(settings)) * WIDTH
+    figure, grid = panels(len(settings), columns=len(settings), width=width, row=3.1)
+    for axes, (_, setting) in zip(grid, settings.iterrows(), strict=True):
+        some = rows.merge(setting.to_frame().T)
+        axes.set(title=setting_title(setting), xlabel="learning rate", xscale="log", xmargin=0.15)
+        for mode in (NO_COOLING, SIMPLEST):
+            good = finished(some[some["mode"] == mode])
+            seeds(axes, good, "learning_rate", "test_accuracy", color=COLOURS[mode], label=MODES[mode])
+        _crosses(axes, some, "learning_rate")
+        rates = sorted(some["learning_rate"].unique())
+        axes.set_xticks(rates, [f"{rate:g}" for rate in rates])
+        axes.minorticks_off()
+    grid[0].set_ylabel("test accuracy (%)")
+    legend_below(figure, [*grid[0].get_legend_handles_labels()[0], _lost("0.4")], columns=3)
+    return figure
+
+
+@style()
+def training_curves(records: Records) -> Figure | None:
+    """Accuracy on test data (solid) and training data (dashed) over epochs, by mode, a panel per schedule."""
+    runs = _shown_runs(records)
+    if runs.empty:
+        return None
+    history = of_runs(records.history, runs)
+    schedules = [name for name in SCHEDULES if name in set(runs["schedule"])]
+    figure, grid = panels(len(schedules), row=2.3, extra=0.5, sharex=True, sharey=True)
+    for axes, schedule in zip(grid, schedules, strict=True):
+        rows = history[history["schedule"] == schedule]
+        for split, dashes in (("train", "--"), ("test", "-")):
+            _by_mode(axes, rows[rows["split"] == split], "accuracy", scale=PERCENT, linestyle=dashes)
+        axes.set_title(SCHEDULES[schedule])
+    label_outside(grid, x="epoch", y="accuracy (%)")
+    figure.suptitle(f"{setting_title(runs.iloc[0])}, by learning-rate schedule", fontsize=10)
+    splits = [
+        entry(f"{name} data", color="0.4", lw=1.1, ls=dashes) for name, dashes in (("test", "-"), ("training", "--"))
+    ]
+    legend_below(figure, _modes(runs) + splits, columns=3)
+    return figure
+
+
+@style()
+def effects(records: Records) -> Figure | None:
+    """Norms of weights, gradients and logits, and the calibration error, by mode over epochs without a schedule."""
+    runs = _shown_runs(records)
+    runs = runs[runs["schedule"] == NO_SCHEDULE]
+    if runs.empty:
+        return None
+    tables = {"norms": records.norms, "history": records.history[records.history["split"] == "test"]}
+    figure, grid = panels(len(EFFECTS), columns=2, row=2.3, sharex=True)
+    for axes, (table, column, title, unit) in zip(grid, EFFECTS, strict=True):
+        axes.set(title=title, ylabel=unit, yscale="linear" if unit == "%" else "log")
+        _by_mode(axes, of_runs(tables[table], runs), column, scale=PERCENT if unit == "%" else 1)
+        _label_few_decades(axes)
+    for axes in grid[2:]:
+        axes.set_xlabel("epoch")
+    figure.suptitle(f"{setting_title(runs.iloc[0])}: no schedule", fontsize=10)
+    legend_below(figure, _modes(runs), columns=len(MODES))
     return figure
 
 
 def _ranges(rows: pd.DataFrame) -> list[pd.DataFrame]:
     """The trainings with factors up to 1, and those with larger ones if there are any; each with those without."""
     hot, without = rows["factor"] > 1, rows["mode"] == NO_COOLING
-    parts = [rows[~hot], rows[hot | without]]
-    return [part for part in parts if (part["mode"] == SIMPLEST).any()]
+    return [part for part in (rows[~hot], rows[hot | without]) if (part["mode"] == SIMPLEST).any()]
 
 
 def _factors(axes: Axes, rows: pd.DataFrame) -> None:
     without, cooled = rows[rows["mode"] == NO_COOLING], rows[rows["mode"] == SIMPLEST]
     accuracies = PERCENT * finished(without)["test_accuracy"]
     if len(accuracies):
-        mean, sd = accuracies.mean(), accuracies.std()
-        axes.axhline(mean, color=COLOURS[NO_COOLING], linewidth=1.2, linestyle="--")
+        axes.axhline(accuracies.mean(), color=COLOURS[NO_COOLING], linewidth=1.2, linestyle="--")
     if len(accuracies) > 1:
-        axes.axhspan(mean - sd, mean + sd, color=COLOURS[NO_COOLING], alpha=0.12, linewidth=0)
-    _dots(axes, cooled, "factor", COLOURS[SIMPLEST])
+        low, high = accuracies.mean() - accuracies.std(), accuracies.mean() + accuracies.std()
+        axes.axhspan(low, high, color=COLOURS[NO_COOLING], alpha=0.12, linewidth=0)
+    seeds(axes, finished(cooled), "factor", "test_accuracy", color=COLOURS[SIMPLEST])
     _crosses(axes, cooled, "factor")
     factors = sorted(cooled["factor"].unique())
     axes.set_xticks(factors, [f"{factor:g}" for factor in factors])
-    axes.set(xlabel="Cooling factor", xlim=(factors[0] - 0.15, factors[-1] + 0.15))
+    axes.set(xlabel="Cooling factor", xlim=(factors[0] - 0.15, factors[-1] + 0.15), title=setting_title(rows.iloc[0]))
     if factors[0] > 1:
         axes.set(title="above 1", facecolor="0.95")
-    else:
-        axes.set_title(setting_title(rows.iloc[0]))
-
-
-def _dots(axes: Axes, rows: pd.DataFrame, x: str, colour: Any, *, label: str | None = None) -> None:
-    """The seeds that finished, and their mean."""
-    good = finished(rows)
-    values = PERCENT * good["test_accuracy"]
-    axes.scatter(good[x], values, s=12, facecolor="none", edgecolor=colour, linewidth=0.7)
-    means = values.groupby(good[x]).mean()
-    axes.plot(means.index, means, color=colour, linewidth=1.2, marker="o", markersize=3.5, label=label)
 
 
 def _crosses(axes: Axes, rows: pd.DataFrame, x: str) -> None:
@@ -166,20 +219,13 @@ def _crosses(axes: Axes, rows: pd.DataFrame, x: str) -> None:
     modes = [mode for mode in MODES if mode in set(counts["mode"])]
     low, high = axes.get_ylim()
     axes.set_ylim(low - 0.1 * len(modes) * (high - low), high)
-    place = axes.get_xaxis_transform()
+    at_bottom = axes.get_xaxis_transform()
     for mode, where, lost, runs in counts.itertuples(index=False, name=None):
-        height = 0.04 + 0.07 * modes.index(mode)
-        axes.plot(where, height, "x", color=COLOURS[mode], markersize=6, transform=place)
-        look: dict[str, Any] = {"fontsize": 6.5, "va": "center", "color": COLOURS[mode]}
-        axes.annotate(
-            f"{lost} of {runs}",
-            (where, height),
-            (-6, 0),
-            textcoords="offset points",
-            xycoords=place,
-            ha="right",
-            **look,
-        )
+        height, colour = 0.04 + 0.07 * modes.index(mode), COLOURS[mode]
+        axes.plot(where, height, "x", color=colour, markersize=6, transform=at_bottom)
+        look: dict[str, Any] = {"fontsize": 6.5, "va": "center", "ha": "right", "color": colour}
+        place: dict[str, Any] = {"xytext": (-6, 0), "textcoords": "offset points", "xycoords": at_bottom}
+        axes.annotate(f"{lost} of {runs}", (where, height), **place, **look)
 
 
 def _temperatures(axes: Axes, rows: pd.DataFrame, colour: Any) -> None:
@@ -197,31 +243,33 @@ def _temperatures(axes: Axes, rows: pd.DataFrame, colour: Any) -> None:
         axes.text(0.5, 0.5, "not trained", transform=axes.transAxes, ha="center", color="0.4")
 
 
-def _factor_legend() -> list[Line2D]:
-    look: dict[str, Any] = {"marker": "o", "markersize": 3.5, "label": f"{MODES[SIMPLEST]} Cooling"}
-    return [
-        Line2D([], [], linewidth=1.2, color=COLOURS[SIMPLEST], **look),
-        Line2D(
-            [], [], linewidth=1.2, linestyle="--", color=COLOURS[NO_COOLING], label=f"{MODES[NO_COOLING]}, mean ± sd"
-        ),
-        _lost(COLOURS[SIMPLEST]),
-    ]
-
-
-def _growth_legend(*, has_resets: bool) -> list[Line2D]:
-    lines = [
-        Line2D([], [], color="0.2", linewidth=1.1, label="temperature of the last layer, a line a seed"),
-        Line2D([], [], color="0.5", linewidth=0.8, linestyle=":", label="maximal temperature"),
-    ]
-    if has_resets:
-        triangle: dict[str, Any] = {"linestyle": "none", "marker": "v", "markersize": 3.5, "color": WARNING}
-        thin: dict[str, Any] = {"linestyle": "--", "linewidth": 0.7, "color": COLOURS[PERIODIC]}
-        lines += [
-            Line2D([], [], label="redistributed: falls to the reset temperature", **triangle),
-            Line2D([], [], label="product of all corrections", **thin),
-        ]
-    return lines
-
-
 def _lost(colour: Any) -> Line2D:
-    return Line2D([], [], linestyle="none", marker="x", markersize=6, color=colour, label=f"{DIVERGED} or {STUCK}")
+    return entry(f"{DIVERGED} or {STUCK}", linestyle="none", marker="x", markersize=6, color=colour)
+
+
+def _shown_runs(records: Records) -> pd.DataFrame:
+    """The trainings of the first data set and network of Table 1 that are not lost."""
+    runs = finished(standard(trainings(records, TABLE_1)))
+    return runs.merge(runs[SETTING].head(1))
+
+
+def _by_mode(axes: Axes, rows: pd.DataFrame, column: str, *, scale: float, **look: Any) -> None:
+    for mode in MODES:
+        some = rows[rows["mode"] == mode]
+        band(axes, some, "epoch", column, scale=scale, color=COLOURS[mode], linewidth=1.1, **look)
+    axes.xaxis.set_major_locator(MaxNLocator(6, integer=True))
+
+
+def _modes(runs: pd.DataFrame) -> list[Line2D]:
+    """The modes that were trained, for a legend."""
+    shown = set(runs["mode"])
+    return [entry(name, color=COLOURS[mode], linewidth=1.1) for mode, name in MODES.items() if mode in shown]
+
+
+def _label_few_decades(axes: Axes) -> None:
+    """Several numbers, written out, also on a logarithmic axis that holds few powers of ten."""
+    low, high = axes.get_ylim()
+    if axes.get_yscale() == "log" and high < 100 * low:
+        axes.yaxis.set_major_locator(MaxNLocator(4) if high < 10 * low else LogLocator(subs=(1, 2, 5)))
+        axes.yaxis.set_major_formatter(ScalarFormatter())
+        axes.yaxis.set_minor_locator(NullLocator())

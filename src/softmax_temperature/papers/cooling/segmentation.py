@@ -21,13 +21,15 @@ def segmentation_table(params: Params) -> pd.DataFrame:
 
     A training that diverged ends with a row whose numbers are empty, for the epoch in which it did.
     """
+    section = params.cooling.segmentation
     rows: list[dict[str, Any]] = []
-    for arm, seed in trainings(params.cooling.segmentation):
+    for arm, seed in trainings(section):
         record = open_artifact(OUTPUT / f"{arm}/{seed}").json("record.json")
         rows += [{"arm": arm, "seed": seed, **row} for row in record["history"]]
         if record["diverged"]:
             rows.append({"arm": arm, "seed": seed, "epoch": record["epochs_done"] + 1, "mean_iou": math.nan})
-    return pd.DataFrame(rows, columns=list(COLUMNS))
+    about = {"dataset": section.dataset if section else None, "classes": section.classes if section else None}
+    return pd.DataFrame(rows, columns=list(COLUMNS)).assign(**about)
 
 
 def segmentation_pixels(params: Params) -> dict[str, NDArray[np.uint8]]:

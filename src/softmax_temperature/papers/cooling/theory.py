@@ -48,14 +48,13 @@ Row = tuple[str, str, float, float, float]
 def theory_checks(*, seed: int = 0) -> pd.DataFrame:
     """Every statement on every network, with random weights, images and labels, in float64 and evaluation mode.
 
-    Each network is overheated: its logits are divided by a temperature of 100 in the last layer (Proposition 3.5), and
-    it is compared with the network that carries this temperature in its layers (the other statements).
+    The logits of each network are divided by a temperature of 100 in the last layer (Proposition 3.5), and it is
+    compared with the network that carries this temperature in its layers (the other statements).
 
     Returns:
         Columns statement, network, predicted, measured, largest_relative_difference. For Proposition 3.5 the values are
-        norms of the whole gradient; for the others geometric means, over modules or parameters, of what is in the
-        second network over what is in the first. The difference is the largest over all of these, in norm: what the
-        prediction leaves, over what was measured.
+        norms of the whole gradient; for the others geometric means over modules or parameters of the ratios of the
+        second network to the first. The difference is the largest norm of measured minus predicted, over measured.
     """
     rows = [row for name in NETWORKS for row in _checks(name, seed)]
     return pd.DataFrame(rows, columns=["statement", "network", "predicted", "measured", "largest_relative_difference"])
@@ -104,8 +103,5 @@ def _proposition_3_5(name: str, network: nn.Module, images: Tensor, labels: Tens
     predicted = predicted_last_layer_gradients(network, images, labels)
     measured = measured_gradients(network, images, labels)
     errors = [((predicted[path] - found).norm() / found.norm()).item() for path, found in measured.items()]
-    return "Proposition 3.5: gradients", name, _norm(predicted), _norm(measured), max(errors)
-
-
-def _norm(gradients: Mapping[str, Tensor]) -> float:
-    return torch.nn.utils.get_total_norm(gradients.values()).item()
+    norms = (torch.nn.utils.get_total_norm(gradients.values()).item() for gradients in (predicted, measured))
+    return "Proposition 3.5: gradients", name, *norms, max(errors)

@@ -2,27 +2,28 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
+import numpy as np
 import pandas as pd
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
 
-from softmax_temperature.runner.artifacts import open_artifact
+from softmax_temperature.params import Params
+from softmax_temperature.runner.artifacts import Artifact, open_artifact
 from softmax_temperature.runner.folders import PREPARED
+from softmax_temperature.scaling import fit_temperature
 from softmax_temperature.stages.evaluate_focal import REFERENCE
 from softmax_temperature.stages.training_sets import image_set
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-    from torch import Tensor
-
-    from softmax_temperature.params import Params
-    from softmax_temperature.runner.artifacts import Artifact
 
 COLUMNS = ("task", "arm", "seed", "scaling", "image", "label", "predicted", "confidence", "true_probability")
 
 
-def choose_panels(params: Params, trainings: dict[str, Artifact]) -> tuple[pd.DataFrame, dict[str, NDArray[np.uint8]]]:
+def choose_panels(
+    params: Params, trainings: Mapping[str, Artifact]
+) -> tuple[pd.DataFrame, dict[str, NDArray[np.uint8]]]:
     """Predictions on images that the reference arm, unscaled, is wrongly confident about, and on some that it knows.
 
     Half of the `focal.evaluation.panels` images of a task are its most confident mistakes, half its right predictions
@@ -38,34 +39,25 @@ def choose_panels(params: Params, trainings: dict[str, Artifact]) -> tuple[pd.Da
     """
     rows: list[dict[str, Any]] = []
     pixels: dict[str, NDArray[np.uint8]] = {}
-    for task, place in params.focal.tasks.items():
-        reference = trainings.get(f"{task}/{REFERENCE}/0")
-        if place.variant_of or place.text or not params.focal.evaluation.panels:
+    for task, about in params.focal.tasks.items():
+        logits = {arm: _finished_logits(trainings[f"{task}/{arm}/0"]) for arm in params.focal.arms_of(task)}
+        reference = logits.get(REFERENCE)
+        if about.variant_of or about.text or not params.focal.evaluation.panels or reference is None:
             continue
-        if reference is None or _diverged(reference):
-            continue
-        images = _telling_images(_tensors(reference), params.focal.evaluation.panels)
-        for arm in params.focal.arms_of(task):
-            training = trainings[f"{task}/{arm}/0"]
-            if not _diverged(training):
-                rows += [
-                    {"task": task, "arm": arm, "seed": 0, **row} for row in _predictions(_tensors(training), images)
-                ]
-        pixels[task] = _pixels(params, task, images)
+        images = _telling_images(reference, params.focal.evaluation.panels)
+        for arm, known in logits.items():
+            names = {"task": task, "arm": arm, "seed": 0}
+            rows += [{**names, **row} for row in (_predictions(known, images) if known else [])]
+        test = image_set(open_artifact(PREPARED / about.dataset), "test", params.data.root)
+        pixels[task] = test.inputs[images].permute(0, 2, 3, 1).numpy()
     return pd.DataFrame(rows, columns=list(COLUMNS)), pixels
 
 
-def _diverged(training: Artifact) -> bool:
-    return bool(training.json("record.json")["diverged"])
-
-
-def _tensors(training: Artifact) -> dict[str, Tensor]:
-    return training.tensors("logits.safetensors")
+def _finished_logits(training: Artifact) -> dict[str, Tensor] | None:
+    return None if training.json("record.json")["diverged"] else training.tensors("logits.safetensors")
 
 
 def _telling_images(logits: dict[str, Tensor], count: int) -> list[int]:
-    import torch
-
     confidences, predicted = torch.softmax(logits["test.logits"].double(), dim=1).max(1)
     right = predicted == logits["test.labels"]
     order = confidences.argsort(stable=True)
@@ -75,10 +67,6 @@ def _telling_images(logits: dict[str, Tensor], count: int) -> list[int]:
 
 
 def _predictions(logits: dict[str, Tensor], images: list[int]) -> list[dict[str, Any]]:
-    import torch
-
-    from softmax_temperature.scaling import fit_temperature
-
     fit = fit_temperature(logits["validation.logits"], logits["validation.labels"], criterion="ece")
     rows = []
     for scaling, temperature in (("none", 1.0), ("ece", fit.temperature)):
@@ -88,9 +76,3 @@ def _predictions(logits: dict[str, Tensor], images: list[int]) -> list[dict[str,
             found = {"scaling": scaling, "image": image, "label": label, "predicted": int(row.argmax())}
             rows.append({**found, "confidence": float(row.max()), "true_probability": float(row[label])})
     return rows
-
-
-def _pixels(params: Params, task: str, images: list[int]) -> NDArray[np.uint8]:
-    prepared = open_artifact(PREPARED / params.focal.tasks[task].dataset)
-    test = image_set(prepared, "test", params.data.root)
-    return test.inputs[images].permute(0, 2, 3, 1).numpy()

@@ -1,92 +1,53 @@
-"""The records of the paper: what its tables, figures and claims are computed from.
+"""The records of the paper in `results/<profile>/focal/`, which its tables, figures and claims start from.
 
-They lie in `results/<profile>/focal/`, `runs.csv` at the top and the others under `tables/`. A task is a data set with
-a network and a recipe, an arm a loss; every row of a training names `task`, `arm` and `seed`. `scaling` is "none",
-"ece" or "nll": not scaled, or divided by the temperature that is best by that criterion on validation data.
-
-| file | one row |
-|---|---|
-| runs.csv | training × scaling: temperature, at_bound, accuracy and every metric on test data, with 90 % intervals |
-| tasks.csv | task: data set and network, as the paper prints them too where it has them, variant, parameters, sizes |
-| trainings.csv | training: epochs done of planned, the one evaluated, whether and when it diverged |
-| history.csv | training × epoch × split: NLL and entropy of right and wrong samples, accuracy, ECE, norms |
-| gradient_norms.csv | training × epoch × bin: last-layer gradient norms of training samples |
-| reliability.csv | training × epoch × bin: confidence and accuracy of training samples, 25 bins |
-| differences.csv | training × scaling × metric: arm minus reference arm on the same test samples, with its interval |
-| early_stopping.csv | training × criterion: the epoch that validation data choose, and its test metrics |
-| ood.csv | training × out-of-distribution set × scaling: AUROC by entropy |
-| roc.csv | the same × point of the curve |
-| panels.csv | image × training × scaling: label, prediction, confidence of a few test images |
-| linear_*.csv | appendix C: history, mistakes, boundary, points |
-| translation_runs.csv | appendix K, training: ECE before and after scaling, BLEU, temperature |
-| translation_curves.csv | the same × temperature of Figure K.1: test BLEU, validation ECE |
-| translation_history.csv | the same × epoch: loss, and NLL, accuracy and ECE of validation tokens |
-| theory_checks.csv | proposition: predicted and measured |
+A task is a data set with a network and a recipe, an arm a loss; every row of a training names `task`, `arm` and `seed`.
+`scaling` is "none", "ece" or "nll": not scaled, or divided by the temperature that is best by that criterion on
+validation data.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from pathlib import Path
 
-from softmax_temperature.papers.shared.tables import read_csv
+import pandas as pd
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    import pandas as pd
+from softmax_temperature.papers.shared.records import RUNS, table_names
+from softmax_temperature.papers.shared.records import read_records as read
 
 SLUG = "focal"
-TABLES = (
-    "tasks",
-    "trainings",
-    "history",
-    "gradient_norms",
-    "reliability",
-    "differences",
-    "early_stopping",
-    "ood",
-    "roc",
-    "panels",
-    "linear_history",
-    "linear_mistakes",
-    "linear_boundary",
-    "linear_points",
-    "translation_runs",
-    "translation_curves",
-    "translation_history",
-    "theory_checks",
-)
 
 
 @dataclass(frozen=True)
 class Records:
-    """The tables, by the name of their file.
+    """The tables, by the name of their file; one row per what stands first, with these columns besides its names.
 
-    Columns, besides `task`, `arm`, `seed` and `scaling`:
-
-    runs: temperature, at_bound, samples, accuracy, top5_accuracy, negative_log_likelihood, brier_score,
-        expected_, maximum_, adaptive_, classwise_ and debiased_calibration_error, noise_floor (as
-        `metrics.calibration_report` names them), and for each with an interval the same name with _low and _high;
-        confident_share, confident_accuracy (predictions with confidence >= 0.99, appendix H; accuracy is empty when
-        there is none).
-    tasks: dataset, network, printed_dataset, printed_network, variant ("" for the main recipe), variant_of, classes,
-        parameters, train_images, validation_images, test_images (texts, where the task is on texts), epochs,
+    runs: training × scaling, on test data: temperature, at_bound, samples, accuracy, top5_accuracy,
+        negative_log_likelihood, brier_score, expected_, maximum_, adaptive_, classwise_ and
+        debiased_calibration_error, noise_floor (as `metrics.calibration_report` names them), and for each with a 90 %
+        interval the same name with _low and _high; confident_share, confident_accuracy (predictions with confidence
+        >= 0.99, appendix H; accuracy is empty when there is none).
+    tasks: task: dataset, network, printed_dataset, printed_network, variant ("" for the main recipe), variant_of,
+        classes, parameters, train_images, validation_images, test_images (texts, where the task is on texts), epochs,
         planned_epochs (that the recipe is written for), noise ("generated" or "CIFAR-10-C"), embeddings (of words:
         "learned", or the file of their vectors and the share of words that it has; empty for images), select ("last"
         or "best_validation"), differs (from the paper, in words, beside epochs and embeddings).
-    trainings: epochs, epochs_done, selected_epoch (whose weights are evaluated, from 1), diverged (bool).
-    history: epoch (from 1), split ("train", "validation", "test"), nll, nll_right, nll_wrong, entropy, entropy_right,
-        entropy_wrong (nats; empty when no sample is right or wrong), accuracy, ece, feature_norm (mean over the
-        split); and, the same on each split's row, loss (of training, per sample) and weight_norm (last layer).
-    gradient_norms: epoch, low, high, count. reliability: epoch, low, high, count, accuracy, confidence.
-    differences: metric, value, low, high, reference (arm).
-    early_stopping: criterion ("last", "accuracy", "nll", "ece"), epoch, accuracy, expected_calibration_error,
-        negative_log_likelihood (test).
-    ood: ood (data set), samples, auroc, auroc_low, auroc_high. roc: ood, false_positive_rate, true_positive_rate.
-    panels: image (its number in the test split), label, predicted, confidence, true_probability; the pixels are in
-        `panels.npz`, one array a task, uint8 (images, height, width, channels).
-    translation_*: without `task`, and the arms are CE, LS and FL; see `translation.translation_tables`.
+    trainings: training: epochs, epochs_done, selected_epoch (whose weights are evaluated, from 1), diverged (bool).
+    history: training × epoch (from 1) × split ("train", "validation", "test"): nll, nll_right, nll_wrong, entropy,
+        entropy_right, entropy_wrong (nats; empty when no sample is right or wrong), accuracy, ece, feature_norm (mean
+        over the split); and, the same for each split, loss (of training, per sample) and weight_norm (last layer).
+    gradient_norms: training × epoch × bin: low, high, count: last-layer gradient norms of training samples.
+    reliability: training × epoch × bin (25) of training samples: low, high, count, accuracy, confidence.
+    differences: training × scaling × metric: value, low, high: arm minus reference arm on the same test samples.
+    early_stopping: training × criterion ("last", "accuracy", "nll", "ece"): epoch, and of the test data accuracy,
+        expected_calibration_error, negative_log_likelihood.
+    ood: training × ood (data set) × scaling: samples, auroc, auroc_low, auroc_high.
+    roc: training × ood × scaling × point: false_positive_rate, true_positive_rate.
+    panels: image (its number in the test split) × training × scaling: label, predicted, confidence, true_probability;
+        the pixels are in `panels.safetensors`, one array per task, uint8 (images, height, width, channels).
+    linear_*: appendix C, see `linear_tables`. translation_*: appendix K, see `translation.translation_tables`; without
+        `task`, and the arms are CE, LS and FL.
+    theory_checks: see `theory.theory_checks`.
     """
 
     runs: pd.DataFrame
@@ -110,12 +71,9 @@ class Records:
     theory_checks: pd.DataFrame
 
 
-def read_records(folder: Path) -> Records:
-    """Read the tables back.
+TABLES = tuple(name for name in table_names(Records) if name != RUNS)
 
-    Args:
-        folder: `results/<profile>/focal`.
-    """
-    return Records(
-        runs=read_csv(folder / "runs.csv"), **{name: read_csv(folder / "tables" / f"{name}.csv") for name in TABLES}
-    )
+
+def read_records(folder: Path) -> Records:
+    """Read the tables back from the paper's folder."""
+    return read(Records, folder)

@@ -24,17 +24,8 @@ def threshold(gamma: float) -> float:
 
     Below it the gradients of focal loss are larger than those of the cross-entropy, above it smaller.
 
-    Args:
-        gamma: In [1e-6, 1e6]; with 0, g is 1 everywhere.
-
-    Returns:
-        A probability below 0.5, its limit for small gamma.
-
-    Raises:
-        ValueError: If `gamma` is outside [1e-6, 1e6].
+    It is below 0.5, its limit for small gamma, which must be in [1e-6, 1e6]; with 0, g is 1 everywhere.
     """
-    if not 1e-6 <= gamma <= 1e6:
-        raise ValueError(f"gamma must be in [1e-6, 1e6], got {gamma}")
     # Above 1 at p = 0.25 for gamma up to 1 and at p = 0.25 / gamma beyond; (1 + gamma log 2) / 2^gamma < 1 at p = 0.5.
     return float(brentq(lambda p: _g(p, gamma) - 1, 0.25 / max(gamma, 1), 0.5, xtol=1e-14))
 
@@ -44,34 +35,16 @@ def optimal_probability(q: float, gamma: float) -> float:
 
     Two classes, soft targets: L(p) = -(1 - p)^gamma q log p - p^gamma (1 - q) log(1 - p). Its slope vanishes where
     (1 - q) p g(1 - p, gamma) = q (1 - p) g(p, gamma), which one p solves; gamma 0 gives p = q.
-
-    Args:
-        q: In [0, 1].
-        gamma: Finite, at least 0.
-
-    Returns:
-        A probability.
-
-    Raises:
-        ValueError: If `q` is outside [0, 1] or `gamma` is negative or not finite.
     """
-    if not 0 <= q <= 1:
-        raise ValueError(f"q must be in [0, 1], got {q}")
-
-    def slope(p: float) -> float:
-        """The slope of L, times p (1 - p)."""
-        return (1 - q) * p * _g(1 - p, gamma) - q * (1 - p) * _g(p, gamma)
-
-    return float(brentq(slope, 0, 1, xtol=1e-14))
+    return float(brentq(lambda p: (1 - q) * p * _g(1 - p, gamma) - q * (1 - p) * _g(p, gamma), 0, 1, xtol=1e-14))
 
 
 def theory_checks(*, seed: int = 0) -> pd.DataFrame:
     """The propositions and the entropy bound on random logits, in float64.
 
     Returns:
-        Columns what, predicted, measured, largest_difference. The difference is the largest over all samples, of an
-        equality its error (relative to the cross-entropy's gradient, for Proposition 1), of an inequality the amount by
-        which it is violated, 0 where it nowhere is.
+        Columns what, predicted, measured, largest_difference: over all samples, of an equality its error (relative to
+        the cross-entropy's gradient, for Proposition 1), of an inequality the amount by which it is violated.
     """
     generator = torch.Generator().manual_seed(seed)
     features = torch.randn(SAMPLES, FEATURES, generator=generator, dtype=torch.float64)
@@ -116,15 +89,13 @@ def _proposition_2_equality() -> tuple[Any, ...]:
 
 
 def _proposition_2_inequality() -> tuple[Any, ...]:
-    largest = max(_largest_beyond(p0) for p0 in P0)
-    return "Proposition 2: g(p, γ) where p > p0 or γ > γ*, at most", 1.0, largest, max(0.0, largest - 1)
-
-
-def _largest_beyond(p0: float) -> float:
     """The largest g over a grid of p >= p0 and gamma >= gamma*, without the corner, where it is 1."""
-    probs = torch.linspace(p0, 1, 501, dtype=torch.float64)[:, None]
-    gammas = gamma_star(p0) * torch.linspace(1, 6, 501, dtype=torch.float64)
-    return gradient_ratio(probs, gammas).flatten()[1:].max().item()
+    largest = -math.inf
+    for p0 in P0:
+        probs = torch.linspace(p0, 1, 501, dtype=torch.float64)[:, None]
+        gammas = gamma_star(p0) * torch.linspace(1, 6, 501, dtype=torch.float64)
+        largest = max(largest, gradient_ratio(probs, gammas).flatten()[1:].max().item())
+    return "Proposition 2: g(p, γ) where p > p0 or γ > γ*, at most", 1.0, largest, max(0.0, largest - 1)
 
 
 def _entropy_bound(logits: Tensor, targets: Tensor, gamma: float, kind: str) -> tuple[Any, ...]:

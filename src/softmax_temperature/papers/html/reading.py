@@ -17,8 +17,7 @@ from nbconvert.preprocessors.sanitize import SanitizeHTML
 
 from softmax_temperature.papers.html.model import Caption, Comparison, Figure, Group, Paper, Profile, Records, Table
 from softmax_temperature.papers.shared.layout import is_comparison
-from softmax_temperature.papers.shared.result_files import read_claims, read_environments, read_provenance
-from softmax_temperature.papers.shared.results import PAPERS
+from softmax_temperature.papers.shared.results import PAPERS, read_claims, read_environments, read_provenance
 from softmax_temperature.papers.shared.tables import read_csv
 from softmax_temperature.runner.artifacts import digest_of_bytes, digest_of_file
 from softmax_temperature.runner.errors import InputError

@@ -24,14 +24,12 @@ def deviations(modules: Iterable[str]) -> pd.DataFrame:
         Columns where (module) and what, in the order of the code.
     """
     names = sorted({name for module in modules for name in import_closure(module, excluded=NOT_SEARCHED)})
-    rows = [
-        (name.split(".", 1)[-1], text) for name in names for text in _comments(source_path(name).read_text("utf-8"))
-    ]
+    rows = [(name.split(".", 1)[-1], text) for name in names for text in comments(source_path(name).read_text("utf-8"))]
     return pd.DataFrame(rows, columns=["where", "what"])
 
 
-def _comments(source: str) -> list[str]:
-    """The texts of the comments, each joined over its following comment lines."""
+def comments(source: str) -> list[str]:
+    """The texts of the comments in a file, each joined over its following comment lines."""
     found: list[str] = []
     inside = False
     for line in source.splitlines():

@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from html import escape
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pandas as pd
-from IPython.display import HTML, Image
+from IPython.display import HTML, Image, Markdown
+from matplotlib.figure import Figure
 
-from softmax_temperature.papers.shared.plots import save
+from softmax_temperature.papers.shared.plots import WIDTH, save
 from softmax_temperature.papers.shared.sources import CELLS, link
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from pathlib import Path
-
-    from matplotlib.figure import Figure
-
-SCREEN_WIDTH = 760  # CSS pixels
+SCREEN_WIDTH = 760  # CSS pixels of a figure as wide as a page
 MISSING = "–"
+
+
+def found(results: str) -> Path:
+    """The folder of a paper's results, seen from the project's root or from a folder inside it."""
+    return next((root / results for root in (Path(), *Path.cwd().parents) if (root / results).is_dir()), Path(results))
 
 
 def shown(
@@ -31,15 +33,14 @@ def shown(
 ) -> HTML:
     """A table for a reader: fractions in percent where named, missing values as a dash, text escaped.
 
-    Where it has a column `cells`, that is not shown: numbers link to the records of the cells that they come from.
+    A column `cells` is not shown: numbers link to the records of the cells that they come from.
 
     Args:
         table: what to show.
-        name: unique in the notebook; pandas would otherwise draw a random one, and no two runs would be equal.
-        percent: columns that hold fractions and are shown in percent.
-        digits: after the point, for the other numbers; whole ones have none, and small ones as many as it takes to show
-            one. Those in percent have one.
-        numbers: columns that link, if these are others than all that hold numbers.
+        name: unique in the notebook; pandas would otherwise draw a random one.
+        percent: columns that hold fractions and are shown in percent, with one digit after the point.
+        digits: after the point, for the other numbers; whole ones have none, small ones as many as show one.
+        numbers: columns that link; all that hold numbers if not given.
     """
     values = table.drop(columns=CELLS, errors="ignore")
     in_numbers = [column for column in values if column in percent or values[column].dtype.kind in "iuf"]
@@ -54,16 +55,16 @@ def shown(
     return HTML(styler.to_html())  # type: ignore[no-untyped-call]
 
 
-def drawn(figure: Figure, results: Path, name: str) -> Image:
-    """Write a figure into the folder `figures` of a paper's results, and show it.
+def drawn(figure: Figure | None, results: Path, name: str, otherwise: str = "") -> Image | Markdown:
+    """Write a figure into the folder `figures` of a paper's results, and show it; where there is none, say `otherwise`.
 
-    Args:
-        figure: what to draw.
-        results: the paper's folder.
-        name: of the files, without ending.
+    `name` is that of the files, without ending.
     """
+    if figure is None:
+        return Markdown(f"*{otherwise or 'Nothing was trained for this in this profile.'}*")  # type: ignore[no-untyped-call]
     path = save(figure, results / "figures", name)
-    return Image(data=path.read_bytes(), format="png", width=SCREEN_WIDTH)  # type: ignore[no-untyped-call]
+    width = round(SCREEN_WIDTH * figure.get_figwidth() / WIDTH)
+    return Image(data=path.read_bytes(), format="png", width=width)  # type: ignore[no-untyped-call]
 
 
 def _text(form: Callable[[Any], str]) -> Callable[[Any], str]:

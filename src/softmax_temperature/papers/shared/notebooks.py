@@ -1,7 +1,8 @@
-"""Executing a paper's notebook with papermill, so that the result is whole, and the same from run to run."""
+"""Executing a paper's notebook with papermill, so that the result is complete, and the same from run to run."""
 
 from __future__ import annotations
 
+import os
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -27,7 +28,10 @@ def execute(source: Path, target: Path, parameters: Mapping[str, Any]) -> None:
     Raises:
         InputError: the notebook does not know a parameter, a cell of it fails or hangs, or its kernel is killed.
     """
-    _refuse_unknown(source, parameters)
+    known = papermill.inspect_notebook(source)
+    for name in parameters:  # Papermill only warns about one that the notebook does not have.
+        if name not in known:
+            raise InputError(f"no parameter {name!r}", where=str(source), remedy=nearest(name, known))
     with tempfile.TemporaryDirectory() as folder:
         executed = Path(folder) / source.name
         try:
@@ -36,25 +40,19 @@ def execute(source: Path, target: Path, parameters: Mapping[str, Any]) -> None:
                 execution_timeout=TIMEOUT_SECONDS, iopub_timeout=TIMEOUT_SECONDS,
             )  # fmt: skip
         except papermill.PapermillExecutionError as error:
-            remedy = "Run it in Jupyter to see the whole trace."
-            raise InputError(
-                f"a cell failed ({error.ename}: {error.evalue})", where=str(source), remedy=remedy
-            ) from error
+            what, remedy = f"a cell failed ({error.ename}: {error.evalue})", "Run it in Jupyter to see the whole trace."
+            raise InputError(what, where=str(source), remedy=remedy) from error
         except TimeoutError as error:
             what, remedy = f"a cell took longer than {TIMEOUT_SECONDS} seconds", "Run it in Jupyter to see which."
             raise InputError(what, where=str(source), remedy=remedy) from error
-        except RuntimeError as error:  # What its client says of a kernel that does not start, or is killed.
+        except RuntimeError as error:  # The client's error for a kernel that does not start, or is killed.
             remedy = "If memory ran out, free some; then run again."
             raise InputError(f"its kernel ended ({error})", where=str(source), remedy=remedy) from error
-        write_text(target, nbformat.writes(_without_times(nbformat.read(executed, as_version=4))) + "\n")
-
-
-def _refuse_unknown(source: Path, parameters: Mapping[str, Any]) -> None:
-    """Papermill only warns about a parameter that the notebook does not have, and goes on without it."""
-    known = papermill.inspect_notebook(source)
-    for name in parameters:
-        if name not in known:
-            raise InputError(f"no parameter {name!r}", where=str(source), remedy=nearest(name, known))
+        notebook = _without_times(nbformat.read(executed, as_version=4))
+        for cell in notebook.cells:  # Relative links lead to the same files from where the executed copy is.
+            up = os.path.relpath(source.parent.parent, target.parent)
+            cell.source = cell.source.replace("](../", f"]({Path(up).as_posix()}/")
+        write_text(target, nbformat.writes(notebook) + "\n")
 
 
 def _without_times(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:

@@ -1,26 +1,30 @@
-"""What all figures share: the look, the colours, and files that are equal byte for byte when the numbers are."""
+"""What all figures share: the look, a grid of panels, bands of seeds, and files that are equal when the numbers are."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import contextmanager
 from io import BytesIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import matplotlib as mpl
+import numpy as np
+import pandas as pd
 import seaborn as sns
 from matplotlib import font_manager
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 
 from softmax_temperature.runner.artifacts import atomic_file
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from matplotlib.figure import Figure
 
 FONT = "DejaVu Sans"  # shipped with matplotlib, so that figures are the same on every machine
 WIDTH = 7.0  # inches: the text width of a printed page
 PALETTE = "colorblind"
+HUES = sns.color_palette(PALETTE)  # Not "C0": lines look such names up when they are drawn, outside the style.
+PERCENT = 100
+BLACK, WARNING = "0.15", "#b2182b"
 _STYLE: Any = {  # the stubs list every key there is; seaborn's styles are plain dictionaries
     "figure.dpi": 110,
     "savefig.dpi": 160,
@@ -38,24 +42,76 @@ _STYLE: Any = {  # the stubs list every key there is; seaborn's styles are plain
 
 @contextmanager
 def style() -> Iterator[None]:
-    """Draw in the project's style inside the block; nothing outside it changes."""
+    """Draw in the project's style inside the block or the decorated function; nothing outside it changes."""
     _use_matplotlibs_own_fonts()
     look: Any = {**sns.axes_style("ticks"), **sns.plotting_context("paper", font_scale=1.0), **_STYLE}
     with mpl.rc_context(look), sns.color_palette(PALETTE):
         yield
 
 
-def save(figure: Figure, folder: Path, name: str) -> Path:
-    """Write a figure as SVG and PNG.
+def panels(
+    count: int, *, columns: int = 3, width: float = WIDTH, row: float = 2.5, extra: float = 0.0, **options: Any
+) -> tuple[Figure, list[Axes]]:
+    """A figure with panels in rows; only the first of each row and the last of each column keep shared labels.
 
     Args:
-        figure: what to write.
-        folder: where to; made when absent.
-        name: without ending.
-
-    Returns:
-        The path of the PNG.
+        count: of panels, at least 1.
+        columns: at most.
+        width: of the figure, inches.
+        row: height of a row, inches.
+        extra: height for titles and legends, inches.
+        options: as `Figure.subplots` takes them.
     """
+    columns = min(columns, count)
+    rows = -(-count // columns)
+    figure = Figure(figsize=(width, row * rows + extra), layout="constrained")
+    grid = list(figure.subplots(rows, columns, squeeze=False, **options).ravel())
+    for axes in grid[count:]:
+        axes.set_visible(False)
+    return figure, grid[:count]
+
+
+def label_outside(grid: list[Axes], *, columns: int = 3, x: str = "", y: str = "") -> None:
+    """Name the axes of a grid of `panels` once: x below the last panel of each column, y left of each row."""
+    columns = min(columns, len(grid))
+    for axes in grid[-columns:] if x else ():
+        axes.set_xlabel(x)
+        axes.tick_params(labelbottom=True)
+    for axes in grid[::columns] if y else ():
+        axes.set_ylabel(y)
+
+
+def legend_below(figure: Figure, entries: Axes | list[Any], *, columns: int, **options: Any) -> None:
+    """A legend under all panels, of the entries of one of them or of the artists given."""
+    handles = entries if isinstance(entries, list) else entries.get_legend_handles_labels()[0]
+    figure.legend(handles=handles, loc="outside lower center", ncols=columns, **options)
+
+
+def entry(label: str, **look: Any) -> Line2D:
+    """A line or mark for a legend."""
+    return Line2D([], [], label=label, **look)
+
+
+def band(axes: Axes, rows: pd.DataFrame, x: str, y: str, *, scale: float = 1.0, **look: Any) -> None:
+    """Mean over rows of equal x as a line, standard deviation as a band; of logarithms on a logarithmic axis."""
+    to, back = (np.log, np.exp) if axes.get_yscale() == "log" else (np.asarray, np.asarray)
+    values = pd.Series(to(scale * rows[y].to_numpy(float))).groupby(rows[x].to_numpy())
+    mean, sd = values.mean(), values.std()
+    axes.plot(mean.index, back(mean), **{"linewidth": 1.2, **look})
+    if sd.notna().any():
+        axes.fill_between(mean.index, back(mean - sd), back(mean + sd), color=look["color"], alpha=0.15, linewidth=0)
+
+
+def seeds(axes: Axes, rows: pd.DataFrame, x: str, y: str, *, color: Any, label: str | None = None) -> None:
+    """Each row as a circle and the means of equal x as dots on a line, in percent."""
+    values = PERCENT * rows[y]
+    axes.scatter(rows[x], values, s=12, facecolor="none", edgecolor=color, linewidth=0.7)
+    means = values.groupby(rows[x]).mean()
+    axes.plot(means.index, means, color=color, linewidth=1.2, marker="o", markersize=3.5, label=label)
+
+
+def save(figure: Figure, folder: Path, name: str) -> Path:
+    """Write a figure as SVG and PNG, `name` without ending; returns the path of the PNG."""
     _use_matplotlibs_own_fonts()
     for ending, metadata in (("svg", {"Date": None}), ("png", {"Software": None})):
         buffer = BytesIO()
@@ -67,11 +123,7 @@ def save(figure: Figure, folder: Path, name: str) -> Path:
 
 
 def _use_matplotlibs_own_fonts() -> None:
-    """Put the fonts that matplotlib ships in the place of other releases of them, or of none.
-
-    A system may have one, which matplotlib then prefers; it numbers and draws some letters otherwise. And the list of
-    fonts that matplotlib keeps for a user may be that of another installation, which it then warns of in the notebook.
-    """
+    """Use the fonts that matplotlib ships: other releases draw letters differently, and a stale font list warns."""
     fonts = font_manager.fontManager
     own = {str(path) for path in Path(mpl.get_data_path(), "fonts", "ttf").glob("*.ttf")}
     fonts.ttflist = [each for each in fonts.ttflist if each.name != FONT or each.fname in own]

@@ -6,8 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from softmax_temperature.papers.shared.claims import measured, verdict, with_scope
-from softmax_temperature.papers.shared.result_files import read_claims
-from softmax_temperature.papers.shared.results import PAPERS, RESULTS
+from softmax_temperature.papers.shared.results import PAPERS, RESULTS, read_claims
 from softmax_temperature.runner.artifacts import write_text
 from softmax_temperature.runner.errors import InputError
 

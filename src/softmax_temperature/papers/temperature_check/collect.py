@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import json
+from collections.abc import Mapping
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import torch
@@ -10,25 +14,17 @@ import torch
 from softmax_temperature.data.splits import SPLITS
 from softmax_temperature.heuristic import Heuristic
 from softmax_temperature.metrics import expected_calibration_error, negative_log_likelihood
-from softmax_temperature.papers.shared.claims import judge_all
-from softmax_temperature.papers.shared.deviations import deviations
-from softmax_temperature.papers.shared.tables import write_csv
+from softmax_temperature.papers.shared.collect import named_rows, write_results
 from softmax_temperature.papers.temperature_check.claims import CLAIMS
 from softmax_temperature.papers.temperature_check.early_learning import early_claims, early_slopes, early_tables
-from softmax_temperature.papers.temperature_check.records import NAMES, SLUG, read_records
+from softmax_temperature.papers.temperature_check.records import NAMES, SLUG, Records
 from softmax_temperature.papers.temperature_check.tables import TABLES
-from softmax_temperature.runner.artifacts import MANIFEST, open_artifact, write_json
+from softmax_temperature.params import Params
+from softmax_temperature.params.temperature_check import Training
+from softmax_temperature.runner.artifacts import MANIFEST, Artifact, open_artifact
 from softmax_temperature.runner.folders import HEURISTIC
 from softmax_temperature.scaling import apply_temperature, fit_temperature
 from softmax_temperature.stages import early_learning, fetch, train_temperature_check
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
-    from pathlib import Path
-
-    from softmax_temperature.params import Params
-    from softmax_temperature.params.temperature_check import Training
-    from softmax_temperature.runner.artifacts import Artifact
 
 STAGES = (fetch, train_temperature_check, early_learning)
 """What the results rest on."""
@@ -37,18 +33,11 @@ STAGES = (fetch, train_temperature_check, early_learning)
 # weight is no longer finite. One that guesses to the end is not one of them: its accuracy says what it is.
 
 _HISTORY = ("epoch", "split", "accuracy", "nll")
-_METRICS = (
-    "validation_accuracy",
-    "test_accuracy",
-    "test_nll",
-    "test_ece",
-    "confidence",
-    "temperature",
-    "at_bound",
-    "scaled_nll",
-    "scaled_ece",
-)
 _ESTIMATE = ("predicted", "low", "high", "inside")
+_METRICS = (
+    *("validation_accuracy", "test_accuracy", "test_nll", "test_ece", "confidence", "temperature", "at_bound"),
+    *("scaled_nll", "scaled_ece"),
+)
 
 
 def collect(params: Params, folder: Path) -> None:
@@ -62,50 +51,28 @@ def collect(params: Params, folder: Path) -> None:
         training: open_artifact(train_temperature_check.OUTPUT / training.cell)
         for training in params.temperature_check.trainings()
     }
-    write_csv(folder / "runs.csv", _table(trainings, _run))
+    heuristic = _heuristic()
+    histories = ((training._asdict(), one.json("history.json")) for training, one in trainings.items())
+    estimates = ((training._asdict(), _estimate(heuristic, one)) for training, one in trainings.items())
     made = {
+        "runs": pd.DataFrame([{**training._asdict(), **_run(training, one)} for training, one in trainings.items()]),
         "sweeps": _sweeps(params, trainings),
-        "history": _rows(trainings, _history, _HISTORY),
-        "heuristic": _rows(trainings, _predictions(), _ESTIMATE),
+        "history": named_rows(histories, [*NAMES, *_HISTORY]),
+        "heuristic": named_rows(estimates, [*NAMES, *_ESTIMATE]),
         **early_tables(params),
     }
-    for name, table in made.items():
-        write_csv(folder / "tables" / f"{name}.csv", table)
-    records = read_records(folder)
-    for name, make in {**TABLES, "early_slopes": early_slopes}.items():
-        write_csv(folder / "tables" / f"{name}.csv", make(records))
-    write_csv(folder / "tables" / "deviations.csv", deviations(_modules()))
-    verdicts = judge_all(SLUG, (*CLAIMS, *early_claims()), records, profile=params.profile)
-    write_json(folder / "claims.json", verdicts)
-    metrics = {row["id"]: {"value": row["value"], "verdict": row["verdict"]} for row in verdicts}
-    write_json(folder / "metrics.json", metrics)
+    write_results(
+        folder, SLUG, params.profile, made=made, form=Records, tables=_tables, claims=(*CLAIMS, *early_claims()),
+        code=[*(stage.__name__ for stage in STAGES), __name__],
+    )  # fmt: skip
 
 
-def _table(
-    trainings: Mapping[Training, Artifact], describe: Callable[[Training, Artifact], dict[str, Any]]
-) -> pd.DataFrame:
-    return pd.DataFrame([{**training._asdict(), **describe(training, one)} for training, one in trainings.items()])
-
-
-def _rows(
-    trainings: Mapping[Training, Artifact], read: Callable[[Artifact], Iterable[dict[str, Any]]], columns: Sequence[str]
-) -> pd.DataFrame:
-    """Some columns of some rows of every training, each with the training's names."""
-    rows = [
-        {**training._asdict(), **{name: row[name] for name in columns}}
-        for training, one in trainings.items()
-        for row in read(one)
-    ]
-    return pd.DataFrame(rows, columns=[*NAMES, *columns])
-
-
-def _history(training: Artifact) -> list[dict[str, Any]]:
-    rows: list[dict[str, Any]] = training.json("history.json")
-    return rows
+def _tables(records: Records) -> dict[str, pd.DataFrame]:
+    return {name: make(records) for name, make in {**TABLES, "early_slopes": early_slopes}.items()}
 
 
 def _run(training: Training, artifact: Artifact) -> dict[str, Any]:
-    """What a training came to; a diverged one has no metrics."""
+    """The outcome of a training; a diverged one has no metrics."""
     record, temperatures = artifact.json("record.json"), artifact.json("temperatures.json")
     found = dict.fromkeys(_METRICS) if record["diverged"] else _metrics(artifact, training.inverse_temperature)
     return {
@@ -139,42 +106,32 @@ def _metrics(artifact: Artifact, inverse_temperature: float) -> dict[str, Any]:
     }
 
 
-def _predictions() -> Callable[[Artifact], list[dict[str, Any]]]:
-    """What the heuristic says about the features of a training; nothing without those.
-
-    It is the one that this profile fitted, or else the one that comes with the package.
-    """
+def _heuristic() -> Heuristic:
+    """The one that this profile fitted, or else the one that comes with the package."""
     if (HEURISTIC / MANIFEST).is_file():
-        fitted = Heuristic.from_json(open_artifact(HEURISTIC).path("heuristic.json").read_text(encoding="utf-8"))
-    else:
-        return lambda _: []
+        return Heuristic.from_json(open_artifact(HEURISTIC).path("heuristic.json").read_text(encoding="utf-8"))
+    shipped = files("softmax_temperature").joinpath("tools", "suggest", "heuristic.json").read_text(encoding="utf-8")
+    return Heuristic.from_json(json.dumps(json.loads(shipped)["heuristic"]))
 
-    def predict(training: Artifact) -> list[dict[str, Any]]:
-        statistics = training.json("statistics.json")
-        if statistics is None:
-            return []
-        estimate = fitted.predict(statistics)
-        known = {"predicted": estimate.inverse_temperature, "low": estimate.low, "high": estimate.high}
-        return [known | {"inside": estimate.inside}]
 
-    return predict
+def _estimate(heuristic: Heuristic, training: Artifact) -> list[dict[str, Any]]:
+    """What the heuristic says about the features of a training; nothing without those."""
+    statistics = training.json("statistics.json")
+    if statistics is None:
+        return []
+    estimate = heuristic.predict(statistics)
+    known = {"predicted": estimate.inverse_temperature, "low": estimate.low, "high": estimate.high}
+    return [known | {"inside": estimate.inside}]
 
 
 def _sweeps(params: Params, trainings: Mapping[Training, Artifact]) -> pd.DataFrame:
     """The facts about each sweep; those of its first training hold for all."""
     first = {training.sweep: one.json("record.json") for training, one in reversed(list(trainings.items()))}
+    columns = ["sweep", "dataset", "network", "architecture", "classes", "parameters", "epochs"]
     rows = []
     for name, sweep in params.temperature_check.sweeps.items():
         record = first[name]
         row = {"sweep": name, "dataset": sweep.dataset, "network": sweep.network, "architecture": sweep.architecture}
-        row |= {key: record[key] for key in ("classes", "parameters", "epochs")}
-        row |= {f"{split}_samples": count for split, count in record["samples"].items()}
-        rows.append(row)
-    columns = ["sweep", "dataset", "network", "architecture", "classes", "parameters", "epochs"]
-    columns += [f"{split}_samples" for split in SPLITS]
-    return pd.DataFrame(rows, columns=columns)
-
-
-def _modules() -> list[str]:
-    """The modules that the results rest on."""
-    return [stage.__name__ for stage in STAGES] + [__name__]
+        row |= {key: record[key] for key in columns[4:]}
+        rows.append(row | {f"{split}_samples": count for split, count in record["samples"].items()})
+    return pd.DataFrame(rows, columns=[*columns, *(f"{split}_samples" for split in SPLITS)])

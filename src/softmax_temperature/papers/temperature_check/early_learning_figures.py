@@ -5,18 +5,27 @@ Each function takes the records and returns a figure, or None where nothing was 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import seaborn as sns
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from softmax_temperature.early_learning.courses import TIME
 from softmax_temperature.early_learning.flows import FIT, SHARE, TENTH, UNIT
-from softmax_temperature.papers.shared.plots import PALETTE, WIDTH, style
+from softmax_temperature.papers.shared.plots import (
+    BLACK,
+    PALETTE,
+    WIDTH,
+    entry,
+    label_outside,
+    legend_below,
+    panels,
+    style,
+)
 from softmax_temperature.papers.temperature_check.early_learning_slopes import (
     DRIFT,
     FIT_LARGE,
@@ -29,19 +38,12 @@ from softmax_temperature.papers.temperature_check.early_learning_slopes import (
     real_starts,
     unit_moments,
 )
+from softmax_temperature.papers.temperature_check.records import Records
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from matplotlib.axes import Axes
-
-    from softmax_temperature.papers.temperature_check.records import Records
-
-COLUMNS = 2
 ROOM = 30
 """Factor of the time axis, for text above the marks."""
-DASHED: dict[str, Any] = {"color": "0.15", "linestyle": "--", "linewidth": 1.1}
-DOTTED: dict[str, Any] = {"color": "0.15", "linestyle": ":", "linewidth": 1.1}
+DASHED: dict[str, Any] = {"color": BLACK, "linestyle": "--", "linewidth": 1.1}
+DOTTED: dict[str, Any] = {"color": BLACK, "linestyle": ":", "linewidth": 1.1}
 TIMES = (
     (UNIT, 1.0, "o", "to change by 1"),
     (TENTH, 1 / SHARE, "s", "to change by a tenth of the norm, × 10"),
@@ -49,10 +51,11 @@ TIMES = (
 )
 
 
+@style()
 def learning_curves(records: Records) -> Figure | None:
-    """The loss over the time of a flow with rate 1 (left) and over rescaled time (right), a row a network.
+    """The loss over the time of a flow with rate 1 (left) and over rescaled time (right), a row per network.
 
-    A colour an inverse temperature; the first seed of each network. Rescaled time is in units of that in which the
+    A colour per inverse temperature; the first seed of each network. Rescaled time is in units of that in which the
     logits would change by 1 at their first speed. The dashed line has the kernel of the start, for every inverse
     temperature. Courses end where a tenth of the loss is left, or where the integration did.
     """
@@ -61,133 +64,113 @@ def learning_curves(records: Records) -> Figure | None:
     networks = list(dict.fromkeys(rows["network"]))
     if not networks:
         return None
-    colours = _colours(rows["inverse_temperature"].dropna().unique())
-    with style():
-        figure = Figure(figsize=(WIDTH, 1.75 * len(networks) + 0.9), layout="constrained")
-        grid = figure.subplots(len(networks), 2, sharex="col", sharey=True, squeeze=False)
-        for (left, right), network in zip(grid, networks, strict=True):
-            some = rows[rows["network"] == network]
-            for inverse_temperature, colour in colours.items():
-                course = some[some["inverse_temperature"] == inverse_temperature]
-                left.plot(course["time"] / inverse_temperature**2, course["loss"], color=colour, linewidth=1.1)
-                right.plot(course["time"] / course["unit_time"], course["loss"], color=colour, linewidth=1.1)
-            linear = some[some["inverse_temperature"].isna()]
-            right.plot(linear["time"] / linear["unit_time"], linear["loss"], **DASHED)
-            left.set(ylabel="loss (nats)", xscale="log", ylim=(0, None))
-            right.set(xscale="log")
-            left.set_title(network, loc="left")
-        grid[-1, 0].set_xlabel("time t at rate η = 1")
-        grid[-1, 1].set_xlabel("rescaled time β²ηt, over that to change by 1")
-        handles = [Line2D([], [], color=colour, label=f"β = {value:g}") for value, colour in colours.items()]
-        handles.append(Line2D([], [], **DASHED, label="linearised, any β"))
-        figure.legend(handles=handles, loc="outside lower center", ncols=min(6, len(handles)))
+    values = sorted(rows["inverse_temperature"].dropna().unique())
+    colours = dict(zip(values, sns.color_palette("viridis_r", len(values)), strict=True))
+    figure, grid = panels(2 * len(networks), columns=2, row=1.75, extra=0.9, sharex="col", sharey=True)
+    for left, right, network in zip(grid[::2], grid[1::2], networks, strict=True):
+        some = rows[rows["network"] == network]
+        for value, colour in colours.items():
+            course = some[some["inverse_temperature"] == value]
+            left.plot(course["time"] / value**2, course["loss"], color=colour, linewidth=1.1)
+            right.plot(course["time"] / course["unit_time"], course["loss"], color=colour, linewidth=1.1)
+        linear = some[some["inverse_temperature"].isna()]
+        right.plot(linear["time"] / linear["unit_time"], linear["loss"], **DASHED)
+        left.set(ylabel="loss (nats)", xscale="log", ylim=(0, None))
+        right.set(xscale="log")
+        left.set_title(network, loc="left")
+    grid[-2].set_xlabel("time t at rate η = 1")
+    grid[-1].set_xlabel("rescaled time β²ηt, over that to change by 1")
+    entries = [entry(f"β = {value:g}", color=colour) for value, colour in colours.items()]
+    entries.append(entry("linearised, any β", **DASHED))
+    legend_below(figure, entries, columns=min(6, len(entries)))
     return figure
 
 
+@style()
 def logit_norms(records: Records) -> Figure | None:
-    """Rescaled times of events against the norm of the tempered logits at the start, a panel a network.
+    """Rescaled times of events against the norm of the tempered logits at the start, a panel per network.
 
     Small marks are seeds, large ones their geometric means. The lines are what the first speed of the logits predicts:
     dotted the time to change by 1, dashed that to change by their own norm (tau_z). Slopes are fitted where the ground
-    is grey; those of the time to half of the loss stand in the panel, with 90 % intervals over seeds.
+    is grey; those of the time to half of the loss are in the panel, with 90 % intervals over seeds.
     """
     rows, slopes = real_starts(records), early_slopes(records)
     networks = list(dict.fromkeys(rows["network"]))
     if not networks:
         return None
-    with style():
-        lines = -(-len(networks) // COLUMNS)
-        width = min(COLUMNS, len(networks))
-        figure = Figure(figsize=(WIDTH, 2.4 * lines + 0.8), layout="constrained")
-        grid = figure.subplots(lines, width, sharex=True, sharey=False, squeeze=False)
-        for axes in grid.ravel()[len(networks) :]:
-            axes.set_visible(False)
-        for axes, network in zip(grid.ravel(), networks, strict=False):
-            some = rows[rows["network"] == network]
-            for (event, factor, marker, _), colour in zip(TIMES, sns.color_palette(PALETTE), strict=False):
-                _marks(axes, some, "wanted_norm", factor * some[event], colour=colour, marker=marker)
-            for column, look in (("unit_time", DOTTED), ("logit_time", DASHED)):
-                means = _means(some["wanted_norm"], some[column])
-                axes.plot(means.index, means, zorder=1, **look)
-            axes.set(xscale="log", yscale="log", title=f"{network}, β = {some['inverse_temperature'].iloc[0]:g}")
-            _regimes(axes, some)
-            parts = [f"{each.where}: {_slope(slopes, network, each)}" for each in (FIT_SMALL, FIT_LARGE)]
-            text = "\n".join(["to half of the loss,", *parts])
-            axes.set_ylim(top=ROOM * axes.get_ylim()[1])
-            axes.text(0.03, 0.98, text, transform=axes.transAxes, va="top", fontsize=7)
-        for axes in grid.ravel()[: len(networks)][-width:]:
-            axes.set_xlabel("norm of the tempered logits at the start")
-            axes.tick_params(labelbottom=True)
-        for row in grid:
-            row[0].set_ylabel("rescaled time β²ηt")
-        figure.legend(handles=_times_legend(), loc="outside lower center", ncols=2)
+    columns = 2 if len(networks) in {2, 4} else 3
+    figure, grid = panels(len(networks), columns=columns, row=2.4, extra=0.8, sharex=True)
+    for axes, network in zip(grid, networks, strict=True):
+        some = rows[rows["network"] == network]
+        for (event, factor, marker, _), colour in zip(TIMES, sns.color_palette(PALETTE), strict=False):
+            _marks(axes, some["wanted_norm"], factor * some[event], color=colour, marker=marker)
+        for column, look in (("unit_time", DOTTED), ("logit_time", DASHED)):
+            means = _means(some["wanted_norm"], some[column])
+            axes.plot(means.index, means, zorder=1, **look)
+        axes.set(xscale="log", yscale="log")
+        axes.set_title(f"{network}, β = {some['inverse_temperature'].iloc[0]:g}", fontsize=9)
+        _regimes(axes, some)
+        parts = [f"{each.where}: {_slope(slopes, network, each)}" for each in (FIT_SMALL, FIT_LARGE)]
+        axes.set_ylim(top=ROOM * axes.get_ylim()[1])
+        text = "\n".join(["to half of the loss,", *parts])
+        axes.text(0.03, 0.98, text, transform=axes.transAxes, va="top", fontsize=7 if columns == 2 else 6)
+    label_outside(grid, columns=columns, x="norm of the tempered\nlogits at the start", y="rescaled time β²ηt")
+    entries = [
+        *(
+            entry(label, color=colour, marker=marker, linestyle="", markersize=4.5)
+            for (_, _, marker, label), colour in zip(TIMES, sns.color_palette(PALETTE), strict=False)
+        ),
+        entry("predicted: to change by 1", **DOTTED),
+        entry("predicted: to change by the norm (tau_z)", **DASHED),
+        Patch(color="0.93", label="small and large logits: slopes are fitted"),
+    ]
+    legend_below(figure, entries, columns=2)
     return figure
 
 
+@style()
 def kernel_drift(records: Records) -> Figure | None:
     """Relative drift of the kernel when the tempered logits have changed by 1, against the inverse temperature.
 
-    Small marks are seeds, lines their geometric means, a colour a network; open marks have activations with kinks. The
-    dashed lines are what the kernel's first speed predicts, in inverse proportion. The legend has fitted slopes, with
-    90 % intervals over seeds, where the drift is below the dotted line.
+    Small marks are seeds, lines their geometric means, a colour per network; open marks have activations with kinks.
+    The dashed lines are what the kernel's first speed predicts, in inverse proportion. The legend has fitted slopes,
+    with 90 % intervals over seeds, where the drift is below the dotted line.
     """
-    rows = unit_moments(records)
+    rows, slopes = unit_moments(records), early_slopes(records)
     networks = list(dict.fromkeys(rows["network"]))
     if not networks:
         return None
-    slopes = early_slopes(records)
-    with style():
-        figure = Figure(figsize=(0.8 * WIDTH, 3.8 + 0.2 * len(networks)), layout="constrained")
-        axes = figure.subplots()
-        for network, colour in zip(networks, sns.color_palette(PALETTE, len(networks)), strict=True):
-            some = rows[rows["network"] == network]
-            smooth = bool(some["smooth"].iloc[0])
-            label = f"{network}{'' if smooth else ' (kinks)'}: slope {_slope(slopes, network, DRIFT)}"
-            means = _marks(
-                axes, some, "inverse_temperature", some["drift"], colour=colour, marker="o", filled=smooth, label=label
-            )
-            axes.plot(means.index, means, color=colour, linewidth=1.1)
-            first = _means(
-                some["inverse_temperature"], some["drift_rate"] * some["unit_time"] / some["inverse_temperature"]
-            )
-            axes.plot(first.index, first, color=colour, linestyle="--", linewidth=0.9, alpha=0.8)
-        axes.plot([], [], label="predicted by the first speed of the kernel: slope -1", **DASHED)
-        axes.axhline(STILL, zorder=0, label="slopes are fitted below", **DOTTED)
-        axes.set(xscale="log", yscale="log", xlabel="inverse temperature β")
-        axes.set_ylabel("relative drift of the kernel\nwhen the logits have changed by 1")
-        figure.legend(loc="outside lower center")
+    figure, (axes,) = panels(1, width=0.8 * WIDTH, row=3.8 + 0.2 * len(networks))
+    for network, colour in zip(networks, sns.color_palette(PALETTE, len(networks)), strict=True):
+        some = rows[rows["network"] == network]
+        smooth, x = bool(some["smooth"].iloc[0]), some["inverse_temperature"]
+        label = f"{network}{'' if smooth else ' (kinks)'}: slope {_slope(slopes, network, DRIFT)}"
+        means = _marks(axes, x, some["drift"], color=colour, marker="o", face=None if smooth else "white", label=label)
+        axes.plot(means.index, means, color=colour, linewidth=1.1)
+        first = _means(x, some["drift_rate"] * some["unit_time"] / x)
+        axes.plot(first.index, first, color=colour, linestyle="--", linewidth=0.9, alpha=0.8)
+    axes.plot([], [], label="predicted by the first speed of the kernel: slope -1", **DASHED)
+    axes.axhline(STILL, zorder=0, label="slopes are fitted below", **DOTTED)
+    axes.set(xscale="log", yscale="log", xlabel="inverse temperature β")
+    axes.set_ylabel("relative drift of the kernel\nwhen the logits have changed by 1")
+    legend_below(figure, axes, columns=1)
     return figure
 
 
-def _colours(inverse_temperatures: Sequence[float]) -> dict[float, Any]:
-    values = sorted(inverse_temperatures)
-    return dict(zip(values, sns.color_palette("viridis_r", len(values)), strict=True))
-
-
 def _marks(
-    axes: Axes, rows: pd.DataFrame, across: str, up: pd.Series[float], *, colour: Any, filled: bool = True, **look: Any
+    axes: Axes, x: pd.Series[float], y: pd.Series[float], *, face: Any = None, label: str | None = None, **look: Any
 ) -> pd.Series[float]:
     """Seeds as small marks and their geometric means as large ones; returns the means."""
-    face = colour if filled else "white"
-    label, means = look.pop("label", None), _means(rows[across], up)
-    axes.plot(rows[across], up, linestyle="", color=colour, markersize=2.2, alpha=0.5, **look)
-    axes.plot(
-        means.index,
-        means,
-        linestyle="",
-        color=colour,
-        markerfacecolor=face,
-        markersize=4.5,
-        label=label,
-        zorder=3,
-        **look,
-    )
+    means = _means(x, y)
+    axes.plot(x, y, linestyle="", markersize=2.2, alpha=0.5, **look)
+    face = look["color"] if face is None else face
+    axes.plot(means.index, means, linestyle="", markerfacecolor=face, markersize=4.5, label=label, zorder=3, **look)
     return means
 
 
-def _means(across: pd.Series[float], up: pd.Series[float]) -> pd.Series[float]:
-    """Geometric means, of what there is."""
-    logarithms = pd.Series(np.log(up.to_numpy(float)), across.to_numpy(float))
+def _means(x: pd.Series[float], y: pd.Series[float]) -> pd.Series[float]:
+    """Geometric means over equal x; missing values are left out."""
+    logarithms = pd.Series(np.log(y.to_numpy(float)), x.to_numpy(float))
     means = logarithms.groupby(level=0).mean().dropna()
     return pd.Series(np.exp(means.to_numpy()), means.index)
 
@@ -203,9 +186,9 @@ def _regimes(axes: Axes, rows: pd.DataFrame) -> None:
 
 def _slope(slopes: pd.DataFrame, network: str, prediction: Prediction) -> str:
     """The fitted slope with its interval, and the predicted one."""
-    known = ("quantity", "against", "where")
-    same = np.logical_and.reduce([slopes[name] == getattr(prediction, name) for name in known])
-    rows = slopes[same & (slopes["network"] == network)]
+    rows = slopes[slopes["network"] == network]
+    for name in ("quantity", "against", "where"):
+        rows = rows[rows[name] == getattr(prediction, name)]
     if rows.empty:
         return "no slope"
     row = rows.iloc[0]
@@ -215,16 +198,3 @@ def _slope(slopes: pd.DataFrame, network: str, prediction: Prediction) -> str:
 
 def _number(value: float) -> str:
     return f"{round(value, 3) + 0:.3f}"  # + 0: no minus zero.
-
-
-def _times_legend() -> list[Line2D | Patch]:
-    marks: list[Line2D | Patch] = [
-        Line2D([], [], color=colour, marker=marker, linestyle="", markersize=4.5, label=label)
-        for (_, _, marker, label), colour in zip(TIMES, sns.color_palette(PALETTE), strict=False)
-    ]
-    lines: list[Line2D | Patch] = [
-        Line2D([], [], label="predicted: to change by 1", **DOTTED),
-        Line2D([], [], label="predicted: to change by the norm (tau_z)", **DASHED),
-        Patch(color="0.93", label="small and large logits: slopes are fitted"),
-    ]
-    return marks + lines

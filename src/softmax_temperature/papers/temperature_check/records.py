@@ -1,52 +1,39 @@
-"""The records of the paper: what its tables, figures and claims are computed from.
+"""The records of the paper in `results/<profile>/temperature_check/`, which its tables, figures and claims start from.
 
-They lie in `results/<profile>/temperature_check/`, `runs.csv` at the top and the others under `tables/`. A sweep is a
-network on a data set; it is trained at several inverse temperatures with several rescaled learning rates. Every row of
-a training names `sweep`, `inverse_temperature`, `learning_rate` (the rescaled one), `start` and `seed`.
-
-| file | one row |
-|---|---|
-| runs.csv | training: whether it diverged, accuracies, NLL and ECE before and after temperature scaling |
-| sweeps.csv | sweep: data set, network, architecture, parameters, samples, epochs |
-| history.csv | training × epoch × split: accuracy and NLL |
-| heuristic.csv | training at inverse temperature 1: what classifier_temperature predicts for its features |
-| early_*.csv | the theory of early learning, see `early_learning` |
+A sweep is a network on a data set; it is trained at several inverse temperatures with several rescaled learning rates.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from pathlib import Path
 
-from softmax_temperature.papers.shared.tables import read_csv
+import pandas as pd
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    import pandas as pd
+from softmax_temperature.papers.shared.records import RUNS, table_names
+from softmax_temperature.papers.shared.records import read_records as read
 
 SLUG = "temperature_check"
-TABLES = ("sweeps", "history", "heuristic", "early_curves", "early_norms")
 NAMES = ("sweep", "inverse_temperature", "learning_rate", "start", "seed")
+"""What names a training, in every table with trainings; learning_rate is the rescaled one."""
 
 
 @dataclass(frozen=True)
 class Records:
-    """The tables, by the name of their file.
+    """The tables, by the name of their file; one row per what stands first, with these columns besides its names.
 
-    Columns, besides those of `NAMES`:
-
-    runs: correlation (of a pair of networks, empty for one alone), diverged (bool), epochs_done, initial_logit_norm
-        (mean over validation samples of the norm of the tempered logits before the first step), validation_accuracy,
-        test_accuracy, test_nll, test_ece, confidence (mean over test samples), temperature (that post-hoc scaling finds
-        on validation data for the tempered logits), at_bound (bool), scaled_nll, scaled_ece (of test data at that
-        temperature), cooled_temperature (last, of Cooling; empty without). Diverged trainings have none of the metrics.
-    sweeps: sweep, dataset, network, architecture, classes, parameters, epochs, train_samples, validation_samples,
+    runs: training: correlation (of a pair of networks, empty for one alone), diverged (bool), epochs_done,
+        initial_logit_norm (mean over validation samples of the norm of the tempered logits before the first step),
+        validation_accuracy, test_accuracy, test_nll, test_ece, confidence (mean over test samples), temperature (that
+        post-hoc scaling finds on validation data for the tempered logits), at_bound (bool), scaled_nll, scaled_ece (of
+        test data at that temperature), cooled_temperature (last, of Cooling; empty without). Diverged trainings have
+        none of the metrics.
+    sweeps: sweep: dataset, network, architecture, classes, parameters, epochs, train_samples, validation_samples,
         test_samples.
-    history: epoch (from 1), split ("train", "validation", "test"), accuracy, nll.
-    heuristic: predicted, low, high (inverse temperatures), inside (bool: whether its statistics lie where the
-        heuristic was fitted).
-    early_curves, early_norms: as `early_learning` describes them.
+    history: training × epoch (from 1) × split ("train", "validation", "test"): accuracy, nll.
+    heuristic: training at inverse temperature 1: predicted, low, high (inverse temperatures by the heuristic of
+        classifier_temperature), inside (bool: whether its statistics lie where the heuristic was fitted).
+    early_curves, early_norms: the theory of early learning, see `early_learning`.
     """
 
     runs: pd.DataFrame
@@ -57,12 +44,9 @@ class Records:
     early_norms: pd.DataFrame
 
 
-def read_records(folder: Path) -> Records:
-    """Read the tables back.
+TABLES = tuple(name for name in table_names(Records) if name != RUNS)
 
-    Args:
-        folder: `results/<profile>/temperature_check`.
-    """
-    return Records(
-        runs=read_csv(folder / "runs.csv"), **{name: read_csv(folder / "tables" / f"{name}.csv") for name in TABLES}
-    )
+
+def read_records(folder: Path) -> Records:
+    """Read the tables back from the paper's folder."""
+    return read(Records, folder)

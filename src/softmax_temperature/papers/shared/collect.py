@@ -1,0 +1,59 @@
+"""Writing one paper's folder below results/: what its notebook, the report and a reader without data start from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pandas as pd
+
+from softmax_temperature.papers.shared.claims import Claim, judge_all
+from softmax_temperature.papers.shared.deviations import deviations
+from softmax_temperature.papers.shared.records import read_records, table_path
+from softmax_temperature.papers.shared.results import CLAIMS
+from softmax_temperature.papers.shared.tables import write_csv
+from softmax_temperature.runner.artifacts import write_json
+
+Records = TypeVar("Records")
+
+
+def write_results(
+    folder: Path,
+    paper: str,
+    profile: str,
+    *,
+    made: Mapping[str, pd.DataFrame],
+    form: type[Records],
+    tables: Callable[[Records], Mapping[str, pd.DataFrame]],
+    claims: Sequence[Claim[Records]],
+    code: Iterable[str],
+) -> None:
+    """Write records, tables, deviations, claims and metrics.
+
+    Args:
+        folder: `results/<profile>/<paper>`.
+        paper: its slug.
+        profile: the name of the parameters in force.
+        made: the paper's records, by the names of the fields of `form`.
+        form: the dataclass of the records. They are read back before tables and claims are made from them, so that a
+            reader of results/ gets the same.
+        tables: makes the paper's tables.
+        claims: judged on the records.
+        code: the modules that the results come from.
+    """
+    for name, table in made.items():
+        write_csv(table_path(folder, name), table)
+    records = read_records(form, folder)
+    for name, table in {**tables(records), "deviations": deviations(code)}.items():
+        write_csv(table_path(folder, name), table)
+    rows = judge_all(paper, claims, records, profile=profile)
+    write_json(folder / CLAIMS, rows)
+    write_json(folder / "metrics.json", {row["id"]: {"value": row["value"], "verdict": row["verdict"]} for row in rows})
+
+
+def named_rows(
+    cells: Iterable[tuple[dict[str, Any], Iterable[dict[str, Any]]]], columns: Sequence[str]
+) -> pd.DataFrame:
+    """The rows of some cells, each row with what names its cell before it; `columns` also where there are no rows."""
+    return pd.DataFrame([{**names, **row} for names, rows in cells for row in rows], columns=list(columns))
