@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,7 @@ PAPER = None
 OUTPUT = PREPARED
 
 
-def cells(params: Params, dataset: str) -> list[Cell]:
+def _cell(params: Params, dataset: str) -> Cell:
     """The one cell of a data set; the digest of the user's archive is among its parameters.
 
     Raises:
@@ -46,12 +45,12 @@ def cells(params: Params, dataset: str) -> list[Cell]:
         # Only where it is asked for: what was prepared without it stays as it is.
         **({"pool": True} if limits.pool else {}),
     }
-    return [Cell(".", run, parameters)]
+    return Cell(dataset, run, parameters)
 
 
-def all_cells(params: Params) -> list[Cell]:
-    """Those of all data sets, under their names."""
-    return [replace(cell, name=name) for name in params.datasets for cell in cells(params, name)]
+def cells(params: Params) -> list[Cell]:
+    """One cell per data set."""
+    return [_cell(params, name) for name in params.datasets]
 
 
 def run(

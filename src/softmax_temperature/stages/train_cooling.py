@@ -76,7 +76,7 @@ def run(job: Job, **parameters: Any) -> None:
     model = build_network(plan.network, classes=classes, seed=plan.training_seed)
     objective = make_objective(plan.loss, plan.options)
     trainer = Trainer(model, objective, images["train"], plan.recipe, seed=plan.training_seed, device=job.device)
-    watch = Watch({**images, "train": images["train"].sample(plan.watching.train_images)})
+    watch = Watch(dict(images) | {"train": images["train"].sample(plan.watching.train_images)})
     norms = Norms(images["validation"].inputs)
     trainer.after_batch.append(norms.after_batch)
     callbacks: dict[str, Callback] = {"norms": norms, "watch": watch}

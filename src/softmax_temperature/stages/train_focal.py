@@ -124,7 +124,7 @@ def run(job: Job, **parameters: Any) -> None:
     model = build_network(plan.network, classes=classes, seed=plan.training_seed)
     embeddings = _start_embedding(model, words, plan)
     trainer = _trainer(job, plan, model, sets["train"])
-    watch = _watch(plan, {**sets, "train": sets["train"].sample(plan.watching.train_images)})
+    watch = _watch(plan, dict(sets) | {"train": sets["train"].sample(plan.watching.train_images)})
     callbacks: dict[str, Callback] = {"watch": watch}
     best = None
     if plan.select == "best_validation":
@@ -172,7 +172,7 @@ def _trainer(job: Job, plan: FocalCell, model: nn.Module, samples: Samples) -> T
     return trainer
 
 
-def _watch(plan: FocalCell, splits: dict[str, Samples]) -> Watch:
+def _watch(plan: FocalCell, splits: dict[SplitName, Samples]) -> Watch:
     watching, recipe = plan.watching, plan.recipe
     return Watch(
         splits,

@@ -92,7 +92,7 @@ def run(job: Job, **parameters: Any) -> None:
     first, _ = trainer.evaluate(sets["validation"].inputs)
     initial_norm = (plan.inverse_temperature * first).double().norm(dim=1).mean().item()
     sample = sets["train"].sample(plan.watch_images)
-    watch = Watch({**sets, "train": sample}, inverse_temperature=plan.inverse_temperature)
+    watch = Watch(dict(sets) | {"train": sample}, inverse_temperature=plan.inverse_temperature)
     callbacks: dict[str, Callback] = {"watch": watch}
     cooling = None
     if plan.cooled:

@@ -1,11 +1,10 @@
-"""Whether every artifact, checkpoint and record of the project still has the bytes that were written."""
+"""Whether every artifact and checkpoint of the project still has the bytes that were written."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
 
-from softmax_temperature.papers.shared.results import RESULTS, record_problems
 from softmax_temperature.runner.artifacts import MANIFEST, ArtifactError, find_artifacts, open_artifact, set_aside
 from softmax_temperature.runner.cells import CHECKPOINT, DATA, WORK
 from softmax_temperature.runner.checkpoints import is_whole
@@ -21,10 +20,10 @@ class Verified:
 
 
 def verify(root: Path = Path()) -> Verified:
-    """Compare every artifact with its manifest, every checkpoint with its digest and the records with theirs.
+    """Compare every artifact with its manifest, and every checkpoint with its digest.
 
     What is damaged below data/ is set aside as `*.damaged`, so that nothing reads it and `dvc repro` makes it again.
-    DVC's own cache and lock are DVC's business: `dvc status`, `dvc checkout`.
+    Results are in Git, and DVC's cache and lock are DVC's business: `git status`, `dvc status`, `dvc checkout`.
 
     Args:
         root: the project.
@@ -36,8 +35,6 @@ def verify(root: Path = Path()) -> Verified:
         if not is_whole(path):
             set_aside(path)
             problems.append(f"{path}: damaged (its own sha256 differs)")
-    for folder in sorted((root / RESULTS).glob("*/")):
-        problems += record_problems(folder)
     return Verified(len(folders), len(checkpoints), tuple(problems))
 
 
