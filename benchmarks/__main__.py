@@ -12,17 +12,12 @@ import argparse
 import importlib
 import json
 import multiprocessing
-import os
-import signal
 import sys
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any, Literal
-
-
 
 from softmax_temperature.runner.artifacts import canonical_json, write_json
 from softmax_temperature.runner.errors import InputError
@@ -152,9 +147,7 @@ def measured(name: str, *, quick: bool) -> dict[str, Any]:
     """One benchmark's result, from a process of its own: neither memory nor caches are left from another."""
     print(f"{name} ...", file=sys.stderr, flush=True)
     context = multiprocessing.get_context("spawn")
-    # One that is stopped from outside takes its benchmark along.
-    along = partial(end_with_parent, signal.SIGKILL, parent=os.getpid())
-    with ProcessPoolExecutor(max_workers=1, mp_context=context, initializer=along) as process:
+    with ProcessPoolExecutor(max_workers=1, mp_context=context) as process:
         measure: Callable[..., dict[str, Any]] = importlib.import_module(f"benchmarks.{name}").measure
         return process.submit(measure, quick=quick).result()
 

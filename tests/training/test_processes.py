@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -14,8 +13,6 @@ import pytest
 import torch
 from safetensors.torch import load_file
 from torch import Tensor
-
-from tests.faults.victims import Victim, checkpoints, expect_little_lost
 
 PROFILES = Path(__file__).parents[2] / "profiles"
 TRAININGS = """
@@ -28,8 +25,7 @@ from safetensors.torch import save_file
 from softmax_temperature.params.network import Network
 from softmax_temperature.losses.objectives import make_objective
 from softmax_temperature.params.recipe import Recipe
-from softmax_temperature.runner.stoppable import StoppableJob
-from softmax_temperature.runner.stopping import Stop
+from softmax_temperature.runner.cells import Job
 from softmax_temperature.training import ImageSet, Trainer, build_network, train
 
 RECIPE = {
@@ -72,7 +68,7 @@ def finished(name, trainer, followers=None):
     # Process 0 alone has a checkpoint.
     seconds = 0.0 if rank == "0" else float("inf")
     try:
-        train(trainer, followers or {}, StoppableJob(0, {}, folder, folder, "cpu", seconds, Stop()))
+        train(trainer, followers or {}, Job(0, {}, folder, folder, "cpu", seconds))
     except Interrupted:
         return
     logits, norms = trainer.evaluate(trainer.samples.inputs[:21])
@@ -206,18 +202,3 @@ def test_torchrun_and_other_processes_are_refused_together(tmp_path: Path) -> No
     assert code == 1  # Torchrun's own, whatever a process ends with.
     assert "compute.engine: is 'processes' under torchrun." in said
     assert not (tmp_path / "data/prepared").exists()
-
-
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
-def test_a_signal_brings_all_processes_to_a_checkpoint_of_the_first(tmp_path: Path, number: signal.Signals) -> None:
-    """With a minute between two checkpoints, one that is there was written because of the signal.
-
-    Of SIGKILL `torchrun` cannot tell its processes: they notice.
-    """
-    victim = Victim(command(STAGE, tmp_path, "serial", "60", "20000", count=2), tmp_path)
-    victim.wait_for_progress(tmp_path, 2)
-    victim.process.send_signal(number)
-    assert victim.wait() != 0
-    assert "stopped by SIGTERM" in victim.output
-    assert len(checkpoints(tmp_path)) == 1
-    expect_little_lost(tmp_path)

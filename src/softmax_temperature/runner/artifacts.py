@@ -72,11 +72,7 @@ def sync(path: Path) -> None:
 
 @contextmanager
 def atomic_file(path: Path) -> Iterator[BinaryIO]:
-    """Write a file so that readers see the old bytes or all of the new ones, even if the writer is killed.
-
-    Raises:
-        InputError: the disk is full or the folder cannot be written.
-    """
+    """Write a file so that readers see the old bytes or all of the new ones, even if the writer is killed."""
     with disk_faults(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=UNFINISHED)
@@ -94,14 +90,7 @@ def atomic_file(path: Path) -> Iterator[BinaryIO]:
 
 @contextmanager
 def atomic_folder(path: Path) -> Iterator[Path]:
-    """Build a folder beside its place; at the end of the block it replaces what stands there.
-
-    Yields:
-        A temporary folder. If the block raises, it is removed and nothing changes.
-
-    Raises:
-        InputError: the disk is full or the folder cannot be written.
-    """
+    """Build a folder in a temporary one, which replaces it at the end of the block; if that raises, nothing changes."""
     with disk_faults(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         temporary = Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name}.", suffix=UNFINISHED))
@@ -150,9 +139,6 @@ def new_artifact(folder: Path, *, kind: str, about: dict[str, Any]) -> Iterator[
 
     Yields:
         A temporary folder to write the files into. If the block raises, it is removed and nothing changes.
-
-    Raises:
-        InputError: the disk is full or the folder cannot be written.
     """
     with atomic_folder(folder) as temporary:
         yield temporary
@@ -167,14 +153,7 @@ def set_aside(path: Path) -> None:
 
 @dataclass(frozen=True)
 class Artifact:
-    """A complete artifact; every read compares the file with the manifest first.
-
-    Attributes:
-        folder: its place.
-        kind: what made it.
-        about: what it was made from.
-        files: file name to sha256.
-    """
+    """A complete artifact; every read compares the file with its sha256 in `files` first."""
 
     folder: Path
     kind: str
@@ -258,10 +237,6 @@ def read_sealed(path: Path) -> dict[str, Any]:
 
 def open_artifact(folder: Path, *, kind: str | None = None) -> Artifact:
     """Open an artifact by its manifest; the files themselves are verified when they are read.
-
-    Args:
-        folder: its place.
-        kind: what must have made it; None accepts any.
 
     Raises:
         ArtifactError: there is none, its manifest is damaged, or it is of another kind.

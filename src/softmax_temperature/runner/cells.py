@@ -43,7 +43,7 @@ from softmax_temperature.runner.artifacts import (
     write_text,
 )
 from softmax_temperature.runner.checkpoints import Checkpointer
-from softmax_temperature.runner.distributed import follow, is_follower, leading, together
+from softmax_temperature.runner.distributed import follow, is_follower, leading, require_serial, together
 from softmax_temperature.runner.engines import Compute, Failure, run_tasks
 from softmax_temperature.runner.errors import InputError, disk_faults
 from softmax_temperature.runner.fingerprint import code_digest
@@ -54,12 +54,7 @@ DATA = Path("data")
 WORK = DATA / "work"
 TIMING = "timing.json"
 CHECKPOINT = "checkpoint.pt"
-_OUT_OF_MEMORY = (
-    "out of memory",
-    "DefaultCPUAllocator",
-    "CUBLAS_STATUS_ALLOC_FAILED",
-    "CUDNN_STATUS_ALLOC_FAILED",
-)
+_OUT_OF_MEMORY = ("out of memory", "DefaultCPUAllocator", "CUBLAS_STATUS_ALLOC_FAILED", "CUDNN_STATUS_ALLOC_FAILED")
 # malloc.h of glibc; the first value is the largest that mallopt takes.
 _TRIM_THRESHOLD, _KEPT_BYTES = -1, 2**31 - 1
 _MMAP_THRESHOLD, _BLOCK_BYTES = -3, 2**28
@@ -70,9 +65,9 @@ class Cell:
     """One piece of work.
 
     Attributes:
-        name: unique within its stage's output folder, for instance "mnist/resnet18" or "sgd-rescaled"; the only cell
-            of a stage is called "." and fills the output folder itself.
-        run: a module-level function, called as `run(job, **parameters)`; writes its files into `job.output`.
+        name: unique within its stage, for instance "mnist/resnet18"; the only cell of a stage is called "." and fills
+            the output folder itself.
+        run: a module-level function, called as `run(job, **parameters)`.
         parameters: JSON values, all that the result depends on besides inputs and code.
         inputs: paths of the artifacts that it reads, by the names that it uses for them.
     """
@@ -85,15 +80,10 @@ class Cell:
 
 @dataclass(frozen=True)
 class Job:
-    """What a running cell is given.
+    """What a running cell is given: it reads `inputs`, writes into `output`, and keeps its checkpoint in `work`.
 
-    Attributes:
-        seed: its own, derived from the project's seed, the stage and its name: adding a cell changes no other.
-        inputs: the artifacts it reads, opened.
-        output: the folder to write its files into.
-        work: a folder that survives a crash, for its checkpoint.
-        device: "cpu" or "cuda".
-        checkpoint_seconds: the least time between two checkpoints.
+    Its `seed` is derived from the project's, the stage and the cell's name: adding a cell changes no other. `device` is
+    "cpu" or "cuda"; between two checkpoints pass at least `checkpoint_seconds`.
     """
 
     seed: int
@@ -167,11 +157,12 @@ def run_cells(cells: Sequence[Cell], *, output: Path, compute: Compute, seed: in
     if len(set(names)) < len(names):
         raise ValueError(f"cells: names are not unique: {sorted(names)}")
     stage, work = output.relative_to(data).as_posix(), data / WORK.name
+    require_serial(compute.engine)
     if is_follower():
-        by_name = {cell.name: cell for cell in cells}
-        follow(lambda name, folder: _train_along(by_name[name], folder, stage, seed, compute))
+        followed = {cell.name: _Task(stage, cell, "", seed, compute, work) for cell in cells}
+        follow(lambda name, folder: _call(followed[name], folder, folder, math.inf))  # Without checkpoints.
         return
-    with alone(work / stage), leading(compute.engine):
+    with alone(work / stage), leading():
         tasks = [_Task(stage, cell, fingerprint(cell, seed), seed, compute, work) for cell in cells]
         failures = _run_pending(stage, tasks)
         if failures:
@@ -260,25 +251,15 @@ def _attempt(task: _Task) -> Failure | None:
     except InputError as error:
         return Failure(str(error))
     except Exception as error:  # noqa: BLE001  # A cell must not end its neighbours; the stage still exits non-zero.
-        reason = f"{type(error).__name__}: {' '.join(str(error).split())}{_trace_kept(work)}{_remedy(error)}"
+        with suppress(OSError):
+            trace = traceback.format_exc()
+            (work / "error.txt").write_text(trace, encoding="utf-8", errors="backslashreplace")
+        reason = f"{type(error).__name__}: {' '.join(str(error).split())} (trace: {work / 'error.txt'})"
+        # By the words, because failed allocations in cuBLAS and cuDNN are plain RuntimeErrors.
+        if isinstance(error, MemoryError) or any(text in str(error) for text in _OUT_OF_MEMORY):
+            reason += ". Lower compute.workers or the size of the batches; then run again"
         return Failure(reason, device_lost=isinstance(error, torch.AcceleratorError))
     return None
-
-
-def _trace_kept(work: Path) -> str:
-    """Where the trace of the current error can be read."""
-    path = work / "error.txt"
-    with suppress(OSError):  # A full disk, for instance.
-        path.write_text(traceback.format_exc(), encoding="utf-8", errors="backslashreplace")
-        return f" (trace: {path})"
-    return ""
-
-
-def _remedy(error: Exception) -> str:
-    # Failed allocations in cuBLAS and cuDNN are plain RuntimeErrors.
-    if isinstance(error, MemoryError) or any(text in str(error) for text in _OUT_OF_MEMORY):
-        return ". Lower compute.workers or the size of the batches; then run again"
-    return ""
 
 
 def _run(task: _Task, work: Path) -> None:
@@ -287,34 +268,33 @@ def _run(task: _Task, work: Path) -> None:
         what = "its code, a library's version or an input changed since the stage began, or differs on this machine"
         raise InputError(what, where=cell.name, remedy="Run the stage again.")
     remove_unfinished(work)
-    inputs = {name: open_artifact(path) for name, path in cell.inputs.items()}
     about = {
         "stage": task.stage,
         "cell": cell.name,
         "parameters": dict(cell.parameters),
-        "inputs": {name: artifact.digest for name, artifact in inputs.items()},
+        "inputs": {name: open_artifact(path).digest for name, path in cell.inputs.items()},
         "code": {cell.run.__module__: code_digest(cell.run.__module__)},
         "fingerprint": task.fingerprint,
         "seed": task.seed,
     }
     kind = cell.run.__module__.rpartition(".")[2]
-    device = _prepare_torch(task.compute)
-    with new_artifact(task.result, kind=kind, about=about) as output, _threads(task.compute), together(cell.name):
-        seed = seed_of(task.seed, task.stage, cell.name)
-        job = Job(seed, inputs, output, work, device, task.compute.checkpoint_seconds)
-        cell.run(job, **cell.parameters)
+    with new_artifact(task.result, kind=kind, about=about) as output, together(cell.name):
+        device = _call(task, output, work, task.compute.checkpoint_seconds)
     (work / CHECKPOINT).unlink(missing_ok=True)
     seconds = round(time.monotonic() - started, 3)
     # Beside the artifact, not in it: these differ between runs that give equal results.
     write_sealed(task.timing, {"seconds": seconds, "device": device, "machine": machine(), "versions": versions()})
 
 
-def _train_along(cell: Cell, folder: Path, stage: str, seed: int, compute: Compute) -> None:
-    """What `_run` does in the other processes under torchrun: no artifact, no checkpoint."""
+def _call(task: _Task, output: Path, work: Path, checkpoint_seconds: float) -> str:
+    """Call the cell's function; returns the device that it used."""
+    cell, device = task.cell, _prepare_torch(task.compute)
     inputs = {name: open_artifact(path) for name, path in cell.inputs.items()}
-    device = _prepare_torch(compute)
-    with _threads(compute):
-        cell.run(Job(seed_of(seed, stage, cell.name), inputs, folder, folder, device, math.inf), **cell.parameters)
+    job = Job(seed_of(task.seed, task.stage, cell.name), inputs, output, work, device, checkpoint_seconds)
+    # The last bits of a sum depend on the threads of the linear-algebra libraries.
+    with threadpool_limits(limits=task.compute.threads_per_cell):
+        cell.run(job, **cell.parameters)
+    return device
 
 
 def _prepare_torch(compute: Compute) -> str:
@@ -330,20 +310,13 @@ def _prepare_torch(compute: Compute) -> str:
 
 
 def keep_freed_memory() -> None:
-    """Let glibc keep up to 2 GiB that this process has freed; does nothing with other C libraries.
-
-    glibc returns large blocks to the system at once, and the next training step faults them in again page by page: a
-    tenth of the time for the small VGG, a third for ResNet-50.
-    """
+    """Let glibc keep up to 2 GiB that this process has freed; does nothing with other C libraries."""
+    # It returns large blocks to the system at once, and the next training step faults them in again page by page: a
+    # tenth of the time for the small VGG, a third for ResNet-50.
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None) if sys.platform == "linux" else None
     if mallopt is not None:
         mallopt(_MMAP_THRESHOLD, _BLOCK_BYTES)
         mallopt(_TRIM_THRESHOLD, _KEPT_BYTES)
-
-
-def _threads(compute: Compute) -> threadpool_limits:
-    """Fix the threads of every linear-algebra library, on which the last bits of a sum depend."""
-    return threadpool_limits(limits=compute.threads_per_cell)
 
 
 def _publish(tasks: Sequence[_Task], output: Path) -> None:
