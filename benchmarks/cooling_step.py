@@ -22,7 +22,7 @@ from softmax_temperature.cooling.follower import CoolingFollower
 from softmax_temperature.losses.objectives import make_objective
 from softmax_temperature.params.network import Network
 from softmax_temperature.params.recipe import Recipe
-from softmax_temperature.runner.cells import keep_freed_memory
+from softmax_temperature.runner.machine import keep_freed_memory
 from softmax_temperature.training import ImageSet, Trainer, build_network
 
 MODES = ("last_layer", "distributed", "periodic")

@@ -4,6 +4,7 @@ import sys
 from pathlib import Path
 
 from softmax_temperature.runner.stage_code import write_stage_code
+
 from softmax_temperature.stages.programs import exit_code, parser
 
 OUTPUT = Path("data/code")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-import signal
+import subprocess
 import sys
 from pathlib import Path
 
@@ -12,6 +12,7 @@ import pytest
 from softmax_temperature.runner.cells import CellsFailed
 from softmax_temperature.runner.engines import refuse_unsuitable_nodes
 from softmax_temperature.runner.errors import InputError
+from tests.conftest import ROOT
 from tests.runner import toy
 
 
@@ -20,20 +21,37 @@ def _in_empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
 
 
-@pytest.mark.parametrize("engine", ["processes", "ray"])
-@pytest.mark.filterwarnings("ignore")  # Ray's own.
-def test_engines_give_equal_bytes(engine: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    if engine == "ray":
-        pytest.importorskip("ray")
-        monkeypatch.delenv("RAY_ADDRESS", raising=False)
-        monkeypatch.setenv("PYTHONPATH", os.pathsep.join(sys.path))
+def test_processes_give_the_bytes_of_one_process() -> None:
     toy.run(1, 2, 3)
     expected = toy.results()
     Path("data").rename("serial")
-    before = signal.getsignal(signal.SIGTERM)
-    toy.run(1, 2, 3, engine=engine)
+    toy.run(1, 2, 3, engine="processes")
     assert toy.results() == expected
-    assert signal.getsignal(signal.SIGTERM) is before
+
+
+def on_ray(program: str) -> None:
+    """Run a program that starts Ray, in a process of its own: Ray leaves its children to the interpreter's end."""
+    pytest.importorskip("ray")
+    path = os.pathsep.join([str(ROOT), *sys.path])
+    environment = {name: value for name, value in os.environ.items() if name != "RAY_ADDRESS"}
+    command = [sys.executable, "-c", f"from tests.runner import toy\n{program}"]
+    subprocess.run(command, env={**environment, "PYTHONPATH": path}, check=True)
+
+
+def test_ray_gives_the_bytes_of_one_process() -> None:
+    on_ray("toy.run(1, 2, 3, engine='ray')")
+    found = toy.results()
+    Path("data").rename("ray")
+    toy.run(1, 2, 3)
+    assert toy.results() == found
+
+
+def test_on_ray_no_two_cells_that_use_a_gpu_share_a_process() -> None:
+    """CUDA keeps the device of its first use, whichever one Ray assigns to a later cell."""
+    start = "import ray; ray.init(address='local', num_cpus=2, num_gpus=2, include_dashboard=False)"
+    on_ray(f"{start}\ntoy.run(0, 1, 2, 3, engine='ray', gpus_per_cell=1)")
+    processes = [process for found in toy.processes().values() for process in found]
+    assert len(set(processes)) == len(processes) == 4
 
 
 def test_a_killed_worker_ends_the_stage_and_the_next_run_does_the_rest() -> None:

@@ -54,9 +54,9 @@ def compute(engine: str = "serial", **changes: Any) -> Compute:
     return Compute.model_validate({"engine": engine, "gpus_per_cell": 0, **options, **changes})
 
 
-def run(*numbers: int, engine: str = "serial") -> None:
+def run(*numbers: int, engine: str = "serial", **changes: Any) -> None:
     cells = [Cell(f"n-{number}", count, {"number": number}) for number in numbers]
-    run_cells(cells, output=OUTPUT, compute=compute(engine), seed=0)
+    run_cells(cells, output=OUTPUT, compute=compute(engine, **changes), seed=0)
 
 
 def steps() -> list[tuple[int, int]]:

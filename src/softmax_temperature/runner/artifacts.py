@@ -1,10 +1,7 @@
 """Artifacts: folders of files that are complete, verified on read, and never half-written.
 
-An artifact is a folder with a `manifest.json` that lists the sha256 of every other file in it. It is built under a
-temporary name beside its place, its manifest is written last, and a rename moves it there.
-
-Artifacts hold nothing that differs between two runs of the same parameters (no times, no machine names): equal inputs
-give equal bytes.
+An artifact is a folder with a `manifest.json` that lists the sha256 of every other file in it. It holds nothing that
+differs between two runs of the same parameters (no times, no machine names): equal inputs give equal bytes.
 
 A damaged file is renamed to `*.damaged`: DVC, which trusts a file whose time and size are unchanged, then sees that it
 is missing and runs the stage again.
@@ -111,10 +108,7 @@ def atomic_folder(path: Path) -> Iterator[Path]:
 def remove_unfinished(folder: Path) -> None:
     """Remove what killed writers left in a folder; the caller makes sure that nobody writes there now."""
     for path in folder.glob(f".*{UNFINISHED}"):
-        if path.is_dir():
-            shutil.rmtree(path)
-        else:
-            path.unlink()
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
 
 
 def write_text(path: Path, text: str) -> None:
@@ -142,7 +136,11 @@ def new_artifact(folder: Path, *, kind: str, about: dict[str, Any]) -> Iterator[
     """
     with atomic_folder(folder) as temporary:
         yield temporary
-        _seal(temporary, kind, about)
+        files = {}
+        for path in sorted(path for path in temporary.rglob("*") if path.is_file()):
+            path.chmod(0o644)
+            files[path.relative_to(temporary).as_posix()] = digest_of_file(path)
+        write_sealed(temporary / MANIFEST, {"kind": kind, "about": about, "files": files})
 
 
 def set_aside(path: Path) -> None:
@@ -217,11 +215,7 @@ def write_sealed(path: Path, body: dict[str, Any]) -> None:
 
 
 def read_sealed(path: Path) -> dict[str, Any]:
-    """Read a mapping that `write_sealed` wrote.
-
-    Raises:
-        ArtifactError: it was changed.
-    """
+    """Read a mapping that `write_sealed` wrote; an `ArtifactError` if it was changed."""
     try:
         text = path.read_text(encoding="utf-8")
         body: dict[str, Any] = json.loads(text)
@@ -245,10 +239,7 @@ def open_artifact(folder: Path, *, kind: str | None = None) -> Artifact:
     if not path.is_file():
         raise ArtifactError("not there, or not complete (no manifest)", where=str(folder), remedy=_REBUILD)
     manifest = read_sealed(path)
-    try:
-        artifact = Artifact(folder, manifest["kind"], manifest["about"], manifest["files"])
-    except KeyError as error:
-        raise ArtifactError(f"lacks {error}", where=str(path), remedy=_REBUILD) from error
+    artifact = Artifact(folder, manifest["kind"], manifest["about"], manifest["files"])
     if kind is not None and artifact.kind != kind:
         raise ArtifactError(f"is of kind {artifact.kind!r}, not {kind!r}", where=str(folder), remedy=_REBUILD)
     return artifact
@@ -256,16 +247,5 @@ def open_artifact(folder: Path, *, kind: str | None = None) -> Artifact:
 
 def find_artifacts(root: Path) -> list[Path]:
     """Every artifact folder at or below a folder, sorted; one under construction starts with a dot and is left out."""
-    found = (path.parent for path in root.rglob(MANIFEST))
-    return sorted(
-        folder for folder in found if not any(part.startswith(".") for part in folder.relative_to(root).parts)
-    )
-
-
-def _seal(folder: Path, kind: str, about: dict[str, Any]) -> None:
-    """Record every file's digest and write the manifest last."""
-    paths = sorted(path for path in folder.rglob("*") if path.is_file())
-    for path in paths:
-        path.chmod(0o644)
-    files = {path.relative_to(folder).as_posix(): digest_of_file(path) for path in paths}
-    write_sealed(folder / MANIFEST, {"kind": kind, "about": about, "files": files})
+    found = (path.parent.relative_to(root) for path in root.rglob(MANIFEST))
+    return sorted(root / folder for folder in found if not any(part.startswith(".") for part in folder.parts))

@@ -10,7 +10,6 @@ results, so no left-over can be read.
 
 from __future__ import annotations
 
-import ctypes
 import hashlib
 import math
 import os
@@ -47,7 +46,7 @@ from softmax_temperature.runner.distributed import follow, is_follower, leading,
 from softmax_temperature.runner.engines import Compute, Failure, run_tasks
 from softmax_temperature.runner.errors import InputError, disk_faults
 from softmax_temperature.runner.fingerprint import code_digest
-from softmax_temperature.runner.machine import machine, versions
+from softmax_temperature.runner.machine import machine, prepare_torch, versions
 from softmax_temperature.runner.progress import say, watching
 
 DATA = Path("data")
@@ -55,9 +54,6 @@ WORK = DATA / "work"
 TIMING = "timing.json"
 CHECKPOINT = "checkpoint.pt"
 _OUT_OF_MEMORY = ("out of memory", "DefaultCPUAllocator", "CUBLAS_STATUS_ALLOC_FAILED", "CUDNN_STATUS_ALLOC_FAILED")
-# malloc.h of glibc; the first value is the largest that mallopt takes.
-_TRIM_THRESHOLD, _KEPT_BYTES = -1, 2**31 - 1
-_MMAP_THRESHOLD, _BLOCK_BYTES = -3, 2**28
 
 
 @dataclass(frozen=True)
@@ -123,11 +119,7 @@ def seed_of(seed: int, *names: str) -> int:
 
 
 def fingerprint(cell: Cell, seed: int) -> str:
-    """The digest of everything that the cell's result depends on.
-
-    Raises:
-        ArtifactError: an input is missing.
-    """
+    """The digest of everything that the cell's result depends on; an `ArtifactError` if an input is missing."""
     content = {
         "seed": seed,
         "parameters": dict(cell.parameters),
@@ -138,16 +130,15 @@ def fingerprint(cell: Cell, seed: int) -> str:
     return digest_of_text(canonical_json(content))
 
 
-def run_cells(cells: Sequence[Cell], *, output: Path, compute: Compute, seed: int, data: Path = DATA) -> None:
+def run_cells(cells: Sequence[Cell], *, output: Path, compute: Compute, seed: int) -> None:
     """Run the cells that are not done yet, then publish all results in the stage's output folder.
 
     Args:
         cells: all cells of the stage.
-        output: the folder that the stage declares, below `data`; its relative path names the stage, for seeds and for
+        output: the folder that the stage declares, below `data/`; its path there names the stage, for seeds and for
             the work folder. Afterwards it holds one artifact per cell, and nothing else.
-        compute: engine, workers, threads, device.
+        compute: the section of the parameters.
         seed: the project's seed.
-        data: the project's folder of data, or another folder for work that is no part of the pipeline.
 
     Raises:
         CellsFailed: some failed; nothing is published, and the next call runs only these.
@@ -156,16 +147,15 @@ def run_cells(cells: Sequence[Cell], *, output: Path, compute: Compute, seed: in
     names = [cell.name for cell in cells]
     if len(set(names)) < len(names):
         raise ValueError(f"cells: names are not unique: {sorted(names)}")
-    stage, work = output.relative_to(data).as_posix(), data / WORK.name
+    stage = output.relative_to(DATA).as_posix()
     require_serial(compute.engine)
     if is_follower():
-        followed = {cell.name: _Task(stage, cell, "", seed, compute, work) for cell in cells}
+        followed = {cell.name: _Task(stage, cell, "", seed, compute) for cell in cells}
         follow(lambda name, folder: _call(followed[name], folder, folder, math.inf))  # Without checkpoints.
         return
-    with alone(work / stage), leading():
-        tasks = [_Task(stage, cell, fingerprint(cell, seed), seed, compute, work) for cell in cells]
-        failures = _run_pending(stage, tasks)
-        if failures:
+    with alone(WORK / stage), leading():
+        tasks = [_Task(stage, cell, fingerprint(cell, seed), seed, compute) for cell in cells]
+        if failures := _run_pending(stage, tasks):
             raise CellsFailed(stage, failures, len(cells))
         _publish(tasks, output)
 
@@ -188,9 +178,9 @@ def alone(folder: Path) -> Iterator[None]:
         lock.release()
 
 
-def timing_file(stage: str, cell: str, fingerprint: str, work: Path = WORK) -> Path:
+def timing_file(stage: str, cell: str, fingerprint: str) -> Path:
     """Where the run of a cell left its seconds, machine and versions."""
-    return work / stage / cell / fingerprint[:16] / TIMING
+    return WORK / stage / cell / fingerprint[:16] / TIMING
 
 
 def read_timing(path: Path) -> dict[str, Any] | None:
@@ -209,11 +199,10 @@ class _Task:
     fingerprint: str
     seed: int
     compute: Compute
-    work: Path
 
     @property
     def timing(self) -> Path:
-        return timing_file(self.stage, self.cell.name, self.fingerprint, self.work)
+        return timing_file(self.stage, self.cell.name, self.fingerprint)
 
     @property
     def result(self) -> Path:
@@ -288,7 +277,7 @@ def _run(task: _Task, work: Path) -> None:
 
 def _call(task: _Task, output: Path, work: Path, checkpoint_seconds: float) -> str:
     """Call the cell's function; returns the device that it used."""
-    cell, device = task.cell, _prepare_torch(task.compute)
+    cell, device = task.cell, prepare_torch(task.compute.threads_per_cell, task.compute.device)
     inputs = {name: open_artifact(path) for name, path in cell.inputs.items()}
     job = Job(seed_of(task.seed, task.stage, cell.name), inputs, output, work, device, checkpoint_seconds)
     # The last bits of a sum depend on the threads of the linear-algebra libraries.
@@ -297,31 +286,8 @@ def _call(task: _Task, output: Path, work: Path, checkpoint_seconds: float) -> s
     return device
 
 
-def _prepare_torch(compute: Compute) -> str:
-    """Make torch deterministic, let it keep freed memory, and choose the device."""
-    keep_freed_memory()
-    torch.set_num_threads(compute.threads_per_cell)
-    torch.set_deterministic_debug_mode("warn")  # use_deterministic_algorithms imports a compiler: 1.6 seconds.
-    # Every tensor that is written before it is read would be filled first: 3 to 16 % of a training.
-    torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]  # Set by name.
-    if compute.device != "auto":
-        return compute.device
-    return "cuda" if torch.cuda.is_available() else "cpu"
-
-
-def keep_freed_memory() -> None:
-    """Let glibc keep up to 2 GiB that this process has freed; does nothing with other C libraries."""
-    # It returns large blocks to the system at once, and the next training step faults them in again page by page: a
-    # tenth of the time for the small VGG, a third for ResNet-50.
-    mallopt = getattr(ctypes.CDLL(None), "mallopt", None) if sys.platform == "linux" else None
-    if mallopt is not None:
-        mallopt(_MMAP_THRESHOLD, _BLOCK_BYTES)
-        mallopt(_TRIM_THRESHOLD, _KEPT_BYTES)
-
-
 def _publish(tasks: Sequence[_Task], output: Path) -> None:
     """Replace the output folder by links to the results, or by copies where links are not possible."""
-    output.parent.mkdir(parents=True, exist_ok=True)
     with atomic_folder(output) as new:
         for task in tasks:
             open_artifact(task.result)  # Not there if a node of a cluster worked in a folder of its own.

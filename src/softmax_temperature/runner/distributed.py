@@ -52,7 +52,7 @@ def agreed(value: Any) -> Any:
     return box[0]
 
 
-def follow(run: Callable[[str, Path], None]) -> None:
+def follow(run: Callable[[str, Path], object]) -> None:
     """Call `run` with the name of each cell that process 0 begins, and a temporary folder, until it is done."""
     while (name := agreed(None)) is not None:
         with TemporaryDirectory() as folder:

@@ -7,6 +7,7 @@ import errno
 import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 from safetensors import SafetensorError
@@ -37,11 +38,7 @@ class InputError(Exception):
 
     def __reduce__(self) -> tuple[object, ...]:
         # Keyword-only arguments do not survive the default pickling between processes.
-        return _rebuild, (type(self), self.what, self.where, self.remedy)
-
-
-def _rebuild(kind: type[InputError], what: str, where: str, remedy: str) -> InputError:
-    return kind(what, where=where, remedy=remedy)
+        return partial(type(self), self.what, where=self.where, remedy=self.remedy), ()
 
 
 def nearest(name: str, valid: Iterable[str]) -> str:

@@ -70,7 +70,7 @@ def embed_data_set(
     cells = _cells(found, choice, extraction)
     with disk_faults(output):
         try:
-            run_cells(cells, output=output / SHARDS, compute=compute, seed=choice.seed, data=output)
+            run_cells(cells, output=output / SHARDS, compute=compute, seed=choice.seed)
         except CellsFailed as error:
             raise _as_one_line(error, len(cells)) from error
         index = write_index(output, list(found.shards), found.class_names)
