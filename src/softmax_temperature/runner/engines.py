@@ -74,14 +74,16 @@ def _in_processes(
             running: dict[Any, int] = {}
             usable = True
             while running or (waiting and usable):
-                while waiting and usable and len(running) < compute.workers:
-                    number, task = waiting.popleft()
-                    running[executor.submit(function, task)] = number
                 try:
+                    while waiting and usable and len(running) < compute.workers:
+                        number, task = waiting[0]
+                        running[executor.submit(function, task)] = number
+                        waiting.popleft()
                     done = wait(running, return_when="FIRST_COMPLETED").done
                     ended = [(future, future.result()) for future in done]
                 except BrokenProcessPool:
-                    yield from ((number, Failure(_KILLED)) for number in running.values())
+                    unfinished = list(running.values()) or [waiting[0][0]]
+                    yield from ((number, Failure(_KILLED)) for number in unfinished)
                     return
                 for future, failure in ended:
                     number = running.pop(future)
