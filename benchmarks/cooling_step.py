@@ -21,7 +21,7 @@ from benchmarks.precision import fastest_precision
 from softmax_temperature.losses import make_objective
 from softmax_temperature.params.network import Network
 from softmax_temperature.params.recipe import Recipe
-from softmax_temperature.runner.cells import keep_freed_memory
+from softmax_temperature.runner.machine import keep_freed_memory
 from softmax_temperature.training import ImageSet, Trainer, build_network
 from softmax_temperature.training.cooling import CoolingCallback
 

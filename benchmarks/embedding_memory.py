@@ -20,8 +20,8 @@ from torch import Tensor, nn
 
 from softmax_temperature.networks.backbones.preprocessing import Preprocess
 from softmax_temperature.networks.embeddings import EMBEDDINGS, extract, write_embeddings
-from softmax_temperature.runner.cells import keep_freed_memory
 from softmax_temperature.runner.errors import InputError
+from softmax_temperature.runner.machine import keep_freed_memory
 
 STATUS = Path("/proc/self/status")
 FULL_SIZE = 1_000_000

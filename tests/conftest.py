@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 
 import hypothesis
@@ -44,19 +43,6 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 def project_root() -> Path:
     """The checkout, wherever the tests were started."""
     return ROOT
-
-
-@pytest.fixture
-def patient_ray(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Ray may be started in this process, however busy the machine is; it ends with the test."""
-    ray = pytest.importorskip("ray")
-    from tests.faults.ray_nodes import SETTINGS, start_slowly_and_little
-
-    for name, value in SETTINGS.items():
-        monkeypatch.setenv(name, value)
-    start_slowly_and_little(monkeypatch.setattr)
-    yield
-    ray.shutdown()
 
 
 @pytest.fixture(scope="session")

@@ -1,12 +1,8 @@
-"""Stages on parameters for seconds, as the programs in pipeline/ run them: what the fault tests start, to end it.
-
-python tests/faults/work.py STAGE ENGINE CHECKPOINT_SECONDS
-"""
+"""A search and a training of seconds, as a program: python -m tests.faults.work STAGE ENGINE."""
 
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 from typing import Any
 
 from softmax_temperature.params import Params, validate
@@ -14,50 +10,45 @@ from softmax_temperature.runner.cells import run_cells
 from softmax_temperature.stages import embed, fetch, search, train_cooling
 from softmax_temperature.stages.programs import exit_code
 from softmax_temperature.tools.profiles import render_profile
+from tests.conftest import ROOT
 
-PROFILES = Path(__file__).parents[2] / "profiles"
-DATASET = "digits"
+DATASET, BACKBONE = "digits", "untrained-16"
 STAGES: dict[str, Any] = {"embedding": embed, "search": search, "training": train_cooling}
-EPOCHS = {"search": 150, "training": 8}
-CELLS = 2
-STEPS_OF_A_CELL = {**EPOCHS, "embedding": 500}
-"""Epochs, or images."""
 
 
-def content(engine: str, checkpoint_seconds: float) -> dict[str, Any]:
-    """Profile smoke with `CELLS` cells a stage; no paper but the first and Cooling's has any."""
-    _, smoke = render_profile("smoke", PROFILES)
+def params(engine: str) -> Params:
+    """Profile smoke with one cell of each stage; every epoch has a checkpoint."""
+    _, smoke = render_profile("smoke", ROOT / "profiles")
     content = smoke.model_dump()
-    content["compute"] |= {"engine": engine, "device": "cpu", "checkpoint_seconds": checkpoint_seconds}
-    paper, backbones = content["classifier_temperature"], ["untrained-16", "untrained-64"]
-    paper |= {"datasets": [DATASET], "backbones": backbones}
-    paper["search"] |= {"epochs": EPOCHS["search"], "inverse_temperatures": [1.0, 20.0, 100.0], "repeats": 2}
-    paper["rescaling"] |= {"dataset": DATASET, "backbone": backbones[0]}
-    content["backbones"] = {name: content["backbones"][name] for name in backbones}
+    content["compute"] |= {"engine": engine, "device": "cpu", "checkpoint_seconds": 0}
+    paper = content["classifier_temperature"]
+    paper |= {"datasets": [DATASET], "backbones": [BACKBONE]}
+    paper["search"] |= {"epochs": 150, "inverse_temperatures": [1.0, 20.0, 100.0], "repeats": 2}
+    paper["rescaling"] |= {"dataset": DATASET, "backbone": BACKBONE}
+    content["backbones"] = {BACKBONE: content["backbones"][BACKBONE]}
     paper = content["cooling"]
-    paper["recipe"] |= {"epochs": EPOCHS["training"], "lr": 0.01}
-    paper["arms"]["periodic"] |= {"max_temperature": 0.5, "reset_temperature": 0.5}
-    few = {"schedules": ["none"], "arms": ["periodic"], "seeds": 2}
+    paper["recipe"] |= {"epochs": 8, "lr": 0.01}
+    few = {"schedules": ["none"], "arms": ["periodic"], "seeds": 1}
     paper["experiments"] = {"digits-vgg": paper["experiments"]["digits-vgg"] | few}
-    return content
+    return validate(content, where="fault tests")
 
 
-def prepare(params: Params) -> None:
+def prepare() -> None:
     """Prepare the data set in the current folder."""
-    output = fetch.OUTPUT / DATASET
-    run_cells(fetch.cells(params, DATASET), output=output, compute=params.compute, seed=params.seed)
-
-
-def run(stage: Any, params: Params) -> None:
-    """Run a stage in the current folder."""
-    run_cells(stage.cells(params), output=stage.OUTPUT, compute=params.compute, seed=params.seed)
-
-
-def main(stage: str, engine: str, checkpoint_seconds: str) -> int:
-    return exit_code(
-        lambda: run(STAGES[stage], validate(content(engine, float(checkpoint_seconds)), where="fault tests"))
+    plan = params("serial")
+    run_cells(
+        [one for one in fetch.cells(plan) if one.name == DATASET],
+        output=fetch.OUTPUT,
+        compute=plan.compute,
+        seed=plan.seed,
     )
 
 
+def run(stage: str, engine: str) -> None:
+    """Run a stage in the current folder."""
+    plan, module = params(engine), STAGES[stage]
+    run_cells(module.cells(plan), output=module.OUTPUT, compute=plan.compute, seed=plan.seed)
+
+
 if __name__ == "__main__":
-    sys.exit(main(*sys.argv[1:]))
+    sys.exit(exit_code(lambda: run(*sys.argv[1:])))

@@ -2,20 +2,34 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import platform
 import resource
+import subprocess
 import sys
 from pathlib import Path
 from unittest.mock import ANY
 
 import pytest
+import torch
 
 from softmax_temperature.params import Compute
 from softmax_temperature.runner import cells as cells_module
 from softmax_temperature.runner.artifacts import ArtifactError, new_artifact, open_artifact, write_json
-from softmax_temperature.runner.cells import CHECKPOINT, Cell, Job, fingerprint, run_cells, seed_of
-from softmax_temperature.runner.errors import CellsFailed, InputError
+from softmax_temperature.runner.cells import (
+    CHECKPOINT,
+    Cell,
+    CellsFailed,
+    Job,
+    alone,
+    fingerprint,
+    read_timing,
+    run_cells,
+    seed_of,
+)
+from softmax_temperature.runner.errors import InputError
 
 OUTPUT = Path("data/squares")
 
@@ -57,7 +71,6 @@ def copy_input(job: Job) -> None:
 
 def _keeps_freed_memory() -> bool:
     """Whether 32 MiB, freed and taken again and again, come to be taken without a fault for each of their pages."""
-    import torch
 
     def faults(blocks: int) -> int:
         before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
@@ -71,11 +84,10 @@ def _keeps_freed_memory() -> bool:
 
 def tell_of_torch(job: Job, *, number: int) -> None:
     """What a cell finds of torch when it begins, in a process of its own."""
-    import torch
-
     found = {
         "deterministic": torch.are_deterministic_algorithms_enabled(),
         "warns": torch.is_deterministic_algorithms_warn_only_enabled(),
+        "fills": torch.utils.deterministic.fill_uninitialized_memory,
         "threads": torch.get_num_threads(),
         "compiler": "torch._dynamo" in sys.modules,
         "keeps": _keeps_freed_memory(),
@@ -127,9 +139,10 @@ def test_adding_a_cell_runs_that_cell_only_and_changes_no_other() -> None:
     assert open_artifact(OUTPUT / "n-2").digest == before
 
 
-def test_output_holds_exactly_the_declared_cells() -> None:
+def test_a_smaller_grid_runs_nothing_and_its_output_shrinks() -> None:
     run([1, 2])
     run([2])
+    assert log() == [1, 2]
     assert [path.name for path in OUTPUT.iterdir()] == ["n-2"]
 
 
@@ -156,12 +169,29 @@ def test_a_fault_that_cells_share_is_said_once() -> None:
     assert set(failed.failures) == {"a", "b", "c"}
 
 
-def test_a_damaged_result_is_made_again() -> None:
+@pytest.mark.parametrize("name", ["square.json", "manifest.json", "timing.json"])
+def test_a_flipped_bit_is_noticed_and_the_next_run_mends_it(name: str) -> None:
     run([1])
-    (OUTPUT / "n-1" / "square.json").write_text("{}")  # A link: the copy in the work folder is damaged too.
+    expected = (OUTPUT / "n-1" / "square.json").read_bytes()
+    (path,) = cells_module.WORK.rglob(name)  # The published files are links to those in the work folder.
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+    if name == "timing.json":
+        assert read_timing(path) is None
     run([1])
-    assert log() == [1, 1]
-    assert open_artifact(OUTPUT / "n-1").json("square.json")["square"] == 1
+    assert (OUTPUT / "n-1" / "square.json").read_bytes() == expected
+    assert log() == ([1] if name == "timing.json" else [1, 1])
+
+
+def test_a_flipped_checkpoint_is_set_aside_and_the_cell_starts_again() -> None:
+    with pytest.raises(CellsFailed, match="interrupted"):
+        run([5], count_up)
+    (path,) = cells_module.WORK.rglob(CHECKPOINT)
+    path.write_bytes(path.read_bytes()[:-1] + b"x")
+    with pytest.raises(CellsFailed, match="interrupted"):  # Not resumed.
+        run([5], count_up)
+    assert path.with_name(f"{CHECKPOINT}.damaged").is_file()
 
 
 def test_interrupted_work_goes_on_at_its_checkpoint() -> None:
@@ -172,20 +202,11 @@ def test_interrupted_work_goes_on_at_its_checkpoint() -> None:
     assert not list(cells_module.WORK.rglob(CHECKPOINT))
 
 
-def test_engines_give_equal_bytes() -> None:
-    run([1, 2, 3])
-    serial = {path.parent.name: path.read_bytes() for path in OUTPUT.rglob("manifest.json")}
-    Path("data").rename("serial")
-    run([1, 2, 3], engine="processes", workers=2)
-    parallel = {path.parent.name: path.read_bytes() for path in OUTPUT.rglob("manifest.json")}
-    assert serial == parallel
-
-
 def test_a_cell_finds_torch_deterministic_with_its_threads_and_memory_and_without_a_compiler() -> None:
     cells = [Cell(f"cell-{number}", tell_of_torch, {"number": number}) for number in range(2)]
     run_cells(cells, output=OUTPUT, compute=compute("processes", workers=2), seed=0)
     found = [open_artifact(OUTPUT / cell.name).json("torch.json") for cell in cells]
-    expected = {"deterministic": True, "warns": True, "threads": 1, "compiler": False}
+    expected = {"deterministic": True, "warns": True, "fills": False, "threads": 1, "compiler": False}
     expected["keeps"] = platform.libc_ver()[0] == "glibc" or ANY
     assert found == [{**expected, "number": number} for number in range(2)]
 
@@ -257,3 +278,57 @@ def test_times_stand_beside_the_artifact_not_in_it() -> None:
     (timing,) = cells_module.WORK.rglob("timing.json")
     assert json.loads(timing.read_text())["seconds"] >= 0
     assert "timing.json" not in open_artifact(OUTPUT / "n-1").files
+
+
+@pytest.mark.parametrize(
+    ("error", "remedy"),
+    [
+        (MemoryError(), True),
+        (RuntimeError("DefaultCPUAllocator: can't allocate memory"), True),
+        (RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`"), True),
+        (torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB"), True),
+        (RuntimeError("shapes differ"), False),
+    ],
+)
+def test_a_cell_without_memory_says_what_to_lower(
+    error: Exception, remedy: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise error
+
+    monkeypatch.setattr(cells_module, "_run", fail)
+    with pytest.raises(CellsFailed) as caught:
+        run([1])
+    assert ("Lower compute.workers or the size of the batches" in str(caught.value)) is remedy
+    assert f"{type(error).__name__}: {error}" in str(caught.value)
+
+
+def test_a_full_disk_fails_the_cell_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(_: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr("os.fsync", full)
+    with pytest.raises((CellsFailed, InputError), match="No space left on device") as caught:
+        run([1])
+    assert "Free space" in str(caught.value)
+
+
+def test_a_second_process_waits_for_a_lock_and_names_its_holder() -> None:
+    program = "from pathlib import Path; from softmax_temperature.runner.cells import alone\n"
+    program += "with alone(Path('a')): print('mine')"
+    with alone(Path("a")):
+        other = subprocess.Popen(
+            [sys.executable, "-c", program], text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        )
+        assert other.stderr is not None
+        assert f"a: process {os.getpid()} on {platform.node()}" in other.stderr.readline()
+        assert other.poll() is None
+    assert other.communicate(timeout=60)[0] == "mine\n"
+
+
+def test_the_lock_of_a_killed_process_is_free() -> None:
+    program = "import os; from pathlib import Path; from softmax_temperature.runner.cells import alone\n"
+    program += "with alone(Path('a')): os.kill(os.getpid(), 9)"
+    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == -9
+    with alone(Path("a")):
+        pass

@@ -9,14 +9,10 @@ from typing import Any
 
 import pytest
 import torch
-from softmax_temperature.runner.stoppable import StoppableCheckpointer
-from softmax_temperature.runner.stopping import Stop
 
 from softmax_temperature.runner.checkpoints import Checkpointer, load_checkpoint, save_checkpoint
 from softmax_temperature.runner.errors import InputError
-from softmax_temperature.tools.profiles import render_profile
 
-PROFILES = Path(__file__).parents[2] / "profiles"
 STATE = {"epoch": 3, "weights": torch.arange(5.0), "curves": [torch.ones(2), torch.zeros(2)], "note": None}
 
 
@@ -66,24 +62,6 @@ def test_a_checkpoint_of_something_else_is_refused(tmp_path: Path) -> None:
     assert (tmp_path / "c.pt").is_file()
 
 
-@pytest.mark.parametrize(("epoch", "most"), [(30.0, 30.0), (1.0, 1.0), (0.3, 1.0 + 0.3), (0.001, 1.0 + 0.001)])
-def test_what_a_kill_loses_is_an_epoch_or_where_those_are_short_the_time_between_two_saves(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, epoch: float, most: float
-) -> None:
-    now, losses = 1000.0, []
-    monkeypatch.setattr("time.monotonic", lambda: now)
-    profile = render_profile("mini", PROFILES)[1]
-    checkpointer, saved = Checkpointer(tmp_path / "c.pt", profile.compute.checkpoint_seconds), now
-    for _ in range(2000):
-        now += epoch
-        losses.append(now - saved)  # By a kill at the end of an epoch, before it is saved.
-        checkpointer.save_if_due(lambda: {"epoch": 1})
-        if (tmp_path / "c.pt").exists():
-            (tmp_path / "c.pt").unlink()
-            saved = now
-    assert epoch <= max(losses) <= most * (1 + 1e-9)
-
-
 @pytest.mark.parametrize(("seconds", "saves"), [(1, 5), (60, 1), (0, 100)])
 def test_saving_is_a_twentieth_of_the_time_at_most_unless_every_state_is_wanted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seconds: float, saves: int
@@ -97,7 +75,7 @@ def test_saving_is_a_twentieth_of_the_time_at_most_unless_every_state_is_wanted(
         return STATE
 
     monkeypatch.setattr("time.monotonic", lambda: now)
-    checkpointer = StoppableCheckpointer(tmp_path / "c.pt", seconds, Stop())
+    checkpointer = Checkpointer(tmp_path / "c.pt", seconds)
     for _ in range(100):
         now += 1.0
         checkpointer.save_if_due(state)

@@ -1,10 +1,7 @@
 """Artifacts: folders of files that are complete, verified on read, and never half-written.
 
-An artifact is a folder with a `manifest.json` that lists the sha256 of every other file in it. It is built under a
-temporary name beside its place, its manifest is written last, and a rename moves it there.
-
-Artifacts hold nothing that differs between two runs of the same parameters (no times, no machine names): equal inputs
-give equal bytes.
+An artifact is a folder with a `manifest.json` that lists the sha256 of every other file in it. It holds nothing that
+differs between two runs of the same parameters (no times, no machine names): equal inputs give equal bytes.
 
 A damaged file is renamed to `*.damaged`: DVC, which trusts a file whose time and size are unchanged, then sees that it
 is missing and runs the stage again.
@@ -72,11 +69,7 @@ def sync(path: Path) -> None:
 
 @contextmanager
 def atomic_file(path: Path) -> Iterator[BinaryIO]:
-    """Write a file so that readers see the old bytes or all of the new ones, even if the writer is killed.
-
-    Raises:
-        InputError: the disk is full or the folder cannot be written.
-    """
+    """Write a file so that readers see the old bytes or all of the new ones, even if the writer is killed."""
     with disk_faults(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=UNFINISHED)
@@ -94,14 +87,7 @@ def atomic_file(path: Path) -> Iterator[BinaryIO]:
 
 @contextmanager
 def atomic_folder(path: Path) -> Iterator[Path]:
-    """Build a folder beside its place; at the end of the block it replaces what stands there.
-
-    Yields:
-        A temporary folder. If the block raises, it is removed and nothing changes.
-
-    Raises:
-        InputError: the disk is full or the folder cannot be written.
-    """
+    """Build a folder in a temporary one, which replaces it at the end of the block; if that raises, nothing changes."""
     with disk_faults(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         temporary = Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name}.", suffix=UNFINISHED))
@@ -122,10 +108,7 @@ def atomic_folder(path: Path) -> Iterator[Path]:
 def remove_unfinished(folder: Path) -> None:
     """Remove what killed writers left in a folder; the caller makes sure that nobody writes there now."""
     for path in folder.glob(f".*{UNFINISHED}"):
-        if path.is_dir():
-            shutil.rmtree(path)
-        else:
-            path.unlink()
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
 
 
 def write_text(path: Path, text: str) -> None:
@@ -150,13 +133,14 @@ def new_artifact(folder: Path, *, kind: str, about: dict[str, Any]) -> Iterator[
 
     Yields:
         A temporary folder to write the files into. If the block raises, it is removed and nothing changes.
-
-    Raises:
-        InputError: the disk is full or the folder cannot be written.
     """
     with atomic_folder(folder) as temporary:
         yield temporary
-        _seal(temporary, kind, about)
+        files = {}
+        for path in sorted(path for path in temporary.rglob("*") if path.is_file()):
+            path.chmod(0o644)
+            files[path.relative_to(temporary).as_posix()] = digest_of_file(path)
+        write_sealed(temporary / MANIFEST, {"kind": kind, "about": about, "files": files})
 
 
 def set_aside(path: Path) -> None:
@@ -167,14 +151,7 @@ def set_aside(path: Path) -> None:
 
 @dataclass(frozen=True)
 class Artifact:
-    """A complete artifact; every read compares the file with the manifest first.
-
-    Attributes:
-        folder: its place.
-        kind: what made it.
-        about: what it was made from.
-        files: file name to sha256.
-    """
+    """A complete artifact; every read compares the file with its sha256 in `files` first."""
 
     folder: Path
     kind: str
@@ -238,11 +215,7 @@ def write_sealed(path: Path, body: dict[str, Any]) -> None:
 
 
 def read_sealed(path: Path) -> dict[str, Any]:
-    """Read a mapping that `write_sealed` wrote.
-
-    Raises:
-        ArtifactError: it was changed.
-    """
+    """Read a mapping that `write_sealed` wrote; an `ArtifactError` if it was changed."""
     try:
         text = path.read_text(encoding="utf-8")
         body: dict[str, Any] = json.loads(text)
@@ -259,10 +232,6 @@ def read_sealed(path: Path) -> dict[str, Any]:
 def open_artifact(folder: Path, *, kind: str | None = None) -> Artifact:
     """Open an artifact by its manifest; the files themselves are verified when they are read.
 
-    Args:
-        folder: its place.
-        kind: what must have made it; None accepts any.
-
     Raises:
         ArtifactError: there is none, its manifest is damaged, or it is of another kind.
     """
@@ -270,10 +239,7 @@ def open_artifact(folder: Path, *, kind: str | None = None) -> Artifact:
     if not path.is_file():
         raise ArtifactError("not there, or not complete (no manifest)", where=str(folder), remedy=_REBUILD)
     manifest = read_sealed(path)
-    try:
-        artifact = Artifact(folder, manifest["kind"], manifest["about"], manifest["files"])
-    except KeyError as error:
-        raise ArtifactError(f"lacks {error}", where=str(path), remedy=_REBUILD) from error
+    artifact = Artifact(folder, manifest["kind"], manifest["about"], manifest["files"])
     if kind is not None and artifact.kind != kind:
         raise ArtifactError(f"is of kind {artifact.kind!r}, not {kind!r}", where=str(folder), remedy=_REBUILD)
     return artifact
@@ -281,16 +247,5 @@ def open_artifact(folder: Path, *, kind: str | None = None) -> Artifact:
 
 def find_artifacts(root: Path) -> list[Path]:
     """Every artifact folder at or below a folder, sorted; one under construction starts with a dot and is left out."""
-    found = (path.parent for path in root.rglob(MANIFEST))
-    return sorted(
-        folder for folder in found if not any(part.startswith(".") for part in folder.relative_to(root).parts)
-    )
-
-
-def _seal(folder: Path, kind: str, about: dict[str, Any]) -> None:
-    """Record every file's digest and write the manifest last."""
-    paths = sorted(path for path in folder.rglob("*") if path.is_file())
-    for path in paths:
-        path.chmod(0o644)
-    files = {path.relative_to(folder).as_posix(): digest_of_file(path) for path in paths}
-    write_sealed(folder / MANIFEST, {"kind": kind, "about": about, "files": files})
+    found = (path.parent.relative_to(root) for path in root.rglob(MANIFEST))
+    return sorted(root / folder for folder in found if not any(part.startswith(".") for part in folder.parts))

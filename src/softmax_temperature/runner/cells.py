@@ -10,7 +10,6 @@ results, so no left-over can be read.
 
 from __future__ import annotations
 
-import ctypes
 import hashlib
 import math
 import os
@@ -43,11 +42,11 @@ from softmax_temperature.runner.artifacts import (
     write_text,
 )
 from softmax_temperature.runner.checkpoints import Checkpointer
-from softmax_temperature.runner.distributed import follow, is_follower, leading, together
+from softmax_temperature.runner.distributed import follow, is_follower, leading, require_serial, together
 from softmax_temperature.runner.engines import Compute, Failure, run_tasks
 from softmax_temperature.runner.errors import CellsFailed, InputError, disk_faults
 from softmax_temperature.runner.fingerprint import code_digest
-from softmax_temperature.runner.machine import machine, versions
+from softmax_temperature.runner.machine import machine, prepare_torch, versions
 from softmax_temperature.runner.progress import say, watching
 
 DATA = Path("data")
@@ -55,15 +54,7 @@ WORK = DATA / "work"
 TIMING = "timing.json"
 RESULT = "result"
 CHECKPOINT = "checkpoint.pt"
-_OUT_OF_MEMORY = (
-    "out of memory",
-    "DefaultCPUAllocator",
-    "CUBLAS_STATUS_ALLOC_FAILED",
-    "CUDNN_STATUS_ALLOC_FAILED",
-)
-# malloc.h of glibc; the first value is the largest that mallopt takes.
-_TRIM_THRESHOLD, _KEPT_BYTES = -1, 2**31 - 1
-_MMAP_THRESHOLD, _BLOCK_BYTES = -3, 2**28
+_OUT_OF_MEMORY = ("out of memory", "DefaultCPUAllocator", "CUBLAS_STATUS_ALLOC_FAILED", "CUDNN_STATUS_ALLOC_FAILED")
 
 
 @dataclass(frozen=True)
@@ -71,9 +62,9 @@ class Cell:
     """One piece of work.
 
     Attributes:
-        name: unique within its stage's output folder, for instance "mnist/resnet18" or "sgd-rescaled"; the only cell
-            of a stage is called "." and fills the output folder itself.
-        run: a module-level function, called as `run(job, **parameters)`; writes its files into `job.output`.
+        name: unique within its stage, for instance "mnist/resnet18"; the only cell of a stage is called "." and fills
+            the output folder itself.
+        run: a module-level function, called as `run(job, **parameters)`.
         parameters: JSON values, all that the result depends on besides inputs and code.
         inputs: paths of the artifacts that it reads, by the names that it uses for them.
     """
@@ -86,15 +77,10 @@ class Cell:
 
 @dataclass(frozen=True)
 class Job:
-    """What a running cell is given.
+    """What a running cell is given: it reads `inputs`, writes into `output`, and keeps its checkpoint in `work`.
 
-    Attributes:
-        seed: its own, derived from the project's seed, the stage and its name: adding a cell changes no other.
-        inputs: the artifacts it reads, opened.
-        output: the folder to write its files into.
-        work: a folder that survives a crash, for its checkpoint.
-        device: "cpu" or "cuda".
-        checkpoint_seconds: the least time between two checkpoints.
+    Its `seed` is derived from the project's, the stage and the cell's name: adding a cell changes no other. `device` is
+    "cpu" or "cuda"; between two checkpoints pass at least `checkpoint_seconds`.
     """
 
     seed: int
@@ -120,11 +106,7 @@ def seed_of(seed: int, *names: str) -> int:
 
 
 def fingerprint(cell: Cell, seed: int) -> str:
-    """The digest of everything that the cell's result depends on.
-
-    Raises:
-        ArtifactError: an input is missing.
-    """
+    """The digest of everything that the cell's result depends on; an `ArtifactError` if an input is missing."""
     content = {
         "seed": seed,
         "parameters": dict(cell.parameters),
@@ -135,16 +117,15 @@ def fingerprint(cell: Cell, seed: int) -> str:
     return digest_of_text(canonical_json(content))
 
 
-def run_cells(cells: Sequence[Cell], *, output: Path, compute: Compute, seed: int, data: Path = DATA) -> None:
+def run_cells(cells: Sequence[Cell], *, output: Path, compute: Compute, seed: int) -> None:
     """Run the cells that are not done yet, then publish all results in the stage's output folder.
 
     Args:
         cells: all cells of the stage.
-        output: the folder that the stage declares, below `data`; its relative path names the stage, for seeds and for
+        output: the folder that the stage declares, below `data/`; its path there names the stage, for seeds and for
             the work folder. Afterwards it holds one artifact per cell, and nothing else.
-        compute: engine, workers, threads, device.
+        compute: the section of the parameters.
         seed: the project's seed.
-        data: the project's folder of data, or another folder for work that is no part of the pipeline.
 
     Raises:
         CellsFailed: some failed; nothing is published, and the next call runs only these.
@@ -153,15 +134,15 @@ def run_cells(cells: Sequence[Cell], *, output: Path, compute: Compute, seed: in
     names = [cell.name for cell in cells]
     if len(set(names)) < len(names):
         raise ValueError(f"cells: names are not unique: {sorted(names)}")
-    stage, work = output.relative_to(data).as_posix(), data / WORK.name
+    stage = output.relative_to(DATA).as_posix()
+    require_serial(compute.engine)
     if is_follower():
-        by_name = {cell.name: cell for cell in cells}
-        follow(lambda name, folder: _train_along(by_name[name], folder, stage, seed, compute))
+        followed = {cell.name: _Task(stage, cell, "", seed, compute) for cell in cells}
+        follow(lambda name, folder: _call(followed[name], folder, folder, math.inf))  # Without checkpoints.
         return
-    with alone(work / stage), leading(compute.engine):
-        tasks = [_Task(stage, cell, fingerprint(cell, seed), seed, compute, work) for cell in cells]
-        failures = _run_pending(stage, tasks)
-        if failures:
+    with alone(WORK / stage), leading():
+        tasks = [_Task(stage, cell, fingerprint(cell, seed), seed, compute) for cell in cells]
+        if failures := _run_pending(stage, tasks):
             raise CellsFailed(stage, failures, len(cells))
         _publish(tasks, output)
 
@@ -184,9 +165,9 @@ def alone(folder: Path) -> Iterator[None]:
         lock.release()
 
 
-def timing_file(stage: str, cell: str, fingerprint: str, work: Path = WORK) -> Path:
+def timing_file(stage: str, cell: str, fingerprint: str) -> Path:
     """Where the run of a cell left its seconds, machine and versions."""
-    return work / stage / cell / fingerprint[:16] / TIMING
+    return WORK / stage / cell / fingerprint[:16] / TIMING
 
 
 def read_timing(path: Path) -> dict[str, Any] | None:
@@ -205,11 +186,10 @@ class _Task:
     fingerprint: str
     seed: int
     compute: Compute
-    work: Path
 
     @property
     def timing(self) -> Path:
-        return timing_file(self.stage, self.cell.name, self.fingerprint, self.work)
+        return timing_file(self.stage, self.cell.name, self.fingerprint)
 
     @property
     def result(self) -> Path:
@@ -247,25 +227,15 @@ def _attempt(task: _Task) -> Failure | None:
     except InputError as error:
         return Failure(str(error))
     except Exception as error:  # noqa: BLE001  # A cell must not end its neighbours; the stage still exits non-zero.
-        reason = f"{type(error).__name__}: {' '.join(str(error).split())}{_trace_kept(work)}{_remedy(error)}"
+        with suppress(OSError):
+            trace = traceback.format_exc()
+            (work / "error.txt").write_text(trace, encoding="utf-8", errors="backslashreplace")
+        reason = f"{type(error).__name__}: {' '.join(str(error).split())} (trace: {work / 'error.txt'})"
+        # By the words, because failed allocations in cuBLAS and cuDNN are plain RuntimeErrors.
+        if isinstance(error, MemoryError) or any(text in str(error) for text in _OUT_OF_MEMORY):
+            reason += ". Lower compute.workers or the size of the batches; then run again"
         return Failure(reason, device_lost=isinstance(error, torch.AcceleratorError))
     return None
-
-
-def _trace_kept(work: Path) -> str:
-    """Where the trace of the current error can be read."""
-    path = work / "error.txt"
-    with suppress(OSError):  # A full disk, for instance.
-        path.write_text(traceback.format_exc(), encoding="utf-8", errors="backslashreplace")
-        return f" (trace: {path})"
-    return ""
-
-
-def _remedy(error: Exception) -> str:
-    # Failed allocations in cuBLAS and cuDNN are plain RuntimeErrors.
-    if isinstance(error, MemoryError) or any(text in str(error) for text in _OUT_OF_MEMORY):
-        return ". Lower compute.workers or the size of the batches; then run again"
-    return ""
 
 
 def _run(task: _Task, work: Path) -> None:
@@ -274,68 +244,37 @@ def _run(task: _Task, work: Path) -> None:
         what = "its code, a library's version or an input changed since the stage began, or differs on this machine"
         raise InputError(what, where=cell.name, remedy="Run the stage again.")
     remove_unfinished(work)
-    inputs = {name: open_artifact(path) for name, path in cell.inputs.items()}
     about = {
         "stage": task.stage,
         "cell": cell.name,
         "parameters": dict(cell.parameters),
-        "inputs": {name: artifact.digest for name, artifact in inputs.items()},
+        "inputs": {name: open_artifact(path).digest for name, path in cell.inputs.items()},
         "code": {cell.run.__module__: code_digest(cell.run.__module__)},
         "fingerprint": task.fingerprint,
         "seed": task.seed,
     }
     kind = cell.run.__module__.rpartition(".")[2]
-    device = _prepare_torch(task.compute)
-    with new_artifact(task.result, kind=kind, about=about) as output, _threads(task.compute), together(cell.name):
-        seed = seed_of(task.seed, task.stage, cell.name)
-        job = Job(seed, inputs, output, work, device, task.compute.checkpoint_seconds)
-        cell.run(job, **cell.parameters)
+    with new_artifact(task.result, kind=kind, about=about) as output, together(cell.name):
+        device = _call(task, output, work, task.compute.checkpoint_seconds)
     (work / CHECKPOINT).unlink(missing_ok=True)
     seconds = round(time.monotonic() - started, 3)
     # Beside the artifact, not in it: these differ between runs that give equal results.
     write_sealed(task.timing, {"seconds": seconds, "device": device, "machine": machine(), "versions": versions()})
 
 
-def _train_along(cell: Cell, folder: Path, stage: str, seed: int, compute: Compute) -> None:
-    """What `_run` does in the other processes under torchrun: no artifact, no checkpoint."""
+def _call(task: _Task, output: Path, work: Path, checkpoint_seconds: float) -> str:
+    """Call the cell's function; returns the device that it used."""
+    cell, device = task.cell, prepare_torch(task.compute.threads_per_cell, task.compute.device)
     inputs = {name: open_artifact(path) for name, path in cell.inputs.items()}
-    device = _prepare_torch(compute)
-    with _threads(compute):
-        cell.run(Job(seed_of(seed, stage, cell.name), inputs, folder, folder, device, math.inf), **cell.parameters)
-
-
-def _prepare_torch(compute: Compute) -> str:
-    """Make torch deterministic, let it keep freed memory, and choose the device."""
-    keep_freed_memory()
-    torch.set_num_threads(compute.threads_per_cell)
-    torch.set_deterministic_debug_mode("warn")  # use_deterministic_algorithms imports a compiler: 1.6 seconds.
-    # Every tensor that is written before it is read would be filled first: 3 to 16 % of a training.
-    torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]  # Set by name.
-    if compute.device != "auto":
-        return compute.device
-    return "cuda" if torch.cuda.is_available() else "cpu"
-
-
-def keep_freed_memory() -> None:
-    """Let glibc keep up to 2 GiB that this process has freed; does nothing with other C libraries.
-
-    glibc returns large blocks to the system at once, and the next training step faults them in again page by page: a
-    tenth of the time for the small VGG, a third for ResNet-50.
-    """
-    mallopt = getattr(ctypes.CDLL(None), "mallopt", None) if sys.platform == "linux" else None
-    if mallopt is not None:
-        mallopt(_MMAP_THRESHOLD, _BLOCK_BYTES)
-        mallopt(_TRIM_THRESHOLD, _KEPT_BYTES)
-
-
-def _threads(compute: Compute) -> threadpool_limits:
-    """Fix the threads of every linear-algebra library, on which the last bits of a sum depend."""
-    return threadpool_limits(limits=compute.threads_per_cell)
+    job = Job(seed_of(task.seed, task.stage, cell.name), inputs, output, work, device, checkpoint_seconds)
+    # The last bits of a sum depend on the threads of the linear-algebra libraries.
+    with threadpool_limits(limits=task.compute.threads_per_cell):
+        cell.run(job, **cell.parameters)
+    return device
 
 
 def _publish(tasks: Sequence[_Task], output: Path) -> None:
     """Replace the output folder by links to the results, or by copies where links are not possible."""
-    output.parent.mkdir(parents=True, exist_ok=True)
     with atomic_folder(output) as new:
         for task in tasks:
             open_artifact(task.result)  # Not there if a node of a cluster worked in a folder of its own.

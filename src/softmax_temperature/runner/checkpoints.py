@@ -68,9 +68,7 @@ def _is_whole(content: bytes) -> bool:
 class Checkpointer:
     """Saves the state of a cell, but not more often than is worth the writing.
 
-    Args:
-        path: the file.
-        seconds: the least time between two saves, more for states that take long to save; 0 saves every state.
+    Between two saves pass at least `seconds`, more for states that take long to save; 0 saves every state.
     """
 
     def __init__(self, path: Path, seconds: float) -> None:

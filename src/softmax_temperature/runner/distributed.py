@@ -20,13 +20,10 @@ from torch import distributed
 
 from softmax_temperature.runner.errors import InputError
 
+PROCESSES = int(os.environ.get("WORLD_SIZE", "1"))
+"""How many processes `torchrun` started together; 1 without it."""
 _TIMEOUT = timedelta(days=30)
 """How long processes wait for one another, for another run's lock too. `torchrun` ends all when one dies."""
-
-
-def process_count() -> int:
-    """How many processes `torchrun` started together; 1 without it."""
-    return int(os.environ.get("WORLD_SIZE", "1"))
 
 
 def is_follower() -> bool:
@@ -38,16 +35,16 @@ def join_group() -> None:
     """Join the process group, once; "cuda" then means this process's own GPU."""
     if distributed.is_initialized():
         return
+    backend = "gloo"
     if torch.cuda.is_available():
         torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
-        distributed.init_process_group("cpu:gloo,cuda:nccl", timeout=_TIMEOUT)
-    else:
-        distributed.init_process_group("gloo", timeout=_TIMEOUT)
+        backend = "cpu:gloo,cuda:nccl"
+    distributed.init_process_group(backend, timeout=_TIMEOUT)
 
 
 def agreed(value: Any) -> Any:
     """The value of process 0, in all processes, which have to call this together."""
-    if process_count() == 1:
+    if PROCESSES == 1:
         return value
     join_group()
     box = [value]
@@ -55,26 +52,23 @@ def agreed(value: Any) -> Any:
     return box[0]
 
 
-def follow(run: Callable[[str, Path], None]) -> None:
+def follow(run: Callable[[str, Path], object]) -> None:
     """Call `run` with the name of each cell that process 0 begins, and a temporary folder, until it is done."""
     while (name := agreed(None)) is not None:
         with TemporaryDirectory() as folder:
             run(name, Path(folder))
 
 
-@contextmanager
-def leading(engine: str) -> Iterator[None]:
-    """Dismiss the other processes at the end of the block.
-
-    Raises:
-        InputError: there are others, and the engine would run cells in yet other processes.
-    """
-    if process_count() == 1:
-        yield
-        return
-    if engine != "serial":
+def require_serial(engine: str) -> None:
+    """Refuse engines that would start processes of their own; in all processes, so that none waits for another."""
+    if PROCESSES > 1 and engine != "serial":
         remedy = "Set it to serial: under torchrun all processes train one cell at a time."
         raise InputError(f"is {engine!r} under torchrun", where="compute.engine", remedy=remedy)
+
+
+@contextmanager
+def leading() -> Iterator[None]:
+    """Dismiss the other processes at the end of the block."""
     try:
         yield
     except Exception:
@@ -85,16 +79,11 @@ def leading(engine: str) -> Iterator[None]:
 
 @contextmanager
 def together(cell: str) -> Iterator[None]:
-    """Have the other processes run a cell too.
-
-    Raises:
-        SystemExit: the cell failed; the others would wait for it forever, and `torchrun` ends them.
-    """
-    if process_count() == 1:
-        yield
-        return
+    """Have the other processes run a cell too; if it fails, end all, because the others would wait forever."""
     agreed(cell)
     try:
         yield
     except Exception as error:
-        raise SystemExit(f"error: {cell}: {error}") from error
+        if PROCESSES > 1:
+            raise SystemExit(f"error: {cell}: {error}") from error
+        raise

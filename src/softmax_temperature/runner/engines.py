@@ -23,14 +23,13 @@ from softmax_temperature.runner.errors import InputError
 Task = TypeVar("Task")
 Outcome = tuple[int, "Failure | None"]
 
-_THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
 _SET_PARENT_DEATH_SIGNAL = 1  # From Linux's sys/prctl.h.
+_RAY_RETRIES = 3
+_THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
 _KILLED = (
     "not finished: a worker process was killed, as systems do when memory runs out. If that was so, lower "
     "compute.workers; then run again"
 )
-RETRIES = 3
-"""How often Ray starts a cell again whose process or node was lost."""
 
 
 class Compute(Protocol):
@@ -47,24 +46,17 @@ class Compute(Protocol):
 
 @dataclass(frozen=True)
 class Failure:
-    """Why a cell failed.
-
-    Attributes:
-        reason: in a line.
-        device_lost: whether its process can no longer use its GPU, as after a device-side assertion.
-    """
+    """Why a cell failed, in a line."""
 
     reason: str
     device_lost: bool = False
+    """Whether its process can no longer use its GPU, as after a device-side assertion."""
 
 
 def run_tasks(function: Callable[[Task], Failure | None], tasks: Sequence[Task], compute: Compute) -> Iterator[Outcome]:
-    """Call a function on every task; yields the number of each with its failure or None, as they end.
+    """Call a module-level function on every task; yields the number of each with its failure or None, as they end.
 
-    Args:
-        function: module-level, so that it can be sent to another process.
-        tasks: what it is called on. After a worker process was killed, those that had not begun are left out.
-        compute: engine, workers, threads, and for Ray the cluster.
+    After a worker process was killed, tasks that had not begun are left out.
     """
     if compute.engine == "ray":
         return _on_ray(function, tasks, compute)
@@ -82,21 +74,25 @@ def _in_processes(
             running: dict[Any, int] = {}
             usable = True
             while running or (waiting and usable):
-                while waiting and usable and len(running) < compute.workers:
-                    number, task = waiting.popleft()
-                    running[executor.submit(function, task)] = number
                 try:
-                    ended = [(future, future.result()) for future in _first_done(running)]
+                    while waiting and usable and len(running) < compute.workers:
+                        number, task = waiting[0]
+                        running[executor.submit(function, task)] = number
+                        waiting.popleft()
+                    done = wait(running, return_when="FIRST_COMPLETED").done
+                    ended = [(future, future.result()) for future in done]
                 except BrokenProcessPool:
-                    yield from ((number, Failure(_KILLED)) for number in running.values())
+                    unfinished = list(running.values()) or [waiting[0][0]]
+                    yield from ((number, Failure(_KILLED)) for number in unfinished)
                     return
-                usable = usable and not any(failure and failure.device_lost for _, failure in ended)
-                yield from ((running.pop(future), failure) for future, failure in ended)
-
-
-def _first_done(running: Mapping[Any, int]) -> set[Any]:
-    done: set[Any] = wait(running, return_when="FIRST_COMPLETED").done
-    return done
+                for future, failure in ended:
+                    number = running.pop(future)
+                    lost = failure is not None and failure.device_lost
+                    if lost and not usable:  # Perhaps for another cell's fault, in the same process.
+                        waiting.append((number, tasks[number]))
+                    else:
+                        yield number, failure
+                    usable = usable and not lost
 
 
 @contextmanager
@@ -115,7 +111,7 @@ def _executor(workers: int, threads: int) -> Iterator[ProcessPoolExecutor]:
 
 
 def _begin_worker(stage: int) -> None:
-    """Let the stage decide when this process ends; it also ends when the stage is killed, on Linux."""
+    """Leave interrupts to the stage, and end with it even when it is killed (on Linux)."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Terminals interrupt the stage and its workers alike.
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_SET_PARENT_DEATH_SIGNAL, signal.SIGKILL)
@@ -130,7 +126,7 @@ def _on_ray(function: Callable[[Task], Failure | None], tasks: Sequence[Task], c
         remote = ray.remote(
             num_cpus=compute.threads_per_cell,
             num_gpus=compute.gpus_per_cell,
-            max_retries=RETRIES,
+            max_retries=_RAY_RETRIES,
             scheduling_strategy="SPREAD",
         )(_on_node)
         waiting = deque(enumerate(tasks))
@@ -165,11 +161,7 @@ def _ray_result(ray: Any, reference: Any) -> Failure | None:
 
 @contextmanager
 def _joined_cluster(compute: Compute) -> Iterator[Any]:
-    """Ray, connected to compute.ray_address, else RAY_ADDRESS, else to a cluster of its own on this machine.
-
-    Raises:
-        InputError: Ray is not installed, does not answer, or no node could ever run a cell as asked.
-    """
+    """Ray, connected to compute.ray_address, else RAY_ADDRESS, else to a cluster of its own on this machine."""
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     try:
         import ray  # An optional package.
@@ -208,12 +200,7 @@ def _join(ray: Any, compute: Compute) -> None:
 def refuse_unsuitable_nodes(nodes: Sequence[Mapping[str, float]], compute: Compute) -> None:
     """Refuse what Ray would wait for forever, and cells that would all use the first GPU of a node.
 
-    Args:
-        nodes: the resources of each node.
-        compute: what a cell asks for.
-
-    Raises:
-        InputError: no node has that many CPUs and GPUs, or GPUs are there but none is asked for.
+    `nodes` are the resources of each node, as Ray names them.
     """
     cpus, gpus = compute.threads_per_cell, compute.gpus_per_cell
     if not any(node.get("CPU", 0) >= cpus and node.get("GPU", 0) >= gpus for node in nodes):

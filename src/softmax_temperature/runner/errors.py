@@ -7,19 +7,21 @@ import errno
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
-_MOST = 50
-"""Names in one error: timm alone knows more than a thousand networks."""
-_FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
-_DISK = _FULL | {errno.EROFS, errno.EACCES, errno.EPERM}
+from safetensors import SafetensorError
+
+_CODES = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EPERM)
+_DISK = [os.strerror(code) for code in _CODES]
+_MOST_NAMES = 50  # timm alone knows more than a thousand networks.
 
 
 class InputError(Exception):
     """Something the user supplied is wrong; programs print it on one line and exit with 2.
 
     Args:
-        what: the fault, in a clause; line breaks in it, as other libraries' errors have them, become spaces.
+        what: the fault, in a clause; line breaks in it become spaces.
         where: the file, parameter or data set at fault.
         remedy: what to do about it.
     """
@@ -36,7 +38,7 @@ class InputError(Exception):
 
     def __reduce__(self) -> tuple[object, ...]:
         # Keyword-only arguments do not survive the default pickling between processes.
-        return _rebuild, (type(self), self.what, self.where, self.remedy)
+        return partial(type(self), self.what, where=self.where, remedy=self.remedy), ()
 
 
 class CellsFailed(Exception):
@@ -53,44 +55,25 @@ class CellsFailed(Exception):
         self.failures = dict(failures)
 
 
-def _rebuild(kind: type[InputError], what: str, where: str, remedy: str) -> InputError:
-    return kind(what, where=where, remedy=remedy)
-
-
 def nearest(name: str, valid: Iterable[str]) -> str:
     """A remedy for an unknown name, as a sentence: the nearest valid one, or all of them, or the first of very many."""
     choices = sorted(valid)
     if close := difflib.get_close_matches(name, choices, n=1, cutoff=0.5):
         return f"Did you mean {close[0]!r}?"
-    more = f", and {len(choices) - _MOST:,} more" if len(choices) > _MOST else ""
-    return f"Valid: {', '.join(choices[:_MOST]) or 'none'}{more}."
+    more = f", and {len(choices) - _MOST_NAMES:,} more" if len(choices) > _MOST_NAMES else ""
+    return f"Valid: {', '.join(choices[:_MOST_NAMES]) or 'none'}{more}."
 
 
 @contextmanager
 def disk_faults(path: Path | None = None) -> Iterator[None]:
-    """Report a full, read-only or forbidden disk in one line; other errors pass through.
-
-    Args:
-        path: the file or folder that the block writes; None where that is not known.
-
-    Raises:
-        InputError: the block failed for want of space or permission.
-    """
+    """Report a full, read-only or forbidden disk as an `InputError`; `path` is what the block writes, where known."""
     try:
         yield
-    except OSError as error:
-        if error.errno not in _DISK:
+    except (OSError, SafetensorError) as error:
+        # By the system's words, because errors of safetensors have no number.
+        reason = next((text for text in _DISK if text in str(error)), None)
+        if reason is None:
             raise
-        where = os.fsdecode(error.filename or path or "the disk")
-        raise _disk_fault(str(error.strerror), where) from error
-    except Exception as error:
-        # Libraries in Rust, such as safetensors, raise errors of their own that quote the system's words.
-        reason = next((text for text in map(os.strerror, sorted(_FULL)) if text in str(error)), None)
-        if reason is None or path is None or isinstance(error, InputError):
-            raise
-        raise _disk_fault(reason, str(path)) from error
-
-
-def _disk_fault(reason: str, where: str) -> InputError:
-    remedy = "Free space, or change the permissions or the folder."
-    return InputError(f"cannot be read or written ({reason})", where=where, remedy=remedy)
+        where = os.fsdecode(getattr(error, "filename", None) or path or "the disk")
+        remedy = "Free space, or change the permissions or the folder."
+        raise InputError(f"cannot be read or written ({reason})", where=where, remedy=remedy) from error

@@ -30,24 +30,18 @@ def read_json(path: Path, form: TypeAdapter[Any], *, remedy: str) -> Any:
         content: Any = json.loads(path.read_text(encoding="utf-8"))
         canonical_json(content).encode()
         form.validate_python(content)
-    except OSError as error:
-        raise InputError(f"cannot be read ({error.strerror})", where=str(path), remedy=remedy) from error
     except ValidationError as error:
         first = error.errors()[0]
-        place = ".".join(str(part) for part in first["loc"])
+        where = ": ".join([str(path), *[".".join(map(str, first["loc"]))] * bool(first["loc"])])
         what = f"does not hold what it should: {first['msg'].lower()}"
-        raise InputError(what, where=f"{path}: {place}" if place else str(path), remedy=remedy) from error
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"is not JSON ({error})", where=str(path), remedy=remedy) from error
+        raise InputError(what, where=where, remedy=remedy) from error
+    except (OSError, ValueError, RecursionError) as error:
+        raise InputError(f"is not readable as JSON ({error})", where=str(path), remedy=remedy) from error
     return content
 
 
 def read_yaml(path: Path, *, kind: Literal["rt", "safe"] = "rt") -> Any:
-    """Read a YAML 1.2 file; no tag constructs an object.
-
-    Args:
-        path: the file, in UTF-8.
-        kind: "rt" keeps comments and order for writing it back, "safe" gives plain values in less time.
+    """Read a YAML 1.2 file in UTF-8; "rt" keeps comments and order, "safe" is faster. No tag constructs an object.
 
     Raises:
         InputError: the file is missing, or no YAML.

@@ -1,0 +1,85 @@
+"""Cells of a few milliseconds, as a program: python -m tests.runner.toy ENGINE NUMBER..."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from softmax_temperature.params import Compute
+from softmax_temperature.runner.artifacts import write_json
+from softmax_temperature.runner.cells import Cell, Job, run_cells
+from softmax_temperature.stages.programs import exit_code
+
+OUTPUT = Path("data/counts")
+STEPS = 20
+
+
+def count(job: Job, *, number: int) -> None:
+    """Add a number `STEPS` times, with a checkpoint each; `steps.txt` says which steps ran.
+
+    Files in the current folder ask for faults: `slow` for steps of 50 ms, `kill-N` for the end of the process in the
+    cell of number N, `fail-N` for an error, `assert-N` for a device-side assertion.
+    """
+    for fault in ("kill", "fail", "assert"):
+        if Path(f"{fault}-{number}").exists():
+            _fail(fault)
+    checkpointer = job.checkpointer()
+    state = checkpointer.load() or {"done": 0, "sum": torch.zeros(())}
+    while state["done"] < STEPS:
+        state = {"done": state["done"] + 1, "sum": state["sum"] + number}
+        checkpointer.save_if_due(lambda: state)  # noqa: B023
+        job.progress(state["done"], STEPS)
+        with Path("steps.txt").open("a") as log:
+            log.write(f"{number} {state['done']} {os.getpid()}\n")
+        time.sleep(0.05 * Path("slow").exists())
+    found = {"sum": float(state["sum"]), "seed": job.seed, "threads": torch.get_num_threads()}
+    write_json(job.output / "count.json", found)
+
+
+def _fail(fault: str) -> None:
+    if fault == "kill":
+        os.kill(os.getpid(), signal.SIGKILL)
+    Path("lost.txt").write_text(str(os.getpid()))
+    raise torch.AcceleratorError("device-side assert") if fault == "assert" else ZeroDivisionError("as asked")
+
+
+def compute(engine: str = "serial", **changes: Any) -> Compute:
+    options = {"workers": 2, "threads_per_cell": 1, "device": "cpu", "checkpoint_seconds": 0, "ray_address": None}
+    return Compute.model_validate({"engine": engine, "gpus_per_cell": 0, **options, **changes})
+
+
+def run(*numbers: int, engine: str = "serial", **changes: Any) -> None:
+    cells = [Cell(f"n-{number}", count, {"number": number}) for number in numbers]
+    run_cells(cells, output=OUTPUT, compute=compute(engine, **changes), seed=0)
+
+
+def steps() -> list[tuple[int, int]]:
+    """The number and the step of all that ran in the current folder."""
+    lines = Path("steps.txt").read_text().splitlines() if Path("steps.txt").exists() else []
+    return [(int(number), int(step)) for number, step, _ in map(str.split, lines)]
+
+
+def processes() -> dict[int, set[int]]:
+    """The processes that ran each number."""
+    found: dict[int, set[int]] = {}
+    for line in Path("steps.txt").read_text().splitlines():
+        number, _, process = map(int, line.split())
+        found.setdefault(number, set()).add(process)
+    return found
+
+
+def results(folder: Path = OUTPUT) -> dict[str, bytes]:
+    """Every published file."""
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+if __name__ == "__main__":
+    from tests.runner import toy  # By its name, which worker processes can import.
+
+    sys.exit(exit_code(lambda: toy.run(*map(int, sys.argv[2:]), engine=sys.argv[1])))

@@ -1,0 +1,72 @@
+"""Programs end with the code that says what happened, and one line for the user."""
+
+from __future__ import annotations
+
+import errno
+import os
+import signal
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from softmax_temperature.runner.cells import CellsFailed
+from softmax_temperature.runner.errors import InputError
+from softmax_temperature.stages.programs import exit_code, require_known
+
+
+def refuse() -> None:
+    raise InputError("is empty", where="a.csv", remedy="Fill it.")
+
+
+def fail() -> None:
+    raise CellsFailed("training", {"a": "no memory"}, 2)
+
+
+def fill_the_disk() -> None:
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "a.csv")
+
+
+@pytest.mark.parametrize(
+    ("work", "code", "said"),
+    [
+        (lambda: None, 0, ""),
+        (refuse, 2, "error: a.csv: is empty. Fill it.\n"),
+        (fail, 1, "error: training: 1 of 2 cells failed; what is finished is kept and will not run again.\n"),
+        (fill_the_disk, 2, "error: a.csv: cannot be read or written (No space left on device). Free space"),
+        (lambda: signal.raise_signal(signal.SIGINT), 130, "stopped by SIGINT"),
+        (lambda: signal.raise_signal(signal.SIGTERM), 143, "stopped by SIGTERM"),
+    ],
+)
+def test_exit_codes(work: Callable[[], None], code: int, said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    before = signal.getsignal(signal.SIGTERM)
+    assert exit_code(work) == code
+    printed = capsys.readouterr()
+    assert printed.err.startswith(said)
+    assert printed.out == ""
+    assert signal.getsignal(signal.SIGTERM) is before
+
+
+def test_other_errors_keep_their_traces() -> None:
+    with pytest.raises(FileNotFoundError):
+        exit_code(lambda: Path("nothing").read_text() and None)
+
+
+def test_a_second_sigterm_does_not_interrupt_the_cleaning_up() -> None:
+    cleaned = []
+
+    def work() -> None:
+        try:
+            signal.raise_signal(signal.SIGTERM)
+        finally:
+            signal.raise_signal(signal.SIGTERM)
+            cleaned.append(True)
+
+    assert exit_code(work) == 143
+    assert cleaned
+
+
+def test_an_unknown_name_is_refused_with_the_nearest() -> None:
+    require_known("digits", ["digits"], where="--dataset")
+    with pytest.raises(InputError, match=r"--dataset: unknown name 'digit'\. Did you mean 'digits'\?"):
+        require_known("digit", ["digits"], where="--dataset")
