@@ -9,9 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from softmax_temperature.runner.cells import CellsFailed
 from softmax_temperature.runner.engines import refuse_unsuitable_nodes
-from softmax_temperature.runner.errors import InputError
+from softmax_temperature.runner.errors import CellsFailed, InputError
 from tests.conftest import ROOT
 from tests.runner import toy
 

@@ -10,8 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from softmax_temperature.runner.cells import CellsFailed
-from softmax_temperature.runner.errors import InputError
+from softmax_temperature.runner.errors import CellsFailed, InputError
 from softmax_temperature.stages.programs import exit_code, require_known
 
 

@@ -18,7 +18,7 @@ import torch
 from torch import Tensor, distributed, nn
 from torch.nn.parallel import DistributedDataParallel
 
-from softmax_temperature.runner.distributed import join_group, process_count
+from softmax_temperature.runner.distributed import PROCESSES, join_group
 
 BATCH_NORMS = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d)
 
@@ -99,10 +99,10 @@ class Processes:
 @cache
 def processes() -> Processes:
     """The processes that `torchrun` started together with this one, which joins them; else this one alone."""
-    if process_count() == 1:
+    if PROCESSES == 1:
         return Processes(1, 0)
     join_group()
-    return Processes(process_count(), distributed.get_rank())
+    return Processes(PROCESSES, distributed.get_rank())
 
 
 class _Shared(DistributedDataParallel):
