@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,13 +11,10 @@ import pandas as pd
 import pytest
 
 from softmax_temperature.papers.focal import tables
-from softmax_temperature.papers.focal.findings import findings
 from softmax_temperature.papers.focal.records import Records
 from softmax_temperature.papers.focal.translation import CURVE_COLUMNS, RUN_COLUMNS
-from softmax_temperature.papers.focal.translation_claims import TRANSLATION_CLAIMS
 from softmax_temperature.papers.focal.translation_figure import figure_k1
 from softmax_temperature.papers.focal.translation_table import table_k1
-from softmax_temperature.papers.shared.claims import HOLDS, NOT_TESTED, judge_all
 from softmax_temperature.papers.shared.tables import read_csv, write_csv
 
 BEST = "best BLEU over temperatures"
@@ -41,10 +37,6 @@ def number(table: pd.DataFrame, criterion: str, method: str, metric: str) -> pd.
     chosen = np.logical_and.reduce([a == b for a, b in zip(columns, (criterion, method, metric), strict=True)])
     [row] = [row for _, row in table[chosen].iterrows()]
     return row
-
-
-def judged(records: Records) -> dict[str, dict[str, Any]]:
-    return {row["id"]: row for row in judge_all("focal", TRANSLATION_CLAIMS, records, profile="test")}
 
 
 def test_every_printed_number_stands_beside_ours(records: Records) -> None:
@@ -97,42 +89,6 @@ def test_no_number_of_the_appendix_is_left_over() -> None:
     assert "WMT14 En-De" not in set(tables.not_in_a_table()["dataset"])
 
 
-def test_the_closer_of_two_losses_decides(records: Records, shifted: Callable[..., Records]) -> None:
-    row = judged(records)["translation-focal-calibrates"]
-    assert [row["value"], row["n"]] == pytest.approx([-0.02, 2])
-    assert row["unit"] == "ECE, against LS"
-    row = judged(records)["translation-focal-bleu"]
-    assert row["value"] == pytest.approx(2)
-    assert row["unit"] == "BLEU, against LS"
-    worse = shifted(records, "translation_runs", "ece", -0.05, arm="CE", seed=0)
-    assert judged(worse)["translation-focal-calibrates"]["verdict"] != HOLDS
-
-
-def test_temperatures_next_to_one_on_the_grid_are_not_one(records: Records, shifted: Callable[..., Records]) -> None:
-    for by in (-0.1, 0.1):
-        moved = shifted(records, "translation_runs", "temperature", by, arm="FL")
-        assert judged(moved)["translation-focal-temperature-is-one"]["verdict"] != HOLDS
-        assert judged(moved)["translation-ce-temperature-is-not-one"]["verdict"] == HOLDS
-    rounded = shifted(records, "translation_runs", "temperature", 1e-9, arm="FL")
-    assert judged(rounded)["translation-focal-temperature-is-one"]["verdict"] == HOLDS
-
-
-def test_distances_between_temperatures_by_hand(records: Records) -> None:
-    # Of CE both are 1.2, of the others 1.0.
-    row = judged(records)["translation-calibrated-where-good"]
-    assert (row["value"], row["n"], row["note"]) == (0, 6, "6 of 6 trainings within 0.2")
-
-
-def test_what_cannot_be_judged_says_why(records: Records, without: Records) -> None:
-    rows = judged(without)
-    assert {row["verdict"] for row in rows.values()} == {NOT_TESTED}
-    assert {row["note"] for row in rows.values()} == {"this profile does not translate"}
-    records.translation_runs["diverged"] |= records.translation_runs["arm"] == "LS"
-    rows = judged(records)
-    assert rows["translation-focal-calibrates"]["note"] == "every translation model of LS diverged"
-    assert rows["translation-ce-temperature-is-not-one"]["verdict"] == HOLDS
-
-
 def test_the_figure_shows_means_and_every_seed(records: Records) -> None:
     curves = records.translation_curves
     curves.loc[(curves["arm"] == "CE") & (curves["seed"] == 1), "bleu"] += 0.02
@@ -152,9 +108,3 @@ def test_there_is_no_figure_of_nothing_and_a_diverged_loss_is_named(records: Rec
     figure = figure_k1(replace(records, translation_curves=records.translation_curves.query("arm != 'FL'")))
     assert figure is not None
     assert [text.get_text() for axes in figure.axes for text in axes.texts] == ["diverged"] * 2
-
-
-def test_the_findings_tell_it(records: Records, without: Records) -> None:
-    text = findings(records)
-    assert "CE ECE 6.5 → 0.9 with temperature 1.2, BLEU 25.1 → 26.1" in text
-    assert "Translation" not in findings(without)

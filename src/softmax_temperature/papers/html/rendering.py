@@ -15,7 +15,7 @@ from softmax_temperature.papers.html.links import SHORT
 from softmax_temperature.papers.html.links import anchor as anchor_of_numbers
 from softmax_temperature.papers.html.numbers import as_printed, number, with_deviation
 from softmax_temperature.papers.html.scores import anchor
-from softmax_temperature.papers.shared.claims import DIRECTIONS_ONLY, open_bound
+from softmax_temperature.papers.shared.claims import DIRECTIONS_ONLY
 from softmax_temperature.runner.artifacts import canonical_json
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def _environment() -> Environment:
     )
     environment.filters |= {"number": number, "with_deviation": with_deviation, "as_printed": as_printed}
     environment.filters |= {"data_address": data_address, "json": canonical_json, "short": _short, "words": _words}
-    environment.filters |= {"anchor": anchor, "anchor_of_numbers": anchor_of_numbers, "open_bound": open_bound}
+    environment.filters |= {"anchor": anchor, "anchor_of_numbers": anchor_of_numbers}
     environment.tests |= {"directions_only": DIRECTIONS_ONLY.__contains__}
     folder = files(PACKAGE) / "templates"
     environment.globals |= {name: (folder / file).read_text("utf-8") for name, file in ASSETS.items()}

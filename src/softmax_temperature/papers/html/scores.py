@@ -6,15 +6,13 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from softmax_temperature.papers.shared.claims import DOES_NOT_HOLD, HOLDS, NOT_TESTED, open_bound
+from softmax_temperature.papers.shared.claims import VERDICTS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from softmax_temperature.papers.html.model import Paper, Profile
     from softmax_temperature.papers.html.records import Group
-
-VERDICTS = (HOLDS, DOES_NOT_HOLD, NOT_TESTED)
 
 
 @dataclass(frozen=True)
@@ -67,11 +65,10 @@ def anchor(claim: dict[str, Any]) -> str:
 
 
 def tallies(profiles: Sequence[Profile]) -> dict[tuple[str, str], dict[str, int]]:
-    """How many "claims" there are, how many of each verdict, and "open" ones among them, by profile and paper."""
+    """How many "claims" there are, and how many of each verdict, by profile and paper."""
     return {(profile.name, paper.slug): _tally(paper.claims) for profile in profiles for paper in profile.papers}
 
 
 def _tally(claims: list[dict[str, Any]]) -> dict[str, int]:
     counts = Counter(claim["verdict"] for claim in claims)
-    verdicts = {verdict: counts[verdict] for verdict in VERDICTS}
-    return {"claims": len(claims), **verdicts, "open": sum(open_bound(claim) is not None for claim in claims)}
+    return {"claims": len(claims), **{verdict: counts[verdict] for verdict in VERDICTS}}
