@@ -62,7 +62,7 @@ def translation_temperature(records: Records, *, arms: Sequence[str], near: bool
     if isinstance(runs, NotTested):
         return runs
     hits = runs["temperature"].between(*ONE) == near
-    return _counted(runs, hits, {str(arm): some for arm, some in hits.groupby(runs["arm"], sort=False)})
+    return _counted(runs, {str(arm): some for arm, some in hits.groupby(runs["arm"], sort=False)})
 
 
 def translation_agreement(records: Records) -> Measurement | NotTested:
@@ -78,7 +78,7 @@ def translation_agreement(records: Records) -> Measurement | NotTested:
     )
     # The three losses of one seed start alike: a seed counts once, and only if all its losses agree.
     agree = ((best - calibrated).abs() <= 2 * GRID + 1e-9).groupby(level="seed").all()
-    return _counted(curves, agree, {"seeds": agree})
+    return _counted(curves, {"seeds": agree})
 
 
 def _one(values: pd.Series[float], *, own: bool = True) -> OverTasks:
@@ -96,9 +96,7 @@ def _translated(records: Records, *arms: str) -> pd.DataFrame | NotTested:
     return NotTested(f"every translation model of {lost[0]} diverged") if lost else runs
 
 
-def _counted(runs: pd.DataFrame, hits: pd.Series[bool], by_part: dict[str, pd.Series[bool]]) -> Measurement | NotTested:
-    dataset = str(runs["dataset"].iloc[0])
-    if not is_own(dataset):
-        return NotTested(f"{int(hits.sum())} of {len(hits)}, but {dataset} is not a data set of the paper")
-    parts = {name: Share(int(some.sum()), len(some)) for name, some in by_part.items()}
+def _counted(runs: pd.DataFrame, by_part: dict[str, pd.Series[bool]]) -> Measurement:
+    own = is_own(str(runs["dataset"].iloc[0]))
+    parts = {name: Share(int(some.sum()), len(some), own=own) for name, some in by_part.items()}
     return Measurement(parts, "of the trainings", cells=cells_of(STAGE, runs, "arm"))

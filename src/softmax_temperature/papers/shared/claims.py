@@ -206,7 +206,11 @@ def _judged(claim: Claim[Records], records: Records, profile: str) -> dict[str, 
 
 
 def _own(part: Quantity, profile: str) -> Quantity | None:
-    if not isinstance(part, OverTasks) or profile in DIRECTIONS_ONLY:
+    if profile in DIRECTIONS_ONLY:
+        return part
+    if isinstance(part, Share):
+        return part if part.own else None
+    if not isinstance(part, OverTasks):
         return part
     own = tuple(task for task in part.tasks if task.own)
     return replace(part, tasks=own) if own else None

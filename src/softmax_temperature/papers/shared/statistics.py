@@ -159,11 +159,18 @@ class OverTasks:
 
 @dataclass(frozen=True)
 class Share:
-    """The share of hits among independent trials, with the exact interval of Clopper and Pearson."""
+    """The share of hits among independent trials, with the exact interval of Clopper and Pearson.
+
+    Attributes:
+        hits, n: of the trials.
+        each: what the trials are.
+        own: whether the paper has their task.
+    """
 
     hits: int
     n: int
     each: str = "seeds"
+    own: bool = True
 
     def estimate(self, level: float = LEVEL) -> Estimate:
         """The share and its interval."""
