@@ -159,8 +159,8 @@ CLAIMS: tuple[Claim[Records], ...] = (
         "section 4.2, Figure 2",
         "A larger Cooling factor makes the temperature grow faster.",
         "Epoch after which the last-layer temperature first exceeds the maximal one (the paper's: 100), with factor 1 "
-        "(periodically redistributed) minus that with factor 0.75 (last layer), no schedule; where one of the two never "
-        "does, the epoch after its last. Printed: epochs 9 and 19.",
+        "(periodically redistributed) minus that with factor 0.75 (last layer), no schedule; where one of the two "
+        "never does, the epoch after its last. Printed: epochs 9 and 19.",
         below(),
         measures.heating,
         published=-10,

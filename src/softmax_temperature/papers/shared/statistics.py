@@ -187,6 +187,49 @@ class Share:
 
 
 @dataclass(frozen=True)
+class Fitted:
+    """A coefficient of a regression, with its interval by Student's t.
+
+    Attributes:
+        value: the coefficient.
+        error: its standard error; None where there is none.
+        degrees: of freedom.
+        n: what a repetition of the study would multiply, say the seeds.
+        each: what n counts.
+    """
+
+    value: float
+    error: float | None
+    degrees: int
+    n: int
+    each: str = "seeds"
+
+    def estimate(self, level: float = LEVEL) -> Estimate:
+        """The coefficient and its interval."""
+        if self.error is None or self.degrees < 1:
+            return Estimate(self.value, self.n)
+        half = float(stats.t.ppf((1 + level) / 2, self.degrees)) * self.error
+        return Estimate(self.value, self.n, self.error * math.sqrt(self.n), self.value - half, self.value + half)
+
+    def needed(self, is_decided: Callable[[Ends], bool], level: float = LEVEL) -> int | None:
+        """As if the standard error fell with the root of n, and the degrees of freedom grew with n."""
+        error = self.error
+        if error is None or self.degrees < 1:
+            return None
+
+        def decides(n: int) -> bool:
+            degrees = self.degrees * n / self.n if self.degrees >= self.n else n - 1
+            half = float(stats.t.ppf((1 + level) / 2, degrees)) * error * math.sqrt(self.n / n)
+            return is_decided((self.value - half, self.value + half))
+
+        return _least(decides)
+
+    def by_task(self) -> list[dict[str, Any]]:
+        """None: tasks share the regression."""
+        return []
+
+
+@dataclass(frozen=True)
 class Drawn:
     """A value whose uncertainty is given by draws, of a bootstrap say; the interval is that of their percentiles."""
 

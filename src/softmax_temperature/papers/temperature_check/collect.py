@@ -14,7 +14,7 @@ from softmax_temperature.papers.shared.claims import judge_all
 from softmax_temperature.papers.shared.deviations import deviations
 from softmax_temperature.papers.shared.tables import write_csv
 from softmax_temperature.papers.temperature_check.claims import CLAIMS
-from softmax_temperature.papers.temperature_check.early_learning import early_claims, early_slopes, early_tables
+from softmax_temperature.papers.temperature_check.early_learning import early_slopes, early_tables
 from softmax_temperature.papers.temperature_check.records import NAMES, SLUG, read_records
 from softmax_temperature.papers.temperature_check.tables import TABLES
 from softmax_temperature.runner.artifacts import MANIFEST, open_artifact, write_json
@@ -77,7 +77,7 @@ def collect(params: Params, folder: Path) -> None:
         write_csv(folder / "tables" / f"{name}.csv", make(records))
     code = [*train_temperature_check.cells(params), *early_learning.cells(params)]
     write_csv(folder / "tables" / "deviations.csv", deviations(_modules(code)))
-    verdicts = judge_all(SLUG, (*CLAIMS, *early_claims()), records, profile=params.profile)
+    verdicts = judge_all(SLUG, CLAIMS, records, profile=params.profile)
     write_json(folder / "claims.json", verdicts)
     metrics = {row["id"]: {"value": row["value"], "verdict": row["verdict"]} for row in verdicts}
     write_json(folder / "metrics.json", metrics)
