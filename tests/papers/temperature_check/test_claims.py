@@ -1,4 +1,4 @@
-"""Choosing makes nothing look better; a rate at the end of its grid decides nothing; each claim turns with its records."""
+"""Choosing makes nothing look better, and a rate at the end of its grid decides nothing."""
 
 from __future__ import annotations
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Protocol
 
 import numpy as np
@@ -208,7 +209,7 @@ class Fitted:
         """The coefficient and its interval."""
         if self.error is None or self.degrees < 1:
             return Estimate(self.value, self.n)
-        half = float(stats.t.ppf((1 + level) / 2, self.degrees)) * self.error
+        half = _quantile(level, self.degrees) * self.error
         return Estimate(self.value, self.n, self.error * math.sqrt(self.n), self.value - half, self.value + half)
 
     def needed(self, is_decided: Callable[[Ends], bool], level: float = LEVEL) -> int | None:
@@ -219,7 +220,7 @@ class Fitted:
 
         def decides(n: int) -> bool:
             degrees = self.degrees * n / self.n if self.degrees >= self.n else n - 1
-            half = float(stats.t.ppf((1 + level) / 2, degrees)) * error * math.sqrt(self.n / n)
+            half = _quantile(level, degrees) * error * math.sqrt(self.n / n)
             return is_decided((self.value - half, self.value + half))
 
         return _least(decides)
@@ -303,7 +304,12 @@ def _ends_over_tasks(
 
 
 def _half_width(sd: float, n: int, level: float) -> float:
-    return float(stats.t.ppf((1 + level) / 2, n - 1)) * sd / math.sqrt(n)
+    return _quantile(level, n - 1) * sd / math.sqrt(n)
+
+
+@lru_cache(maxsize=10_000)
+def _quantile(level: float, degrees: float) -> float:
+    return float(stats.t.ppf((1 + level) / 2, degrees))
 
 
 def _clopper_pearson(hits: int, n: int, level: float) -> Ends:

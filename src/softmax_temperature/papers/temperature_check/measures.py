@@ -229,7 +229,7 @@ def _sweeps(records: Records) -> Mapping[str, tuple[pd.DataFrame, bool]]:
     return {
         titles(some)[str(sweep)]: (some, is_own(str(some["dataset"].iloc[0])))
         for sweep, some in rows.groupby("sweep", sort=False)
-        if some["inverse_temperature"].nunique() > 1
+        if len(set(some["inverse_temperature"])) > 1
     }
 
 
