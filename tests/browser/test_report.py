@@ -79,12 +79,12 @@ def test_the_schemes_differ(visit: Visit, scheme: str) -> None:
 def test_filters_by_mouse(visit: Visit, width: int) -> None:
     browser = visit(OVERVIEW, width, "light")
     everything = len(shown(browser))
-    button(browser, "does not hold").click()
+    button(browser, "inconclusive").click()
     button(browser, "collection").click()
     rows = shown(browser)
     assert 0 < len(rows) < everything
     assert {(row.get_attribute("data-verdict"), row.get_attribute("data-profile")) for row in rows} == {
-        ("does not hold", "collection")
+        ("inconclusive", "collection")
     }
     assert browser.find_element(By.CSS_SELECTOR, "[role=status]").text == f"{len(rows)} of {everything} claims"
     assert button(browser, "collection").get_attribute("aria-pressed") == "true"

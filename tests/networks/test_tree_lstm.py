@@ -7,7 +7,6 @@ import copy
 import pytest
 import torch
 import torch.nn.functional as F
-from tests.networks.node_by_node import plain_states
 from torch import Tensor
 
 from softmax_temperature.data.brackets import parse_tree
@@ -17,6 +16,7 @@ from softmax_temperature.networks.tree_lstm import TreeLSTM
 from softmax_temperature.params.network import Network, architectures
 from softmax_temperature.training import build_network, check_network, last_layer_inputs
 from softmax_temperature.training.trees import TreeSet
+from tests.networks.node_by_node import plain_states
 
 WORDS = ("a", "b", "c", "d", "e")
 VOCABULARY, HIDDEN, CLASSES = len(WORDS) + 2, 6, 2

@@ -45,7 +45,7 @@ CLAIMS = [
     | {"id": "never", "statement": "It is fast.", "verdict": "not tested", "n": None, "unit": None, "cells": []}
     | dict.fromkeys(("value", "sd", "low", "high", "published")),
 ]
-CLAIMS[1]["verdict"] = "does not hold"
+CLAIMS[1] |= {"verdict": "inconclusive", "n_needed": 7, "each": "seeds"}
 CAPTION = "Read it from left to right."
 
 

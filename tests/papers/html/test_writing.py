@@ -111,10 +111,10 @@ def test_the_scorecard_shows_every_claim_whole(results: Path) -> None:
         assert said in shown
 
 
-def test_a_claim_whose_sign_is_not_told_says_so_and_is_counted(results: Path) -> None:
+def test_an_inconclusive_claim_says_what_would_decide_it_and_is_counted(results: Path) -> None:
     shown = " ".join(page(results, "index.html").text.split())
-    assert shown.count("does not hold (interval includes 0)") == 1
-    assert "1 of 3 hold 1 does not, 1 with the bound in the interval 1 not tested" in shown
+    assert shown.count("inconclusive (7 seeds would decide)") == 1
+    assert "1 of 3 hold 1 inconclusive 1 not tested" in shown
 
 
 def test_a_profile_that_shows_directions_only_says_so_wherever_it_is_named(results: Path) -> None:

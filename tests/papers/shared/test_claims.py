@@ -166,6 +166,15 @@ def test_equal_values_of_a_grid_differ_by_rounding() -> None:
     assert found.sd == pytest.approx(0.1 / 12**0.5)
 
 
+def test_values_from_choices_on_the_others_have_a_wider_interval() -> None:
+    task = Task("cifar10", (0.1, 0.2, 0.3))
+    plain, left_out = (OverTasks((task,), left_out=side).estimate() for side in (False, True))
+    assert plain.low is not None
+    assert left_out.low is not None
+    # Nadeau and Bengio: 1/3 + 1/2 in the place of 1/3.
+    assert (0.2 - left_out.low) / (0.2 - plain.low) == pytest.approx((5 / 2) ** 0.5)
+
+
 def test_pseudo_values_of_a_mean_are_its_values() -> None:
     values = [1.0, 4.0, 2.0, 9.0]
     assert jackknife(values, lambda some: float(np.mean(some))).tolist() == pytest.approx(values)

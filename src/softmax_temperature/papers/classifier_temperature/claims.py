@@ -8,6 +8,7 @@ where a correlation is over all pairs. An untrained backbone is no extractor of 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -113,7 +114,8 @@ def _fold_correlations(records: Records, *, minus_best: bool) -> Measurement | N
     values = (rows["all"] - rows["best"] if minus_best else rows["all"]).dropna()
     if len(values) < 3:
         return NotTested("fewer than three left-out data sets have a correlation")
-    return Measurement({"r": _over_datasets(values)}, "difference of r" if minus_best else "r", cells=(HEURISTIC,))
+    part = replace(_over_datasets(values), left_out=True)
+    return Measurement({"r": part}, "difference of r" if minus_best else "r", cells=(HEURISTIC,))
 
 
 _ROWS = ("best", "all")

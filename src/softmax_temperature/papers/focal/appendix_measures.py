@@ -24,12 +24,11 @@ def linear_norms(records: Records) -> Measurement | NotTested:
     if table.empty:
         return NotTested("this profile has no linear model")
     last = table[table["epoch"] == table.groupby(["loss", "seed"])["epoch"].transform("max")]
-    parts = {}
+    parts: dict[str, OverTasks] = {}
     for column in ("weight_norm", "logit_norm"):
-        norms = np.log(last.pivot(index="seed", columns="loss", values=column))
+        norms = last.assign(log=np.log(last[column])).pivot(index="seed", columns="loss", values="log")
         focal = [name for name in norms.columns if name != REFERENCE]
-        differences = norms[focal].rsub(norms[REFERENCE], axis="index")
-        parts |= {f"{column.replace('_', ' ')}, {name}": _one(differences[name]) for name in focal}
+        parts |= {f"{column.replace('_', ' ')}, {name}": _one(norms[REFERENCE] - norms[name]) for name in focal}
     return Measurement(parts, "logarithm of the ratio", cells=("focal/linear",))
 
 

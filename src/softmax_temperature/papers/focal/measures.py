@@ -208,7 +208,8 @@ def _compared(
     note: str = "",
 ) -> Measurement | NotTested:
     """First arm minus second of each pair, paired by task and seed."""
-    parts, missing = {}, {}
+    parts: dict[str, OverTasks] = {}
+    missing: dict[str, str] = {}
     for arm, reference in pairs:
         name = f"{arm} against {reference}"
         tasks = _differences(records, values, arm, reference, log=log)
@@ -223,8 +224,8 @@ def _compared(
 def _differences(
     records: Records, values: pd.DataFrame, arm: str, reference: str, *, log: bool = False
 ) -> tuple[Task, ...]:
+    values = values.assign(value=np.log(values["value"])) if log else values
     pairs = _side_by_side(values, "value", _RUN, arm, reference)
-    pairs = np.log(pairs) if log else pairs
     return _tasks(records, (pairs[arm] - pairs[reference]).rename("value").reset_index(), "value")
 
 
@@ -245,7 +246,7 @@ def _outliers(records: Records, rows: pd.DataFrame, by: str, value: str, referen
         return _why_untested(records, *rows["arm"].unique())
     table = (pairs[value] - pairs[reference]).rename("value").reset_index()
     is_printed = table["ood"].isin(OUTLIERS)
-    own = table[is_printed].groupby(_RUN, as_index=False)["value"].mean()
+    own = table[is_printed].groupby(_RUN)["value"].mean().reset_index()
     others = table[~is_printed].assign(task=table["task"] + ", " + table["ood"])
     shown = pooled({str(task): some["value"].tolist() for task, some in others.groupby("task")}, lambda _: False)
     return Measurement(

@@ -7,6 +7,7 @@ each task, as were at hand.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import inf
 from typing import Any
 
 import numpy as np
@@ -24,8 +25,9 @@ def power_table(rows: Sequence[dict[str, Any]], *, repeats: int = REPEATS, seed:
     """One line per claim whose design is known: means over seeds and tasks, and shares.
 
     The effect is the printed one, or, where none is printed, the measured one, or 0 where the claim is that there is
-    none; "–" where none of these lies in the region. Of several parts all have it. Without an effect means at the bound: in every part
-    of a claim that needs one part, in one part of a claim that needs all, the others being sure.
+    none; "–" where none of these lies in the region. Of several parts all have it, or each its own measured one.
+    Without an effect means at the bound: in every part of a claim that needs one part, in one part of a claim that
+    needs all, the others being sure.
 
     Args:
         rows: of `claims.json`.
@@ -86,13 +88,12 @@ def _simulated(part: Part, center: float, generator: np.random.Generator, *, kee
 
 def _line(row: dict[str, Any], repeats: int, generator: np.random.Generator) -> dict[str, Any] | None:
     bounds = row.get("bounds") or []
-    criterion = _criterion(row)
-    if row["value"] is None or not bounds:
+    if row["value"] is None or not bounds or "kind" not in row:  # Results of before the criteria had kinds.
         return None
-    effect = _effect(row)
+    criterion, effect = _criterion(row), _effect(row)
     if row["kind"] == "proportion":
-        null, power = (_share(row["n"], share, bounds[0], repeats, generator) for share in (bounds[0], 1.0))
-        return _numbers(row, str(row["n"]), null, 1.0, power)
+        null, sure = (_share(row["n"], share, bounds[0], repeats, generator) for share in (bounds[0], 1.0))
+        return _numbers(row, str(row["n"]), null, 1.0, sure)
     by_part: dict[str, list[dict[str, Any]]] = {}
     for task in row.get("tasks", []):
         if task["pooled"] and task["n"] > 1:
@@ -103,21 +104,24 @@ def _line(row: dict[str, Any], repeats: int, generator: np.random.Generator) -> 
     fewest = parts if criterion.some else [min(parts, key=lambda part: sum(task["n"] for task in part))]
     at_bound = [bounds[0]] * len(fewest)
     null = chance_of_holding(criterion, fewest, at_bound, repeats, generator, keep_spread=False)
-    power = None
+    power: float | None = None
     if effect is not None:
-        power = chance_of_holding(criterion, parts, [effect] * len(parts), repeats, generator, keep_spread=True)
+        centers = [float(np.mean([task["value"] for task in part])) for part in parts]
+        centers = centers if effect == row["value"] else [effect] * len(parts)
+        power = chance_of_holding(criterion, parts, centers, repeats, generator, keep_spread=True)
     sizes = " + ".join(str(task["n"]) for task in parts[0])
     return _numbers(row, f"{len(parts)} × ({sizes})" if len(parts) > 1 else sizes, null, effect, power)
 
 
 def _criterion(row: dict[str, Any]) -> Criterion:
     """The criterion of a row, from what the row says."""
-    words, bounds = str(row["criterion"]), row.get("bounds") or []
+    words, bounds = str(row["criterion"]), row["bounds"]
     some = "some part's interval" in words
     if len(bounds) == 2:
-        return Criterion(row["kind"], *bounds, some=some)
-    side = "low" if "lies above" in words else "high"
-    return Criterion(row.get("kind", ""), **{side: bounds[0]} if bounds else {}, some=some)
+        low, high = bounds
+    else:
+        low, high = (bounds[0], inf) if "lies above" in words else (-inf, bounds[0])
+    return Criterion(row["kind"], low, high, some=some)
 
 
 def _effect(row: dict[str, Any]) -> float | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, Protocol
 
@@ -111,19 +111,25 @@ class OverTasks:
         tasks: at least one.
         each: what the values are.
         resolution: the step of the grid that the values lie on; 0 for a continuum. Equal values of a grid differ by up
-            to a step, so their standard deviation is at least that of rounding.
+        to a step, so their standard deviation is at least that of rounding.
+        left_out: whether each value comes from a choice or fit on the others of its task. Such values lean on each
+            other; their variance is corrected as by Nadeau and Bengio (2003) for cross-validation.
     """
 
     tasks: tuple[Task, ...]
     each: str = "seeds"
     resolution: float = 0.0
+    left_out: bool = False
 
     def estimate(self, level: float = LEVEL) -> Estimate:
         """The mean of the tasks' means, and its interval."""
         means = np.array([np.mean(task.values) for task in self.tasks])
         sds = [self._sd(task) for task in self.tasks]
         counts = [len(task.values) for task in self.tasks]
-        sd = sds[0] if len(means) == 1 else float(means.std(ddof=1))
+        if len(means) > 1:
+            sd: float | None = float(means.std(ddof=1))
+        else:
+            sd = None if sds[0] is None else max(_sd(self.tasks[0].values) or 0.0, self.resolution / math.sqrt(12))
         ends = _ends_over_tasks(means, sds, counts, level, float(means.var(ddof=1)) if len(means) > 1 else 0.0)
         return Estimate(float(means.mean()), sum(counts), sd, *(ends or (None, None)))
 
@@ -147,15 +153,17 @@ class OverTasks:
         """A row for each task."""
         rows = []
         for task in self.tasks:
-            one = OverTasks((task,), self.each, self.resolution).estimate()
+            one = replace(self, tasks=(task,)).estimate()
             rows.append({"task": task.name, "value": one.value, "sd": one.sd, "low": one.low, "high": one.high})
             rows[-1] |= {"n": one.n, "pooled": task.own}
         return rows
 
     def _sd(self, task: Task) -> float | None:
-        if len(task.values) < 2:
+        """The standard deviation that intervals are made from."""
+        n, sd = len(task.values), _sd(task.values)
+        if sd is None:
             return None
-        return max(float(np.std(task.values, ddof=1)), self.resolution / math.sqrt(12))
+        return max(sd * math.sqrt(1 + n / (n - 1)) if self.left_out else sd, self.resolution / math.sqrt(12))
 
 
 @dataclass(frozen=True)
@@ -301,6 +309,10 @@ def _ends_over_tasks(
     value, half = float(means.mean()), _half_width(math.sqrt(variance), len(means), level)
     over_tasks = (value - half, value + half)
     return over_tasks if around is None or 2 * half <= around[1] - around[0] else around
+
+
+def _sd(values: Sequence[float]) -> float | None:
+    return float(np.std(values, ddof=1)) if len(values) > 1 else None
 
 
 def _half_width(sd: float, n: int, level: float) -> float:

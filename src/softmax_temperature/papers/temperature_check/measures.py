@@ -60,8 +60,8 @@ def small_over_large(records: Records) -> Measurement | NotTested:
     """Accuracy at the best inverse temperature below 1 minus that at the best of 1 and above, of each sweep."""
 
     def gaps(validation: pd.DataFrame, test: pd.DataFrame) -> pd.Series[float]:
-        small, large = ([name for name in test if (name < UNTEMPERED) == side] for side in (True, False))
-        if not small or not large:
+        small, large = (test.columns[(test.columns.to_numpy(float) < UNTEMPERED) == side] for side in (True, False))
+        if not len(small) or not len(large):
             return pd.Series(dtype=float)
         best = (_left_out(validation[some], test[some], pd.Series.idxmax) for some in (small, large))
         return next(best) - next(best)
@@ -87,7 +87,7 @@ def norm_against_temperature(records: Records) -> Measurement | NotTested:
             gaps = _best_over_worst(*tables)
             (task,) = whole.tasks
             values = tuple(gap - half / 2 for gap, half in zip(gaps.tolist(), task.values, strict=False))
-            parts[name] = OverTasks((Task(name, values, task.own),))
+            parts[name] = OverTasks((Task(name, values, task.own),), left_out=True)
     if not parts:
         return NotTested("; ".join(f"{name}: {why}" for name, why in missing.items()) or "no pairs of several norms")
     return Measurement(parts, "accuracy", missing=missing, cells=tuple(dict.fromkeys(rows["cells"])))
@@ -184,12 +184,12 @@ def early(
     if rows.empty:
         return NotTested("no network of this profile has two points where the prediction speaks")
     parts, missing = {}, {}
-    for row in rows.itertuples():
-        name = row.network if len(predictions) == 1 else f"{row.network}, {row.quantity}"
-        error = None if pd.isna(row.sd) else row.sd / row.n**0.5
-        parts[name] = Fitted(row.slope - row.predicted, error, int(row.n) - 1, int(row.n))
-        if row.misfit > LINE:
-            missing[f"{name}, as a line"] = f"points miss it by a factor of {row.misfit:.2f}"
+    for row in rows.to_dict("records"):
+        name = row["network"] if len(predictions) == 1 else f"{row['network']}, {row['quantity']}"
+        error = None if pd.isna(row["sd"]) else row["sd"] / row["n"] ** 0.5
+        parts[name] = Fitted(row["slope"] - row["predicted"], error, row["n"] - 1, row["n"])
+        if row["misfit"] > LINE:
+            missing[f"{name}, as a line"] = f"points miss it by a factor of {row['misfit']:.2f}"
     return Measurement(parts, "slope minus predicted", missing=missing, cells=tuple(dict.fromkeys(rows["cells"])))
 
 
@@ -209,7 +209,7 @@ def _by_sweep(records: Records, gaps: Gaps, unit: str, *, metric: str = "test_ac
         ]
         values = gaps(*tables).dropna() if tables[0].shape[1] > 1 and len(tables[0]) > 1 else pd.Series(dtype=float)
         if len(values):
-            parts[name] = OverTasks((Task(name, tuple(values.tolist()), own),))
+            parts[name] = OverTasks((Task(name, tuple(values.tolist()), own),), left_out=True)
         elif name in asked:
             left = ", ".join(f"{place:g}" for place in tables[0].columns)
             missing[name] = f"{_AT_END}, but for {left or 'none'}" if len(inside) < len(rows) else "too few trainings"
