@@ -33,7 +33,7 @@ test: $(READY) ## Run the tests (ARGS="-k name" to choose)
 	$(ENTER) $(BIN)/python -m pytest --numprocesses logical --maxprocesses 4 --dist loadfile $(ARGS)
 
 soak: $(READY) ## Run the long tests of faults; their figures go to soak/ (ARGS="-k name" to choose)
-	$(ENTER) $(BIN)/python -m pytest -m soak tests/faults --junitxml=soak/figures.xml $(ARGS)
+	$(ENTER) $(BIN)/python -m pytest -m soak tests/faults tests/papers/test_power.py --junitxml=soak/figures.xml $(ARGS)
 
 lint: $(READY) ## Check formatting, style and types
 	$(BIN)/ruff format --check .

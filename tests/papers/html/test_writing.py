@@ -107,7 +107,7 @@ def test_hostile_text_is_shown_and_does_not_act(results: Path, hostile: str) -> 
 
 def test_the_scorecard_shows_every_claim_whole(results: Path) -> None:
     shown = " ".join(page(results, "index.html").text.split())
-    for said in ("✓ holds", "✗ does not hold", "○ not tested", "−0.1250 ± 0.0100", "−0.1500 to −0.1000", "−0.25"):
+    for said in ("✓ holds", "? inconclusive", "○ not tested", "−0.1250 ± 0.0100", "−0.1500 to −0.1000", "−0.25"):
         assert said in shown
 
 

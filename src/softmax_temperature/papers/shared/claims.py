@@ -238,16 +238,20 @@ def _decision(criterion: Criterion, parts: Mapping[str, Quantity], found: Measur
         candidates = list(parts) if criterion.some else [name for name in parts if name not in inside] or list(parts)
     best = max if criterion.some else min
     name = best(candidates, key=lambda each: criterion.margin(plain[each].value))
-    estimate, part = plain[name], parts[name]
+    part = parts[name]
+    level = _level(criterion, plain[name].ends, verdict, *levels)
+    estimate = part.estimate(level)
     is_open = verdict == INCONCLUSIVE and name not in inside
     needed = [count for test in tests if is_open and (count := part.needed(*test)) is not None]
     notes = [found.note, _each(plain) if len(parts) > 1 else "", absent and f"not judged: {absent}"]
     notes.append("one value has no interval" if estimate.ends is None else "")
+    notes.append(f"interval of {100 * level:.3g} %, for {len(parts)} parts" if level != LEVEL else "")
     return {
         "value": estimate.value,
         "sd": estimate.sd,
         "low": estimate.low,
         "high": estimate.high,
+        "level": level,
         "n": estimate.n,
         "unit": f"{found.unit}, {name}" if len(parts) > 1 else found.unit,
         "verdict": verdict,
@@ -255,6 +259,13 @@ def _decision(criterion: Criterion, parts: Mapping[str, Quantity], found: Measur
         "each": part.each,
         "note": "; ".join(filter(None, notes)),
     }
+
+
+def _level(criterion: Criterion, plain: Ends | None, verdict: str, holding: float, contradicting: float) -> float:
+    """The level of the test that decided; of an open one that of the test which is closest to deciding."""
+    if verdict == INCONCLUSIVE and plain is not None:
+        return contradicting if criterion.excludes(plain) else holding
+    return contradicting if verdict == CONTRADICTED else holding
 
 
 def _passes(part: Quantity, test: Callable[[Ends], bool], level: float) -> bool:
@@ -267,7 +278,7 @@ def _each(estimates: Mapping[str, Estimate]) -> str:
 
 
 def _untested(reason: str) -> dict[str, Any]:
-    empty = dict.fromkeys(("value", "sd", "low", "high", "n", "unit", "n_needed", "each"))
+    empty = dict.fromkeys(("value", "sd", "low", "high", "level", "n", "unit", "n_needed", "each"))
     return {**empty, "verdict": NOT_TESTED, "note": reason, "tasks": [], "cells": []}
 
 
