@@ -17,6 +17,7 @@ from softmax_temperature.papers.cooling.collect import STAGES, collect
 from softmax_temperature.papers.cooling.outcomes import CHANCE
 from softmax_temperature.papers.cooling.records import TABLES, read_records
 from softmax_temperature.papers.cooling.tables import SPECS
+from softmax_temperature.papers.shared.claims import VERDICTS
 from softmax_temperature.papers.shared.notebooks import execute
 from softmax_temperature.params import Params, validate
 from softmax_temperature.runner import cells as cells_module
@@ -181,7 +182,7 @@ def test_every_table_and_claim_is_written() -> None:
     assert written == {*TABLES, *SPECS, "deviations"}
     rows = json.loads((RESULTS / "claims.json").read_text())
     assert [row["id"] for row in rows] == [claim.id for claim in CLAIMS]
-    assert {row["verdict"] for row in rows} <= {"holds", "does not hold", "not tested"}
+    assert {row["verdict"] for row in rows} <= set(VERDICTS)
     table = pd.read_csv(RESULTS / "tables" / "table_1.csv")
     printed = table[table["published"].notna()]
     assert len(printed) == 24

@@ -13,6 +13,7 @@ from softmax_temperature.data.splits import SPLITS
 from softmax_temperature.papers.classifier_temperature.claims import CLAIMS
 from softmax_temperature.papers.classifier_temperature.collect import STAGES, collect
 from softmax_temperature.papers.classifier_temperature.records import read_records
+from softmax_temperature.papers.shared.claims import VERDICTS
 from softmax_temperature.papers.shared.notebooks import execute
 from softmax_temperature.papers.shared.provenance import provenance
 from softmax_temperature.params import Params, validate
@@ -104,7 +105,7 @@ def test_no_rule_beats_the_best_of_the_grid() -> None:
 def test_every_claim_has_a_verdict() -> None:
     rows = json.loads((RESULTS / "claims.json").read_text())
     assert [row["id"] for row in rows] == [claim.id for claim in CLAIMS]
-    assert {row["verdict"] for row in rows} <= {"holds", "does not hold", "not tested"}
+    assert {row["verdict"] for row in rows} <= set(VERDICTS)
     assert {row["profile"] for row in rows} == {"smoke"}
 
 

@@ -1,4 +1,4 @@
-"""Figures and findings show the numbers of the records, and leave out what there is not."""
+"""Figures show the numbers of the records, and leave out what there is not."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from softmax_temperature.papers.cooling.findings import findings
 
 from softmax_temperature.papers.cooling import figures, training_figures
 from softmax_temperature.papers.cooling.records import Records
@@ -158,55 +157,6 @@ def test_a_class_that_is_predicted_is_not_void(records: Records, pixels: Path) -
     figure = segmentation_panel(records, pixels)
     assert figure is not None
     assert figure.axes[1].images[0].get_array()[0, 1].tolist() != [0, 0, 0]
-
-
-def test_findings_speak_of_the_numbers_at_hand(records: Records, only: Callable[..., Records]) -> None:
-    text = findings(records)
-    assert "129 trainings of classifiers: 10 experiments, 6 schedules, 11 arms, at most 3 seeds" in text
-    assert "crelu, schedule none, arm none: 3 of 3 diverged" in text
-    assert (
-        "cifar10, small-vgg: Last layer 79.7, Periodically redistributed 79.2, Distributed 77.8, No Cooling 74.8"
-        in text
-    )
-    assert "Linear +0.2, None +4.0" in text
-    assert "0.5: +2.4, 0.75: +3.4, 1: +4.9, 1.25: – (3 of 3 diverged)" in text
-    assert "Last layer exceeds 100: after epoch 6, after epoch 6, after epoch 6" in text
-    assert "Last layer 4.0, Periodically redistributed 5.0, Distributed 6.0, No Cooling 20.0" in text
-    assert "learning rate 0.1, last_layer: diverged → 75.2" in text
-    # The best is 0.797; 0.1 is 0.752 with Cooling, and diverges without; none of the rest is near.
-    assert "cifar10, small-vgg (of 0.001, 0.01, 0.1; 3 seeds): No Cooling none; Last layer 0.01." in text
-    assert "No Cooling 40.5 and 70.5, Last layer 41.6 and 71.5" in text
-    alone = findings(replace(only(records, experiment="digits"), segmentation=records.segmentation[:0]))
-    for absent in (
-        "Diverged",
-        "CReLU",
-        "factors",
-        "Temperatures",
-        "Ablation",
-        "Beyond",
-        "Learning rates",
-        "Segmentation",
-    ):
-        assert absent not in alone
-
-
-def test_findings_name_what_a_number_goes_without(records: Records, changed: Callable[..., Records]) -> None:
-    lost = changed(records, "runs", None, 1, experiment="vgg", schedule="none", arm="last_layer", seed=2)
-    lost = changed(lost, "runs", "stuck", 1, experiment="vgg", schedule="none", arm="none", seed=1)
-    lost.segmentation.loc[lost.segmentation["seed"].eq(1) & lost.segmentation["arm"].eq("none"), "mean_iou"] = np.nan
-    text = findings(lost)
-    assert "vgg, schedule none, arm last_layer: 1 of 3 diverged" in text
-    assert "vgg, schedule none, arm none: 1 of 3 stuck" in text
-    # What finished every seed stands first, also behind a better mean of fewer.
-    assert (
-        "Periodically redistributed 79.2, Distributed 77.8, Last layer 79.6 (1 of 3 diverged), "
-        "No Cooling 74.8 (1 of 3 stuck)" in text
-    )
-    # On the two data sets, over the pairs that finished both: 0.048, and 0.030, 0.031 and 0.032.
-    assert "None +3.5 (Last layer 1 of 6 diverged, No Cooling 1 of 6 stuck)" in text
-    assert "small-vgg (No Cooling 1 of 3 stuck): 0.5: +2.4" in text
-    assert "1: +4.8 (1 of 3 diverged), 1.25: – (3 of 3 diverged)" in text
-    assert "No Cooling 40.0 and 70.0 (1 of 2 diverged), Last layer 41.6 and 71.5" in text
 
 
 def test_a_norm_that_stays_within_a_decade_has_several_numbers_beside_it(records: Records) -> None:

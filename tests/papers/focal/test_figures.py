@@ -10,7 +10,6 @@ import pytest
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle, StepPatch
-from softmax_temperature.papers.focal.findings import findings
 
 from softmax_temperature.papers.focal import figures, result_figures
 from softmax_temperature.papers.focal.records import Records
@@ -148,15 +147,3 @@ def test_the_summary_names_what_diverged(records: Records) -> None:
     # MMCE was not trained on the first task, and Brier diverged on the second.
     assert [text.get_text().strip() for text in cifar.texts] == ["T = 2.5", "T = 1.1", "not trained", *2 * ["T = 1.1"]]
     assert [text.get_text().strip() for text in digits.texts] == ["T = 2.5", "diverged", *3 * ["T = 1.1"]]
-
-
-def test_findings_speak_of_the_numbers_at_hand(records: Records, only: Callable[..., Records]) -> None:
-    text = findings(records)
-    assert "24 trainings: 6 losses, 2 seeds, 2 tasks and 1 variants of their recipes" in text
-    assert "Brier on cifar10-resnet50, seed 1" in text
-    assert "digits-small: FL-3 4.50, FLSD-53 5.50, MMCE 8.50, CE 11.00" in text
-    assert "cifar10-resnet50 against svhn: FLSD-53 90.50, CE 80.50, FL-3 80.50, Brier 80.00" in text
-    alone = findings(only(records, task=DIGITS, arm="CE"))
-    assert "Out-of-distribution" not in alone
-    assert "Diverged" not in alone
-    assert "Variants" not in alone

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from softmax_temperature.papers.focal.translation_figure import figure_k1
 
 from softmax_temperature.papers.focal import tables
 from softmax_temperature.papers.focal.records import Records
 from softmax_temperature.papers.focal.translation import CURVE_COLUMNS, RUN_COLUMNS
-from softmax_temperature.papers.focal.translation_figure import figure_k1
 
 BEST = "best BLEU over temperatures"
 

@@ -1,20 +1,23 @@
-"""The scorecard shows every profile with results, and the README's is the present one."""
+"""One row per claim, with its best evidence; docs/scorecard.md shows the committed results."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from softmax_temperature.papers.shared.scorecard import END, START, scorecard, write_scorecard
+from softmax_temperature.papers.shared.scorecard import END, START, best_evidence, power, scorecard, write_scorecard
 from softmax_temperature.runner.errors import InputError
 
-ROW = {
-    "paper": "classifier_temperature",
+ROW: dict[str, Any] = {
+    "paper": "focal",
     "id": "a",
-    "criterion": "The difference is above 0.",
-    "profile": "mini",
+    "criterion": "A minus B. Superiority: holds if the 90 % interval lies above 0.",
+    "kind": "superiority",
+    "bounds": [0.0],
+    "profile": "study",
     "note": "",
     "statement": "A beats B.",
     "where": "Table 1",
@@ -24,51 +27,72 @@ ROW = {
     "low": 0.1,
     "high": 0.4,
     "n": 5,
+    "n_needed": None,
+    "each": "seeds",
     "unit": "accuracy",
     "verdict": "holds",
+    "tasks": [{"part": "", "task": "t", "value": 0.25, "sd": 0.1, "low": 0.1, "high": 0.4, "n": 5, "pooled": True}],
 }
+OPEN = {"verdict": "inconclusive", "low": -0.1, "n": 9, "n_needed": 12}
+UNTESTED = {"verdict": "not tested", "value": None, "sd": None, "low": None, "high": None, "n": None, "note": "no run"}
+
+
+def write(results: Path, profile: str, *rows: dict[str, Any]) -> Path:
+    folder = results / profile / "focal"
+    folder.mkdir(parents=True)
+    (folder / "claims.json").write_text(json.dumps([{**ROW, **row, "profile": profile} for row in rows]))
+    return results
 
 
 @pytest.fixture
 def results(tmp_path: Path) -> Path:
-    for profile in ("mini", "collection"):
-        folder = tmp_path / "results" / profile / "classifier_temperature"
-        folder.mkdir(parents=True)
-        row = ROW if profile == "mini" else ROW | {"verdict": "not tested", "value": None, "low": None, "high": None}
-        (folder / "claims.json").write_text(json.dumps([row]))
-    return tmp_path / "results"
+    write(tmp_path, "mini", {"value": 0.99})
+    write(tmp_path, "one", OPEN, {"id": "b", **OPEN}, {"id": "c", **UNTESTED})
+    return write(tmp_path, "two", {}, {"id": "b", **UNTESTED}, {"id": "c", **UNTESTED})
 
 
-def test_one_row_a_claim_one_column_a_profile(results: Path) -> None:
-    head, _, row = scorecard(results).splitlines()
-    assert head == "| claim | where | printed | collection | mini (directions only) |"
-    assert "| **not tested** |" in row
-    assert "| **holds** 0.250 ± 0.100 [0.100, 0.400] accuracy (n = 5) |" in row
+def test_a_row_has_the_best_evidence_and_names_the_others(results: Path) -> None:
+    rows = scorecard(results).splitlines()[2:]
+    assert len(rows) == 3
+    cells = [cell.strip() for cell in rows[0].split("|")]
+    assert cells[1] == "**holds**"
+    assert cells[5:9] == [
+        "0.250 ± 0.100 [0.100, 0.400] accuracy (n = 5)",
+        "above 0",
+        "two",
+        "one: inconclusive (12 seeds would decide)",
+    ]
 
 
-def test_a_verdict_from_too_few_runs_says_so(results: Path) -> None:
-    path = results / "mini" / "classifier_temperature" / "claims.json"
-    path.write_text(json.dumps([ROW | {"verdict": "does not hold", "low": -0.1}]))
-    assert "| **does not hold (interval includes 0)** 0.250 ± 0.100 [-0.100, 0.400]" in scorecard(results)
+def test_decided_claims_come_before_open_ones_and_these_before_untested(results: Path) -> None:
+    assert [rows[0]["verdict"] for rows in best_evidence(results)] == ["holds", "inconclusive", "not tested"]
+    assert "| no run |" in scorecard(results).splitlines()[-1]
+
+
+def test_profiles_that_show_directions_are_left_out(results: Path) -> None:
+    assert "0.990" not in scorecard(results)
+
+
+def test_power_has_a_line_for_each_judged_claim(results: Path) -> None:
+    lines = power(results).splitlines()[2:]
+    assert [line.split(" | ")[2] for line in lines] == ["5 seeds", "5 seeds"]
 
 
 def test_only_what_is_between_the_markers_is_replaced(results: Path, tmp_path: Path) -> None:
-    readme = tmp_path / "README.md"
-    readme.write_text(f"above\n{START}\nstale\n{END}\nbelow\n")
-    write_scorecard(readme, results)
-    text = readme.read_text()
-    assert text.startswith("above\n")
-    assert text.endswith("below\n")
-    assert "stale" not in text
+    page = tmp_path / "scorecard.md"
+    page.write_text(f"above\n{START}\nstale\n{END}\nbelow\n")
+    write_scorecard(page, results)
+    text = page.read_text()
+    assert (text.startswith("above\n"), text.endswith("below\n"), "stale" in text) == (True, True, False)
     assert "A beats B." in text
 
 
 def test_a_file_without_markers_is_refused(results: Path, tmp_path: Path) -> None:
-    (tmp_path / "README.md").write_text("nothing")
+    (tmp_path / "page.md").write_text("nothing")
     with pytest.raises(InputError, match="no scorecard markers"):
-        write_scorecard(tmp_path / "README.md", results)
+        write_scorecard(tmp_path / "page.md", results)
 
 
-def test_the_readme_shows_the_committed_results(project_root: Path) -> None:
-    shown = (project_root / "README.md").read_text().partition(START)[2].partition(END)[0].strip()
+def test_the_page_shows_the_committed_results(project_root: Path) -> None:
+    shown = (project_root / "docs" / "scorecard.md").read_text().partition(START)[2].partition(END)[0].strip()
     assert shown == scorecard(project_root / "results")

@@ -14,10 +14,11 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from softmax_temperature.early_learning.flows import FIT, LEARNED, TENTH, UNIT, WHOLE
-from softmax_temperature.papers.shared.claims import Evidence, NotTested, judge_all
+from softmax_temperature.papers.shared.claims import CONTRADICTED, HOLDS, INCONCLUSIVE, NOT_TESTED, judge_all
 from softmax_temperature.papers.shared.tables import read_csv, write_csv
 from softmax_temperature.papers.temperature_check import early_learning_figures as figures
-from softmax_temperature.papers.temperature_check.early_learning import early_claims, early_slopes, early_tables
+from softmax_temperature.papers.temperature_check.claims import CLAIMS as ALL_CLAIMS
+from softmax_temperature.papers.temperature_check.early_learning import early_slopes, early_tables
 from softmax_temperature.papers.temperature_check.early_learning_slopes import PREDICTIONS
 from softmax_temperature.papers.temperature_check.records import Records
 from softmax_temperature.params import validate
@@ -28,7 +29,7 @@ IMAGES, SEEDS = 100, (0, 1, 2)
 INVERSE_TEMPERATURES = (0.01, 0.1, 1.0, 10.0, 100.0)
 NORMS = (0.1, 0.5, 2.0, 20.0, 300.0, 1000.0, 5000.0)  # The first three and the last two belong to a limit.
 SMOOTH, KINKED = "mlp-tiny", "wrn-tiny"
-CLAIMS = {claim.id: claim.judge for claim in early_claims()}
+CLAIMS = {claim.id: claim for claim in ALL_CLAIMS if claim.id.startswith("early-")}
 DRAWN: dict[str, Callable[[Records], Figure | None]] = {
     "learning_curves": figures.learning_curves,
     "logit_norms": figures.logit_norms,
@@ -119,10 +120,9 @@ def with_events(records: Records, event: str, make: Callable[[pd.DataFrame], Any
     return replace(records, early_norms=norms)
 
 
-def judged(name: str, records: Records) -> Evidence:
-    outcome = CLAIMS[name](records)
-    assert isinstance(outcome, Evidence), outcome
-    return outcome
+def judged(name: str, records: Records) -> dict[str, Any]:
+    (row,) = judge_all("temperature_check", [CLAIMS[name]], records, profile="tiny")
+    return row
 
 
 def test_power_laws_give_their_slopes_and_noise_of_seeds_does_not_count(early: Records) -> None:
@@ -159,8 +159,10 @@ def test_what_is_no_power_law_is_told_by_its_misfit(early: Records) -> None:
     assert row["slope"] == pytest.approx(-1)
     # Least squares share a logarithm of 8 as 2 : -1 among the points.
     assert row["misfit"] == pytest.approx(8 ** (2 / 3))
-    assert judged("early-drift-kinks", early).holds
-    assert not judged("early-drift-kinks", stepped).holds
+    assert judged("early-drift-kinks", early)["verdict"] == HOLDS
+    row = judged("early-drift-kinks", stepped)
+    assert (row["verdict"], row["value"]) == (INCONCLUSIVE, pytest.approx(0, abs=1e-9))
+    assert row["note"] == f"not judged: {KINKED}, as a line: points miss it by a factor of 4.00"
 
 
 def test_points_outside_of_the_regime_change_nothing(early: Records) -> None:
@@ -187,12 +189,10 @@ def test_an_event_that_did_not_happen_leaves_the_others(early: Records) -> None:
 def test_claims_hold_where_the_data_agree_and_are_not_tested_without(
     early: Records, nothing: Records, name: str
 ) -> None:
-    evidence = judged(name, early)
-    assert evidence.holds
-    assert evidence.n == 3
-    outcome = CLAIMS[name](nothing)
-    assert isinstance(outcome, NotTested)
-    assert "two points" in outcome.reason
+    row = judged(name, early)
+    assert (row["verdict"], row["n"]) == (HOLDS, 3)
+    row = judged(name, nothing)
+    assert (row["verdict"], "two points" in row["note"]) == (NOT_TESTED, True)
 
 
 @pytest.mark.parametrize(
@@ -206,40 +206,27 @@ def test_claims_hold_where_the_data_agree_and_are_not_tested_without(
 )
 def test_claims_about_norms_fail_where_a_slope_is_off(early: Records, name: str, event: str, power: float) -> None:
     off = with_events(early, event, lambda rows: rows[event] * rows["logit_norm"] ** power)
-    assert not judged(name, off).holds
-    assert abs(judged(name, off).value - round(judged(name, off).value)) == pytest.approx(0.2, abs=1e-9)
+    row = judged(name, off)
+    assert (row["verdict"], row["value"]) == (CONTRADICTED, pytest.approx(power))
     others = {"early-small-logits", "early-large-logits"} - {name}
     # Half a margin is none.
     near = with_events(early, event, lambda rows: rows[event] * rows["logit_norm"] ** (power / 4))
-    assert all(judged(each, near).holds for each in (name, *others))
+    assert {judged(each, near)["verdict"] for each in (name, *others)} == {HOLDS}
 
 
 def test_claims_about_drift_know_kinks(make_early: Callable[..., Records]) -> None:
     smooth, kinked = make_early((SMOOTH,), drift=-0.7), make_early((KINKED,), drift=-1.0)
     both = replace(smooth, early_curves=pd.concat([smooth.early_curves, kinked.early_curves]))
-    assert not judged("early-drift", both).holds
-    assert judged("early-drift", both).value == pytest.approx(-0.7)
-    assert judged("early-drift-kinks", both).holds
-    assert isinstance(CLAIMS["early-drift-kinks"](smooth), NotTested)
-    assert isinstance(CLAIMS["early-drift"](kinked), NotTested)
+    row = judged("early-drift", both)
+    assert (row["verdict"], row["value"]) == (CONTRADICTED, pytest.approx(0.3))
+    assert judged("early-drift-kinks", both)["verdict"] == HOLDS
+    assert judged("early-drift-kinks", smooth)["verdict"] == NOT_TESTED
+    assert judged("early-drift", kinked)["verdict"] == NOT_TESTED
 
 
-def test_collapse_fails_where_times_depend_on_the_inverse_temperature(early: Records) -> None:
-    curves = early.early_curves.copy()
-    curves["time"] *= curves["inverse_temperature"] ** 0.3
-    evidence = judged("early-collapse", replace(early, early_curves=curves))
-    assert not evidence.holds
-    assert evidence.value == pytest.approx(0.3)
-    line = "+0.300 for +0, points within a factor 1.00 of a line"
-    assert evidence.note == f"{SMOOTH}: {line}; {KINKED}: {line}"
-
-
-def test_rows_of_claims_can_be_written(early: Records) -> None:
-    rows = judge_all("temperature_check", early_claims(), early, profile="tiny")
-    assert {row["verdict"] for row in rows} == {"holds"}
-    assert all(row["low"] <= row["value"] + 1e-9 and row["value"] <= row["high"] + 1e-9 for row in rows)
-    single = judge_all("temperature_check", early_claims(), one_seed(early), profile="tiny")
-    assert {row["low"] for row in single} == {None}
+def test_one_seed_decides_no_slope(early: Records) -> None:
+    row = judged("early-collapse", one_seed(early))
+    assert (row["verdict"], row["low"]) == (INCONCLUSIVE, None)
 
 
 def one_seed(records: Records) -> Records:

@@ -37,23 +37,6 @@ def with_accuracy(rows: pd.DataFrame) -> pd.DataFrame:
     return rows.assign(accuracy=rows["test_accuracy"].where(~is_lost(rows), 1 / rows["classes"]))
 
 
-def gains(rows: pd.DataFrame, mode: str, reference: str) -> pd.Series[float]:
-    """Accuracy of one mode minus that of another, paired by setting, schedule and seed.
-
-    Args:
-        rows: with the column `accuracy`, and at most one training of each mode for each pair.
-        mode: the one.
-        reference: the other.
-
-    Returns:
-        A number for each pair, by `SETTING`, schedule and seed; empty if there is no pair.
-    """
-    table = rows.pivot(index=[*SETTING, "schedule", "seed"], columns="mode", values="accuracy")
-    pairs = table.reindex(columns=[mode, reference]).dropna()
-    difference: pd.Series[float] = pairs[mode] - pairs[reference]
-    return difference
-
-
 def factor_gains(rows: pd.DataFrame) -> pd.Series[float]:
     """Accuracy of last layer Cooling with each factor minus that without Cooling.
 

@@ -1,59 +1,155 @@
-"""Claims: sentences of a paper, each with a criterion fixed before the run and a verdict computed from the records.
+"""Claims: sentences of a paper, each compared with a bound that was fixed before the run.
 
-A claim names what is compared and when it counts as shown. Its judge is given the records and returns the evidence, or
-says why the records cannot decide. Every claim of a paper appears in `claims.json`, the undecided ones as
-"not tested": none is silently absent.
+A claim is data: what is measured in the records, and the region in which its 90 % interval must lie. There are four
+verdicts: the interval lies in the region (holds), or outside (contradicted), or across a bound (inconclusive), or there
+is nothing to judge (not tested). Every claim of a paper appears in `claims.json`: none is silently absent.
 """
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from math import inf, isfinite
+from types import MappingProxyType
+from typing import Any, Generic, TypeVar
 
 import pandas as pd
-from scipy import stats
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+from softmax_temperature.papers.shared.statistics import (
+    LEVEL,
+    Drawn,
+    Ends,
+    Estimate,
+    Fitted,
+    Mean,
+    OverTasks,
+    Quantity,
+    Share,
+    Task,
+    jackknife,
+    mean_with_interval,
+    pooled,
+)
 
-    import numpy as np
-    from numpy.typing import NDArray
+__all__ = [
+    "LEVEL",
+    "Claim",
+    "Criterion",
+    "Drawn",
+    "Fitted",
+    "Mean",
+    "Measurement",
+    "NotTested",
+    "OverTasks",
+    "Share",
+    "Task",
+    "claims_table",
+    "jackknife",
+    "judge_all",
+    "mean_with_interval",
+    "pooled",
+]
 
 Records = TypeVar("Records")
 
-HOLDS = "holds"
-DOES_NOT_HOLD = "does not hold"
-NOT_TESTED = "not tested"
-LEVEL = 0.90  # Of every interval in this package, as in the focal paper's figures.
+HOLDS, CONTRADICTED, INCONCLUSIVE, NOT_TESTED = "holds", "contradicted", "inconclusive", "not tested"
+VERDICTS = (HOLDS, CONTRADICTED, INCONCLUSIVE, NOT_TESTED)
 DIRECTIONS_ONLY = ("smoke", "mini")
 """Profiles whose data and networks are so small that a verdict is about the direction of an effect, not its size."""
 
 
 @dataclass(frozen=True)
-class Evidence:
+class Criterion:
+    """Where the interval must lie.
+
+    Attributes:
+        kind: the comparison's usual name.
+        low, high: the region's ends, exclusive.
+        some: the claim is that one of its parts lies there, not that all do.
+    """
+
+    kind: str
+    low: float = -inf
+    high: float = inf
+    some: bool = False
+
+    def contains(self, ends: Ends) -> bool:
+        """Whether the whole interval lies in the region."""
+        return self.low < ends[0] and ends[1] < self.high
+
+    def excludes(self, ends: Ends) -> bool:
+        """Whether the whole interval lies outside, a bound included."""
+        return ends[1] <= self.low or ends[0] >= self.high
+
+    def margin(self, value: float) -> float:
+        """How deep a value lies in the region; negative outside."""
+        return min(value - self.low, self.high - value)
+
+    @property
+    def bounds(self) -> tuple[float, ...]:
+        """The region's finite ends."""
+        return tuple(bound for bound in (self.low, self.high) if isfinite(bound))
+
+    def __str__(self) -> str:
+        if len(self.bounds) == 2:
+            where = f"between {self.low:g} and {self.high:g}"
+        else:
+            where = f"{'above' if isfinite(self.low) else 'below'} {self.bounds[0]:g}"
+        whose = "some part's interval, at a level corrected for their number," if self.some else "the 90 % interval"
+        return f"{self.kind}: holds if {whose} lies {where}"
+
+
+def above(bound: float = 0.0, *, some: bool = False) -> Criterion:
+    """Superiority: more than a bound."""
+    return Criterion("superiority", low=bound, some=some)
+
+
+def below(bound: float = 0.0) -> Criterion:
+    """Superiority of what is smaller: less than a bound."""
+    return Criterion("superiority", high=bound)
+
+
+def not_worse(margin: float) -> Criterion:
+    """Non-inferiority: not lower by the margin or more."""
+    return Criterion("non-inferiority", low=-margin)
+
+
+def not_higher(margin: float) -> Criterion:
+    """Non-superiority: not higher by the margin or more."""
+    return Criterion("non-superiority", high=margin)
+
+
+def equivalent(margin: float) -> Criterion:
+    """Equivalence: neither lower nor higher by the margin or more, by two one-sided tests."""
+    return Criterion("equivalence", -margin, margin)
+
+
+def within(low: float, high: float) -> Criterion:
+    """Equivalence to something between two values."""
+    return Criterion("equivalence", low, high)
+
+
+def most(share: float = 0.5) -> Criterion:
+    """A proportion above a share."""
+    return Criterion("proportion", low=share)
+
+
+@dataclass(frozen=True)
+class Measurement:
     """What the records say about one claim.
 
     Attributes:
-        holds: whether the criterion is met.
-        value: the measured effect, in `unit`.
-        n: how many independent runs, data sets or folds stand behind it.
-        unit: of value, sd and interval.
-        sd: standard deviation over the n; None where n is 1 or it has no meaning.
-        low, high: the 90 % interval of the value; None where there is none.
-        bounds: what the criterion compares the interval with; none if it is about something else.
+        parts: by name, each of which the claim is about; a claim about one thing has one, with any name.
+        unit: of the values.
         note: what a reader must know beside the numbers.
-        cells: what the value comes from, see `sources`.
+        missing: parts that the claim is about too and that cannot be judged, and why.
+        cells: what the values come from, see `sources`.
     """
 
-    holds: bool
-    value: float
-    n: int
+    parts: Mapping[str, Quantity]
     unit: str
-    sd: float | None = None
-    low: float | None = None
-    high: float | None = None
-    bounds: tuple[float, ...] = (0.0,)
     note: str = ""
+    missing: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     cells: tuple[str, ...] = ()
 
 
@@ -72,44 +168,137 @@ class Claim(Generic[Records]):
         id: short and stable.
         where: section, table or figure of the paper.
         statement: the sentence.
-        criterion: what is compared, by which test, and when it holds; written before the run.
-        judge: records to evidence.
-        published: the printed number that `Evidence.value` corresponds to, if one is printed.
+        compares: what is measured, and how.
+        criterion: where its interval must lie.
+        measure: records to values.
+        published: the printed number that the value corresponds to, if one is printed.
     """
 
     id: str
     where: str
     statement: str
-    criterion: str
-    judge: Callable[[Records], Evidence | NotTested]
+    compares: str
+    criterion: Criterion
+    measure: Callable[[Records], Measurement | NotTested]
     published: float | None = None
 
 
 def judge_all(paper: str, claims: Sequence[Claim[Records]], records: Records, *, profile: str) -> list[dict[str, Any]]:
-    """The rows of `claims.json`: every claim with its evidence and verdict, in the order given."""
-    return [_row(paper, claim, claim.judge(records), profile) for claim in claims]
+    """The rows of `claims.json`: every claim with its evidence and verdict, in the order given.
+
+    Tasks that the paper does not have are pooled in the profiles that show directions only, and nowhere else.
+    """
+    return [_row(paper, claim, _judged(claim, records, profile), profile) for claim in claims]
 
 
-def _row(paper: str, claim: Claim[Any], outcome: Evidence | NotTested, profile: str) -> dict[str, Any]:
-    row: dict[str, Any] = {
+def _judged(claim: Claim[Records], records: Records, profile: str) -> dict[str, Any]:
+    found = claim.measure(records)
+    if isinstance(found, NotTested):
+        return _untested(found.reason)
+    rows = [
+        {"part": name if len(found.parts) > 1 else "", **row}
+        for name, part in found.parts.items()
+        for row in part.by_task()
+    ]
+    parts = {name: part for name, whole in found.parts.items() if (part := _own(whole, profile)) is not None}
+    if not parts:
+        reason = "; ".join(found.missing.values()) or "none of the paper's own tasks is in this profile"
+        return {**_untested("; ".join(filter(None, (reason, found.note)))), "tasks": rows}
+    return {**_decision(claim.criterion, parts, found), "tasks": rows, "cells": list(found.cells)}
+
+
+def _own(part: Quantity, profile: str) -> Quantity | None:
+    if profile in DIRECTIONS_ONLY:
+        return part
+    if isinstance(part, Share):
+        return part if part.own else None
+    if not isinstance(part, OverTasks):
+        return part
+    own = tuple(task for task in part.tasks if task.own)
+    return replace(part, tasks=own) if own else None
+
+
+def _decision(criterion: Criterion, parts: Mapping[str, Quantity], found: Measurement) -> dict[str, Any]:
+    """The verdict on all parts and the part that decides it, or is farthest from being decided."""
+    # One of many intervals lies somewhere by chance: where one part is enough, its level is corrected for their number.
+    corrected = 1 - (1 - LEVEL) / len(parts)
+    levels = (corrected, LEVEL) if criterion.some else (LEVEL, corrected)
+    tests = tuple(zip((criterion.contains, criterion.excludes), levels, strict=True))
+    plain = {name: part.estimate() for name, part in parts.items()}
+    inside, outside = ([name for name, part in parts.items() if _passes(part, *test)] for test in tests)
+    enough = bool(inside) if criterion.some else len(inside) == len(parts)
+    against = len(outside) == len(parts) if criterion.some else bool(outside)
+    absent = "; ".join(f"{name}: {reason}" for name, reason in found.missing.items())
+    if against and not (criterion.some and absent):
+        verdict, candidates = CONTRADICTED, outside
+    elif enough and (criterion.some or not absent):
+        verdict, candidates = HOLDS, inside
+    else:
+        verdict = INCONCLUSIVE
+        candidates = list(parts) if criterion.some else [name for name in parts if name not in inside] or list(parts)
+    best = max if criterion.some else min
+    name = best(candidates, key=lambda each: criterion.margin(plain[each].value))
+    part = parts[name]
+    level = _level(criterion, plain[name].ends, verdict, *levels)
+    estimate = part.estimate(level)
+    is_open = verdict == INCONCLUSIVE and name not in inside
+    needed = [count for test in tests if is_open and (count := part.needed(*test)) is not None]
+    notes = [found.note, _each(plain) if len(parts) > 1 else "", absent and f"not judged: {absent}"]
+    notes.append("one value has no interval" if estimate.ends is None else "")
+    notes.append(f"interval of {100 * level:.3g} %, for {len(parts)} parts" if level != LEVEL else "")
+    return {
+        "value": estimate.value,
+        "sd": estimate.sd,
+        "low": estimate.low,
+        "high": estimate.high,
+        "level": level,
+        "n": estimate.n,
+        "unit": f"{found.unit}, {name}" if len(parts) > 1 else found.unit,
+        "verdict": verdict,
+        "n_needed": min(needed, default=None),
+        "each": part.each,
+        "note": "; ".join(filter(None, notes)),
+    }
+
+
+def _level(criterion: Criterion, plain: Ends | None, verdict: str, holding: float, contradicting: float) -> float:
+    """The level of the test that decided; of an open one that of the test which is closest to deciding."""
+    if verdict == INCONCLUSIVE and plain is not None:
+        return contradicting if criterion.excludes(plain) else holding
+    return contradicting if verdict == CONTRADICTED else holding
+
+
+def _passes(part: Quantity, test: Callable[[Ends], bool], level: float) -> bool:
+    ends = part.estimate(level).ends
+    return ends is not None and test(ends)
+
+
+def _each(estimates: Mapping[str, Estimate]) -> str:
+    return ", ".join(f"{name} {each.value:+.3f}" for name, each in estimates.items())
+
+
+def _untested(reason: str) -> dict[str, Any]:
+    empty = dict.fromkeys(("value", "sd", "low", "high", "level", "n", "unit", "n_needed", "each"))
+    return {**empty, "verdict": NOT_TESTED, "note": reason, "tasks": [], "cells": []}
+
+
+def _row(paper: str, claim: Claim[Any], judged: dict[str, Any], profile: str) -> dict[str, Any]:
+    return {
         "paper": paper,
         "id": claim.id,
         "where": claim.where,
         "statement": claim.statement,
-        "criterion": claim.criterion,
+        "criterion": f"{claim.compares} {str(claim.criterion).capitalize()}.",
+        "kind": claim.criterion.kind,
+        "bounds": list(claim.criterion.bounds),
         "published": claim.published,
         "profile": profile,
+        **judged,
     }
-    if isinstance(outcome, NotTested):
-        empty = dict.fromkeys(("value", "sd", "low", "high", "bounds", "n", "unit"))
-        return {**row, **empty, "verdict": NOT_TESTED, "note": outcome.reason, "cells": []}
-    evidence = asdict(outcome)
-    verdict = HOLDS if evidence.pop("holds") else DOES_NOT_HOLD
-    return {**row, **evidence, "cells": list(outcome.cells), "verdict": verdict}
 
 
 def claims_table(rows: Sequence[dict[str, Any]]) -> pd.DataFrame:
-    """The rows of `claims.json` for a reader: one line a claim, numbers as text.
+    """The rows of `claims.json` for a reader: one line per claim, numbers as text.
 
     Args:
         rows: what `judge_all` returned.
@@ -121,6 +310,7 @@ def claims_table(rows: Sequence[dict[str, Any]]) -> pd.DataFrame:
                 "where": row["where"],
                 "printed": "–" if row["published"] is None else f"{row['published']:g}",
                 "ours": measured(row),
+                "must lie": region(row),
                 with_scope("verdict", row["profile"]): verdict(row),
                 "note": row["note"],
             }
@@ -135,22 +325,19 @@ def with_scope(heading: str, profile: str) -> str:
 
 
 def verdict(row: dict[str, Any]) -> str:
-    """The verdict; of a criterion that is not met, whether the runs speak against the claim or for neither side."""
-    bound = open_bound(row)
-    return str(row["verdict"]) if bound is None else f"{row['verdict']} (interval includes {bound:g})"
+    """The verdict; of an inconclusive one also how many seeds, pairs or data sets would decide it."""
+    if row["verdict"] != INCONCLUSIVE or row.get("n_needed") is None:
+        return str(row["verdict"])
+    return f"{row['verdict']} ({row['n_needed']} {row['each']} would decide)"
 
 
-def open_bound(row: dict[str, Any]) -> float | None:
-    """The bound that the interval includes, of a criterion that is not met; None where the runs tell the side."""
-    if row["verdict"] != DOES_NOT_HOLD or row["low"] is None:
-        return None
-    # Results of before the bounds were written down were nearly all compared with 0.
-    bounds = (0.0,) if row.get("bounds") is None else row["bounds"]
-    return next((bound for bound in bounds if row["low"] <= bound <= row["high"]), None)
+def region(row: dict[str, Any]) -> str:
+    """Where the interval must lie, as in "> 0"."""
+    return str(row["criterion"]).rpartition("lies ")[2].rstrip(".")
 
 
 def measured(row: dict[str, Any]) -> str:
-    """Value ± sd [interval] unit (n), leaving out what there is not."""
+    """Value ± sd [interval] unit (n), leaving out what is missing."""
     if row["value"] is None:
         return "–"
     text = f"{row['value']:.3f}"
@@ -159,32 +346,3 @@ def measured(row: dict[str, Any]) -> str:
     if row["low"] is not None:
         text += f" [{row['low']:.3f}, {row['high']:.3f}]"
     return f"{text} {row['unit']} (n = {row['n']})"
-
-
-@dataclass(frozen=True)
-class Mean:
-    """A mean with its 90 % interval by Student's t.
-
-    Attributes:
-        value, sd, n: of the values; sd is the sample's.
-        low, high: the interval.
-    """
-
-    value: float
-    sd: float
-    n: int
-    low: float
-    high: float
-
-
-def mean_with_interval(values: NDArray[np.float64]) -> Mean:
-    """Mean, sample standard deviation and 90 % interval of independent values.
-
-    Args:
-        values: (n,), n at least 2; for a paired comparison, the differences.
-    """
-    if values.ndim != 1 or len(values) < 2:
-        raise ValueError(f"values must be (n,) with n >= 2, got shape {values.shape}")
-    mean, sd = float(values.mean()), float(values.std(ddof=1))
-    half = float(stats.t.ppf((1 + LEVEL) / 2, len(values) - 1)) * sd / len(values) ** 0.5
-    return Mean(mean, sd, len(values), mean - half, mean + half)

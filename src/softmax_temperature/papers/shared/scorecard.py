@@ -1,16 +1,20 @@
-"""The scorecard: every claim of every paper over all profiles that have results; the README's first table."""
+"""The scorecard: one row per claim, with its best evidence, and how good the criteria are; docs/scorecard.md."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from softmax_temperature.papers.shared.claims import measured, verdict, with_scope
+from softmax_temperature.papers.shared.claims import DIRECTIONS_ONLY, NOT_TESTED, VERDICTS, measured, region, verdict
+from softmax_temperature.papers.shared.power import power_table
 from softmax_temperature.papers.shared.results import PAPERS, RESULTS, read_claims
 from softmax_temperature.runner.artifacts import write_text
 from softmax_temperature.runner.errors import InputError
 
 START, END = "<!-- scorecard -->", "<!-- /scorecard -->"
+POWER_START, POWER_END = "<!-- power -->", "<!-- /power -->"
+_COLUMNS = ("verdict", "claim", "where", "printed", "ours", "must lie", "study", "also")
 
 
 def profiles_with_results(results: Path = RESULTS) -> list[str]:
@@ -26,56 +30,79 @@ def profiles_with_results(results: Path = RESULTS) -> list[str]:
     return found
 
 
-def scorecard(results: Path = RESULTS) -> str:
-    """A Markdown table: one row a claim, one column a profile; "not run" where a profile has no results of a paper.
-
-    A verdict against a claim whose interval includes the bound of the criterion says so; so do the profiles that show
-    directions only.
-    """
-    profiles = profiles_with_results(results)
-    headings = [with_scope(profile, profile) for profile in profiles]
-    lines = [f"| claim | where | printed | {' | '.join(headings)} |", "|---|---|---|" + "---|" * len(profiles)]
-    for paper in PAPERS:
-        rows = {profile: _claims(results, profile, paper) for profile in profiles}
-        known = next((found for found in rows.values() if found), {})
-        lines += [
-            _line(paper, claim, [rows[profile].get(name) for profile in profiles]) for name, claim in known.items()
-        ]
-    return "\n".join(lines)
-
-
 def all_claims(results: Path = RESULTS) -> dict[str, dict[str, list[dict[str, Any]]]]:
     """By profile and paper, the claims with their verdicts, as the papers' stages wrote them."""
     return {
-        profile: {paper: list(found.values()) for paper in PAPERS if (found := _claims(results, profile, paper))}
+        profile: {paper: found for paper in PAPERS if (found := read_claims(results / profile / paper))}
         for profile in profiles_with_results(results)
     }
 
 
-def write_scorecard(readme: Path, results: Path = RESULTS) -> None:
-    """Replace what stands between the markers in a Markdown file.
+def best_evidence(results: Path = RESULTS) -> list[list[dict[str, Any]]]:
+    """Of each claim its rows in all studies, the best evidence first; claims with the best evidence first.
+
+    A decided row is better than an inconclusive one, and that better than none; of equal ones, that of more values.
+    Profiles that show directions only are no studies.
+    """
+    rows: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    for profile, papers in all_claims(results).items():
+        for paper, claims in papers.items():
+            for claim in claims if profile not in DIRECTIONS_ONLY else ():
+                rows.setdefault((paper, claim["id"]), []).append(claim)
+    return sorted((sorted(some, key=_rank) for some in rows.values()), key=lambda some: _rank(some[0]))
+
+
+def scorecard(results: Path = RESULTS) -> str:
+    """A Markdown table: one row per claim with its best evidence, and the verdicts of other studies beside it."""
+    lines = [f"| {' | '.join(_COLUMNS)} |", "|---" * len(_COLUMNS) + "|"]
+    return "\n".join(lines + [_line(some[0], some[1:]) for some in best_evidence(results)])
+
+
+def power(results: Path = RESULTS) -> str:
+    """A Markdown table: how often each criterion says "holds" without an effect, and at the printed or measured one."""
+    table = power_table([some[0] for some in best_evidence(results)])
+    lines = [f"| {' | '.join(table.columns)} |", "|---" * len(table.columns) + "|"]
+    return "\n".join(lines + [f"| {' | '.join(map(str, row))} |" for row in table.itertuples(index=False)])
+
+
+def write_scorecard(path: Path, results: Path = RESULTS) -> None:
+    """Replace what stands between the markers in a Markdown file; the table of power, if it has markers for one.
 
     Raises:
-        InputError: the file has no such markers, or is not text.
+        InputError: the file has no markers of a scorecard, or is not text.
     """
     try:
-        text = readme.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"cannot be read ({error})", where=str(readme), remedy="Give a text in UTF-8.") from error
-    before, start, rest = text.partition(START)
-    _, end, after = rest.partition(END)
-    if not (start and end):
-        raise InputError(
-            "no scorecard markers", where=str(readme), remedy=f"Put {START} and {END} where it shall stand."
-        )
-    write_text(readme, f"{before}{START}\n{scorecard(results)}\n{END}{after}")
+        raise InputError(f"cannot be read ({error})", where=str(path), remedy="Give a text in UTF-8.") from error
+    if START not in text or END not in text.partition(START)[2]:
+        remedy = f"Put {START} and {END} around the place where it shall stand."
+        raise InputError("no scorecard markers", where=str(path), remedy=remedy)
+    text = _replaced(text, START, END, lambda: scorecard(results))
+    write_text(path, _replaced(text, POWER_START, POWER_END, lambda: power(results)))
 
 
-def _claims(results: Path, profile: str, paper: str) -> dict[str, dict[str, Any]]:
-    return {row["id"]: row for row in read_claims(results / profile / paper)}
+def _replaced(text: str, start: str, end: str, make: Callable[[], str]) -> str:
+    before, found, rest = text.partition(start)
+    _, closed, after = rest.partition(end)
+    return f"{before}{start}\n{make()}\n{end}{after}" if found and closed else text
 
 
-def _line(paper: str, claim: dict[str, Any], found: list[dict[str, Any] | None]) -> str:
-    printed = "–" if claim["published"] is None else f"{claim['published']:g}"
-    cells = [f"**{verdict(row)}** {measured(row)}".strip(" –") if row else "not run" for row in found]
-    return f"| {claim['statement']} | `{paper}`, {claim['where']} | {printed} | {' | '.join(cells)} |"
+def _rank(row: dict[str, Any]) -> tuple[int, int]:
+    order = {name: max(0, place - 1) for place, name in enumerate(VERDICTS)}  # Holds and contradicted are equal.
+    return order.get(row["verdict"], 1), -(row["n"] or 0)
+
+
+def _line(best: dict[str, Any], others: list[dict[str, Any]]) -> str:
+    also = [f"{row['profile']}: {verdict(row)}" for row in others if row["verdict"] != NOT_TESTED]
+    cells = {
+        "verdict": f"**{verdict(best)}**",
+        "claim": best["statement"],
+        "where": f"`{best['paper']}`, {best['where']}",
+        "printed": "–" if best["published"] is None else f"{best['published']:g}",
+        "ours": measured(best) if best["value"] is not None else best["note"],
+        "must lie": region(best),
+        "study": best["profile"],
+        "also": "; ".join(also) or "–",
+    }
+    return f"| {' | '.join(str(cells[name]).replace('|', '/') for name in _COLUMNS)} |"

@@ -16,7 +16,7 @@ from softmax_temperature.heuristic import Heuristic
 from softmax_temperature.metrics import expected_calibration_error, negative_log_likelihood
 from softmax_temperature.papers.shared.collect import named_rows, write_results
 from softmax_temperature.papers.temperature_check.claims import CLAIMS
-from softmax_temperature.papers.temperature_check.early_learning import early_claims, early_slopes, early_tables
+from softmax_temperature.papers.temperature_check.early_learning import early_slopes, early_tables
 from softmax_temperature.papers.temperature_check.records import NAMES, SLUG, Records
 from softmax_temperature.papers.temperature_check.tables import TABLES
 from softmax_temperature.params import Params
@@ -62,7 +62,7 @@ def collect(params: Params, folder: Path) -> None:
         **early_tables(params),
     }
     write_results(
-        folder, SLUG, params.profile, made=made, form=Records, tables=_tables, claims=(*CLAIMS, *early_claims()),
+        folder, SLUG, params.profile, made=made, form=Records, tables=_tables, claims=CLAIMS,
         code=[*(stage.__name__ for stage in STAGES), __name__],
     )  # fmt: skip
 

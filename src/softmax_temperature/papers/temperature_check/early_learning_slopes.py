@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from softmax_temperature.early_learning.flows import FIT, TENTH, UNIT
-from softmax_temperature.papers.shared.effects import Effect
+from softmax_temperature.papers.shared.statistics import OverTasks, Task
 from softmax_temperature.papers.temperature_check.early_learning_tables import REAL
 
 if TYPE_CHECKING:
@@ -24,6 +24,9 @@ It was 0.2, and was chosen anew having seen the slopes at 0.2, 0.05 and 0.02.
 SMALL, LARGE = 0.35, 20.0
 """Norms of the tempered logits of one image, root mean square, at which a softmax of ten classes is all but uniform
 and all but certain: those on the way belong to neither limit."""
+
+LINE = 1.5
+"""The largest factor by which a point may miss its line: otherwise there is no power law, whatever its slope."""
 
 COLUMNS = (
     "network",
@@ -112,7 +115,7 @@ def _rows(records: Records, prediction: Prediction) -> list[dict[str, Any]]:
         ).T.dropna()
         if fits.empty:
             continue
-        effect = Effect.of(fits["slope"])
+        effect = OverTasks((Task(str(network), tuple(fits["slope"].tolist())),)).estimate()
         found.append(
             {
                 "network": network,

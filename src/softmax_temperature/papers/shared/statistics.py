@@ -1,0 +1,335 @@
+"""Intervals of what the claims compare: means over seeds and tasks, shares of trainings, numbers with draws.
+
+Each kind of quantity gives its estimate at any level and says how its interval narrows with more values. Verdicts on
+them are in `claims`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import stats
+
+LEVEL = 0.90  # Of every interval in this package, as in the focal paper's figures.
+MOST = 1000
+"""More values than these per task are nobody's plan: a comparison that needs more is not decided by seeds."""
+
+Values = NDArray[np.float64]
+Ends = tuple[float, float]
+
+
+@dataclass(frozen=True)
+class Mean:
+    """A mean with its interval by Student's t, and the sample's standard deviation."""
+
+    value: float
+    sd: float
+    n: int
+    low: float
+    high: float
+
+
+def mean_with_interval(values: Values, level: float = LEVEL) -> Mean:
+    """Mean, sample standard deviation and interval of independent values.
+
+    Args:
+        values: (n,), n at least 2; for a paired comparison, the differences.
+        level: of the interval.
+    """
+    if values.ndim != 1 or len(values) < 2:
+        raise ValueError(f"values must be (n,) with n >= 2, got shape {values.shape}")
+    mean, sd = float(values.mean()), float(values.std(ddof=1))
+    half = _half_width(sd, len(values), level)
+    return Mean(mean, sd, len(values), mean - half, mean + half)
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What is compared with a bound: a value, what it rests on, and its interval, if it has one."""
+
+    value: float
+    n: int
+    sd: float | None = None
+    low: float | None = None
+    high: float | None = None
+
+    @property
+    def ends(self) -> Ends | None:
+        """The interval's ends."""
+        return None if self.low is None or self.high is None else (self.low, self.high)
+
+
+class Quantity(Protocol):
+    """Something with an interval at every level."""
+
+    @property
+    def each(self) -> str:
+        """What n counts, in the plural."""
+
+    def estimate(self, level: float = LEVEL) -> Estimate:
+        """Value and interval."""
+
+    def needed(self, is_decided: Callable[[Ends], bool], level: float = LEVEL) -> int | None:
+        """The least n, with value and spread as now, at which the interval decides; None if none does."""
+
+    def by_task(self) -> list[dict[str, Any]]:
+        """Value, sd, interval and n of each task."""
+
+
+@dataclass(frozen=True)
+class Task:
+    """Independent values of one task, one per seed.
+
+    Attributes:
+        name: of the task.
+        values: for instance paired differences.
+        own: whether the paper has this task; others are shown and not pooled.
+    """
+
+    name: str
+    values: tuple[float, ...]
+    own: bool = True
+
+
+@dataclass(frozen=True)
+class OverTasks:
+    """The mean over tasks of their means over seeds.
+
+    The seeds of one task share its data and network: they are no independent draws of a task. So each task's mean is
+    one value, and the interval is Student's over tasks; it has the variance between tasks and that of the seeds in it.
+    All tasks weigh the same, because standard errors from two or three seeds are too uncertain to weigh by. Two or
+    three tasks leave that interval very wide; it need not be wider than from the lowest to the highest end of the
+    tasks' own intervals, which hold the mean of these tasks whenever they hold the tasks' means.
+
+    Attributes:
+        tasks: at least one.
+        each: what the values are.
+        resolution: the step of the grid that the values lie on; 0 for a continuum. Equal values of a grid differ by up
+        to a step, so their standard deviation is at least that of rounding.
+        left_out: whether each value comes from a choice or fit on the others of its task. Such values lean on each
+            other; their variance is corrected as by Nadeau and Bengio (2003) for cross-validation.
+    """
+
+    tasks: tuple[Task, ...]
+    each: str = "seeds"
+    resolution: float = 0.0
+    left_out: bool = False
+
+    def estimate(self, level: float = LEVEL) -> Estimate:
+        """The mean of the tasks' means, and its interval."""
+        means = np.array([np.mean(task.values) for task in self.tasks])
+        sds = [self._sd(task) for task in self.tasks]
+        counts = [len(task.values) for task in self.tasks]
+        if len(means) > 1:
+            sd: float | None = float(means.std(ddof=1))
+        else:
+            sd = None if sds[0] is None else max(_sd(self.tasks[0].values) or 0.0, self.resolution / math.sqrt(12))
+        ends = _ends_over_tasks(means, sds, counts, level, float(means.var(ddof=1)) if len(means) > 1 else 0.0)
+        return Estimate(float(means.mean()), sum(counts), sd, *(ends or (None, None)))
+
+    def needed(self, is_decided: Callable[[Ends], bool], level: float = LEVEL) -> int | None:
+        """Seeds of each task; the variance between tasks stays."""
+        sds = [self._sd(task) for task in self.tasks]
+        if any(sd is None for sd in sds):
+            return None
+        means = np.array([np.mean(task.values) for task in self.tasks])
+        known = np.array(sds, np.float64)
+        within = float(np.mean(known**2 / [len(task.values) for task in self.tasks]))
+        between = max(0.0, float(means.var(ddof=1)) - within) if len(means) > 1 else 0.0
+
+        def decides(n: int) -> bool:
+            ends = _ends_over_tasks(means, sds, [n] * len(sds), level, between + float(np.mean(known**2)) / n)
+            return ends is not None and is_decided(ends)
+
+        return _least(decides)
+
+    def by_task(self) -> list[dict[str, Any]]:
+        """A row for each task."""
+        rows = []
+        for task in self.tasks:
+            one = replace(self, tasks=(task,)).estimate()
+            rows.append({"task": task.name, "value": one.value, "sd": one.sd, "low": one.low, "high": one.high})
+            rows[-1] |= {"n": one.n, "pooled": task.own}
+        return rows
+
+    def _sd(self, task: Task) -> float | None:
+        """The standard deviation that intervals are made from."""
+        n, sd = len(task.values), _sd(task.values)
+        if sd is None:
+            return None
+        return max(sd * math.sqrt(1 + n / (n - 1)) if self.left_out else sd, self.resolution / math.sqrt(12))
+
+
+@dataclass(frozen=True)
+class Share:
+    """The share of hits among independent trials, with the exact interval of Clopper and Pearson.
+
+    Attributes:
+        hits, n: of the trials.
+        each: what the trials are.
+        own: whether the paper has their task.
+    """
+
+    hits: int
+    n: int
+    each: str = "seeds"
+    own: bool = True
+
+    def estimate(self, level: float = LEVEL) -> Estimate:
+        """The share and its interval."""
+        return Estimate(self.hits / self.n, self.n, None, *_clopper_pearson(self.hits, self.n, level))
+
+    def needed(self, is_decided: Callable[[Ends], bool], level: float = LEVEL) -> int | None:
+        """Trials with the same share of hits."""
+        share = self.hits / self.n
+        return _least(lambda n: is_decided(_clopper_pearson(round(share * n), n, level)))
+
+    def by_task(self) -> list[dict[str, Any]]:
+        """None: trials may be tasks themselves."""
+        return []
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """A coefficient of a regression, with its interval by Student's t.
+
+    Attributes:
+        value: the coefficient.
+        error: its standard error; None where there is none.
+        degrees: of freedom.
+        n: what a repetition of the study would multiply, say the seeds.
+        each: what n counts.
+    """
+
+    value: float
+    error: float | None
+    degrees: int
+    n: int
+    each: str = "seeds"
+
+    def estimate(self, level: float = LEVEL) -> Estimate:
+        """The coefficient and its interval."""
+        if self.error is None or self.degrees < 1:
+            return Estimate(self.value, self.n)
+        half = _quantile(level, self.degrees) * self.error
+        return Estimate(self.value, self.n, self.error * math.sqrt(self.n), self.value - half, self.value + half)
+
+    def needed(self, is_decided: Callable[[Ends], bool], level: float = LEVEL) -> int | None:
+        """As if the standard error fell with the root of n, and the degrees of freedom grew with n."""
+        error = self.error
+        if error is None or self.degrees < 1:
+            return None
+
+        def decides(n: int) -> bool:
+            degrees = self.degrees * n / self.n if self.degrees >= self.n else n - 1
+            half = _quantile(level, degrees) * error * math.sqrt(self.n / n)
+            return is_decided((self.value - half, self.value + half))
+
+        return _least(decides)
+
+    def by_task(self) -> list[dict[str, Any]]:
+        """None: tasks share the regression."""
+        return []
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """A value whose uncertainty is given by draws, of a bootstrap say; the interval is that of their percentiles."""
+
+    value: float
+    draws: tuple[float, ...]
+    n: int
+    each: str = "seeds"
+
+    def estimate(self, level: float = LEVEL) -> Estimate:
+        """The value and its interval, which holds it."""
+        low, high = np.quantile(self.draws, [(1 - level) / 2, (1 + level) / 2])
+        sd = float(np.std(self.draws))
+        return Estimate(self.value, self.n, sd, min(float(low), self.value), max(float(high), self.value))
+
+    def needed(self, is_decided: Callable[[Ends], bool], level: float = LEVEL) -> int | None:
+        """As if the interval narrowed with the root of n."""
+        found = self.estimate(level)
+        low, high = found.ends or (found.value, found.value)
+
+        def decides(n: int) -> bool:
+            scale = math.sqrt(self.n / n)
+            return is_decided((found.value - scale * (found.value - low), found.value + scale * (high - found.value)))
+
+        return _least(decides)
+
+    def by_task(self) -> list[dict[str, Any]]:
+        """None."""
+        return []
+
+
+def jackknife(groups: Sequence[Any], statistic: Callable[[Sequence[Any]], float]) -> Values:
+    """Pseudo-values of a statistic, one per group: their mean is the statistic without its bias of order 1/n.
+
+    Args:
+        groups: what is left out one at a time, such as data sets; at least 2.
+        statistic: of some of the groups.
+    """
+    n, whole = len(groups), statistic(groups)
+    without = [statistic([*groups[:place], *groups[place + 1 :]]) for place in range(n)]
+    return n * whole - (n - 1) * np.array(without)
+
+
+def pooled(values: Mapping[str, Sequence[float]], own: Callable[[str], bool] = lambda _: True) -> tuple[Task, ...]:
+    """Tasks of values by task; tasks without values are left out."""
+    return tuple(Task(name, tuple(map(float, some)), own(name)) for name, some in values.items() if len(some))
+
+
+def _ends_over_tasks(
+    means: Values, sds: Sequence[float | None], counts: Sequence[int], level: float, variance: float
+) -> Ends | None:
+    """The interval of the mean of some tasks' means.
+
+    Args:
+        means: of the tasks.
+        sds: of each task's values; None for a single value.
+        counts: of each task's values.
+        level: of the interval.
+        variance: of the tasks' means.
+    """
+    own = [
+        None if sd is None else (mean - (half := _half_width(sd, n, level)), mean + half)
+        for mean, sd, n in zip(means.tolist(), sds, counts, strict=True)
+    ]
+    known = [ends for ends in own if ends is not None]
+    around = (min(low for low, _ in known), max(high for _, high in known)) if len(known) == len(own) else None
+    if len(means) == 1:
+        return around
+    value, half = float(means.mean()), _half_width(math.sqrt(variance), len(means), level)
+    over_tasks = (value - half, value + half)
+    return over_tasks if around is None or 2 * half <= around[1] - around[0] else around
+
+
+def _sd(values: Sequence[float]) -> float | None:
+    return float(np.std(values, ddof=1)) if len(values) > 1 else None
+
+
+def _half_width(sd: float, n: int, level: float) -> float:
+    return _quantile(level, n - 1) * sd / math.sqrt(n)
+
+
+@lru_cache(maxsize=10_000)
+def _quantile(level: float, degrees: float) -> float:
+    return float(stats.t.ppf((1 + level) / 2, degrees))
+
+
+def _clopper_pearson(hits: int, n: int, level: float) -> Ends:
+    tail = (1 - level) / 2
+    low = float(stats.beta.ppf(tail, hits, n - hits + 1)) if hits else 0.0
+    return low, float(stats.beta.ppf(1 - tail, hits + 1, n - hits)) if hits < n else 1.0
+
+
+def _least(decides: Callable[[int], bool]) -> int | None:
+    """The smallest n from 2 to MOST that decides; None if none does."""
+    return next((n for n in [*range(2, 100), *range(100, MOST + 1, 25)] if decides(n)), None)

@@ -1,0 +1,222 @@
+"""No criterion says "holds" more than one time in twenty where there is no effect; what it finds where there is one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from softmax_temperature.statistic_names import STATISTICS
+
+from softmax_temperature.papers.classifier_temperature import claims as classifier
+from softmax_temperature.papers.focal import claims as focal
+from softmax_temperature.papers.focal.records import TABLES, Records
+from softmax_temperature.papers.shared.claims import HOLDS, Claim, OverTasks, Task, above, judge_all, most
+from softmax_temperature.papers.shared.power import chance_of_holding, power_table
+from softmax_temperature.papers.shared.scorecard import best_evidence
+from softmax_temperature.papers.temperature_check import claims as temperature
+from softmax_temperature.papers.temperature_check.measures import common_slope
+from softmax_temperature.papers.temperature_check.records import Records as Sweeps
+
+ALLOWED = 0.05
+
+
+def limit(repeats: int) -> float:
+    """What a rate of 5 % reaches in fewer than one of a thousand simulations."""
+    return float(ALLOWED + 3.1 * (ALLOWED * (1 - ALLOWED) / repeats) ** 0.5)
+
+
+def part(*sizes: int, sd: float = 1.0) -> list[dict[str, Any]]:
+    return [{"task": str(number), "n": n, "sd": sd, "value": 0.0} for number, n in enumerate(sizes)]
+
+
+def test_power_of_a_paired_comparison_is_that_of_students_test() -> None:
+    # Of five differences with mean 1 and sd 1: the one-sided t test at 5 % has a power of 0.601 (non-central t).
+    generator = np.random.default_rng(0)
+    found = chance_of_holding(above(), [part(5)], [1.0], 2000, generator, keep_spread=False)
+    assert found == pytest.approx(0.601, abs=0.04)
+
+
+def test_the_table_knows_designs_from_rows() -> None:
+    row = {"id": "a", "criterion": "A. Superiority: holds if the 90 % interval lies above 0.", "kind": "superiority"}
+    row |= {"bounds": [0.0], "published": 1.0, "value": 0.5, "n": 6, "each": "seeds"}
+    row |= {"tasks": [{"part": "", "pooled": True, **task} for task in part(3, 3, sd=0.1)]}
+    share = row | {"kind": "proportion", "bounds": [0.5], "tasks": [], "n": 5, "published": None, "value": 1.0}
+    table = power_table([row, share], repeats=100).set_index("comparison")
+    assert table.loc["superiority", "values"] == "3 + 3 seeds"
+    assert table["power"].tolist() == ["1.00", "1.00"]
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("sizes", [(2,), (3,), (10,), (2, 2), (3, 3), (3, 3, 3), (1, 1, 1, 1), (2, 5, 3)])
+def test_pooled_tasks_without_an_effect_rarely_hold(sizes: tuple[int, ...]) -> None:
+    repeats, generator = 4000, np.random.default_rng(1)
+    found = chance_of_holding(above(), [part(*sizes)], [0.0], repeats, generator, keep_spread=False)
+    assert found <= limit(repeats)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("spread", [0.5, 2.0])
+def test_pooled_tasks_whose_effects_cancel_rarely_hold(spread: float) -> None:
+    """On average over the paper's tasks there is no effect, though there is one in each."""
+    tasks = [
+        {**one, "value": value} for one, value in zip(part(3, 3, 3, 3), spread * np.array([-2, -1, 1, 2]), strict=True)
+    ]
+    found = chance_of_holding(above(), [tasks], [0.0], 2000, np.random.default_rng(2), keep_spread=True)
+    assert found <= limit(2000)
+
+
+@pytest.mark.soak
+def test_claims_of_one_part_among_many_rarely_hold() -> None:
+    found = chance_of_holding(
+        above(some=True), [part(4)] * 5, [0.0] * 5, 4000, np.random.default_rng(3), keep_spread=False
+    )
+    assert found <= limit(4000)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("n", [3, 5, 10])
+def test_shares_at_the_bound_rarely_hold(n: int) -> None:
+    row = {"id": "a", "criterion": str(most()), "kind": "proportion", "bounds": [0.5], "published": None}
+    (line,) = power_table([row | {"value": 1.0, "n": n, "each": "seeds"}], repeats=4000).to_dict("records")
+    assert float(line["holds without an effect"]) <= limit(4000)
+
+
+@pytest.mark.soak
+def test_every_judged_row_of_the_committed_studies(project_root: Path) -> None:
+    table = power_table([rows[0] for rows in best_evidence(project_root / "results")])
+    assert (table["holds without an effect"].astype(float) <= limit(2000)).all(), table.to_string()
+
+
+def held(claims: Sequence[Claim[Any]], name: str, make: Callable[[np.random.Generator], Any], repeats: int) -> float:
+    """How often a claim holds on simulated records."""
+    (claim,) = (each for each in claims if each.id == name)
+    generator = np.random.default_rng(4)
+    rows = [judge_all("paper", [claim], make(generator), profile="study")[0] for _ in range(repeats)]
+    return sum(row["verdict"] == HOLDS for row in rows) / repeats
+
+
+def sweeps(generator: np.random.Generator, *, seeds: int = 3, noise: float = 0.01, best: Sequence[int] = ()) -> Sweeps:
+    """Sweeps of four architectures over seven inverse temperatures; flat, but for one that is `best` in each."""
+    places, rates = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0), (0.01, 0.1, 1.0)
+    peaks = [*best, *[None] * 4][:4]
+    rows = [
+        {"sweep": f"net{net}", "inverse_temperature": place, "learning_rate": rate, "start": "plain", "seed": seed}
+        | {"correlation": np.nan, "diverged": False, "scaled_nll": 1 - accuracy}
+        | {"validation_accuracy": accuracy, "test_accuracy": accuracy}
+        for net, peak in enumerate(peaks)
+        for column, place in enumerate(places)
+        for seed in range(seeds)
+        for value in [0.7 + 0.05 * (column == peak) + noise * generator.normal()]
+        for rate in rates
+        for accuracy in [value - 0.1 * (rate != 0.1)]
+    ]
+    runs = pd.DataFrame(rows)
+    about = {"dataset": "cifar10", "classes": 10, "parameters": 1, "epochs": 1}
+    table = pd.DataFrame([{"sweep": name, "architecture": name, **about} for name in runs["sweep"].unique()])
+    empty = pd.DataFrame()
+    return Sweeps(runs, table, empty, empty, empty, empty)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize(
+    "name",
+    [
+        "accuracy-depends-on-temperature",
+        "not-a-matter-of-confidence",
+        "tuning-helps-every-architecture",
+        "best-depends-on-architecture",
+        "small-peaks-higher",
+        "small-spreads-more",
+    ],
+)
+def test_flat_sweeps_rarely_hold_whatever_is_chosen_in_them(name: str) -> None:
+    assert held(temperature.CLAIMS, name, sweeps, 300) <= limit(300)
+
+
+@pytest.mark.soak
+def test_best_places_that_differ_by_two_decades_are_found() -> None:
+    def apart(generator: np.random.Generator) -> Sweeps:
+        return sweeps(generator, best=(1, 5, 1, 5))
+
+    assert held(temperature.CLAIMS, "best-depends-on-architecture", apart, 50) > 0.8
+
+
+@pytest.mark.soak
+def test_slopes_of_spreads_of_equal_variance_rarely_hold() -> None:
+    generator, hits, repeats = np.random.default_rng(5), 0, 1500
+    names, places = np.repeat([*"abcd"], 7), np.tile(np.log10([0.01, 0.03, 0.1, 0.3, 1, 3, 10]), 4)
+    for _ in range(repeats):
+        spreads = np.log(generator.normal(size=(28, 3)).std(axis=1, ddof=1))
+        slope, error = common_slope(pd.DataFrame({"sweep": names, "x": places, "y": spreads}))
+        hits += slope + 1.7138715 * error < 0  # Student's t with 23 degrees of freedom, 90 %.
+    assert hits / repeats <= limit(repeats)
+
+
+def unrelated(generator: np.random.Generator, *, dim: float = 0.0) -> Any:
+    """Twelve data sets by eight backbones: statistics and optima share data sets, and nothing else."""
+    names = [(f"set{number}", f"net{other}") for number in range(12) for other in range(8)]
+    effects = generator.normal(size=(12, len(STATISTICS) + 1)).repeat(8, axis=0)
+    values = 0.5 * effects + generator.normal(size=effects.shape)
+    table = pd.DataFrame(values, columns=[*STATISTICS, "inverse_temperature"])
+    table["inverse_temperature"] = 100 + 10 * (table["inverse_temperature"] + dim * table["dim"])
+    table[["dataset", "backbone"]] = names
+    empty = pd.DataFrame()
+    return classifier.Records(empty, table, empty, empty, empty, empty, empty, empty)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("name", ["feats-corr-is-strongest", "several-beat-one", "prediction-is-significant"])
+def test_unrelated_statistics_rarely_hold(name: str) -> None:
+    assert held(classifier.CLAIMS, name, unrelated, 100) <= limit(100)
+
+
+@pytest.mark.soak
+def test_a_correlation_on_the_bound_rarely_passes_for_weak() -> None:
+    def at_bound(generator: np.random.Generator) -> Any:
+        return unrelated(generator, dim=0.3 / (1 - 0.3**2) ** 0.5)
+
+    assert held(classifier.CLAIMS, "dimension-is-weak", at_bound, 400) <= limit(400)
+
+
+def noisy_curves(generator: np.random.Generator) -> Records:
+    """Two losses without a difference: 8 epochs of noisy ECE, of which validation data choose."""
+    runs = [{"task": "t", "arm": arm, "seed": seed} for arm in ("CE", "FLSD-53") for seed in range(3)]
+    history = [
+        {**run, "split": split, "epoch": epoch, "accuracy": 0.7 + 0.01 * epoch + 0.01 * generator.normal()}
+        | {"nll": 1 + 0.1 * generator.normal(), "ece": ece + 0.005 * generator.normal()}
+        for run in runs
+        for epoch in range(1, 9)
+        for ece in [0.1 + 0.02 * generator.normal()]
+        for split in ("validation", "test")
+    ]
+    about = {"task": "t", "dataset": "cifar10", "select": "last", "variant": "", "embeddings": ""}
+    about |= {"printed_dataset": "", "printed_network": "", "variant_of": "", "differs": ""}
+    tables = {
+        name: pd.DataFrame(columns=["task", "arm", "seed", "scaling", "expected_calibration_error"])
+        for name in ("runs", *TABLES)
+    }
+    tables |= {"tasks": pd.DataFrame([about]), "history": pd.DataFrame(history)}
+    return Records(**tables | {"trainings": pd.DataFrame([{**run, "diverged": False} for run in runs])})
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("name", ["flsd-53-calibrates", "early-stopping-does-not-save-ce"])
+def test_losses_without_a_difference_rarely_hold(name: str) -> None:
+    assert held(focal.CLAIMS, name, noisy_curves, 300) <= limit(300)
+
+
+def test_pooling_beats_counting_every_seed_as_a_task() -> None:
+    """Task x seed as independent values says "holds" far too often where effects differ by task; pooling does not."""
+    generator, naive, pooled, repeats = np.random.default_rng(6), 0, 0, 400
+    for _ in range(repeats):
+        values = generator.normal(size=4)[:, None] + 0.1 * generator.normal(size=(4, 5))
+        one = OverTasks((Task("all", tuple(values.ravel().tolist())),)).estimate()
+        each = OverTasks(tuple(Task(str(row), tuple(values[row].tolist())) for row in range(4))).estimate()
+        naive += (one.low or 0) > 0
+        pooled += (each.low or 0) > 0
+    assert naive / repeats > 0.15
+    assert pooled / repeats <= limit(repeats)
