@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 from matplotlib.axes import Axes
 
-from softmax_temperature.papers.focal import theory_figures
+from softmax_temperature.papers.focal import figures as theory_figures
 from softmax_temperature.papers.focal.linear_tables import linear_tables
 from softmax_temperature.papers.focal.theory import optimal_probability, threshold
 from softmax_temperature.papers.shared.plots import save

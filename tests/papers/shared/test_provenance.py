@@ -1,4 +1,4 @@
-"""What is written of the cells behind a paper's numbers: everything that made them, the same from run to run."""
+"""The records of the cells behind a paper's numbers say everything that made them, the same from run to run."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ import pytest
 
 from softmax_temperature.papers.shared.provenance import provenance
 from softmax_temperature.params import Compute
-from softmax_temperature.runner import artifacts
-from softmax_temperature.runner.artifacts import canonical_json, new_artifact, open_artifact, write_json
+from softmax_temperature.runner.artifacts import canonical_json, open_artifact, write_json
 from softmax_temperature.runner.cells import run_cells
 from softmax_temperature.runner.code_digest import code_digest
 from softmax_temperature.runner.jobs import Cell, Job, seed_of
@@ -31,44 +30,29 @@ def _in_empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
 
 
-def run(cells: list[Cell], output: Path) -> None:
+def made() -> dict[str, Any]:
     settings = {"engine": "serial", "workers": 1, "threads_per_cell": 1, "device": "cpu", "checkpoint_seconds": 0}
     compute = Compute.model_validate(settings | {"ray_address": None, "gpus_per_cell": 0})
-    run_cells(cells, output=output, compute=compute, seed=7)
-
-
-def made() -> dict[str, Any]:
-    run([Cell(".", numbers, {"count": 4})], SOURCE)
-    run([Cell(".", numbers, {"count": 5})], SOURCE.with_name("of-another-paper"))
-    inputs = {"numbers": SOURCE}
-    run([Cell(f"sum/{seed}", total, {"factor": 2}, inputs, (artifacts.__name__,)) for seed in (0, 1)], SUMS)
+    for output, cells in (
+        (SOURCE, [Cell(".", numbers, {"count": 4})]),
+        (SOURCE.with_name("of-another-paper"), [Cell(".", numbers, {"count": 5})]),
+        (SUMS, [Cell(f"sum/{seed}", total, {"factor": 2}, {"numbers": SOURCE}) for seed in (0, 1)]),
+    ):
+        run_cells(cells, output=output, compute=compute, seed=7)
     return provenance([SOURCE.parent, SUMS])
 
 
-def test_a_record_says_what_a_cell_was_made_from() -> None:
+def test_a_record_says_what_a_cell_was_made_from_and_cells_share_what_they_have_in_common() -> None:
     found = made()
-    source, first, _ = found["cells"]
-    assert first["stage"] == "sums"
-    assert first["cell"] == "sum/0"
-    assert first["project_seed"] == 7
-    assert first["seed"] == seed_of(7, "sums", "sum/0")
+    source, first, second = found["cells"]
+    assert source["stage"] == "prepared/numbers", "the data set that nothing read is left out"
+    assert (first["stage"], first["cell"], first["project_seed"]) == ("sums", "sum/0", 7)
+    assert first["seed"] == seed_of(7, "sums", "sum/0") != second["seed"]
     assert found["parameters"][first["parameters"]] == {"factor": 2}
+    assert first["parameters"] == second["parameters"]
     assert first["inputs"] == {"numbers": source["result"]}
     assert first["result"] == open_artifact(SUMS / "sum/0").digest
-    modules = (total.__module__, artifacts.__name__)
-    assert found["code"][first["code"]] == {name: code_digest(name) for name in modules}
-
-
-def test_cells_share_what_they_have_in_common() -> None:
-    found = made()
-    _, first, second = found["cells"]
-    assert first["parameters"] == second["parameters"]
-    assert first["seed"] != second["seed"]
-    assert len(found["parameters"]) == 2
-
-
-def test_a_data_set_that_nothing_read_is_left_out() -> None:
-    assert [cell["stage"] for cell in made()["cells"]] == ["prepared/numbers", "sums", "sums"]
+    assert found["code"][first["code"]] == {total.__module__: code_digest(total.__module__)}
 
 
 def test_two_runs_from_nothing_give_equal_bytes(
@@ -77,11 +61,3 @@ def test_two_runs_from_nothing_give_equal_bytes(
     first = canonical_json(made())
     monkeypatch.chdir(tmp_path_factory.mktemp("second"))
     assert canonical_json(made()) == first
-
-
-def test_a_manifest_from_before_code_was_kept_is_no_fault() -> None:
-    about = {"stage": "old", "cell": ".", "parameters": {}, "inputs": {}, "fingerprint": "0" * 64, "seed": 0}
-    with new_artifact(Path("data/old"), kind="old", about=about) as folder:
-        write_json(folder / "old.json", 1)
-    (cell,) = provenance([Path("data/old")])["cells"]
-    assert cell["code"] is None
