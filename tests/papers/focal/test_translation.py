@@ -14,9 +14,9 @@ import pytest
 from softmax_temperature.papers.focal import tables
 from softmax_temperature.papers.focal.findings import findings
 from softmax_temperature.papers.focal.records import Records
+from softmax_temperature.papers.focal.result_figures import figure_k1
 from softmax_temperature.papers.focal.translation import CURVE_COLUMNS, RUN_COLUMNS
 from softmax_temperature.papers.focal.translation_claims import TRANSLATION_CLAIMS
-from softmax_temperature.papers.focal.result_figures import figure_k1
 from softmax_temperature.papers.focal.translation_table import table_k1
 from softmax_temperature.papers.shared.claims import HOLDS, NOT_TESTED, judge_all
 from softmax_temperature.papers.shared.tables import read_csv, write_csv

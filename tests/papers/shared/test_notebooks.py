@@ -18,14 +18,14 @@ KERNEL = {"kernelspec": {"name": "python3", "language": "python", "display_name"
 SET = new_code_cell("name = 1", metadata={"tags": ["parameters"]})
 
 
-@pytest.fixture
+@pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     Path("notebooks").mkdir()
     return tmp_path
 
 
-def test_the_executed_copy_has_the_parameters_and_its_links_lead_to_the_same_files(folder: Path) -> None:
+def test_the_executed_copy_has_the_parameters_and_its_links_lead_to_the_same_files() -> None:
     cells = [new_markdown_cell("[words](../docs/words.md)"), SET, new_code_cell("name")]
     nbformat.write(new_notebook(cells=cells, metadata=KERNEL), "notebooks/good.ipynb")
     target = Path("results/mini/good/notebook.ipynb")
@@ -36,7 +36,7 @@ def test_the_executed_copy_has_the_parameters_and_its_links_lead_to_the_same_fil
     assert os.path.normpath(target.parent / "../../../docs/words.md") == "docs/words.md"
 
 
-def test_an_unknown_parameter_is_refused(folder: Path) -> None:
+def test_an_unknown_parameter_is_refused() -> None:
     nbformat.write(new_notebook(cells=[SET], metadata=KERNEL), "bad.ipynb")
     with pytest.raises(InputError, match=r"bad\.ipynb: no parameter 'nane'.*name"):
         notebooks.execute(Path("bad.ipynb"), Path("executed.ipynb"), {"nane": 1})

@@ -15,8 +15,8 @@ from matplotlib.figure import Figure
 from torch import Tensor
 
 from softmax_temperature.metrics import ReliabilityBins, expected_calibration_error, reliability_bins
-from softmax_temperature.papers.shared.reliability import reliability_diagram
 from softmax_temperature.papers.shared.plots import save
+from softmax_temperature.papers.shared.reliability import reliability_diagram
 
 
 def drawn(samples: int = 400, classes: int = 4, *, temperature: float = 2.0) -> tuple[Tensor, Tensor]:

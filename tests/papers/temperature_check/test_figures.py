@@ -1,4 +1,4 @@
-"""Figures and findings show the numbers of the records, and leave out what there is not."""
+"""Figures show the numbers of the records, and leave out what is missing."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ import pytest
 from matplotlib.figure import Figure
 
 from softmax_temperature.papers.temperature_check import figures
-from softmax_temperature.papers.temperature_check.findings import findings
 from softmax_temperature.papers.temperature_check.records import Records
 
 DRAWN: dict[str, Callable[[Records], Figure | None]] = {
@@ -63,11 +62,3 @@ def test_logit_norms_are_judged_by_the_sweep(records: Records) -> None:
     axes = drawn("logit_norms", records).axes[0]
     (band,) = axes.patches
     assert band.get_bbox().bounds[1::2] == pytest.approx((60, 20))
-
-
-def test_findings_name_the_best_temperature_and_what_it_gains(records: Records) -> None:
-    text = findings(records)
-    assert "WRN, digits: 0.1 (80.0 %, +5.0 points against 1" in text
-    assert "GRU, digits: 1 (85.0 %;" in text
-    assert "Cooling 0.25" in text
-    assert "Diverged" not in text

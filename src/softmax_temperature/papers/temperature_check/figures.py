@@ -113,7 +113,9 @@ def logit_norms(records: Records) -> Figure | None:
         )
         by_pair = good.groupby("correlation")[["initial_logit_norm", "test_accuracy"]].mean()
         by_pair = by_pair.sort_values("initial_logit_norm")
-        axes.plot(by_pair["initial_logit_norm"], PERCENT * by_pair["test_accuracy"], "o-", color=HUES[0], markersize=3.5)
+        axes.plot(
+            by_pair["initial_logit_norm"], PERCENT * by_pair["test_accuracy"], "o-", color=HUES[0], markersize=3.5
+        )
         # Linear below the smallest norm above 0: the centred pair starts at 0.
         positive = good.loc[good["initial_logit_norm"] > 0, "initial_logit_norm"]
         axes.set_xscale("symlog", linthresh=float(positive.min()) if len(positive) else 1.0)
