@@ -16,8 +16,8 @@ import torch
 
 from softmax_temperature.data.sampling import generator_for, stratified_holdout
 from softmax_temperature.metrics import calibration_report, reliability_bins
-from softmax_temperature.papers.shared.reliability import reliability_diagram
 from softmax_temperature.papers.shared.plots import save
+from softmax_temperature.papers.shared.reliability import reliability_diagram
 from softmax_temperature.runner.artifacts import (
     MANIFEST,
     ArtifactError,

@@ -16,8 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from softmax_temperature.cost.forecast import forecast
-from softmax_temperature.papers.shared.results import read_environments
-from softmax_temperature.papers.shared.results import PAPERS, RESULTS
+from softmax_temperature.papers.shared.results import PAPERS, RESULTS, read_environments
 from softmax_temperature.runner.artifacts import MANIFEST, ArtifactError
 from softmax_temperature.runner.cells import DATA, fingerprint, timing_file
 from softmax_temperature.runner.errors import InputError
