@@ -117,7 +117,7 @@ def changed() -> Callable[..., Records]:
 @pytest.fixture
 def pixels(tmp_path: Path) -> Path:
     """Where a test may put the pixels of the panel."""
-    return tmp_path / "segmentation.npz"
+    return tmp_path / "segmentation.safetensors"
 
 
 def _rows(table: pd.DataFrame, wanted: dict[str, Any]) -> pd.DataFrame:

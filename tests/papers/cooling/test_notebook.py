@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Callable
-from dataclasses import fields
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +16,7 @@ from softmax_temperature.papers.cooling.claims import CLAIMS
 from softmax_temperature.papers.cooling.records import Records
 from softmax_temperature.papers.shared.claims import judge_all
 from softmax_temperature.papers.shared.notebooks import execute
+from softmax_temperature.papers.shared.records import table_names, table_path, write_pixels
 from softmax_temperature.papers.shared.tables import write_csv
 from softmax_temperature.runner.artifacts import write_json
 
@@ -30,9 +30,8 @@ def _in_the_project(project_root: Path, monkeypatch: pytest.MonkeyPatch) -> None
 
 def executed(records: Records, folder: Path) -> list[dict[str, str]]:
     """What the notebook puts out, by kind, with the records written as the pipeline would."""
-    for field in fields(records):
-        place = folder if field.name == "runs" else folder / "tables"
-        write_csv(place / f"{field.name}.csv", getattr(records, field.name))
+    for name in table_names(Records):
+        write_csv(table_path(folder, name), getattr(records, name))
     for name in tables.SPECS:
         write_csv(folder / "tables" / f"{name}.csv", tables.table(records, name))
     write_csv(folder / "tables" / "deviations.csv", pd.DataFrame({"where": ["here"], "what": ["a reason"]}))
@@ -46,7 +45,7 @@ def test_it_shows_every_figure_that_it_writes(records: Records, tmp_path: Path) 
     (tmp_path / "tables").mkdir()
     pixels = np.zeros((1, 8, 8, 3), np.uint8)
     labels = dict.fromkeys(("labels", "none", "last_layer"), pixels[..., 0])
-    np.savez(tmp_path / "tables" / "segmentation.npz", images=pixels, **labels)
+    write_pixels(tmp_path / "tables" / "segmentation.safetensors", {"images": pixels, **labels})
     outputs = executed(records, tmp_path)
     drawn = {base64.b64decode(output["image/png"]) for output in outputs if "image/png" in output}
     written = {path.read_bytes() for path in (tmp_path / "figures").glob("*.png")}

@@ -1,4 +1,4 @@
-"""Figures show the numbers of the records, of finished runs alone, and leave out what there is not."""
+"""Figures show the numbers of the records, of finished runs alone, and leave out what is missing."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from matplotlib.patches import Rectangle, StepPatch
 from softmax_temperature.papers.focal import figures, result_figures
 from softmax_temperature.papers.focal.records import Records
 from softmax_temperature.papers.focal.selection import ARMS
+from softmax_temperature.papers.shared.records import write_pixels
 
 CIFAR, DIGITS = "cifar10-resnet50", "digits-small"
 DRAWN: dict[str, Callable[[Records], Figure | None]] = {
@@ -31,8 +32,8 @@ DRAWN: dict[str, Callable[[Records], Figure | None]] = {
 @pytest.fixture
 def pixels(tmp_path: Path) -> Path:
     """Two images of one task, the first all black and the second all white."""
-    path = tmp_path / "panels.npz"
-    np.savez(path, **{CIFAR: np.stack([np.full((8, 8, 3), value, np.uint8) for value in (0, 255)])})
+    path = tmp_path / "panels.safetensors"
+    write_pixels(path, {CIFAR: np.stack([np.full((8, 8, 3), value, np.uint8) for value in (0, 255)])})
     return path
 
 
@@ -121,7 +122,7 @@ def test_figure_h1_pairs_images_with_predictions(records: Records, pixels: Path)
 
 
 def test_figure_h1_needs_pixels(records: Records, pixels: Path, tmp_path: Path) -> None:
-    assert result_figures.figure_h1(records, tmp_path / "none.npz") is None
+    assert result_figures.figure_h1(records, tmp_path / "none") is None
     assert result_figures.figure_h1(records, pixels, DIGITS) is None
 
 
@@ -140,10 +141,9 @@ def test_figure_i1_orders_the_losses(records: Records) -> None:
     assert norms["FL-3"].tolist() == pytest.approx([15] * 7)
 
 
-def test_the_summary_names_what_diverged(records: Records) -> None:
+def test_the_summary_has_the_methods_of_each_task_and_names_what_diverged(records: Records) -> None:
     cifar, digits = result_figures.calibration_summary(records).axes
-    arms = [label.get_text() for label in cifar.get_yticklabels()]
-    assert arms == ["CE", "Brier", "MMCE", "FL-3", "FLSD-53"]
-    # MMCE was not trained on the first task, and Brier diverged on the second.
-    assert [text.get_text().strip() for text in cifar.texts] == ["T = 2.5", "T = 1.1", "not trained", *2 * ["T = 1.1"]]
+    arms = [[label.get_text() for label in axes.get_yticklabels()] for axes in (cifar, digits)]
+    assert arms == [["CE", "Brier", "FL-3", "FLSD-53"], ["CE", "Brier", "MMCE", "FL-3", "FLSD-53"]]
+    assert [text.get_text().strip() for text in cifar.texts] == ["T = 2.5", *3 * ["T = 1.1"]]
     assert [text.get_text().strip() for text in digits.texts] == ["T = 2.5", "diverged", *3 * ["T = 1.1"]]

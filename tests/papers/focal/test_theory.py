@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import hypothesis.strategies as st
 import numpy as np
 import pytest
@@ -18,10 +16,6 @@ THRESHOLDS = {1: 0.3679, 2: 0.2976, 3: 0.2526, 5: 0.1968, 7: 0.1629, 8: 0.1504, 
 @pytest.mark.parametrize("gamma", THRESHOLDS)
 def test_thresholds_are_those_of_figure_3a(gamma: int) -> None:
     assert threshold(gamma) == pytest.approx(THRESHOLDS[gamma], abs=5e-5)
-
-
-def test_threshold_of_gamma_one_is_one_over_e() -> None:
-    assert threshold(1) == pytest.approx(1 / math.e, abs=1e-12)
 
 
 @given(st.floats(-3, 2))
@@ -57,12 +51,6 @@ def test_optimal_probability_is_q_for_cross_entropy_and_certain_where_q_is() -> 
     assert [optimal_probability(q, 3.0) for q in (0.0, 0.5, 1.0)] == pytest.approx([0, 0.5, 1], abs=1e-12)
 
 
-def test_larger_gamma_is_more_entropic() -> None:
-    assert [optimal_probability(0.9, gamma) for gamma in (0, 1, 2, 3)] == pytest.approx(
-        [0.9, 0.7744, 0.6942, 0.6471], abs=5e-5
-    )
-
-
 def test_the_propositions_and_the_bound_hold_to_rounding() -> None:
     table = theory_checks()
     assert list(table.columns) == ["what", "predicted", "measured", "largest_difference"]
@@ -77,15 +65,3 @@ def test_the_propositions_and_the_bound_hold_to_rounding() -> None:
     bounds = table[table["what"].str.startswith("Bound")]
     assert len(bounds) == 4
     assert bounds["measured"].between(0, 0.001).all()
-
-
-def test_bad_input_is_refused_by_name() -> None:
-    for call, message in (
-        (lambda: threshold(0.0), r"gamma must be in \[1e-6, 1e6\], got 0.0"),
-        (lambda: threshold(math.nan), r"gamma must be in \[1e-6, 1e6\], got nan"),
-        (lambda: optimal_probability(1.1, 1.0), r"q must be in \[0, 1\], got 1.1"),
-        (lambda: optimal_probability(math.nan, 1.0), r"q must be in \[0, 1\], got nan"),
-        (lambda: optimal_probability(0.3, -1.0), "gamma must be finite and at least 0, got -1.0"),
-    ):
-        with pytest.raises(ValueError, match=message):
-            call()

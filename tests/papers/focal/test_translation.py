@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from softmax_temperature.papers.focal.translation_figure import figure_k1
+from softmax_temperature.papers.focal.result_figures import figure_k1
 
 from softmax_temperature.papers.focal import tables
 from softmax_temperature.papers.focal.records import Records

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from softmax_temperature.papers.shared.deviations import _comments, deviations
+from softmax_temperature.papers.shared.deviations import comments, deviations
 
 
 def test_a_comment_is_joined_over_its_lines() -> None:
     source = "x = 1\n    # Deviation: the paper says so,\n    # we say this.\ny = 2  # not this\n"
     source += "# Deviation: one line.\nz = 3\n# other\n"
-    assert _comments(source) == ["the paper says so, we say this.", "one line."]
+    assert comments(source) == ["the paper says so, we say this.", "one line."]
 
 
 def test_the_first_papers_deviations_are_listed() -> None:

@@ -1,11 +1,16 @@
-"""Tables for readers are the same from run to run, and text in them is text."""
+"""Tables for readers are the same from run to run, text in them is text, and a missing figure says so."""
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
+import pytest
+from IPython.display import Image, Markdown
+from matplotlib.figure import Figure
 
-from softmax_temperature.papers.shared.display import shown
+from softmax_temperature.papers.shared.display import drawn, found, shown
 
 
 def test_shown_tables_are_equal_from_run_to_run_and_say_percent() -> None:
@@ -24,9 +29,10 @@ def test_small_numbers_are_not_shown_as_nothing() -> None:
         assert text in shown(table, "t").data
 
 
-def test_names_are_escaped() -> None:
-    table = pd.DataFrame({"dataset": ["<script>alert(1)</script>"], "n": [1]})
+def test_names_and_headings_are_escaped() -> None:
+    table = pd.DataFrame({"<b>": ["<script>alert(1)</script>"], "n": [1]})
     assert "<script>alert" not in shown(table, "t").data
+    assert "<b>" not in shown(table, "t").data
 
 
 def test_numbers_link_to_the_records_of_the_cells_which_are_not_shown() -> None:
@@ -35,12 +41,26 @@ def test_numbers_link_to_the_records_of_the_cells_which_are_not_shown() -> None:
     ).assign(cells=["a/b; c/d", "a/b", None])
     first = shown(table, "t").data
     assert '<a href="records.json#a/b%3B%20c/d">0.500</a>' in first
-    assert first.count("<a ") == 1, "no number, and a number that comes from no cell, lead nowhere"
+    assert first.count("<a ") == 1, "a missing number, and one without cells, have no link"
     assert "cells" not in first
     second = shown(table, "t", numbers=["change"]).data
     assert '<a href="records.json#a/b%3B%20c/d">1 → 2</a>' in second
     assert second.count("<a ") == 1
 
 
-def test_headings_are_escaped() -> None:
-    assert "<b>" not in shown(pd.DataFrame({"<b>": [1]}), "t").data
+def test_a_figure_is_shown_as_wide_as_its_part_of_the_page_or_a_sentence_instead(tmp_path: Path) -> None:
+    image = drawn(Figure(figsize=(3.5, 1)), tmp_path, "half")
+    assert isinstance(image, Image)
+    assert image.width == 380
+    assert {path.name for path in (tmp_path / "figures").iterdir()} == {"half.png", "half.svg"}
+    sentence = drawn(None, tmp_path, "none", "Nothing here.")
+    assert isinstance(sentence, Markdown)
+    assert sentence.data == "*Nothing here.*"
+
+
+def test_results_are_found_from_a_folder_inside_the_project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "results" / "mini").mkdir(parents=True)
+    (tmp_path / "notebooks").mkdir()
+    for folder in (tmp_path, tmp_path / "notebooks"):
+        monkeypatch.chdir(folder)
+        assert found("results/mini").resolve() == tmp_path / "results" / "mini"

@@ -1,16 +1,45 @@
-"""A notebook that cannot be executed to its end is one clear error and leaves nothing."""
+"""Notebooks are executed to their end or give one clear error; their sources are parameterised and short."""
 
 from __future__ import annotations
 
 import gc
+import os
 from pathlib import Path
 
 import nbformat
 import pytest
-from nbformat.v4 import new_code_cell, new_notebook
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
 from softmax_temperature.papers.shared import notebooks
+from softmax_temperature.papers.shared.results import PAPERS
 from softmax_temperature.runner.errors import InputError
+
+KERNEL = {"kernelspec": {"name": "python3", "language": "python", "display_name": "Python 3"}}
+SET = new_code_cell("name = 1", metadata={"tags": ["parameters"]})
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    Path("notebooks").mkdir()
+    return tmp_path
+
+
+def test_the_executed_copy_has_the_parameters_and_its_links_lead_to_the_same_files() -> None:
+    cells = [new_markdown_cell("[words](../docs/words.md)"), SET, new_code_cell("name")]
+    nbformat.write(new_notebook(cells=cells, metadata=KERNEL), "notebooks/good.ipynb")
+    target = Path("results/mini/good/notebook.ipynb")
+    notebooks.execute(Path("notebooks/good.ipynb"), target, {"name": 7})
+    executed = nbformat.read(target, as_version=4)
+    assert executed.cells[-1].outputs[0].data["text/plain"] == "7"
+    assert executed.cells[0].source == "[words](../../../docs/words.md)"
+    assert os.path.normpath(target.parent / "../../../docs/words.md") == "docs/words.md"
+
+
+def test_an_unknown_parameter_is_refused() -> None:
+    nbformat.write(new_notebook(cells=[SET], metadata=KERNEL), "bad.ipynb")
+    with pytest.raises(InputError, match=r"bad\.ipynb: no parameter 'nane'.*name"):
+        notebooks.execute(Path("bad.ipynb"), Path("executed.ipynb"), {"nane": 1})
 
 
 @pytest.mark.parametrize(
@@ -18,18 +47,31 @@ from softmax_temperature.runner.errors import InputError
     [
         ("import os, signal; os.kill(os.getpid(), signal.SIGKILL)", 60, r"its kernel ended \(.*died"),
         ("import time; time.sleep(300)", 1, "a cell took longer than 1 seconds"),
+        ("1 / 0", 60, r"a cell failed \(ZeroDivisionError: division by zero\)"),
     ],
-    ids=["killed", "hangs"],
+    ids=["killed", "hangs", "fails"],
 )
-# Whoever kills a kernel leaves its sockets to the collector.
+# A killed kernel leaves its sockets to the garbage collector.
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-def test_a_kernel_that_is_killed_or_hangs_is_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: str, seconds: int, says: str
+def test_a_notebook_that_does_not_reach_its_end_is_named_and_leaves_nothing(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, code: str, seconds: int, says: str
 ) -> None:
-    monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(notebooks, "TIMEOUT_SECONDS", seconds)
     nbformat.write(new_notebook(cells=[new_code_cell(code, id="only")]), "bad.ipynb")
     with pytest.raises(InputError, match=rf"^bad\.ipynb: {says}"):
         notebooks.execute(Path("bad.ipynb"), Path("executed.ipynb"), {})
-    gc.collect()  # What it warns of is ignored here, and would not be in another test.
-    assert [path.name for path in tmp_path.iterdir()] == ["bad.ipynb"]
+    gc.collect()  # Its warning is ignored here, and would not be in another test.
+    assert sorted(path.name for path in folder.iterdir()) == ["bad.ipynb", "notebooks"]
+
+
+@pytest.mark.parametrize("paper", PAPERS)
+def test_sources_are_stripped_define_nothing_and_link_the_page_with_the_words(project_root: Path, paper: str) -> None:
+    cells = nbformat.read(project_root / "notebooks" / f"{paper}.ipynb", as_version=4).cells
+    code = [cell for cell in cells if cell.cell_type == "code"]
+    lines = [line for cell in code for line in cell.source.splitlines() if line.strip()]
+    assert not any(cell.outputs or cell.execution_count for cell in code)
+    assert len(lines) <= 100
+    assert not any(line.lstrip().startswith(("def ", "class ")) for line in lines)
+    assert sum("parameters" in cell.metadata.get("tags", []) for cell in code) == 1
+    assert f"](../docs/{paper}.md)" in cells[1].source
+    assert (project_root / "docs" / f"{paper}.md").is_file()

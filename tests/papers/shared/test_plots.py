@@ -1,4 +1,4 @@
-"""Figures have the same bytes on every machine."""
+"""Figures have the same bytes on every machine, and panels share labels and bands."""
 
 from __future__ import annotations
 
@@ -6,23 +6,26 @@ import dataclasses
 from pathlib import Path
 
 import matplotlib as mpl
+import numpy as np
+import pandas as pd
 import pytest
 from matplotlib import font_manager
 from matplotlib.figure import Figure
 
-from softmax_temperature.papers.shared.plots import FONT, save, style
+from softmax_temperature.papers.shared.plots import FONT, band, label_outside, panels, save, style
 
 
 def drawn(folder: Path) -> bytes:
     with style():
         figure = Figure(figsize=(1, 1))
-        figure.text(0.1, 0.5, "α = 1")
+        figure.text(0.1, 0.5, "α = $10^{-1}$")
         save(figure, folder, "letters")
     return (folder / "letters.svg").read_bytes()
 
 
 def test_a_release_of_the_font_in_the_system_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     expected = drawn(tmp_path)
+    assert drawn(tmp_path) == expected
     fonts = font_manager.fontManager
     other = next(each for each in fonts.ttflist if each.name == "DejaVu Sans Mono")
     disguised = dataclasses.replace(other, name=FONT, fname=str(tmp_path / "other.ttf"))
@@ -32,17 +35,33 @@ def test_a_release_of_the_font_in_the_system_changes_nothing(tmp_path: Path, mon
     assert all(each.fname.startswith(mpl.get_data_path()) for each in fonts.ttflist if each.name == FONT)
 
 
-def test_equal_figures_have_equal_bytes(tmp_path: Path) -> None:
-    assert drawn(tmp_path) == drawn(tmp_path)
-
-
 def test_a_list_of_fonts_from_elsewhere_brings_no_warnings(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     fonts = font_manager.fontManager
     monkeypatch.setattr(fonts, "ttflist", [each for each in fonts.ttflist if each.name.startswith("DejaVu Sans")])
-    with style():
-        figure = Figure(figsize=(1, 1))
-        figure.text(0.1, 0.5, "$10^{-1}$")
-        save(figure, tmp_path, "power")
+    drawn(tmp_path)
     assert "findfont" not in caplog.text
+
+
+def test_panels_fill_rows_hide_unused_places_and_are_labelled_at_the_edges() -> None:
+    figure, grid = panels(4, columns=3, row=2.0, extra=0.5)
+    assert figure.get_size_inches().tolist() == [7.0, 4.5]
+    assert [axes.get_visible() for axes in figure.axes] == [True] * 4 + [False] * 2
+    label_outside(grid, columns=3, x="x", y="y")
+    assert [axes.get_xlabel() for axes in grid] == ["", "x", "x", "x"]
+    assert [axes.get_ylabel() for axes in grid] == ["y", "", "", "y"]
+
+
+@pytest.mark.parametrize(("scale", "mean", "half"), [("linear", 5.0, np.sqrt(18)), ("log", 4.0, None)])
+def test_a_band_is_one_standard_deviation_of_logarithms_on_a_logarithmic_axis(
+    scale: str, mean: float, half: float | None
+) -> None:
+    # 2 and 8: mean 5 and sd sqrt(18); logarithms of 2 have mean 2 and sd sqrt(2): 4 times or over 2 ** sqrt(2).
+    _, (axes,) = panels(1)
+    axes.set_yscale(scale)
+    band(axes, pd.DataFrame({"x": [1, 1], "y": [2.0, 8.0]}), "x", "y", color="red")
+    assert axes.lines[0].get_ydata() == pytest.approx([mean])
+    box = axes.collections[0].get_paths()[0].get_extents()
+    expected = (mean - half, mean + half) if half else (4 / 2**2**0.5, 4 * 2**2**0.5)
+    assert (box.y0, box.y1) == pytest.approx(expected)

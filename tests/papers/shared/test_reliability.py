@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 from itertools import combinations
-from pathlib import Path
 
-import matplotlib as mpl
 import numpy as np
 import pytest
 import torch
 from matplotlib.axes import Axes
 from matplotlib.container import BarContainer
-from matplotlib.figure import Figure
 from torch import Tensor
 
 from softmax_temperature.metrics import ReliabilityBins, expected_calibration_error, reliability_bins
-from softmax_temperature.papers.shared.plots import save
 from softmax_temperature.papers.shared.reliability import reliability_diagram
 
 
@@ -80,15 +76,6 @@ def test_underconfidence_is_inside_the_bars_and_overconfidence_on_top_of_them() 
     assert all(end > start == accuracy[left] for left, _, start, end in above)
 
 
-def test_a_bin_without_samples_shows_nothing_and_one_with_a_single_sample_is_seen() -> None:
-    table = reliability_bins(torch.tensor([[0.95, 0.05], [0.55, 0.45]]), torch.tensor([0, 1]), bins=10)
-    upper, lower = reliability_diagram({"two": table}).axes
-    assert [left for left, *_ in bars(upper, "accuracy")] == pytest.approx([50, 90])
-    bottom, top = lower.get_ylim()
-    assert bottom < 50 < top
-    assert lower.get_yscale() == "log"
-
-
 def test_axes_name_their_quantity_and_unit_and_the_legend_every_mark() -> None:
     figure = reliability_diagram({"a": four_samples(), "b": four_samples()}, title="network")
     assert {axes.get_xlabel() for axes in figure.axes[2:]} == {"confidence (%)"}
@@ -108,21 +95,6 @@ def test_nothing_overlaps(panels: int) -> None:
     boxes = [part.get_window_extent() for part in parts]
     assert not [pair for pair in combinations(boxes, 2) if pair[0].overlaps(pair[1])]
     assert all(figure.bbox.fully_contains(*corner) for box in boxes for corner in (box.min, box.max))
-
-
-def test_titles_are_plain_text() -> None:
-    figure = reliability_diagram({r"cost $\frac{$": four_samples()}, title=r"$\frac{$")
-    figure.draw_without_rendering()
-    assert isinstance(figure, Figure)
-
-
-def test_the_same_numbers_give_the_same_files_and_no_setting_changes(tmp_path: Path) -> None:
-    before = dict(mpl.rcParams)
-    for name in ("first", "second"):
-        save(reliability_diagram({"a": four_samples()}, title="t"), tmp_path, name)
-    for ending in ("png", "svg"):
-        assert (tmp_path / f"first.{ending}").read_bytes() == (tmp_path / f"second.{ending}").read_bytes()
-    assert dict(mpl.rcParams) == before
 
 
 def test_no_panels_are_refused() -> None:

@@ -1,4 +1,4 @@
-"""Figures show the numbers of the records, and leave out what there is not."""
+"""Figures show the numbers of the records, and leave out what is missing."""
 
 from __future__ import annotations
 

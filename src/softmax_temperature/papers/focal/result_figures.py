@@ -19,6 +19,7 @@ from softmax_temperature.papers.focal.selection import (
     ARMS,
     MAIN_ARMS,
     REFERENCE,
+    RUN,
     SCALED,
     finished,
     main_tasks,
@@ -116,8 +117,9 @@ def roc_curves(records: Records, task: str | None = None) -> Figure | None:
         The figure; None if the task has no out-of-distribution set.
     """
     task = task or first_task(records)
+    names = [*RUN, "ood", "scaling"]
     curves = of_task(finished(records, "roc"), task, MAIN_ARMS)
-    areas = of_task(finished(records, "ood"), task, MAIN_ARMS).set_index(["ood", "scaling", "arm", "seed"])["auroc"]
+    curves = curves.merge(records.ood[[*names, "auroc"]], on=names, how="left")
     sets = list(curves["ood"].unique())
     if not sets:
         return None
@@ -125,7 +127,7 @@ def roc_curves(records: Records, task: str | None = None) -> Figure | None:
     figure, grid = panels(len(places), columns=2, row=2.9, extra=0.2, sharex=True, sharey=True)
     for axes, (name, scaling) in zip(grid, places, strict=True):
         some = curves[(curves["ood"] == name) & (curves["scaling"] == scaling)]
-        _roc(axes, some[some["seed"] == some.groupby("arm")["seed"].transform("min")], areas[name, scaling])
+        _roc(axes, some[some["seed"] == some.groupby("arm")["seed"].transform("min")])
         axes.set(title=f"{name}, {SCALINGS[scaling]}", xlim=(0, 1), ylim=(0, 1), aspect="equal")
     label_outside(grid, columns=2, x="false positive rate", y="true positive rate")
     figure.suptitle(task_title(records, task), fontsize=10)
@@ -215,11 +217,11 @@ def _qualitative(axes: Axes, image: NDArray[np.uint8], rows: pd.DataFrame) -> No
             axes.text(0.5, -0.06 - 0.13 * line, text, **look)
 
 
-def _roc(axes: Axes, curves: pd.DataFrame, areas: pd.Series[float]) -> None:
+def _roc(axes: Axes, curves: pd.DataFrame) -> None:
     axes.plot([0, 1], [0, 1], color="0.6", linewidth=0.8, linestyle=":")
     for arm in (name for name in MAIN_ARMS if name in set(curves["arm"])):
         rows = curves[curves["arm"] == arm]
-        label = f"{arm} {PERCENT * areas[arm, rows['seed'].iloc[0]]:.1f}"
+        label = f"{arm} {PERCENT * rows['auroc'].iloc[0]:.1f}"
         axes.plot(rows["false_positive_rate"], rows["true_positive_rate"], color=COLOURS[arm], lw=1.2, label=label)
     legend = axes.legend(title="AUROC (%)", loc="lower right", fontsize=7, title_fontsize=7, frameon=True)
     legend.get_frame().set(edgecolor="none", alpha=0.8)  # Curves below the diagonal run behind it.

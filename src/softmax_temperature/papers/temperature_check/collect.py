@@ -12,7 +12,7 @@ import pandas as pd
 import torch
 
 from softmax_temperature.data.splits import SPLITS
-from softmax_temperature.heuristic import Heuristic
+from softmax_temperature.heuristic.ridge import RidgeHeuristic, shipped
 from softmax_temperature.metrics import expected_calibration_error, negative_log_likelihood
 from softmax_temperature.papers.shared.collect import named_rows, write_results
 from softmax_temperature.papers.temperature_check.claims import CLAIMS
@@ -106,22 +106,20 @@ def _metrics(artifact: Artifact, inverse_temperature: float) -> dict[str, Any]:
     }
 
 
-def _heuristic() -> Heuristic:
+def _heuristic() -> RidgeHeuristic:
     """The one that this profile fitted, or else the one that comes with the package."""
     if (HEURISTIC / MANIFEST).is_file():
-        return Heuristic.from_json(open_artifact(HEURISTIC).path("heuristic.json").read_text(encoding="utf-8"))
-    shipped = files("softmax_temperature").joinpath("tools", "suggest", "heuristic.json").read_text(encoding="utf-8")
-    return Heuristic.from_json(json.dumps(json.loads(shipped)["heuristic"]))
+        return RidgeHeuristic.model_validate(open_artifact(HEURISTIC).json("heuristic.json"))
+    return shipped()
 
 
-def _estimate(heuristic: Heuristic, training: Artifact) -> list[dict[str, Any]]:
+def _estimate(heuristic: RidgeHeuristic, training: Artifact) -> list[dict[str, Any]]:
     """What the heuristic says about the features of a training; nothing without those."""
     statistics = training.json("statistics.json")
     if statistics is None:
         return []
     estimate = heuristic.predict(statistics)
-    known = {"predicted": estimate.inverse_temperature, "low": estimate.low, "high": estimate.high}
-    return [known | {"inside": estimate.inside}]
+    return [{"predicted": estimate.predicted, "inside": estimate.inside}]
 
 
 def _sweeps(params: Params, trainings: Mapping[Training, Artifact]) -> pd.DataFrame:
