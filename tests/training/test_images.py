@@ -107,8 +107,8 @@ def test_images_of_the_right_size_are_not_resampled() -> None:
         (noise(2, channels=1), torch.zeros(2), r"\(n, 3, height, width\) uint8, got \(2, 1, 5, 7\) torch\.uint8"),
         (noise(2).float(), torch.zeros(2), r"images .*torch\.float32"),
         (noise(2)[0], torch.zeros(2), r"images .*\(3, 5, 7\)"),
-        (noise(2), torch.zeros(3), r"labels must have shape \(2,\), got \(3,\)"),
-        (noise(2), torch.zeros(2, 1), r"labels must have shape \(2,\), got \(2, 1\)"),
+        (noise(2), torch.zeros(3), r"labels must have shape \(2,\), .*got \(3,\)"),
+        (noise(2), torch.zeros(2, 1), r"labels must have shape \(2,\), .*got \(2, 1\)"),
     ],
 )
 def test_what_is_no_image_set_is_refused(images: Tensor, labels: Tensor, says: str) -> None:

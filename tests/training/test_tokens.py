@@ -70,7 +70,7 @@ def phrases() -> tuple[dict[str, TokenSet], int]:
     assert raw.test is not None
     parts = {}
     for split, part in (("train", raw.train), ("test", raw.test)):
-        texts, labels = tuple(part.texts.read(range(len(part.labels)))), torch.from_numpy(part.labels)
+        texts, labels = tuple(part.samples), torch.from_numpy(part.labels)
         parts[split] = TextPart(raw.name, split, texts, labels, torch.arange(len(labels)))  # type: ignore[arg-type]
     tokeniser = Tokeniser.fit(parts["train"], vocabulary_size=200, length=LENGTH, keep="end")
     sets = {split: TokenSet(tokeniser.encode(part.texts), part.labels) for split, part in parts.items()}
