@@ -42,7 +42,7 @@ def run(job: Job, **parameters: Any) -> None:
     parts = open_embeddings(job.inputs["embeddings"])
     curves = train_with_curves(job, grid, parts, ("test", "validation"), seed=job.seed)
     save_file(curves, job.output / "curves.safetensors")
-    rows = {split: len(parts[split].labels) for split in ("train", "test", "validation")}  # type: ignore[index]
+    rows = {split: len(parts[split].labels) for split in ("train", "test", "validation")}
     write_json(job.output / "record.json", {"rows": rows, "inverse_temperatures": grid.inverse_temperatures})
 
 

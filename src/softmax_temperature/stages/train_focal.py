@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from softmax_temperature.data.gaussian_noise import add_noise, archive_digest, read_archive
 from softmax_temperature.data.prepared import open_prepared
+from softmax_temperature.data.splits import SplitName
 from softmax_temperature.data.word_vectors import read_word_vectors, word_vectors_digest
 from softmax_temperature.losses import make_objective
 from softmax_temperature.params import Params
@@ -171,7 +172,7 @@ def _trainer(job: Job, plan: FocalCell, model: nn.Module, samples: Samples) -> T
     return trainer
 
 
-def _watch(plan: FocalCell, splits: dict[str, Samples]) -> Watch:
+def _watch(plan: FocalCell, splits: dict[SplitName, Samples]) -> Watch:
     watching, recipe = plan.watching, plan.recipe
     return Watch(
         splits,

@@ -96,7 +96,7 @@ def run(job: Job, **parameters: Any) -> None:
     cooling = None
     if plan.cooled:
         settings = {"period": "epoch", "optimizer_state": "keep", "mode": "last_layer"}
-        cooling = CoolingCallback(model, sets["validation"], **settings)  # type: ignore[arg-type]
+        cooling = CoolingCallback(model, sets["validation"], **settings)
         callbacks = {"cooling": cooling, **callbacks}
     finite = not train(trainer, callbacks, job) and save_logits(job, trainer, sets)
 

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 from torch.nn.utils import get_total_norm
 
+from softmax_temperature.data.splits import SplitName
 from softmax_temperature.losses import Objective
 from softmax_temperature.metrics import expected_calibration_error
 from softmax_temperature.metrics.calibration import reliability_bins
@@ -46,7 +47,7 @@ class Watch(Callback):
 
     def __init__(
         self,
-        splits: Mapping[str, Samples],
+        splits: Mapping[SplitName, Samples],
         *,
         gradient_epochs: frozenset[int] = frozenset(),
         reliability_epochs: frozenset[int] = frozenset(),
