@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -16,11 +14,9 @@ import torch
 from softmax_temperature.papers.temperature_check.collect import STAGES, collect
 from softmax_temperature.papers.temperature_check.records import read_records
 from softmax_temperature.params import Params, validate
-from softmax_temperature.params.network import Network
 from softmax_temperature.params.temperature_check import Training
 from softmax_temperature.runner.artifacts import open_artifact
 from softmax_temperature.stages import train_temperature_check
-from softmax_temperature.training import build_network, last_layer_inputs
 from tests.pipeline.whole_runs import digests, finish, prepare, run_stages
 
 RESULTS = Path("results/tiny/temperature_check")
@@ -122,22 +118,6 @@ def test_a_training_that_diverges_is_a_result(
     assert runs["test_accuracy"].isna().all()
     claims = json.loads((RESULTS / "claims.json").read_text())
     assert {row["verdict"] for row in claims} <= {"does not hold", "not tested", "holds"}
-
-
-def test_a_network_whose_units_are_out_is_not_described() -> None:
-    """As large rates leave it: its logits are finite, so that it has not diverged, and its features are 0."""
-    spec = Network(architecture="wide_resnet", arguments={"depth": 8, "width": 1, "batch_norm": False})
-    network = build_network(spec, classes=2, seed=0)
-    images = torch.randn(8, 3, 8, 8, generator=torch.Generator().manual_seed(0))
-    sample = SimpleNamespace(inputs=images, labels=torch.arange(8) % 2)
-    plain = SimpleNamespace(prepare=lambda inputs, _: inputs)
-    forward = partial(last_layer_inputs, network)
-    trainer: Any = SimpleNamespace(network=network, device="cpu", recipe=None, samples=plain, forward=forward)
-    assert train_temperature_check._statistics(trainer, sample)["dim"] == 64
-    with torch.no_grad():
-        for parameter in network.parameters():
-            parameter.zero_()
-    assert train_temperature_check._statistics(trainer, sample) is None
 
 
 def test_every_number_names_the_cells_that_it_comes_from(without_records: Callable[..., list[str]]) -> None:

@@ -58,18 +58,3 @@ def enlarge(trainer: Trainer) -> None:
     for parameter in trainer.network.parameters():
         assert parameter.grad is not None
         parameter.grad.fill_(1e30)
-
-
-def test_rows_go_on_after_an_interruption(make_trainer: Callable[..., Trainer], make_images: Any) -> None:
-    trainer, images = make_trainer(), make_images(10, seed=2).inputs
-    whole = Norms(images)
-    trainer.after_batch.append(whole.after_batch)
-    trainer.epoch()
-    whole.after_epoch(trainer)
-    resumed = Norms(images)
-    resumed.load_state_dict(whole.state_dict())
-    trainer.after_batch.append(resumed.after_batch)
-    trainer.epoch()
-    for each in (whole, resumed):
-        each.after_epoch(trainer)
-    assert resumed.history == whole.history

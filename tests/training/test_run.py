@@ -8,11 +8,9 @@ from typing import Any
 
 import pytest
 from safetensors.torch import save
-from torch import Tensor
 
 from softmax_temperature.runner.artifacts import canonical_json
-from softmax_temperature.runner.cells import CHECKPOINT, Job
-from softmax_temperature.runner.checkpoints import load_checkpoint
+from softmax_temperature.runner.cells import Job
 from softmax_temperature.training import Callback, Diverged, Trainer, Watch, train
 
 MakeTrainer = Callable[..., Trainer]
@@ -146,32 +144,3 @@ def test_a_training_that_a_callback_finds_diverged_returns_to_where_it_was_last_
     assert train(trainer, {"watch": watch, "stops": stops}, make_job(tmp_path))
     assert trainer.epochs_done == stopped_after - 1
     assert content(trainer, watch) == stand_after(start, stopped_after - 1)
-
-
-def test_no_epoch_is_seen_in_part(
-    start: Start, make_job: Callable[[Path], Job], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Logits can be finite on one split and not on the next."""
-
-    def evaluate(trainer: Trainer, images: Tensor) -> tuple[Tensor, Tensor]:
-        if trainer.epochs_done == 2 and len(images) == 10:
-            raise Diverged("logits are not finite after epoch 2")
-        return whole(trainer, images)
-
-    whole = Trainer.evaluate
-    monkeypatch.setattr(Trainer, "evaluate", evaluate)
-    trainer, watch = start()
-    assert train(trainer, {"watch": watch}, make_job(tmp_path))
-    assert [(row["epoch"], row["split"]) for row in watch.history] == [(1, "train"), (1, "test")]
-    assert trainer.epochs_done == 1
-
-
-def test_a_diverged_epoch_is_not_in_the_checkpoint(
-    start: Start, make_job: Callable[[Path], Job], tmp_path: Path
-) -> None:
-    trainer, watch = start()
-    job = make_job(tmp_path)
-    assert train(trainer, {"watch": watch, "stops": Stops({2}, Diverged)}, job)
-    state = load_checkpoint(job.work / CHECKPOINT) or {}
-    assert state["trainer"]["epochs_done"] == 1
-    assert {row["epoch"] for row in state["watch"]["history"]} == {1}

@@ -138,27 +138,6 @@ def test_two_epochs_are_those_of_a_plain_loop(
         assert not torch.equal(value, start[name])
 
 
-def test_a_sum_is_a_mean_whose_rate_and_decay_are_divided_by_the_batch(make_trainer: MakeTrainer) -> None:
-    summed = make_trainer(reduction="sum", lr=0.05 / 8, weight_decay=0.01 * 8)
-    mean = make_trainer(reduction="mean", lr=0.05, weight_decay=0.01)
-    for trainer in (summed, mean):
-        trainer.epoch()
-        trainer.epoch()
-    assert summed.loss == pytest.approx(mean.loss, rel=1e-5)
-    for ours, theirs in zip(summed.network.parameters(), mean.network.parameters(), strict=True):
-        torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-6)
-
-
-def test_a_training_learns(make_trainer: MakeTrainer, make_images: Any) -> None:
-    images = make_images(120)
-    trainer = make_trainer("resnet", images=images, epochs=8, planned_epochs=8)
-    for _ in range(8):
-        trainer.epoch()
-    logits, _ = trainer.evaluate(images.inputs)
-    assert trainer.loss < 0.5 * math.log(4)
-    assert (logits.argmax(1) == images.labels).double().mean() > 0.9
-
-
 # ---- order and augmentation
 
 

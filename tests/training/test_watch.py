@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,7 +15,6 @@ from torch import Tensor, nn
 from softmax_temperature.losses import make_objective
 from softmax_temperature.metrics import expected_calibration_error, reliability_bins
 from softmax_temperature.runner.artifacts import canonical_json
-from softmax_temperature.runner.checkpoints import load_checkpoint, save_checkpoint
 from softmax_temperature.training import Diverged, Trainer, Watch, scaled_epochs
 from softmax_temperature.training.watch import (
     NORM_EDGES,
@@ -231,19 +229,6 @@ def test_looks_are_so_many_epochs_apart_and_at_both_ends(
     assert {row["epoch"] for row in watch.reliability} == set(close)
     ours, theirs = trainer.network.state_dict(), plain.network.state_dict()
     assert all(torch.equal(value, theirs[name]) for name, value in ours.items()), "looking changes nothing"
-
-
-def test_rows_survive_a_checkpoint_and_go_on_in_a_new_watch(watched: tuple[Trainer, Watch], tmp_path: Path) -> None:
-    trainer, watch = watched
-    save_checkpoint(tmp_path / "checkpoint", watch.state_dict())
-    state = load_checkpoint(tmp_path / "checkpoint") or {}
-    resumed = Watch(watch._splits)
-    resumed.load_state_dict(state)
-    assert canonical_json(resumed.state_dict()) == canonical_json(watch.state_dict())
-    rows = len(state["history"])
-    resumed.after_epoch(trainer)
-    assert len(resumed.history) == rows + 2
-    assert len(state["history"]) == len(watch.history) == rows
 
 
 @pytest.mark.parametrize("weights", ["hidden.1", "classifier"])

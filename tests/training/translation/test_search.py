@@ -60,14 +60,6 @@ def test_a_beam_that_holds_everything_finds_the_best(seed: int, temperature: flo
         assert tuple(found[sentence]) == best
 
 
-def test_length_penalty_and_temperature_change_what_is_best() -> None:
-    # Otherwise the test above would not see them.
-    limits, beam = torch.full((20,), LONGEST), len(WORDS) ** LONGEST
-    plain = beam_search(made_up(0), limits, beam=beam)
-    assert beam_search(made_up(0), limits, beam=beam, length_penalty=2.0) != plain
-    assert beam_search(made_up(0), limits, beam=beam, temperature=3.0) != plain
-
-
 def test_a_narrow_beam_misses_some_and_is_never_better() -> None:
     step, limits = made_up(1), torch.full((30,), LONGEST)
     scores = [
@@ -76,17 +68,6 @@ def test_a_narrow_beam_misses_some_and_is_never_better() -> None:
     ]
     assert all(few <= everything + 1e-6 for few, everything in zip(scores[0], scores[2], strict=True))
     assert sum(scores[0]) < sum(scores[1]) <= sum(scores[2]) + 1e-6
-
-
-def test_sentences_do_not_disturb_each_other() -> None:
-    step = made_up(2)
-    together = beam_search(step, torch.full((6,), LONGEST), beam=2, length_penalty=0.6)
-    for sentence in range(6):
-
-        def alone(prefixes: Tensor, sentences: Tensor, sentence: int = sentence) -> Tensor:
-            return step(prefixes, torch.full_like(sentences, sentence))
-
-        assert beam_search(alone, torch.tensor([LONGEST]), beam=2, length_penalty=0.6) == [together[sentence]]
 
 
 def test_padding_and_start_are_never_said() -> None:
