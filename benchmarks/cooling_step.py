@@ -18,12 +18,12 @@ from typing import Any
 import torch
 
 from benchmarks.precision import fastest_precision
-from softmax_temperature.training.cooling import CoolingCallback
 from softmax_temperature.losses import make_objective
 from softmax_temperature.params.network import Network
 from softmax_temperature.params.recipe import Recipe
 from softmax_temperature.runner.cells import keep_freed_memory
 from softmax_temperature.training import ImageSet, Trainer, build_network
+from softmax_temperature.training.cooling import CoolingCallback
 
 MODES = ("last_layer", "distributed", "periodic")
 TRAIN_IMAGES, HELD_OUT_IMAGES, QUICK_IMAGES = 49_500, 500, 640
@@ -66,12 +66,12 @@ def measure(*, quick: bool = False) -> dict[str, Any]:
     held_out = random_images(HELD_OUT_IMAGES, seed=1)
     epochs, steps = [], {mode: [] for mode in MODES}
     trainers = {mode: cooled(mode, train, held_out, device, precision) for mode in MODES}
-    for trainer, follower in trainers.values():  # Memory is allocated, and kernels are chosen.
-        follower.after_epoch(trainer)
+    for trainer, callback in trainers.values():  # Memory is allocated, and kernels are chosen.
+        callback.after_epoch(trainer)
     for _ in range(1 if quick else ROUNDS):
-        for mode, (trainer, follower) in trainers.items():
+        for mode, (trainer, callback) in trainers.items():
             epochs.append(seconds(trainer.epoch))
-            steps[mode].append((seconds(lambda: follower.after_epoch(trainer)), epochs[-1]))  # noqa: B023 - called at once
+            steps[mode].append((seconds(lambda: callback.after_epoch(trainer)), epochs[-1]))  # noqa: B023 - called at once
     result: dict[str, Any] = {
         "name": "Cooling step",
         "size": f"{len(train)} images in batches of {BATCH_SIZE}, {len(held_out)} to fit on, small VGG",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import torch
 from hypothesis import given
@@ -9,8 +11,9 @@ from hypothesis import strategies as st
 from torch import Tensor
 from torchvision.transforms import v2
 
-from softmax_temperature.training import ImageSet, to_rgb
+from softmax_temperature.training import ImageSet, Samples, to_rgb
 from softmax_temperature.training.images import augment, normalise
+from softmax_temperature.training.texts import TokenSet
 
 
 def noise(count: int, channels: int = 3, height: int = 5, width: int = 7) -> Tensor:
@@ -124,3 +127,31 @@ def test_no_number_means_all() -> None:
     whole = ImageSet(noise(4), torch.arange(4))
     assert whole.sample(None) is whole
     assert whole.sample(4) is whole
+
+
+def token_set() -> TokenSet:
+    return TokenSet(torch.arange(1, 64).view(21, 3), torch.arange(21) % 4)
+
+
+@pytest.mark.parametrize("kind", ["images", "tokens"])
+def test_both_kinds_are_samples(kind: str, make_images: Any, make_recipe: Any) -> None:
+    samples: Samples = make_images(21) if kind == "images" else token_set()
+    recipe = make_recipe() if kind == "images" else make_recipe(mean=None, std=None)
+    samples.check(recipe)
+    assert len(samples) == len(samples.inputs) == len(samples.labels) == 21
+    some = samples.sample(7)
+    assert type(some) is type(samples)
+    assert torch.equal(some.inputs, samples.inputs[::3])
+    assert torch.equal(some.labels, samples.labels[::3])
+    moved = samples.to("cpu")
+    assert torch.equal(moved.inputs, samples.inputs)
+    # Without augmentation a training batch is what evaluation sees.
+    rows = torch.tensor([4, 0, 20])
+    batch = samples.batch(rows, torch.Generator(), recipe)
+    assert torch.equal(batch, samples.prepare(samples.inputs[rows], recipe))
+
+
+@pytest.mark.parametrize("absent", ["mean", "std"])
+def test_images_are_not_trained_without_a_normalisation(absent: str, make_trainer: Any) -> None:
+    with pytest.raises(ValueError, match=rf"recipe must normalise images, got .*recipe.{absent}=None"):
+        make_trainer(**{absent: None})
