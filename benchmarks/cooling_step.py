@@ -66,12 +66,12 @@ def measure(*, quick: bool = False) -> dict[str, Any]:
     held_out = random_images(HELD_OUT_IMAGES, seed=1)
     epochs, steps = [], {mode: [] for mode in MODES}
     trainers = {mode: cooled(mode, train, held_out, device, precision) for mode in MODES}
-    for trainer, follower in trainers.values():  # Memory is allocated, and kernels are chosen.
-        follower.after_epoch(trainer)
+    for trainer, callback in trainers.values():  # Memory is allocated, and kernels are chosen.
+        callback.after_epoch(trainer)
     for _ in range(1 if quick else ROUNDS):
-        for mode, (trainer, follower) in trainers.items():
+        for mode, (trainer, callback) in trainers.items():
             epochs.append(seconds(trainer.epoch))
-            steps[mode].append((seconds(lambda: follower.after_epoch(trainer)), epochs[-1]))  # noqa: B023 - called at once
+            steps[mode].append((seconds(lambda: callback.after_epoch(trainer)), epochs[-1]))  # noqa: B023 - called at once
     result: dict[str, Any] = {
         "name": "Cooling step",
         "size": f"{len(train)} images in batches of {BATCH_SIZE}, {len(held_out)} to fit on, small VGG",

@@ -64,12 +64,6 @@ def test_every_network_has_its_number_of_seeds_and_two_questions(mini: Params) -
     assert names == [f"wrn-tiny-unnormalised/{part}/{seed}" for part in ("curves", "norms") for seed in (0, 1)]
 
 
-def test_the_whole_kernel_is_null(mini: Params) -> None:
-    section = edited(mini, SECTION | {"probes": None}).temperature_check.early_learning
-    assert section is not None
-    assert section.probes is None
-
-
 @pytest.mark.parametrize(
     ("changes", "says"),
     [
@@ -85,15 +79,14 @@ def test_the_whole_kernel_is_null(mini: Params) -> None:
         ({"images": 1}, r"early_learning\.images: .*greater than or equal to 2"),
         ({"tolerance": 1e-13}, r"early_learning\.tolerance: .*greater than 0\.000000000001"),
         ({"tolerance": 1.0}, r"early_learning\.tolerance: .*less than 1"),
-        (curves(inverse_temperatures=[1.0, 0.1]), r"curves\.inverse_temperatures: must be finite and ascend"),
-        (curves(inverse_temperatures=[1.0, 1.0]), r"curves\.inverse_temperatures: must be finite and ascend"),
+        (curves(inverse_temperatures=[1.0, 0.1]), r"curves\.inverse_temperatures: must ascend"),
+        (curves(inverse_temperatures=[1.0, 1.0]), r"curves\.inverse_temperatures: must ascend"),
         (curves(inverse_temperatures=[1.0]), r"curves\.inverse_temperatures: .*at least 2"),
         (curves(inverse_temperatures=[-1.0, 1.0]), r"curves\.inverse_temperatures\.0: .*greater than 0"),
-        (curves(inverse_temperatures=[1.0, float("inf")]), r"curves\.inverse_temperatures: must be finite and ascend"),
         (curves(last=0.1), r"curves: last: 0\.1, must be above first, 0\.1"),
         (curves(stried=1), r"curves\.stried: unknown parameter.*'stride'"),
         (curves(points=1), r"curves\.points: .*greater than or equal to 2"),
-        (norms(logit_norms=[1.0, 0.5, 2.0]), r"norms\.logit_norms: must be finite and ascend"),
+        (norms(logit_norms=[1.0, 0.5, 2.0]), r"norms\.logit_norms: must ascend"),
         (norms(logit_norms=[0.0, 2.0]), r"norms\.logit_norms\.0: .*greater than 0"),
         (norms(horizon=0.0), r"norms\.horizon: .*greater than 0"),
         (norms(inverse_temperatur=1.0), r"norms\.inverse_temperatur: unknown parameter.*'inverse_temperature'"),

@@ -8,8 +8,7 @@ from typing import Any, Literal
 
 import pytest
 
-from softmax_temperature.params import Params, _plain, read_params, validate
-from softmax_temperature.runner.artifacts import canonical_json
+from softmax_temperature.params import Params, read_params, validate
 from softmax_temperature.runner.errors import InputError
 from softmax_temperature.runner.reading import read_yaml
 from softmax_temperature.tools.profiles import apply_profile, profile_names, render_profile
@@ -66,13 +65,6 @@ def test_every_number_has_its_source_beside_it(name: str) -> None:
         if ":" in code and code.split(":", 1)[1].strip():
             bare.append(line)
     assert not bare
-
-
-def test_comments_follow_the_value_they_speak_of() -> None:
-    text, _ = render_profile("smoke", PROFILES)
-    (line,) = [line for line in text.splitlines() if line.startswith("    epochs: 20 ")][:1]
-    assert "section 4.3" not in line
-    assert "ours" in line
 
 
 def change(path: str, value: Any) -> Callable[[Any], None]:
@@ -143,25 +135,11 @@ def test_numbers_are_read_as_yaml_1_2(tmp_path: Path, kind: Literal["rt", "safe"
     assert dict(read_yaml(path, kind=kind)) == {"lr": 1e-3, "answer": "no"}
 
 
-@pytest.mark.parametrize("path", [ROOT / "params.yaml", *sorted(PROFILES.glob("*.yaml"))], ids=lambda path: path.stem)
-def test_parameters_are_the_same_with_comments_and_without(path: Path) -> None:
-    """They are read without, and profiles are made with them."""
-    assert canonical_json(read_yaml(path, kind="safe")) == canonical_json(_plain(read_yaml(path)))
-
-
-def test_a_mapping_that_is_merged_into_itself_is_named(tmp_path: Path) -> None:
-    path = tmp_path / "params.yaml"
-    path.write_text("a: &a\n  <<: *a\n")
-    with pytest.raises(InputError, match="not readable as YAML"):
-        read_yaml(path)
-
-
 @pytest.mark.parametrize(
     ("text", "says"),
     [
         ("a: [1", "not readable as YAML"),
         ("a: 1\na: 2", "not readable as YAML"),
-        ("a: &a\n  b: &b\n    <<: *a\n", "not readable as YAML"),
         ("- 1", "params"),
         ("", "params"),
     ],

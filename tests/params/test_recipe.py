@@ -11,8 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from softmax_temperature import losses, networks
 from softmax_temperature.params import Params, validate
-from softmax_temperature.params.recipe import Recipe, Schedule
+from softmax_temperature.params.network import ARCHITECTURES
+from softmax_temperature.params.recipe import LOSSES, Recipe, Schedule
 from softmax_temperature.runner.errors import InputError
 from softmax_temperature.tools.profiles import render_profile
 
@@ -192,3 +194,8 @@ def test_an_unknown_override_is_named_with_its_place_and_the_nearest_key(
 def test_a_wrong_override_is_refused(smoke: Params, edit: Callable[[Any], None], says: str) -> None:
     with pytest.raises(InputError, match=says):
         edited(smoke, edit)
+
+
+def test_the_names_in_params_are_those_of_the_registries() -> None:
+    assert tuple(sorted(networks.ARCHITECTURES)) == ARCHITECTURES
+    assert tuple(losses.objective_names()) == LOSSES

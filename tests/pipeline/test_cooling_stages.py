@@ -17,14 +17,11 @@ from softmax_temperature.papers.cooling.collect import STAGES, collect
 from softmax_temperature.papers.cooling.outcomes import CHANCE
 from softmax_temperature.papers.cooling.records import TABLES, read_records
 from softmax_temperature.papers.cooling.tables import SPECS
-from softmax_temperature.papers.shared.claims import VERDICTS
-from softmax_temperature.papers.shared.notebooks import execute
 from softmax_temperature.params import Params, validate
 from softmax_temperature.runner import cells as cells_module
-from softmax_temperature.runner.artifacts import digest_of_file, find_artifacts, open_artifact
-from softmax_temperature.runner.fingerprint import import_closure
+from softmax_temperature.runner.artifacts import open_artifact
 from softmax_temperature.stages import fetch, train_cooling
-from tests.pipeline.whole_runs import digests, finish, prepare, run_stages
+from tests.pipeline.whole_runs import finish, prepare, run_stages
 
 RESULTS = Path("results/tiny/cooling")
 DATASET = "digits"
@@ -54,39 +51,12 @@ def records_of(cell: str) -> tuple[Any, Any, Any]:
     return artifact.json("record.json"), artifact.json("history.json"), artifact.json("temperatures.json")
 
 
-def test_every_artifact_verifies(tiny: Params) -> None:
-    folders = find_artifacts(train_cooling.OUTPUT)
-    assert len(folders) == len(train_cooling.cells(tiny)) == len(tiny.cooling.trainings())
-    assert [line for folder in folders for line in open_artifact(folder).problems()] == []
-
-
-def test_two_cold_runs_give_equal_bytes(
-    project: Path, make_project: Callable[[str], Path], tiny: Params, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    second = make_project("second")
-    monkeypatch.chdir(second)
-    run_all(tiny)
-    first = digests(project, "data/cooling", "results")
-    assert len(first) > 100
-    assert digests(second, "data/cooling", "results") == first
-
-
 def test_trainings_of_one_seed_start_alike_and_seeds_differ(tiny: Params) -> None:
     seeds: dict[str, set[int]] = {}
     for cell in train_cooling.cells(tiny):
         seeds.setdefault(cell.name.rpartition("/")[2], set()).add(cell.parameters["training_seed"])
     assert [len(found) for found in seeds.values()] == [1, 1]
     assert seeds["0"] != seeds["1"]
-
-
-def test_only_cells_that_cool_have_the_method_among_their_code(tiny: Params) -> None:
-    for cell in train_cooling.cells(tiny):
-        cools = not cell.name.split("/")[2].startswith("none")
-        reached = {name for module in (cell.run.__module__, *cell.code) for name in import_closure(module)}
-        assert ("softmax_temperature.cooling.method" in reached) == cools
-        assert (cell.parameters["cooling"] is not None) == cools
-        assert "softmax_temperature.networks.vgg" in reached
-        assert "softmax_temperature.networks.densenet" not in reached
 
 
 def test_without_a_first_cooling_arms_are_equal_and_after_it_they_differ() -> None:
@@ -124,28 +94,12 @@ def test_a_run_in_the_table_is_what_its_weights_say(tiny: Params) -> None:
     network.load_state_dict(artifact.tensors("weights.safetensors"))
     test = image_set(open_artifact(fetch.OUTPUT / DATASET), "test", ".")
     with torch.no_grad():
-        logits = network.eval()(normalise(test.images, recipe.mean, recipe.std)).double()
+        logits = network.eval()(normalise(test.inputs, recipe.mean, recipe.std)).double()
     (_, history, _), last = records_of("digits-vgg/none/last_layer/1"), tiny.cooling.recipe.epochs
     (row,) = [row for row in history if (row["epoch"], row["split"]) == (last, "test")]
     loss = torch.nn.functional.cross_entropy(logits, test.labels)
     assert row["nll"] == pytest.approx(float(loss), rel=1e-4)
     assert row["accuracy"] == pytest.approx(float((logits.argmax(1) == test.labels).double().mean()))
-
-
-def test_the_records_are_complete(tiny: Params) -> None:
-    records = read_records(RESULTS)
-    trainings = {tuple(names) for names in tiny.cooling.trainings()}
-    for table in (records.runs, records.history, records.norms):
-        assert set(table[NAMES].itertuples(index=False, name=None)) == trainings
-    assert set(records.history["split"]) == {"train", "validation", "test"}
-    assert set(records.history["epoch"]) == set(records.norms["epoch"]) == {1, 2}
-    assert not records.history.isna().any().any()
-    assert not records.norms.isna().any().any()
-    used = {arm for place in tiny.cooling.experiments.values() for arm in place.arms}
-    assert set(records.arms["arm"]) == used
-    assert set(records.experiments["experiment"]) == set(tiny.cooling.experiments)
-    crelu = records.experiments["activation"] == "crelu"
-    assert set(records.experiments[crelu]["network"]) == {"vgg-tiny-crelu"}
 
 
 def test_there_is_a_row_for_the_last_cooling_of_each_epoch() -> None:
@@ -182,7 +136,7 @@ def test_every_table_and_claim_is_written() -> None:
     assert written == {*TABLES, *SPECS, "deviations"}
     rows = json.loads((RESULTS / "claims.json").read_text())
     assert [row["id"] for row in rows] == [claim.id for claim in CLAIMS]
-    assert {row["verdict"] for row in rows} <= set(VERDICTS)
+    assert {row["verdict"] for row in rows} <= {"holds", "does not hold", "not tested"}
     table = pd.read_csv(RESULTS / "tables" / "table_1.csv")
     printed = table[table["published"].notna()]
     assert len(printed) == 24
@@ -239,16 +193,3 @@ def test_a_diverging_training_is_a_result(
     table = pd.read_csv(RESULTS / "tables" / "table_2.csv")
     ours = table[(table["experiment"] == "digits-vgg-crelu")]
     assert set(ours["status"]) == {"diverged"}
-
-
-def test_the_notebook_runs_twice_to_equal_bytes_and_shows_every_figure() -> None:
-    written = []
-    for _ in range(2):
-        execute(Path("notebooks/cooling.ipynb"), RESULTS / "notebook.ipynb", {"results": RESULTS.as_posix()})
-        written.append(digest_of_file(RESULTS / "notebook.ipynb"))
-    assert written[0] == written[1]
-    figures = list((RESULTS / "figures").glob("*.png"))
-    cells = json.loads((RESULTS / "notebook.ipynb").read_text())["cells"]
-    shown = [output for cell in cells for output in cell.get("outputs", []) if "image/png" in output.get("data", {})]
-    assert len(shown) == len(figures) >= 4
-    assert all(path.stat().st_size > 5000 for path in figures)

@@ -14,9 +14,8 @@ from softmax_temperature.early_learning.flows import FIT, LEARNED, TENTH, UNIT, 
 from softmax_temperature.papers.temperature_check.early_learning import early_tables
 from softmax_temperature.params import Params, validate
 from softmax_temperature.runner.artifacts import digest_of_file, find_artifacts, open_artifact
-from softmax_temperature.runner.cells import run_cells
-from softmax_temperature.runner.errors import CellsFailed, InputError
-from softmax_temperature.runner.fingerprint import import_closure
+from softmax_temperature.runner.cells import CellsFailed, run_cells
+from softmax_temperature.runner.errors import InputError
 from softmax_temperature.stages import early_learning, fetch
 from softmax_temperature.stages.early_learning import OUTPUT
 
@@ -217,31 +216,9 @@ def test_tables_are_what_the_stage_measured(params: Params) -> None:
     assert set(norms["inverse_temperature"]) == {1000.0}
 
 
-def test_without_the_section_tables_have_columns_and_no_rows(params: Params, edited: Edited) -> None:
-    made, empty = early_tables(params), early_tables(edited(leave_out=True))
-    for name, table in empty.items():
-        assert list(table.columns) == list(made[name].columns)
-        assert table.empty
-
-
-def test_cells_rest_on_their_own_network_alone(edited: Edited) -> None:
-    for cell in early_learning.cells(edited(networks={"mlp": 1, "wrn": 1})):
-        reached = {name for module in (cell.run.__module__, *cell.code) for name in import_closure(module)}
-        other = "wide_resnet" if cell.name.startswith("mlp") else "mlp"
-        assert f"softmax_temperature.networks.{other}" not in reached
-        assert "softmax_temperature.early_learning.flows" in reached
-
-
 def test_batch_normalisation_is_refused_before_anything_runs(edited: Edited) -> None:
     with pytest.raises(InputError, match=r"networks: normalised: .*batch normalisation, got BatchNorm2d.*one without"):
         early_learning.cells(edited(networks={"normalised": 1}))
-
-
-def test_arguments_that_a_network_does_not_take_are_refused(edited: Edited, monkeypatch: pytest.MonkeyPatch) -> None:
-    broken = {"architecture": "mlp", "arguments": {"width": 3}}
-    monkeypatch.setitem(NETWORKS, "mlp", broken)
-    with pytest.raises(InputError, match=r"'mlp'.*does not take the arguments \{'width': 3\}"):
-        early_learning.cells(edited())
 
 
 def test_a_norm_that_cannot_be_reached_is_named_with_the_range(edited: Edited) -> None:

@@ -16,13 +16,12 @@ from softmax_temperature.papers.focal.claims import CLAIMS
 from softmax_temperature.papers.focal.collect import STAGES, collect
 from softmax_temperature.papers.focal.records import TABLES, read_records
 from softmax_temperature.papers.focal.table_specs import SPECS
-from softmax_temperature.papers.shared.notebooks import execute
 from softmax_temperature.params import Params, validate
 from softmax_temperature.runner import cells as cells_module
-from softmax_temperature.runner.artifacts import digest_of_file, find_artifacts, open_artifact
+from softmax_temperature.runner.artifacts import open_artifact
 from softmax_temperature.runner.errors import InputError
-from softmax_temperature.stages import evaluate_focal, fetch, train_focal, train_translation
-from tests.pipeline.whole_runs import digests, finish, prepare, run_stages
+from softmax_temperature.stages import evaluate_focal, fetch, train_focal
+from tests.pipeline.whole_runs import finish, prepare, run_stages
 
 RESULTS = Path("results/tiny/focal")
 NEEDED = ("digits", "glyphs-12", "phrases")
@@ -43,24 +42,6 @@ def project(make_project: Callable[[str], Path], tiny: Params) -> Path:
 @pytest.fixture(autouse=True)
 def _in_project(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(project)
-
-
-def test_every_artifact_verifies(tiny: Params) -> None:
-    folders = find_artifacts(Path("data/focal"))
-    translations = len(train_translation.cells(tiny))
-    assert len(folders) == 2 * len(train_focal.cells(tiny)) + 3 * tiny.focal.linear.seeds + translations
-    assert [line for folder in folders for line in open_artifact(folder).problems()] == []
-
-
-def test_two_cold_runs_give_equal_bytes(
-    project: Path, make_project: Callable[[str], Path], tiny: Params, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    second = make_project("second")
-    monkeypatch.chdir(second)
-    run_all(tiny)
-    first = digests(project, "data/focal", "results")
-    assert len(first) > 100
-    assert digests(second, "data/focal", "results") == first
 
 
 def test_arms_of_one_seed_start_alike_and_seeds_differ(tiny: Params) -> None:
@@ -120,14 +101,6 @@ def test_every_number_names_the_cells_that_it_comes_from(without_records: Callab
     assert without_records(RESULTS, STAGES) == []
 
 
-def test_panels_show_pixels_of_the_images_that_they_name() -> None:
-    panels = pd.read_csv(RESULTS / "tables" / "panels.csv")
-    with np.load(RESULTS / "tables" / "panels.npz", allow_pickle=False) as file:
-        pixels = file["digits"]
-    assert len(pixels) == panels["image"].nunique() == 2
-    assert set(panels["arm"]) == {"CE", "FL-3", "FLSD-53"}
-
-
 def test_adding_an_arm_runs_only_its_cells(tiny: Params, monkeypatch: pytest.MonkeyPatch) -> None:
     content = tiny.model_dump()
     content["focal"]["arms"]["FL-9"] = {"loss": "focal", "options": {"gamma": 9.0}}
@@ -159,29 +132,6 @@ def test_a_diverging_arm_is_a_result(
     assert set(ours["status"]) == {"diverged"}
     weights = open_artifact(train_focal.OUTPUT / "digits/CE/0").tensors("weights.safetensors")
     assert all(bool(value.isfinite().all()) for value in weights.values())
-
-
-def test_the_notebook_runs_twice_to_equal_bytes_and_shows_every_figure() -> None:
-    written = []
-    for _ in range(2):
-        execute(Path("notebooks/focal.ipynb"), RESULTS / "notebook.ipynb", {"results": RESULTS.as_posix()})
-        written.append(digest_of_file(RESULTS / "notebook.ipynb"))
-    assert written[0] == written[1]
-    figures = list((RESULTS / "figures").glob("*.png"))
-    cells = json.loads((RESULTS / "notebook.ipynb").read_text())["cells"]
-    shown = [output for cell in cells for output in cell.get("outputs", []) if "image/png" in output.get("data", {})]
-    assert len(shown) == len(figures) >= 10
-    assert all(path.stat().st_size > 5000 for path in figures)
-
-
-def test_panels_of_a_network_that_is_always_right_show_each_image_once() -> None:
-    from softmax_temperature.papers.focal.panels import _telling_images
-
-    labels = torch.arange(4)
-    right = {"test.logits": torch.eye(4) * torch.tensor([1.0, 2.0, 3.0, 4.0])[:, None], "test.labels": labels}
-    assert _telling_images(right, 4) == [0, 1]
-    wrong = {"test.logits": right["test.logits"].roll(1, 1), "test.labels": labels}
-    assert _telling_images(wrong, 4) == [3, 2, 1, 0]
 
 
 def test_nothing_but_divergence_is_said_in_one_line(

@@ -18,9 +18,8 @@ from softmax_temperature.papers.focal.records import read_records
 from softmax_temperature.papers.shared.tables import read_csv
 from softmax_temperature.params import Params, validate
 from softmax_temperature.runner.artifacts import digest_of_file, open_artifact
-from softmax_temperature.runner.cells import run_cells
-from softmax_temperature.runner.errors import CellsFailed
-from softmax_temperature.stages import evaluate_focal, fetch, train_focal
+from softmax_temperature.runner.cells import CellsFailed, run_cells
+from softmax_temperature.stages import fetch, train_focal
 from softmax_temperature.training import BestEpoch
 
 RESULTS = Path("results/tiny/focal")
@@ -229,22 +228,6 @@ def changed(params: Params, task: str, **values: Any) -> Params:
     return validate(content, where="changed")
 
 
-def test_a_missing_file_of_vectors_is_named(params: Params) -> None:
-    wrong = changed(params, "parsed", embeddings={"file": "glove.txt", "step": 0.0}, arms=["CE"])
-    with pytest.raises(CellsFailed, match=r"raw/glove\.txt: no such file of word vectors\. Get glove"):
-        run(wrong, train_focal)
-
-
-def test_a_wrong_line_of_vectors_is_named(params: Params) -> None:
-    lines = Path("raw/vectors.txt").read_text().splitlines()
-    Path("raw/narrow.txt").write_text("\n".join([*lines[:2], "film 1 2 3"]))
-    wrong = changed(params, "reviews", embeddings={"file": "narrow.txt", "step": 0.0}, arms=["CE"])
-    with pytest.raises(
-        CellsFailed, match=r"narrow\.txt, line 3: has 3 numbers after the word, the network's embedding"
-    ):
-        run(wrong, train_focal)
-
-
 def test_a_changed_file_of_vectors_is_noticed(params: Params) -> None:
     before = {cell.name: dict(cell.parameters) for cell in train_focal.cells(params)}
     path, content = Path("raw/vectors.txt"), Path("raw/vectors.txt").read_text()
@@ -260,16 +243,3 @@ def test_a_task_on_texts_has_to_say_how_they_are_read(params: Params) -> None:
     wrong = changed(params, "reviews", text=None, arms=["CE"])
     with pytest.raises(CellsFailed, match=r"data set reviews: holds texts\. Give the task `text`"):
         run(wrong, train_focal)
-
-
-def test_a_network_that_reads_no_words_is_refused(params: Params) -> None:
-    wrong = changed(params, "reviews-frozen", network="resnet8-tiny", arms=["CE"])
-    with pytest.raises(CellsFailed, match="network must have a word embedding, got CifarResNet"):
-        run(wrong, train_focal)
-
-
-def test_evaluation_reads_logits_alone(params: Params) -> None:
-    rows = open_artifact(evaluate_focal.OUTPUT / "parsed/CE/0").json("runs.json")
-    assert {row["scaling"] for row in rows} == {"none", "ece", "nll"}
-    assert {row["samples"] for row in rows} == {24}
-    assert params.focal.tasks["parsed"].select == "best_validation"

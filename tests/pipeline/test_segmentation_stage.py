@@ -11,15 +11,14 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
-from softmax_temperature.params.segmentation import Segmentation
 
 from softmax_temperature.data.glyph_scenes import draw_scenes
 from softmax_temperature.data.glyphs import downstream_pool
 from softmax_temperature.papers.cooling.segmentation import COLUMNS, segmentation_pixels, segmentation_table
+from softmax_temperature.params.cooling import Segmentation
 from softmax_temperature.params.recipe import Recipe
 from softmax_temperature.runner.artifacts import digest_of_file, open_artifact
 from softmax_temperature.runner.cells import Job, run_cells
-from softmax_temperature.runner.errors import InputError
 from softmax_temperature.stages import train_segmentation
 from softmax_temperature.stages.train_segmentation import OUTPUT, cells
 from tests.serial import SERIAL
@@ -160,19 +159,6 @@ def test_pictures_show_test_images_and_every_arm() -> None:
     assert segmentation_pixels(parameters(panels=0)) == {}
 
 
-def test_panels_and_the_factor_retrain_nothing_that_they_do_not_touch() -> None:
-    before = {cell.name: cell.parameters for cell in cells(parameters())}
-    after = {cell.name: cell.parameters for cell in cells(parameters(panels=0, factor=0.5, seeds=3))}
-    assert all(after[f"none/{seed}"] == before[f"none/{seed}"] for seed in range(2))
-    assert after["last_layer/0"] != before["last_layer/0"]
-    assert len(after) == 6
-
-
-def test_only_cells_that_cool_depend_on_the_code_of_cooling() -> None:
-    for cell in cells(parameters()):
-        assert bool(cell.code) == cell.name.startswith("last_layer/")
-
-
 class Killed(BaseException):
     """Stands for a kill: nothing catches it."""
 
@@ -221,16 +207,6 @@ def test_a_training_that_diverges_is_a_result(tmp_path: Path, monkeypatch: pytes
     assert all(bool(value.isfinite().all()) for value in weights("none/0").values())
 
 
-def test_glyph_scenes_need_no_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    limits = {"train_limit": 12, "test_limit": 5, "seeds": 1, "recipe": {"epochs": 1, "planned_epochs": 1}}
-    params = parameters(dataset="glyph-scenes-3", size=None, **limits)
-    run(params)
-    record = open_artifact(OUTPUT / "none/0").json("record.json")
-    assert record["images"] == {"train": 8, "validation": 4, "test": 5}
-    assert len(segmentation_table(params)) == 2
-
-
 def test_a_changed_label_makes_the_trainings_stale(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_letters(tmp_path)
     monkeypatch.chdir(tmp_path)
@@ -240,21 +216,6 @@ def test_a_changed_label_makes_the_trainings_stale(tmp_path: Path, monkeypatch: 
     Image.fromarray(np.zeros((64, 64), dtype=np.uint8)).save(path)
     assert digest_of_file(path) != digest
     assert cells(parameters())[0].parameters != before
-
-
-def test_a_section_that_is_null_has_no_cells_and_an_empty_table() -> None:
-    params = SimpleNamespace(cooling=SimpleNamespace(segmentation=None))
-    assert cells(params) == []  # type: ignore[arg-type]
-    table = segmentation_table(params)  # type: ignore[arg-type]
-    assert len(table) == 0
-    assert tuple(table.columns) == COLUMNS
-    assert segmentation_pixels(params) == {}  # type: ignore[arg-type]
-
-
-def test_an_absent_data_set_is_an_error_before_any_training(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    with pytest.raises(InputError, match="data set letters: not found in data/raw"):
-        cells(parameters())
 
 
 @pytest.mark.parametrize(

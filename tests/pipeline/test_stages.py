@@ -13,15 +13,13 @@ from softmax_temperature.data.splits import SPLITS
 from softmax_temperature.papers.classifier_temperature.claims import CLAIMS
 from softmax_temperature.papers.classifier_temperature.collect import STAGES, collect
 from softmax_temperature.papers.classifier_temperature.records import read_records
-from softmax_temperature.papers.shared.claims import VERDICTS
-from softmax_temperature.papers.shared.notebooks import execute
 from softmax_temperature.papers.shared.provenance import provenance
 from softmax_temperature.params import Params, validate
-from softmax_temperature.runner.artifacts import digest_of_file, find_artifacts, open_artifact
+from softmax_temperature.runner.artifacts import find_artifacts, open_artifact
 from softmax_temperature.runner.cells import Cell, run_cells
-from softmax_temperature.runner.errors import CellsFailed, InputError
-from softmax_temperature.stages import describe, embed, heuristic, search
-from tests.pipeline.whole_runs import digests, finish, prepare, run_stages
+from softmax_temperature.runner.errors import InputError
+from softmax_temperature.stages import embed, heuristic, search
+from tests.pipeline.whole_runs import finish, prepare, run_stages
 
 RESULTS = Path("results/tiny/classifier_temperature")
 
@@ -51,17 +49,6 @@ def test_every_artifact_verifies() -> None:
     folders = find_artifacts(Path("data"))
     assert len(folders) > 20
     assert [line for folder in folders for line in open_artifact(folder).problems()] == []
-
-
-def test_two_cold_runs_give_equal_bytes(
-    project: Path, make_project: Callable[[str], Path], tiny: Params, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    second = make_project("second")
-    monkeypatch.chdir(second)
-    run_all(tiny)
-    first = digests(project, "data", "results")
-    assert len(first) > 30
-    assert digests(second, "data", "results") == first
 
 
 def test_splits_never_overlap() -> None:
@@ -105,7 +92,7 @@ def test_no_rule_beats_the_best_of_the_grid() -> None:
 def test_every_claim_has_a_verdict() -> None:
     rows = json.loads((RESULTS / "claims.json").read_text())
     assert [row["id"] for row in rows] == [claim.id for claim in CLAIMS]
-    assert {row["verdict"] for row in rows} <= set(VERDICTS)
+    assert {row["verdict"] for row in rows} <= {"holds", "does not hold", "not tested"}
     assert {row["profile"] for row in rows} == {"smoke"}
 
 
@@ -120,13 +107,6 @@ def test_the_records_lead_from_every_cell_back_to_the_data() -> None:
 
 def test_every_number_names_the_cells_that_it_comes_from(without_records: Callable[..., list[str]]) -> None:
     assert without_records(RESULTS, STAGES) == []
-
-
-def test_table_1_stands_beside_the_printed_values() -> None:
-    table = pd.read_csv(RESULTS / "tables" / "table_1.csv")
-    assert len(table) == 9
-    assert table["published"].tolist()[0] == 0.9262
-    assert table["ours"].notna().any()
 
 
 def test_a_missing_cell_stops_the_aggregation_and_a_left_over_is_not_read(tiny: Params) -> None:
@@ -158,46 +138,3 @@ def test_adding_a_backbone_runs_only_its_cells(tiny: Params, monkeypatch: pytest
     for stage in (embed, search):
         run(more, stage.cells(more), stage.OUTPUT)
     assert ran == 2 * [f"{dataset}/another" for dataset in tiny.classifier_temperature.datasets]
-
-
-def test_a_flipped_byte_in_embeddings_is_named_and_healed(tiny: Params) -> None:
-    path = Path("data/embeddings/glyphs-12/untrained-16/embeddings.safetensors")
-    content = bytearray(path.read_bytes())
-    content[-5] ^= 1
-    path.write_bytes(bytes(content))
-    for result in (Path("data/work") / describe.OUTPUT.relative_to("data")).rglob("statistics.json"):
-        result.write_text("{}")  # Force the cells to read their input again.
-    with pytest.raises(CellsFailed, match=r"embeddings\.safetensors: damaged"):
-        run(tiny, describe.cells(tiny), describe.OUTPUT)
-    for stage in (embed, describe):
-        run(tiny, stage.cells(tiny), stage.OUTPUT)
-    assert open_artifact(path.parent).problems() == []
-
-
-def test_the_notebook_runs_twice_to_equal_bytes_and_draws_every_figure() -> None:
-    source = Path("notebooks/classifier_temperature.ipynb")
-    written = []
-    for _ in range(2):
-        execute(source, RESULTS / "notebook.ipynb", {"results": RESULTS.as_posix()})
-        written.append(digest_of_file(RESULTS / "notebook.ipynb"))
-    assert written[0] == written[1]
-    figures = sorted(path.name for path in (RESULTS / "figures").glob("*.svg"))
-    assert len(figures) == 6
-    cells = json.loads((RESULTS / "notebook.ipynb").read_text())["cells"]
-    shown = [output for cell in cells for output in cell.get("outputs", []) if "image/png" in output.get("data", {})]
-    assert len(shown) == 6, "every figure is seen in the notebook, not only written beside it"
-    assert all(path.stat().st_size > 5000 for path in (RESULTS / "figures").glob("*.png"))
-
-
-def test_a_notebook_parameter_that_does_not_exist_is_refused() -> None:
-    with pytest.raises(InputError, match=r"no parameter 'result'.*'results'"):
-        execute(Path("notebooks/classifier_temperature.ipynb"), Path("never.ipynb"), {"result": "x"})
-    assert not Path("never.ipynb").exists()
-
-
-def test_a_failing_notebook_leaves_nothing(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="a cell failed"):
-        execute(
-            Path("notebooks/classifier_temperature.ipynb"), tmp_path / "out.ipynb", {"results": str(tmp_path / "none")}
-        )
-    assert list(tmp_path.iterdir()) == []

@@ -5,24 +5,18 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
-from softmax_temperature.papers.shared.claims import VERDICTS
-from softmax_temperature.papers.shared.notebooks import execute
 from softmax_temperature.papers.temperature_check.collect import STAGES, collect
-from softmax_temperature.papers.temperature_check.records import TABLES, read_records
+from softmax_temperature.papers.temperature_check.records import read_records
 from softmax_temperature.params import Params, validate
-from softmax_temperature.params.network import Network
 from softmax_temperature.params.temperature_check import Training
-from softmax_temperature.runner.artifacts import find_artifacts, open_artifact
-from softmax_temperature.runner.fingerprint import import_closure
+from softmax_temperature.runner.artifacts import open_artifact
 from softmax_temperature.stages import train_temperature_check
-from softmax_temperature.training import build_network
 from tests.pipeline.whole_runs import digests, finish, prepare, run_stages
 
 RESULTS = Path("results/tiny/temperature_check")
@@ -48,12 +42,6 @@ def _in_project(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def artifact(*names: Any) -> Any:
     return open_artifact(train_temperature_check.OUTPUT / Training(*names).cell)
-
-
-def test_every_artifact_verifies(tiny: Params) -> None:
-    folders = find_artifacts(train_temperature_check.OUTPUT)
-    assert len(folders) == len(tiny.temperature_check.trainings()) == 12
-    assert [line for folder in folders for line in open_artifact(folder).problems()] == []
 
 
 def test_trainings_side_by_side_give_the_bytes_of_one_at_a_time(
@@ -83,25 +71,11 @@ def test_all_trainings_of_a_seed_start_alike(tiny: Params) -> None:
     assert seeds["wrn", "0"] != seeds["wrn", "1"]
 
 
-def test_cells_rest_on_what_they_use(tiny: Params) -> None:
-    for cell in train_temperature_check.cells(tiny):
-        reached = {name for module in (cell.run.__module__, *cell.code) for name in import_closure(module)}
-        assert ("softmax_temperature.cooling.method" in reached) == ("/cooled/" in cell.name)
-        assert ("softmax_temperature.early_learning.pair" in reached) == ("/pair-" in cell.name)
-        assert "softmax_temperature.networks.densenet" not in reached
-
-
 def test_the_start_scales_with_the_inverse_temperature_and_a_centred_pair_starts_at_nothing() -> None:
     norms = [artifact("wrn", beta, 0.1, "plain", 0).json("record.json")["initial_logit_norm"] for beta in (0.1, 1.0)]
     assert norms[1] == pytest.approx(10 * norms[0], rel=1e-5)
     assert artifact("wrn-pairs", 1.0, 0.1, "pair-1", 0).json("record.json")["initial_logit_norm"] == 0
     assert artifact("wrn-pairs", 1.0, 0.1, "pair-0", 0).json("record.json")["initial_logit_norm"] > 0
-
-
-def test_equal_rescaled_rates_begin_alike() -> None:
-    """After one epoch a network at another inverse temperature has lost about as much, in the same rescaled time."""
-    first = [artifact("wrn", beta, 0.1, "plain", 0).json("history.json")[0]["loss"] for beta in (0.1, 1.0)]
-    assert first[0] == pytest.approx(first[1], rel=0.5)
 
 
 def test_history_describes_tempered_logits() -> None:
@@ -143,36 +117,8 @@ def test_a_training_that_diverges_is_a_result(
     assert runs["diverged"].all()
     assert runs["test_accuracy"].isna().all()
     claims = json.loads((RESULTS / "claims.json").read_text())
-    assert {row["verdict"] for row in claims} <= set(VERDICTS)
-
-
-def test_a_network_whose_units_are_out_is_not_described() -> None:
-    """As large rates leave it: its logits are finite, so that it has not diverged, and its features are 0."""
-    spec = Network(architecture="wide_resnet", arguments={"depth": 8, "width": 1, "batch_norm": False})
-    network = build_network(spec, classes=2, seed=0)
-    images = torch.randn(8, 3, 8, 8, generator=torch.Generator().manual_seed(0))
-    sample = SimpleNamespace(inputs=images, labels=torch.arange(8) % 2)
-    plain = SimpleNamespace(prepare=lambda inputs, _: inputs)
-    trainer = SimpleNamespace(network=network, device="cpu", recipe=None, samples=plain)
-    assert train_temperature_check._statistics(trainer, sample)["dim"] == 64
-    with torch.no_grad():
-        for parameter in network.parameters():
-            parameter.zero_()
-    assert train_temperature_check._statistics(trainer, sample) is None
+    assert {row["verdict"] for row in claims} <= {"does not hold", "not tested", "holds"}
 
 
 def test_every_number_names_the_cells_that_it_comes_from(without_records: Callable[..., list[str]]) -> None:
     assert without_records(RESULTS, STAGES) == []
-
-
-def test_records_are_read_back_and_the_notebook_runs(tiny: Params) -> None:
-    records = read_records(RESULTS)
-    assert {name for name in TABLES if getattr(records, name) is None} == set()
-    assert len(records.sweeps) == 3
-    execute(Path("notebooks/temperature_check.ipynb"), RESULTS / "notebook.ipynb", parameters={"results": str(RESULTS)})
-    shown = json.loads((RESULTS / "notebook.ipynb").read_text())
-    assert not [
-        output for cell in shown["cells"] for output in cell.get("outputs", []) if output["output_type"] == "error"
-    ]
-    assert (RESULTS / "figures" / "accuracy.png").is_file()
-    del tiny

@@ -9,14 +9,9 @@ from typing import Any
 
 import pytest
 import torch
-from softmax_temperature.params.translation import Translation
-from softmax_temperature.training.translation.bleu import bleu
-from softmax_temperature.training.translation.decoding import Search, translate
-from softmax_temperature.training.translation.pairs import SentencePairs
 from tokenizers import Tokenizer
 
 from softmax_temperature.data.farm import read_farm
-from softmax_temperature.data.splits import ParallelPart
 from softmax_temperature.metrics import expected_calibration_error
 from softmax_temperature.papers.focal.translation import (
     CURVE_COLUMNS,
@@ -24,14 +19,17 @@ from softmax_temperature.papers.focal.translation import (
     RUN_COLUMNS,
     translation_tables,
 )
+from softmax_temperature.params.focal import Translation
 from softmax_temperature.params.recipe import Recipe
 from softmax_temperature.runner.artifacts import open_artifact
 from softmax_temperature.runner.cells import Job, run_cells
-from softmax_temperature.runner.errors import CellsFailed, InputError
 from softmax_temperature.scaling import TEMPERATURE_GRID
 from softmax_temperature.stages.train_translation import ARMS, OUTPUT, cells
 from softmax_temperature.training.translation.network import make_network
-from softmax_temperature.training.translation.vocabulary import PADDING, Vocabulary
+from softmax_temperature.training.translation.scores import bleu
+from softmax_temperature.training.translation.search import translate
+from softmax_temperature.training.translation.sentences import PADDING, SentencePairs
+from softmax_temperature.training.translation.vocabulary import Vocabulary
 from tests.serial import SERIAL
 
 RECIPE = {
@@ -127,7 +125,7 @@ def sentences(split: str) -> tuple[list[str], list[str]]:
 def trained(cell: str) -> tuple[torch.nn.Module, Vocabulary]:
     """A network and its vocabulary, from their files alone."""
     vocabulary = Vocabulary(Tokenizer.from_str(open_artifact(OUTPUT / cell).path("vocabulary.json").read_text()))
-    network = make_network(vocabulary.size, seed=5, **parameters().focal.translation.network.model_dump())
+    network = make_network(vocabulary.size, parameters().focal.translation.network, seed=5)
     weights = open_artifact(OUTPUT / cell).tensors("weights.safetensors")
     weights["embedding.weight"] = weights["classifier.weight"]
     network.load_state_dict(weights)
@@ -148,20 +146,12 @@ def test_tables_are_complete() -> None:
     assert (runs["best_bleu"] >= runs[["bleu", "bleu_after_scaling"]].max(axis=1)).all()
 
 
-def test_records_say_what_was_trained() -> None:
-    record = stored("LS/1", "record")
-    assert record["pairs"] == {"train": 30, "validation": 6, "test": 5}
-    assert (record["epochs_done"], record["diverged"], record["too_long"]) == (3, False, 0)
-    assert record["vocabulary"] == 80
-    assert record["steps_per_epoch"] > 2
-
-
 def test_the_stored_calibration_is_that_of_the_stored_weights() -> None:
     network, vocabulary = trained("FL/1")
     pairs = SentencePairs(*map(vocabulary.encode, sentences("test")))
     with torch.no_grad():
         logits = network(pairs.teacher_forced(torch.arange(len(pairs)))).double()
-    padded = pairs.targets.padded(torch.arange(len(pairs)), padding=PADDING)
+    padded = pairs.targets.padded(torch.arange(len(pairs)))
     labels = padded[padded != PADDING]
     rows = {row["temperature"]: row for row in stored("FL/1", "calibration") if row["split"] == "test"}
     for temperature in (0.75, 1.0, 1.5):
@@ -189,24 +179,17 @@ def test_bleu_is_that_of_the_translations_and_these_are_the_networks() -> None:
     assert {row["temperature"] for row in rows} == {0.75, 1.0, 1.5, best}
     english, german = sentences("test")
     for row in rows:
-        assert row["bleu"] == bleu(translations[str(row["temperature"])], german).bleu
+        assert row["bleu"] == bleu(translations[str(row["temperature"])], german)["bleu"]
     network, vocabulary = trained("CE/0")
     found = translate(
         network,  # type: ignore[arg-type]
         vocabulary.encode(english),
-        Search(**parameters().focal.translation.search.model_dump()),
+        parameters().focal.translation.search,
         temperature=1.5,
         device="cpu",
     )
     assert vocabulary.decode(found) == translations["1.5"]
     assert any(translations["1.5"])
-
-
-def test_the_vocabulary_is_of_training_sentences_alone() -> None:
-    english, german = sentences("train")
-    expected = Vocabulary.fit(ParallelPart("sentences", "train", tuple(english), tuple(german)), size=80)
-    for cell in ("CE/0", "FL/1"):
-        assert open_artifact(OUTPUT / cell).path("vocabulary.json").read_text() == expected.to_json()
 
 
 def test_arms_of_one_seed_are_paired() -> None:
@@ -215,19 +198,6 @@ def test_arms_of_one_seed_are_paired() -> None:
     # Focal loss and cross-entropy are other numbers on the same tokens; the first is the smaller one.
     losses = {arm: stored(f"{arm}/0", "record")["history"][0]["loss"] for arm in ARMS}
     assert losses["FL"] < losses["CE"]
-
-
-def test_the_smoothing_retrains_one_arm_and_more_seeds_none() -> None:
-    before = {cell.name: cell.parameters for cell in cells(parameters())}
-    after = {cell.name: cell.parameters for cell in cells(parameters(smoothing=0.2, seeds=3))}
-    changed = {name for name in before if after[name] != before[name]}
-    assert changed == {"LS/0", "LS/1"}
-    assert len(after) == 9
-
-
-def test_cells_depend_on_the_code_of_their_own_loss() -> None:
-    found = {cell.name.split("/")[0]: cell.code for cell in cells(parameters())}
-    assert found == {arm: (f"softmax_temperature.losses.objectives.{loss}",) for arm, loss in ARMS.items()}
 
 
 class Killed(BaseException):
@@ -288,15 +258,6 @@ def test_long_training_pairs_are_left_out_and_counted(tmp_path: Path, monkeypatc
         run_cells([none], output=OUTPUT, compute=SERIAL, seed=0)
 
 
-def test_farm_needs_no_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    limits = {"train_limit": 12, "test_limit": 4, "validation_limit": 3, "temperatures": [1.0]}
-    params = parameters(dataset="farm", seeds=1, recipe={"epochs": 1}, **limits)
-    [one] = [each for each in cells(params) if each.name == "CE/0"]
-    run_cells([one], output=OUTPUT, compute=SERIAL, seed=0)
-    assert stored("CE/0", "record")["pairs"] == {"train": 12, "validation": 3, "test": 4}
-
-
 def test_a_changed_sentence_makes_the_trainings_stale(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_sentences(tmp_path)
     monkeypatch.chdir(tmp_path)
@@ -304,34 +265,6 @@ def test_a_changed_sentence_makes_the_trainings_stale(tmp_path: Path, monkeypatc
     with (tmp_path / "data/raw/sentences/test.de").open("a", encoding="utf-8") as file:
         file.write("noch ein Satz\n")
     assert cells(parameters())[0].parameters != before
-
-
-def test_a_sentence_without_a_counterpart_is_one_error_for_all_trainings(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    write_sentences(tmp_path)
-    monkeypatch.chdir(tmp_path)
-    with (tmp_path / "data/raw/sentences/test.de").open("a", encoding="utf-8") as file:
-        file.write("noch ein Satz\n")
-    with pytest.raises(CellsFailed) as caught:
-        run(parameters())
-    assert len(caught.value.failures) == 6
-    [line] = str(caught.value).splitlines()[1:]
-    assert "data/raw/sentences/test.de, line 6: has no counterpart: test.de has 6 lines, test.en 5." in line
-
-
-def test_a_section_that_is_null_has_no_cells_and_empty_tables() -> None:
-    params: Any = SimpleNamespace(focal=SimpleNamespace(translation=None))
-    assert cells(params) == []
-    tables = translation_tables(params)
-    assert [len(table) for table in tables.values()] == [0, 0, 0]
-    assert tuple(tables["translation_runs"].columns) == RUN_COLUMNS
-
-
-def test_an_absent_data_set_is_an_error_before_any_training(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    with pytest.raises(InputError, match="data set sentences: not found in data/raw"):
-        cells(parameters())
 
 
 @pytest.mark.parametrize(

@@ -11,9 +11,9 @@ import torch
 from PIL import Image
 
 from softmax_temperature.dataset_statistics import STATISTICS, describe
-from softmax_temperature.heuristic.ridge import RidgeHeuristic, fit_shipped, score_rules
+from softmax_temperature.heuristic.ridge import RidgeHeuristic, fit_shipped, score_rules, shipped
 from softmax_temperature.runner.errors import InputError
-from softmax_temperature.tools.suggest import checked_rows, search_best, shipped, suggest_temperature
+from softmax_temperature.tools.suggest import checked_rows, search_best, suggest_temperature
 from softmax_temperature.tools.suggest_data import BackboneChoice, rows_of_files, rows_of_images
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import hashlib
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -13,11 +13,14 @@ from typing import Any
 import pytest
 import torch
 import torch.nn.functional as F
+from safetensors.torch import save
 from torch import Tensor, nn
 
 from softmax_temperature.losses import make_objective
+from softmax_temperature.runner.artifacts import canonical_json
+from softmax_temperature.runner.cells import Job
 from softmax_temperature.runner.checkpoints import load_checkpoint, save_checkpoint
-from softmax_temperature.training import Diverged, ImageSet, Trainer
+from softmax_temperature.training import Callback, Diverged, ImageSet, Trainer, Watch, train
 
 MakeTrainer = Callable[..., Trainer]
 Memory = dict[str, Any]
@@ -138,27 +141,6 @@ def test_two_epochs_are_those_of_a_plain_loop(
         assert not torch.equal(value, start[name])
 
 
-def test_a_sum_is_a_mean_whose_rate_and_decay_are_divided_by_the_batch(make_trainer: MakeTrainer) -> None:
-    summed = make_trainer(reduction="sum", lr=0.05 / 8, weight_decay=0.01 * 8)
-    mean = make_trainer(reduction="mean", lr=0.05, weight_decay=0.01)
-    for trainer in (summed, mean):
-        trainer.epoch()
-        trainer.epoch()
-    assert summed.loss == pytest.approx(mean.loss, rel=1e-5)
-    for ours, theirs in zip(summed.network.parameters(), mean.network.parameters(), strict=True):
-        torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-6)
-
-
-def test_a_training_learns(make_trainer: MakeTrainer, make_images: Any) -> None:
-    images = make_images(120)
-    trainer = make_trainer("resnet", images=images, epochs=8, planned_epochs=8)
-    for _ in range(8):
-        trainer.epoch()
-    logits, _ = trainer.evaluate(images.inputs)
-    assert trainer.loss < 0.5 * math.log(4)
-    assert (logits.argmax(1) == images.labels).double().mean() > 0.9
-
-
 # ---- order and augmentation
 
 
@@ -248,7 +230,7 @@ def test_a_resumed_training_gives_the_same_bits(
     torch.rand(5)  # Nothing depends on what else was drawn.
     resumed.load_state_dict(load_checkpoint(tmp_path / "checkpoint") or {})
     for trainer in (whole, resumed):
-        trainer.evaluate(trainer.samples.images)
+        trainer.evaluate(trainer.samples.inputs)
         trainer.epoch()
         trainer.epoch()
     assert resumed.epochs_done == 4
@@ -259,7 +241,7 @@ def test_dropout_differs_between_epochs_and_seeds_and_leaves_the_generator_alone
     make_trainer: MakeTrainer, make_network: Any, make_images: Any
 ) -> None:
     # All images are the same, so that their order has no say in what is zero.
-    images = ImageSet(make_images(1).images.expand(24, -1, -1, -1), torch.arange(24) % 4)
+    images = ImageSet(make_images(1).inputs.expand(24, -1, -1, -1), torch.arange(24) % 4)
 
     def dropped(seed: int) -> list[Tensor]:
         trainer = make_trainer(make_network(dropout=0.5), images=images, seed=seed, lr=1e-12, batch_size=24)
@@ -281,26 +263,21 @@ def test_dropout_differs_between_epochs_and_seeds_and_leaves_the_generator_alone
 
 
 @pytest.mark.parametrize("loss", OBJECTIVES)
-@pytest.mark.parametrize("network", ["resnet", "two-layers"])
-def test_a_diverging_training_stands_as_before_that_epoch(make_trainer: MakeTrainer, network: str, loss: str) -> None:
+def test_a_rate_that_is_too_large_is_a_divergence_with_every_loss(make_trainer: MakeTrainer, loss: str) -> None:
     explodes = {"name": "steps", "milestones": [1.0], "factor": 1e30}
     objective = make_objective(loss, OBJECTIVES[loss])
-    trainer = make_trainer(network, objective=objective, schedule=explodes, batch_size=4)
+    trainer = make_trainer("resnet", objective=objective, schedule=explodes, batch_size=4)
     trainer.epoch()
-    before = copy.deepcopy(trainer.state_dict())
     with pytest.raises(Diverged, match="epoch 2"):
         trainer.epoch()
     assert trainer.epochs_done == 1
-    assert same(trainer.state_dict(), before)
 
 
 def test_weights_that_are_not_finite_end_a_training_whose_loss_is(make_trainer: MakeTrainer) -> None:
     # The loss is that before the only step, so only the weights can tell.
     trainer = make_trainer(batch_size=64, lr=1e38, reduction="sum", weight_decay=10.0)
-    before = copy.deepcopy(trainer.state_dict()["network"])
     with pytest.raises(Diverged, match="epoch 1"):
         trainer.epoch()
-    assert same(trainer.state_dict()["network"], before)
 
 
 def test_logits_that_are_not_finite_are_no_evaluation(make_trainer: MakeTrainer) -> None:
@@ -308,7 +285,7 @@ def test_logits_that_are_not_finite_are_no_evaluation(make_trainer: MakeTrainer)
     with torch.no_grad():
         trainer.network.get_parameter("classifier.weight").fill_(3e38)
     with pytest.raises(Diverged, match="logits"):
-        trainer.evaluate(trainer.samples.images)
+        trainer.evaluate(trainer.samples.inputs)
 
 
 # ---- evaluation
@@ -338,7 +315,7 @@ def test_under_bfloat16_logits_are_fine_grained_float32_and_weights_stay_so(make
     coarse.network.get_submodule("linear").register_forward_hook(lambda _, __, logits: given.append(logits.detach()))
     for trainer in (coarse, exact):
         trainer.epoch()
-    evaluated, _ = coarse.evaluate(coarse.samples.images)
+    evaluated, _ = coarse.evaluate(coarse.samples.inputs)
     for logits in (*given, evaluated):
         assert logits.dtype == torch.float32
         assert (logits != logits.bfloat16().float()).double().mean() > 0.5
@@ -346,3 +323,135 @@ def test_under_bfloat16_logits_are_fine_grained_float32_and_weights_stay_so(make
     # Autocast was on, and did no harm that eight bits do not explain.
     assert coarse.loss != exact.loss
     assert coarse.loss == pytest.approx(exact.loss, rel=0.05)
+
+
+Start = Callable[[], tuple[Trainer, Watch]]
+
+
+class Killed(BaseException):
+    """Stands for a kill: nothing catches it."""
+
+
+class Stops(Callback):
+    """Raises after each of the given epochs, once for all trainings."""
+
+    def __init__(self, epochs: set[int], error: type[BaseException]) -> None:
+        self.epochs, self.error = epochs, error
+
+    def after_epoch(self, trainer: Trainer) -> None:
+        if trainer.epochs_done in self.epochs:
+            self.epochs.remove(trainer.epochs_done)
+            raise self.error
+
+
+@pytest.fixture(params=["resnet", "two-layers"])
+def start(
+    request: pytest.FixtureRequest, make_trainer: MakeTrainer, make_network: Any, make_images: Any
+) -> Callable[..., tuple[Trainer, Watch]]:
+    """A new training of three epochs, with dropout or batch norm, and with augmentation; and its watch."""
+
+    def begin(**changes: Any) -> tuple[Trainer, Watch]:
+        network = make_network(request.param, dropout=0.5)
+        trainer = make_trainer(network, crop_padding=1, flip=True, **changes)
+        splits = {"train": make_images(), "test": make_images(10, seed=2)}
+        return trainer, Watch(splits, gradient_epochs=frozenset({1, 3}), reliability_epochs=frozenset({2}))
+
+    return begin
+
+
+def content(trainer: Trainer, watch: Watch) -> tuple[bytes, str]:
+    """The bytes that a stage would write."""
+    weights = {name: value.contiguous() for name, value in trainer.network.state_dict().items()}
+    return save(weights), canonical_json(watch.state_dict())
+
+
+@pytest.fixture
+def uninterrupted(start: Start, make_job: Callable[[Path], Job], tmp_path: Path) -> tuple[bytes, str]:
+    trainer, watch = start()
+    assert not train(trainer, {"watch": watch}, make_job(tmp_path / "whole"))
+    assert trainer.epochs_done == 3
+    return content(trainer, watch)
+
+
+@pytest.mark.parametrize("watch_first", [True, False])
+def test_a_training_killed_after_each_epoch_gives_the_same_bytes(
+    start: Start, make_job: Callable[[Path], Job], tmp_path: Path, uninterrupted: tuple[bytes, str], watch_first: bool
+) -> None:
+    stops, job, trained = Stops({1, 2, 3}, Killed), make_job(tmp_path / "killed"), []
+    while True:
+        trainer, watch = start()
+        callbacks: list[tuple[str, Callback]] = [("watch", watch), ("stops", stops)]
+        try:
+            assert not train(trainer, dict(callbacks if watch_first else callbacks[::-1]), job)
+            break
+        except Killed:
+            trained.append(trainer.epochs_done)
+    assert trained == [1, 2, 3]
+    assert content(trainer, watch) == uninterrupted
+    assert (job.work / "progress").read_text() == "3/3"
+
+
+@pytest.mark.parametrize("killed_after", [1, 2, 3])
+def test_a_training_killed_after_a_checkpoint_does_not_repeat_its_epochs(
+    start: Start,
+    make_job: Callable[[Path], Job],
+    tmp_path: Path,
+    uninterrupted: tuple[bytes, str],
+    killed_after: int,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def kill(_: Job, done: int, __: int) -> None:
+        trained.append(done)
+        if trained == list(range(1, killed_after + 1)):
+            raise Killed
+
+    trained: list[int] = []
+    monkeypatch.setattr(Job, "progress", kill)
+    job = make_job(tmp_path / "killed")
+    with pytest.raises(Killed):
+        train(*with_watch(start), job)
+    trainer, callbacks = with_watch(start)
+    assert not train(trainer, callbacks, job)
+    assert trained == [1, 2, 3]
+    assert content(trainer, callbacks["watch"]) == uninterrupted
+
+
+def with_watch(start: Start) -> tuple[Trainer, Mapping[str, Any]]:
+    trainer, watch = start()
+    return trainer, {"watch": watch}
+
+
+# ---- divergence
+
+
+def stand_after(start: Start, epochs: int) -> tuple[bytes, str]:
+    trainer, watch = start()
+    for _ in range(epochs):
+        trainer.epoch()
+        watch.after_epoch(trainer)
+    return content(trainer, watch)
+
+
+def test_a_diverged_training_stops_and_keeps_what_was_finite(
+    start: Callable[..., tuple[Trainer, Watch]], make_job: Callable[[Path], Job], tmp_path: Path
+) -> None:
+    explodes = {"schedule": {"name": "steps", "milestones": [2.0], "factor": 1e30}, "batch_size": 4}
+    job = make_job(tmp_path)
+    for _ in range(2):  # The second goes on from the checkpoint of the first, and comes to the same end.
+        trainer, watch = start(**explodes)
+        assert train(trainer, {"watch": watch}, job)
+        assert trainer.epochs_done == 2
+        assert {row["epoch"] for row in watch.history} == {1, 2}
+        assert all(bool(value.isfinite().all()) for value in trainer.network.state_dict().values())
+        assert content(trainer, watch) == stand_after(lambda: start(**explodes), 2)
+
+
+@pytest.mark.parametrize("stopped_after", [1, 2])
+def test_a_training_that_a_callback_finds_diverged_returns_to_where_it_was_last_finite(
+    start: Start, make_job: Callable[[Path], Job], tmp_path: Path, stopped_after: int
+) -> None:
+    trainer, watch = start()
+    stops = Stops({stopped_after}, Diverged)
+    assert train(trainer, {"watch": watch, "stops": stops}, make_job(tmp_path))
+    assert trainer.epochs_done == stopped_after - 1
+    assert content(trainer, watch) == stand_after(start, stopped_after - 1)

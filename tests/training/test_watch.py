@@ -1,10 +1,11 @@
-"""What is seen of a training: by loops over samples, autograd through a real last layer, and the metrics."""
+"""What is recorded of a training: by loops over samples, autograd through a real last layer, and the metrics."""
 
 from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +17,9 @@ from torch import Tensor, nn
 from softmax_temperature.losses import make_objective
 from softmax_temperature.metrics import expected_calibration_error, reliability_bins
 from softmax_temperature.runner.artifacts import canonical_json
+from softmax_temperature.runner.cells import Job
 from softmax_temperature.runner.checkpoints import load_checkpoint, save_checkpoint
-from softmax_temperature.training import Diverged, Trainer, Watch, scaled_epochs
+from softmax_temperature.training import BestEpoch, Diverged, Norms, Trainer, Watch, scaled_epochs, train
 from softmax_temperature.training.watch import (
     NORM_EDGES,
     _norm_counts,
@@ -233,19 +235,6 @@ def test_looks_are_so_many_epochs_apart_and_at_both_ends(
     assert all(torch.equal(value, theirs[name]) for name, value in ours.items()), "looking changes nothing"
 
 
-def test_rows_survive_a_checkpoint_and_go_on_in_a_new_watch(watched: tuple[Trainer, Watch], tmp_path: Path) -> None:
-    trainer, watch = watched
-    save_checkpoint(tmp_path / "checkpoint", watch.state_dict())
-    state = load_checkpoint(tmp_path / "checkpoint") or {}
-    resumed = Watch(watch._splits)
-    resumed.load_state_dict(state)
-    assert canonical_json(resumed.state_dict()) == canonical_json(watch.state_dict())
-    rows = len(state["history"])
-    resumed.after_epoch(trainer)
-    assert len(resumed.history) == rows + 2
-    assert len(state["history"]) == len(watch.history) == rows
-
-
 @pytest.mark.parametrize("weights", ["hidden.1", "classifier"])
 def test_rows_can_be_written_however_large_the_network_has_become(
     make_trainer: MakeTrainer, make_images: Any, weights: str
@@ -259,3 +248,113 @@ def test_rows_can_be_written_however_large_the_network_has_become(
     with contextlib.suppress(Diverged):
         watch.after_epoch(trainer)
     canonical_json(watch.state_dict())
+
+
+def norm(tensors: Iterable[Tensor]) -> float:
+    return math.sqrt(sum(float(value) ** 2 for tensor in tensors for value in tensor.flatten().tolist()))
+
+
+def test_norms_are_those_of_loops_over_numbers(make_trainer: Callable[..., Trainer], make_images: Any) -> None:
+    trainer, images = make_trainer(clip_norm=0.5), make_images(10, seed=2).inputs
+    norms = Norms(images)
+    gradients: list[float] = []
+
+    def note(each: Trainer) -> None:
+        gradients.append(norm(parameter.grad for parameter in each.network.parameters() if parameter.grad is not None))
+
+    trainer.after_batch += [norms.after_batch, note]
+    for epoch in (1, 2):
+        gradients.clear()
+        trainer.epoch()
+        norms.after_epoch(trainer)
+        logits, _ = trainer.evaluate(images)
+        assert len(gradients) == trainer.steps_per_epoch == 2
+        assert norms.history[-1] == pytest.approx(
+            {
+                "epoch": epoch,
+                "logit_norm": sum(norm([row]) for row in logits) / 10,
+                "weight_norm": norm(trainer.network.parameters()),
+                "gradient_norm": sum(gradients) / 2,
+            },
+            rel=1e-5,
+        )
+    assert max(gradients) < 0.5 + 1e-5, "as the optimizer used them"
+
+
+def test_a_norm_that_overflows_is_a_divergence(make_trainer: Callable[..., Trainer], make_images: Any) -> None:
+    trainer = make_trainer(lr=1e-30)
+    norms = Norms(make_images(10, seed=2).inputs)
+    trainer.after_batch += [enlarge, norms.after_batch]
+    trainer.epoch()
+    with pytest.raises(Diverged, match="gradients and weights are inf and"):
+        norms.after_epoch(trainer)
+    assert norms.history == []
+
+
+def enlarge(trainer: Trainer) -> None:
+    """Gradients that are finite, one by one."""
+    for parameter in trainer.network.parameters():
+        assert parameter.grad is not None
+        parameter.grad.fill_(1e30)
+
+
+class Told(Watch):
+    """A watch that sees the accuracies that it is told."""
+
+    def __init__(self, accuracies: dict[str, list[float]]) -> None:
+        super().__init__({})
+        self._accuracies = accuracies
+
+    def after_epoch(self, trainer: Trainer) -> None:
+        epoch = trainer.epochs_done
+        for split, values in self._accuracies.items():
+            self.history.append({"epoch": epoch, "split": split, "accuracy": values[epoch - 1]})
+
+
+@pytest.mark.parametrize(
+    ("validation", "best"), [([0.2, 0.6, 0.6, 0.4], 2), ([0.0, 0.0, 0.0, 0.0], 1), ([0.1, 0.2, 0.3, 0.4], 4)]
+)
+def test_the_first_of_the_best_epochs_by_validation_accuracy_is_kept(
+    make_trainer: MakeTrainer, validation: list[float], best: int
+) -> None:
+    trainer = make_trainer(epochs=4, planned_epochs=4)
+    watch = Told({"train": [0.9, 0.1, 0.1, 0.1], "validation": validation, "test": [0.1, 0.1, 0.9, 0.1]})
+    chosen, weights = BestEpoch(watch), []
+    for _ in range(4):
+        trainer.epoch()
+        watch.after_epoch(trainer)
+        chosen.after_epoch(trainer)
+        weights.append([value.clone() for value in trainer.network.state_dict().values()])
+    assert chosen.epoch == best
+    chosen.restore(trainer)
+    assert all(map(torch.equal, trainer.network.state_dict().values(), weights[best - 1]))
+
+
+def content(trainer: Trainer, best: BestEpoch) -> tuple[int, list[bytes]]:
+    best.restore(trainer)
+    return best.epoch, [value.numpy().tobytes() for value in trainer.network.state_dict().values()]
+
+
+def begin(make_trainer: MakeTrainer, make_images: Any, epochs: int = 6) -> tuple[Trainer, Watch, BestEpoch]:
+    trainer = make_trainer(epochs=6, planned_epochs=6, lr=0.2)
+    trainer.recipe = trainer.recipe.changed({"epochs": epochs})
+    watch = Watch({split: make_images(seed=number) for number, split in enumerate(("train", "validation"))})
+    return trainer, watch, BestEpoch(watch)
+
+
+def test_a_resumed_training_keeps_the_same_epoch_and_bits(
+    make_trainer: MakeTrainer, make_images: Any, make_job: Callable[[Path], Job], tmp_path: Path
+) -> None:
+    whole, watch, best = begin(make_trainer, make_images)
+    assert not train(whole, {"watch": watch, "best": best}, make_job(tmp_path / "whole"))
+    parts = dict(zip(("trainer", "watch", "best"), begin(make_trainer, make_images), strict=True))
+    for _ in range(4):
+        for part in parts.values():
+            part.epoch() if isinstance(part, Trainer) else part.after_epoch(parts["trainer"])  # type: ignore[arg-type, union-attr]
+    job = make_job(tmp_path / "resumed")
+    save_checkpoint(job.work / "checkpoint.pt", {name: part.state_dict() for name, part in parts.items()})
+    assert load_checkpoint(job.work / "checkpoint.pt")
+    resumed, seen, kept = begin(make_trainer, make_images)
+    assert not train(resumed, {"watch": seen, "best": kept}, replace(job, checkpoint_seconds=0.0))
+    assert seen.history == watch.history
+    assert content(whole, best) == content(resumed, kept)

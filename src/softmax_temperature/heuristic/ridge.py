@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from importlib.resources import files
 from typing import Annotated, Any, Literal
 
 import numpy as np
@@ -177,6 +178,12 @@ def fit_shipped(pairs: pd.DataFrame, accuracies: pd.DataFrame) -> RidgeHeuristic
     scores = score_rules(pairs, accuracies).groupby("rule", sort=False)["lost"]
     lost = {str(rule): (one.mean(), one.quantile(0.9), one.max()) for rule, one in scores}
     return fit_ridge(pairs, accuracies).model_copy(update={"lost": lost})
+
+
+def shipped() -> RidgeHeuristic:
+    """The heuristic that comes with the package, fitted on results/collection."""
+    text = (files("softmax_temperature.heuristic") / "heuristic.json").read_text(encoding="utf-8")
+    return RidgeHeuristic.model_validate_json(text)
 
 
 @dataclass(frozen=True)

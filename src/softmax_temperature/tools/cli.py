@@ -90,7 +90,8 @@ def verify(as_json: Json = False) -> None:
 
 @app.command(epilog=EXIT_CODES)
 def scorecard(
-    write: Annotated[Path | None, typer.Option(help="The Markdown file to write.")] = None, as_json: Json = False
+    write: Annotated[Path | None, typer.Option(help="The Markdown file to write, as docs/scorecard.md.")] = None,
+    as_json: Json = False,
 ) -> None:
     """Print the verdict on every claim, best evidence first."""
     from softmax_temperature.papers.shared import scorecard as cards
@@ -192,10 +193,11 @@ def suggest(
 
     Example: softmax-temperature suggest embeddings.npz --verify --epochs 50
     """
+    from softmax_temperature.heuristic.ridge import shipped
     from softmax_temperature.tools import suggest as suggesting
     from softmax_temperature.tools import suggest_data as reading
 
-    known = suggesting.read_heuristic(heuristic) if heuristic else suggesting.shipped()
+    known = suggesting.read_heuristic(heuristic) if heuristic else shipped()
     if data.is_dir():
         if backbone is None:
             raise InputError("is missing", where="--backbone", remedy="Name the network that embeds the images.")

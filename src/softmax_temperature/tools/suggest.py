@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,7 @@ from torch import Tensor
 from softmax_temperature.cosine_classifier import TemperatureGrid, train_temperature_grid
 from softmax_temperature.data.sampling import generator_for, stratified_holdout
 from softmax_temperature.dataset_statistics import STATISTICS, describe
-from softmax_temperature.heuristic.ridge import RidgeHeuristic
+from softmax_temperature.heuristic.ridge import RidgeHeuristic, shipped
 from softmax_temperature.runner.errors import InputError
 
 Rows = tuple[Tensor, Tensor]
@@ -104,12 +103,6 @@ def suggest_temperature(
         ValueError: If an array is not as stated, holds fewer than two classes, or no class has two rows.
     """
     return suggestion(checked_rows(embeddings, labels), heuristic or shipped(), seed=seed)
-
-
-def shipped() -> RidgeHeuristic:
-    """The heuristic that comes with the package, fitted on results/collection."""
-    text = (files("softmax_temperature.heuristic") / "heuristic.json").read_text(encoding="utf-8")
-    return RidgeHeuristic.model_validate_json(text)
 
 
 def read_heuristic(path: Path) -> RidgeHeuristic:

@@ -42,7 +42,9 @@ class TreeSet(Samples):
         if len(shape) != 3 or shape[2] != 4 or dtype != torch.int64:
             raise ValueError(f"trees must be (n, nodes, 4) int64, got {shape} {dtype}")
         if tuple(self.labels.shape) not in {shape[:1], shape[:2]}:
-            raise ValueError(f"labels must have one of the shapes {shape[:1]}, {shape[:2]}, got {self.labels.shape}")
+            raise ValueError(
+                f"labels must have one of the shapes {shape[:1]}, {shape[:2]}, got {tuple(self.labels.shape)}"
+            )
 
     def labelled_nodes(self) -> TreeSet:
         """The same trees with the labels of all nodes, to be trained on."""

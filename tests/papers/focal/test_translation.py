@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from softmax_temperature.papers.focal.result_figures import figure_k1
 
 from softmax_temperature.papers.focal import tables
 from softmax_temperature.papers.focal.records import Records
+from softmax_temperature.papers.focal.result_figures import figure_k1
 from softmax_temperature.papers.focal.translation import CURVE_COLUMNS, RUN_COLUMNS
 
 BEST = "best BLEU over temperatures"

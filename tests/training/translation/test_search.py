@@ -1,15 +1,18 @@
-"""Beam search against every translation there is, and against itself with a smaller beam."""
+"""Beam search against every translation there is, and against the network as it was trained."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import product
 
 import pytest
 import torch
 from torch import Tensor
 
-from softmax_temperature.training.translation.search import Step, beam_search
-from softmax_temperature.training.translation.sentences import END, PADDING, START
+from softmax_temperature.params.focal import BeamSearch
+from softmax_temperature.training.translation.network import TranslationTransformer
+from softmax_temperature.training.translation.search import Step, beam_search, translate
+from softmax_temperature.training.translation.sentences import END, PADDING, START, Ragged, SentencePairs
 
 WORDS = (3, 4, 5)
 LONGEST = 4
@@ -60,14 +63,6 @@ def test_a_beam_that_holds_everything_finds_the_best(seed: int, temperature: flo
         assert tuple(found[sentence]) == best
 
 
-def test_length_penalty_and_temperature_change_what_is_best() -> None:
-    # Otherwise the test above would not see them.
-    limits, beam = torch.full((20,), LONGEST), len(WORDS) ** LONGEST
-    plain = beam_search(made_up(0), limits, beam=beam)
-    assert beam_search(made_up(0), limits, beam=beam, length_penalty=2.0) != plain
-    assert beam_search(made_up(0), limits, beam=beam, temperature=3.0) != plain
-
-
 def test_a_narrow_beam_misses_some_and_is_never_better() -> None:
     step, limits = made_up(1), torch.full((30,), LONGEST)
     scores = [
@@ -76,17 +71,6 @@ def test_a_narrow_beam_misses_some_and_is_never_better() -> None:
     ]
     assert all(few <= everything + 1e-6 for few, everything in zip(scores[0], scores[2], strict=True))
     assert sum(scores[0]) < sum(scores[1]) <= sum(scores[2]) + 1e-6
-
-
-def test_sentences_do_not_disturb_each_other() -> None:
-    step = made_up(2)
-    together = beam_search(step, torch.full((6,), LONGEST), beam=2, length_penalty=0.6)
-    for sentence in range(6):
-
-        def alone(prefixes: Tensor, sentences: Tensor, sentence: int = sentence) -> Tensor:
-            return step(prefixes, torch.full_like(sentences, sentence))
-
-        assert beam_search(alone, torch.tensor([LONGEST]), beam=2, length_penalty=0.6) == [together[sentence]]
 
 
 def test_padding_and_start_are_never_said() -> None:
@@ -112,3 +96,39 @@ def test_a_search_that_is_decided_stops() -> None:
 
     assert beam_search(step, torch.tensor([1000, 1000]), beam=2) == [[], []]
     assert calls == [2]
+
+
+Make = Callable[..., TranslationTransformer]
+# An untrained network would say nothing at all, were long translations not favoured.
+SEARCH = BeamSearch(beam=3, length_penalty=4.0, extra_length=2, sentences=64)
+
+
+def test_translations_are_those_of_the_teacher_forced_network(make: Make, pairs: SentencePairs) -> None:
+    network = make(seed=3).eval()
+    found = translate(network, pairs.sources, SEARCH, temperature=1.5, device="cpu")
+
+    @torch.no_grad()
+    def step(prefixes: torch.Tensor, sentences: torch.Tensor) -> torch.Tensor:
+        """The last logits of each prefix, as training would have them, one at a time."""
+        rows = []
+        for prefix, sentence in zip(prefixes, sentences, strict=True):
+            source = pairs.sources.padded(sentence[None])[0]
+            inputs = torch.full((1, 2, max(len(source), len(prefix))), PADDING)
+            inputs[0, 0, : len(source)], inputs[0, 1, : len(prefix)] = source, prefix
+            rows.append(network(inputs)[-1])
+        return torch.stack(rows)
+
+    limits = pairs.sources.lengths + SEARCH.extra_length
+    assert found == beam_search(step, limits, beam=3, temperature=1.5, length_penalty=4.0)
+    assert all(found)
+
+
+def test_the_order_and_size_of_batches_change_nothing(make: Make, pairs: SentencePairs) -> None:
+    network = make(seed=3)
+    found = translate(network, pairs.sources, SEARCH, temperature=1.0, device="cpu")
+    small = translate(network, pairs.sources, SEARCH.model_copy(update={"sentences": 2}), temperature=1.0, device="cpu")
+    rows = pairs.sources.values.tensor_split(pairs.sources.ends[:-1])
+    backwards = Ragged.of([row.tolist() for row in reversed(rows)])
+    assert all(found)
+    assert small == found
+    assert translate(network, backwards, SEARCH, temperature=1.0, device="cpu") == found[::-1]

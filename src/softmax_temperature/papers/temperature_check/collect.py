@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +31,7 @@ STAGES = (fetch, train_temperature_check, early_learning)
 # weight is no longer finite. One that guesses to the end is not one of them: its accuracy says what it is.
 
 _HISTORY = ("epoch", "split", "accuracy", "nll")
-_ESTIMATE = ("predicted", "low", "high", "inside")
+_ESTIMATE = ("predicted", "inside")
 _METRICS = (
     *("validation_accuracy", "test_accuracy", "test_nll", "test_ece", "confidence", "temperature", "at_bound"),
     *("scaled_nll", "scaled_ece"),

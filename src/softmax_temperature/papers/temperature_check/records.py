@@ -31,7 +31,7 @@ class Records:
     sweeps: sweep: dataset, network, architecture, classes, parameters, epochs, train_samples, validation_samples,
         test_samples.
     history: training × epoch (from 1) × split ("train", "validation", "test"): accuracy, nll.
-    heuristic: training at inverse temperature 1: predicted, low, high (inverse temperatures by the heuristic of
+    heuristic: training at inverse temperature 1: predicted (the inverse temperature by the heuristic of
         classifier_temperature), inside (bool: whether its statistics lie where the heuristic was fitted).
     early_curves, early_norms: the theory of early learning, see `early_learning`.
     """

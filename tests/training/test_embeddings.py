@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,7 +12,6 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from softmax_temperature.networks.texts import TextCNN
-from softmax_temperature.runner.checkpoints import load_checkpoint, save_checkpoint
 from softmax_temperature.training import Trainer, count_parameters
 from softmax_temperature.training.texts import (
     EmbeddingSteps,
@@ -102,19 +100,3 @@ def test_steps_are_plain_ones_of_their_own_size(start: MakeTrainer) -> None:
     torch.testing.assert_close(model.embedding.weight, expected)
     assert torch.equal(model.embedding.weight[-1], vectors()[-1]), "a word of no text stays: there is no weight decay"
     assert not torch.equal(model.hidden[0].weight, others)
-
-
-def test_a_training_with_steps_resumes_to_the_same_bits(start: MakeTrainer, tmp_path: Path) -> None:
-    def begin() -> Trainer:
-        trainer = start(network())
-        trainer.after_batch.append(EmbeddingSteps(trainer, 0.5))
-        return trainer
-
-    whole, resumed = begin(), begin()
-    whole.epoch()
-    save_checkpoint(tmp_path / "checkpoint", whole.state_dict())
-    resumed.load_state_dict(load_checkpoint(tmp_path / "checkpoint") or {})
-    for trainer in (whole, resumed):
-        trainer.epoch()
-    for one, other in zip(whole.network.parameters(), resumed.network.parameters(), strict=True):
-        assert torch.equal(one, other)
