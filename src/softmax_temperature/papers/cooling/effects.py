@@ -29,19 +29,12 @@ MAIN_RATE = 0.01  # Section 4.2; profiles that sweep learning rates keep it.
 
 
 def with_accuracy(rows: pd.DataFrame) -> pd.DataFrame:
-    """Trainings with the column `accuracy`: that on test data; of a lost one that of guessing, 1 / classes.
-
-    Args:
-        rows: as `trainings` returns them.
-    """
+    """Trainings with the column `accuracy`: that on test data; of a lost one that of guessing, 1 / classes."""
     return rows.assign(accuracy=rows["test_accuracy"].where(~is_lost(rows), 1 / rows["classes"]))
 
 
 def factor_gains(rows: pd.DataFrame) -> pd.Series[float]:
     """Accuracy of last layer Cooling with each factor minus that without Cooling.
-
-    Args:
-        rows: as `figure_1_trainings` returns them.
 
     Returns:
         A number for each pair, by dataset, network, factor and seed.

@@ -69,9 +69,6 @@ def crossing_pairs(found: pd.DataFrame) -> pd.DataFrame:
     Where one of a pair never does, the epoch after its last stands for it, which is too early rather than too late. A
     pair says nothing, and is left out, if neither does, or if one ended, because it diverged, before the other did.
 
-    Args:
-        found: as `crossings` returns it.
-
     Returns:
         By `SETTING` and seed: difference (epochs, periodically redistributed minus last layer), never (the mode that
         never exceeds the limit, "" if both do).
@@ -92,10 +89,6 @@ def never_redistributed(records: Records, rows: pd.DataFrame) -> pd.Series[bool]
 
     Up to its first redistribution such a training is, number for number, that of last layer Cooling; one after the last
     epoch changes no prediction. Of an epoch with many Coolings the last one stands for all.
-
-    Args:
-        records: the paper's.
-        rows: as `trainings` returns them.
     """
     coolings = records.temperatures
     before_the_end = coolings["epoch"] < coolings.groupby(RUN)["epoch"].transform("max")

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from softmax_temperature.papers.cooling.growth import never_redistributed
 from softmax_temperature.papers.cooling.outcomes import lost_in
-from softmax_temperature.papers.cooling.selection import MODES, PERIODIC, RUN
+from softmax_temperature.papers.cooling.selection import MODES, RUN
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -20,12 +19,7 @@ def joined(*notes: str) -> str:
 
 
 def lost_by_mode(rows: pd.DataFrame, *modes: str) -> str:
-    """How many trainings of some modes are lost, for instance "Last layer 1 of 3 diverged"; nothing if none is.
-
-    Args:
-        rows: with the columns mode, diverged and stuck.
-        modes: in their order.
-    """
+    """How many trainings of some modes are lost, for instance "Last layer 1 of 3 diverged"; nothing if none is."""
     parts = []
     for mode in modes:
         some = rows[rows["mode"] == mode]
@@ -41,24 +35,7 @@ def guessing_note(rows: pd.DataFrame, *modes: str, counted: str = "guessing") ->
 
 
 def bound_note(records: Records, rows: pd.DataFrame) -> str:
-    """In how many Coolings of some trainings there was no best temperature; nothing if there always was one.
-
-    Args:
-        records: the paper's.
-        rows: as `trainings` returns them.
-    """
+    """In how many Coolings of some trainings there was no best temperature; nothing if there always was one."""
     at_bound = rows[RUN].merge(records.temperatures, on=RUN)["at_bound"]
     count = int(at_bound.sum())
     return f"Cooling did nothing, for want of a best temperature, {count} of {len(at_bound)} times" if count else ""
-
-
-def redistribution_note(records: Records, rows: pd.DataFrame) -> str:
-    """How many periodically redistributed trainings are those of last layer Cooling; nothing if none is.
-
-    Args:
-        records: the paper's.
-        rows: as `trainings` returns them.
-    """
-    count = int(never_redistributed(records, rows).sum())
-    runs = int((rows["mode"] == PERIODIC).sum())
-    return f"{MODES[PERIODIC]}: {count} of {runs} never redistributed" if count else ""

@@ -32,13 +32,7 @@ class Outcome(NamedTuple):
 
 
 def outcome(accuracies: Sequence[float], classes: int, *, is_finite: bool) -> Outcome:
-    """What became of a training.
-
-    Args:
-        accuracies: on training images after each epoch, in their order, fractions.
-        classes: how many a guess chooses from.
-        is_finite: whether all numbers stayed finite to the end.
-    """
+    """What became of a training."""
     if not is_finite:
         return Outcome(diverged=True, stuck=False)
     limit = CHANCE / classes
@@ -47,11 +41,7 @@ def outcome(accuracies: Sequence[float], classes: int, *, is_finite: bool) -> Ou
 
 
 def is_lost(rows: pd.DataFrame) -> pd.Series[bool]:
-    """Which trainings are lost.
-
-    Args:
-        rows: with the columns diverged and stuck, bool.
-    """
+    """Which trainings are lost."""
     lost: pd.Series[bool] = rows[DIVERGED] | rows[STUCK]
     return lost
 
@@ -68,11 +58,7 @@ def counted(diverged: int, stuck: int, runs: int) -> str:
 
 
 def lost_in(rows: pd.DataFrame) -> str:
-    """The same of the trainings in a table.
-
-    Args:
-        rows: with the columns diverged and stuck, bool.
-    """
+    """The same of the trainings in a table."""
     return counted(int(rows[DIVERGED].sum()), int(rows[STUCK].sum()), len(rows))
 
 
