@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from softmax_temperature.params import Params
-from softmax_temperature.runner.artifacts import write_text
+from softmax_temperature.runner.artifacts import write_json, write_text
 from softmax_temperature.runner.cells import Cell, Job
 from softmax_temperature.runner.folders import HEURISTIC
 from softmax_temperature.stages import describe, search
@@ -27,11 +27,11 @@ def run(job: Job, *, pairs: list[list[str]], select_on: str, selected: int, max_
 
     Writes `runs.csv` (pair × inverse temperature), `pairs.csv` (pair, statistics, optimum, plateau),
     `correlations.csv` (Figure 3), `predictions.csv` (Figure 4), `leave_one_out.csv` and `folds.csv` (Table 1),
-    `rules.csv` (what each rule for choosing a temperature costs in accuracy), and `heuristic.json` (the final fit).
+    `rules.csv` (what each rule for choosing a temperature costs in accuracy), and `heuristic.json` (for `suggest`).
     """
     searches = {(d, b): job.inputs[f"search {d} {b}"] for d, b in pairs}
     statistics = {(d, b): job.inputs[f"statistics {d} {b}"].json("statistics.json") for d, b in pairs}
     tables, fitted = heuristic_tables(searches, statistics, select_on, selected=selected, max_plateau=max_plateau)
     for name, table in tables.items():
         write_text(job.output / f"{name}.csv", table.to_csv(index=False, lineterminator="\n"))
-    write_text(job.output / "heuristic.json", fitted.to_json())
+    write_json(job.output / "heuristic.json", fitted.model_dump())

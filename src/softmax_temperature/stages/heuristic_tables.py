@@ -13,9 +13,16 @@ from torch import Tensor
 from softmax_temperature import heuristic
 from softmax_temperature.cosine_classifier import TemperatureGrid
 from softmax_temperature.heuristic import lower_bound_from_classes, square_root_of_dimension
+from softmax_temperature.heuristic.ridge import RidgeHeuristic, fit_shipped, score_rules
 from softmax_temperature.runner.artifacts import Artifact
 
 Pair = tuple[str, str]  # data set and backbone
+UNTRAINED = "untrained"
+RIDGE_RULES = {
+    "heuristic": "ridge of the logarithm (ours)",
+    "heuristic, backbone left out too": "the same, backbone left out too",
+    "best constant": "best constant",
+}
 
 
 def heuristic_tables(
@@ -25,26 +32,29 @@ def heuristic_tables(
     *,
     selected: int,
     max_plateau: float,
-) -> tuple[dict[str, pd.DataFrame], heuristic.Heuristic]:
+) -> tuple[dict[str, pd.DataFrame], RidgeHeuristic]:
     """Join what was searched and described, and fit.
 
     Args:
         searches: of each pair, what the stage search wrote.
         statistics: of each pair, the 23.
         select_on: the split that the optimum is read on.
-        selected: how many statistics the final fit uses.
-        max_plateau: pairs with a wider plateau, as a share of the grid, are no part of it.
+        selected: how many statistics the middle row of Table 1 uses.
+        max_plateau: pairs with a wider plateau, as a share of the grid, are set apart.
 
     Returns:
-        The tables of the stage by name, and the final fit.
+        The tables of the stage by name, and the heuristic for `suggest`.
     """
     grids = {pair: _grids(artifact) for pair, artifact in searches.items()}
     runs = pd.concat([_runs(d, b, *grids[d, b]) for d, b in grids], ignore_index=True)
     table = pd.DataFrame([_pair(d, b, *grids[d, b], select_on) | statistics[d, b] for d, b in grids])
     all_pairs = heuristic.fit(table, statistics="all")
     grid = next(iter(grids.values()))[0].inverse_temperatures
-    clear = identified_pairs(table, grid, max_plateau)
-    summaries, folds, rules = _leave_one_out({"all pairs": table, "identified pairs": clear}, runs, selected)
+    subsets = {"all pairs": table, "identified pairs": _identified(table, grid, max_plateau)}
+    trained = table[~table["backbone"].str.startswith(UNTRAINED)]
+    if 0 < len(trained) < len(table) and trained["dataset"].nunique() >= heuristic.MINIMUM_DATASETS:
+        subsets["trained backbones"] = trained  # The paper has no untrained extractor.
+    summaries, folds, rules = _leave_one_out(subsets, runs, selected)
     tables = {
         "runs": runs,
         "pairs": table,
@@ -54,7 +64,7 @@ def heuristic_tables(
         "folds": folds,
         "rules": rules,
     }
-    return tables, heuristic.fit(clear, statistics=selected)
+    return tables, fit_shipped(table, runs)
 
 
 def _grids(artifact: Artifact) -> tuple[TemperatureGrid, TemperatureGrid]:
@@ -112,7 +122,7 @@ def _pair(
     }
 
 
-def identified_pairs(table: pd.DataFrame, grid: Sequence[float], max_plateau: float) -> pd.DataFrame:
+def _identified(table: pd.DataFrame, grid: Sequence[float], max_plateau: float) -> pd.DataFrame:
     """The pairs whose optimum is a number, unless these are too few data sets to leave one out."""
     clear = heuristic.identified(table, max_share=max_plateau, grid=grid)
     return clear if clear["dataset"].nunique() >= heuristic.MINIMUM_DATASETS else table
@@ -143,7 +153,20 @@ def _leave_one_out(
         folds.append(result.folds.assign(**labels))
         if subset == "all pairs":
             rules.append(_rule(runs, f"{row}, {method.replace('_', ' ')}", _by_pair(result.predictions, "predicted")))
+    rules.append(_ridge_rules(subsets["all pairs"], runs))
     return pd.DataFrame(summaries), pd.concat(folds, ignore_index=True), pd.concat(rules, ignore_index=True)
+
+
+def _ridge_rules(pairs: pd.DataFrame, runs: pd.DataFrame) -> pd.DataFrame:
+    """What the heuristic of `suggest` costs, and the constant that it falls back to."""
+    scores = score_rules(pairs, runs)
+    scores["rule"] = scores["rule"].map(RIDGE_RULES)
+    scores = scores.dropna(subset="rule").rename(columns={"lost": "accuracy_lost"})
+    best = runs.groupby(["dataset", "backbone"])["test_accuracy"].max().rename("best").reset_index()
+    scores = scores.merge(best, how="left", on=["dataset", "backbone"])
+    scores["test_accuracy"] = (scores.pop("best") - scores["accuracy_lost"]).round(6)
+    columns = ["rule", "dataset", "backbone", "inverse_temperature", "test_accuracy", "accuracy_lost"]
+    return scores[columns].round({"accuracy_lost": 6})
 
 
 def _by_pair(table: pd.DataFrame, column: str) -> dict[Pair, float]:
