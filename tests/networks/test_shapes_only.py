@@ -3,7 +3,7 @@ from __future__ import annotations
 import torch
 
 from softmax_temperature.networks.resnets import WideResNet
-from softmax_temperature.networks.shapes_only import shapes_only
+from softmax_temperature.networks.layers import shapes_only
 
 
 def test_shapes_are_those_of_the_network_with_numbers() -> None:

@@ -1,7 +1,6 @@
 """Inception-ResNet-v1 (Szegedy et al. 2017, figure 10), in the form in which FaceNet's weights are passed around.
 
-The embedding is the pooled map of 1,792 channels. Names of the parameters are those of the VGGFace2 and CASIA-WebFace
-weights of facenet-pytorch, whose three last layers (`HEAD`) belong to the face identities and are left out.
+Parameters have the names of facenet-pytorch's weights, whose layers `HEAD` for the face identities are left out.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ HEAD = ("last_linear", "last_bn", "logits")
 
 
 class InceptionResnetV1(nn.Module):
-    """Images (n, 3, 160, 160) to embeddings (n, 1792)."""
+    """Images (n, 3, 160, 160) to embeddings (n, 1792), the means of the last maps, unnormalised."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -32,7 +31,7 @@ class InceptionResnetV1(nn.Module):
         self.block8 = _block8(scale=1.0, rectified=False)
 
     def forward(self, images: Tensor) -> Tensor:
-        """Embeddings (n, 1792), unnormalised."""
+        """Embeddings (n, 1792)."""
         maps = F.max_pool2d(self.conv2d_2b(self.conv2d_2a(self.conv2d_1a(images))), 3, stride=2)
         maps = self.conv2d_4b(self.conv2d_4a(self.conv2d_3b(maps)))
         maps = self.mixed_6a(self.repeat_1(maps))

@@ -1,21 +1,18 @@
-"""What the networks share: the form of a classifier, activations, and how weights start."""
+"""What the networks share: the form of a classifier, activations, how weights start, and networks without numbers."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
+from typing import Any
 
 import torch
 from torch import Tensor, nn
-
-from softmax_temperature.metrics.checks import check_count
+from torch.overrides import TorchFunctionMode
 
 
 class Classifier(nn.Module):
-    """A network whose last layer, `classifier`, makes logits of `features`.
-
-    Constructors take `num_classes`, the outputs of `classifier`, and raise ValueError, which names an argument that is
-    unknown or too small, and its value.
-    """
+    """A network whose last layer, `classifier`, makes `num_classes` logits of `features`."""
 
     classifier: nn.Module
 
@@ -41,23 +38,10 @@ class CReLU(nn.Module):
         return torch.cat((self.relu(inputs), self.relu(-inputs)), dim=1)
 
 
-_RECTIFIERS: dict[str, tuple[Callable[[], nn.Module], int]] = {"relu": (nn.ReLU, 1), "crelu": (CReLU, 2)}
-_FAN_IN: dict[str, tuple[Callable[[], nn.Module], float]] = {"tanh": (nn.Tanh, 1.0), "relu": (nn.ReLU, 2.0)}
-"""With LeCun's factor of the variance for tanh, He's for ReLU."""
-
-
 def rectifier(activation: str) -> tuple[Callable[[], nn.Module], int]:
     """The constructor of ReLU or CReLU (cooling paper, section 4.2), and how many channels it makes of one."""
-    if activation not in _RECTIFIERS:
-        raise ValueError(f"activation must be 'relu' or 'crelu', got {activation!r}")
-    return _RECTIFIERS[activation]
-
-
-def fan_in_activation(activation: str) -> Callable[[], nn.Module]:
-    """The constructor of an activation whose weights `draw_fan_in` knows."""
-    if activation not in _FAN_IN:
-        raise ValueError(f"activation must be 'tanh' or 'relu', got {activation!r}")
-    return _FAN_IN[activation][0]
+    check_choice("activation", activation, ("relu", "crelu"))
+    return (nn.ReLU, 1) if activation == "relu" else (CReLU, 2)
 
 
 @torch.no_grad()
@@ -65,7 +49,7 @@ def draw_fan_in(network: nn.Module, activation: str) -> None:
     """Redraw dense and convolutional weights: normal, variance 1 / fan-in, with ReLU twice that; biases become 0."""
     for module in network.modules():
         if isinstance(module, (nn.Linear, nn.Conv2d)):
-            module.weight.normal_(std=(_FAN_IN[activation][1] / module.weight[0].numel()) ** 0.5)
+            module.weight.normal_(std=((2.0 if activation == "relu" else 1.0) / module.weight[0].numel()) ** 0.5)
             if module.bias is not None:
                 module.bias.zero_()
 
@@ -77,13 +61,24 @@ def draw_glorot(network: nn.Module) -> None:
         if isinstance(module, (nn.Linear, nn.Conv1d, nn.Conv2d)):
             nn.init.xavier_uniform_(module.weight)
             if module.bias is not None:
-                nn.init.zeros_(module.bias)
+                module.bias.zero_()
 
 
-def check_sizes(**sizes: int | Sequence[int]) -> None:
-    """Refuse a size below 1 and an empty list of sizes; the message names the argument and its value."""
-    for name, size in sizes.items():
-        if isinstance(size, Sequence) and len(size) == 0:
-            raise ValueError(f"{name} must not be empty, got {size!r}")
-        for one in size if isinstance(size, Sequence) else [size]:
-            check_count(one, name, least=1)
+def check_choice(name: str, value: str, choices: Collection[str]) -> None:
+    """Refuse an argument of a network that is none of the choices."""
+    if value not in choices:
+        raise ValueError(f"{name} must be {' or '.join(map(repr, choices))}, got {value!r}")
+
+
+@contextmanager
+def shapes_only() -> Iterator[None]:
+    """Tensors that are made inside the block have a shape and no numbers (torch's device "meta")."""
+    with torch.device("meta"), _WithoutNormalDraws():
+        yield
+
+
+class _WithoutNormalDraws(TorchFunctionMode):
+    """`normal_` does nothing: on "meta" it would draw nothing either, but spend seconds importing torch's compiler."""
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        return args[0] if func is torch.Tensor.normal_ else func(*args, **(kwargs or {}))

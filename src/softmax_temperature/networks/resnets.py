@@ -8,8 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from softmax_temperature.metrics.checks import check_count
-from softmax_temperature.networks.layers import Classifier, check_sizes, rectifier
+from softmax_temperature.networks.layers import Classifier, rectifier
 
 EXPANSION = 4
 STEM = 16
@@ -18,16 +17,12 @@ STEM = 16
 class CifarResNet(Classifier):
     """A residual network of basic blocks with 6 `blocks` + 2 layers of weights (He et al. 2016, section 4.2).
 
-    3 blocks give ResNet-20, 18 give ResNet-110. Shortcuts have no parameters.
-
-    Args:
-        blocks: Residual blocks in each of the three stages.
-        widths: Channels in each of the three stages; even differences.
+    3 blocks in each of the three stages give ResNet-20, 18 give ResNet-110. `widths` are the channels of the stages,
+    with even differences. Shortcuts have no parameters.
     """
 
     def __init__(self, blocks: int = 3, num_classes: int = 10, widths: Sequence[int] = (16, 32, 64)) -> None:
         super().__init__()
-        check_sizes(blocks=blocks)
         first, second, third = widths
         self.conv1 = nn.Conv2d(3, first, 3, padding=1, bias=False)
         self.bn1 = nn.BatchNorm2d(first)
@@ -51,8 +46,7 @@ class CifarResNet(Classifier):
 class BasicBlock(nn.Module):
     """Two 3×3 convolutions beside the identity, which is subsampled and padded with zeros where the size changes.
 
-    Half of the zero channels come before and half after (option A of the paper, in the order of its widely used
-    re-implementation; the paper leaves the order open).
+    Half of the zero channels come before and half after: option A of the paper, which leaves their order open.
     """
 
     def __init__(self, inputs: int, outputs: int, stride: int) -> None:
@@ -90,13 +84,9 @@ def _basic_stage(inputs: int, outputs: int, blocks: int, stride: int) -> nn.Sequ
 class BottleneckResNet(Classifier):
     """A residual network with 3 sum(`blocks`) + 2 layers of weights, the projections of shortcuts not counted.
 
-    (3, 4, 6, 3) is ResNet-50, and (3, 4, 26, 3) what the focal paper's released code calls ResNet-110. Each stage after
-    the first halves height and width and doubles the channels. Weights start as PyTorch's.
-
-    Args:
-        blocks: Bottleneck blocks in each stage.
-        width: Channels of the stem and of the first stage's inner convolutions.
-        activation: "relu" or "crelu".
+    (3, 4, 6, 3) is ResNet-50, and (3, 4, 26, 3) what the focal paper's released code calls ResNet-110. `width` is the
+    number of channels of the stem and of the first stage's inner convolutions; each further stage halves height and
+    width of the maps and doubles the channels. Weights start as PyTorch's.
     """
 
     def __init__(
@@ -104,17 +94,16 @@ class BottleneckResNet(Classifier):
     ) -> None:
         super().__init__()
         build, copies = rectifier(activation)
-        check_sizes(blocks=blocks, num_classes=num_classes, width=width)
         self.conv1 = nn.Conv2d(3, width, 3, padding=1, bias=False)
         self.bn1 = nn.BatchNorm2d(width)
         self.stages = nn.Sequential()
         inputs = width
         for number, count in enumerate(blocks):
             planes = width * 2**number
-            stage = nn.Sequential(Bottleneck(inputs, planes, stride=2 if number else 1, activation=activation))
+            first = Bottleneck(inputs, planes, stride=2 if number else 1, activation=activation)
             inputs = EXPANSION * planes
-            stage.extend(Bottleneck(inputs, planes, stride=1, activation=activation) for _ in range(count - 1))
-            self.stages.append(stage)
+            rest = (Bottleneck(inputs, planes, stride=1, activation=activation) for _ in range(count - 1))
+            self.stages.append(nn.Sequential(first, *rest))
         self.activation = build()
         self.pool = nn.AdaptiveAvgPool2d(1)
         self.flatten = nn.Flatten()
@@ -157,8 +146,7 @@ class Bottleneck(nn.Module):
     def forward(self, total: Tensor) -> Tensor:
         """The next sum, (n, 4 planes, height / stride, width / stride), from the one before, (n, inputs, ...)."""
         maps = self.activation1(total)
-        inner = self.bn1(self.conv1(maps))
-        inner = self.bn2(self.conv2(self.activation2(inner)))
+        inner = self.bn2(self.conv2(self.activation2(self.bn1(self.conv1(maps)))))
         inner = self.bn3(self.conv3(self.activation3(inner)))
         following: Tensor = inner + self.shortcut(total if self.passes_sum else maps)
         return following
@@ -184,28 +172,22 @@ class WideResNet(Classifier):
     size of the maps, divided by the number of blocks in the last convolution of each block; biases are 0. The linear
     layer starts as PyTorch's.
 
-    Args:
-        depth: 6 n + 2 layers of weights for n blocks in each of the three stages, projections not counted; or the
-            6 n + 4 convolutions of the same network, projections counted.
-        width: Factor of the channels.
-        batch_norm: Whether there are normalisation layers.
+    `depth` is 6 n + 2 for n blocks in each of the three stages, projections not counted, or 6 n + 4 with them.
     """
 
     def __init__(self, depth: int = 26, width: int = 10, num_classes: int = 10, batch_norm: bool = True) -> None:
         super().__init__()
-        check_count(depth, "depth", least=8)
-        if depth % 6 not in {2, 4}:
-            raise ValueError(f"depth must be 6 n + 2 or 6 n + 4, got {depth}")
-        check_sizes(width=width, num_classes=num_classes)
+        if depth < 8 or depth % 6 not in {2, 4}:
+            raise ValueError(f"depth must be 6 n + 2 or 6 n + 4 of at least 8, got {depth}")
         blocks = (depth - 2) // 6
         self.conv1 = nn.Conv2d(3, STEM, 3, padding=1, bias=not batch_norm)
         self.stages = nn.Sequential()
         inputs = STEM
         for number in range(3):
-            outputs, stride = STEM * width * 2**number, 2 if number else 1
-            stage = nn.Sequential(WideBlock(inputs, outputs, stride=stride, batch_norm=batch_norm))
-            stage.extend(WideBlock(outputs, outputs, stride=1, batch_norm=batch_norm) for _ in range(blocks - 1))
-            self.stages.append(stage)
+            outputs = STEM * width * 2**number
+            first = WideBlock(inputs, outputs, stride=2 if number else 1, batch_norm=batch_norm)
+            rest = (WideBlock(outputs, outputs, stride=1, batch_norm=batch_norm) for _ in range(blocks - 1))
+            self.stages.append(nn.Sequential(first, *rest))
             inputs = outputs
         self.norm = _norm(inputs, batch_norm=batch_norm)
         self.relu = nn.ReLU()
@@ -227,10 +209,9 @@ class WideResNet(Classifier):
                 nn.init.kaiming_normal_(module.weight, mode="fan_out" if batch_norm else "fan_in", nonlinearity="relu")
                 if module.bias is not None:
                     module.bias.zero_()
-        if not batch_norm:
-            blocks = [module for module in self.modules() if isinstance(module, WideBlock)]
-            for block in blocks:
-                block.conv2.weight.div_(len(blocks) ** 0.5)
+        blocks = [module for module in self.modules() if isinstance(module, WideBlock)]
+        for block in [] if batch_norm else blocks:
+            block.conv2.weight.div_(len(blocks) ** 0.5)
 
 
 class WideBlock(nn.Module):
@@ -245,8 +226,9 @@ class WideBlock(nn.Module):
         self.relu2 = nn.ReLU()
         self.conv2 = nn.Conv2d(outputs, outputs, 3, padding=1, bias=not batch_norm)
         self.projects = stride != 1 or inputs != outputs
-        projection = nn.Conv2d(inputs, outputs, 1, stride, bias=not batch_norm) if self.projects else nn.Identity()
-        self.shortcut = projection
+        self.shortcut: nn.Module = nn.Identity()
+        if self.projects:
+            self.shortcut = nn.Conv2d(inputs, outputs, 1, stride, bias=not batch_norm)
 
     def forward(self, total: Tensor) -> Tensor:
         """Maps (n, outputs, height / stride, width / stride)."""

@@ -8,10 +8,9 @@ import torch
 from torch import Tensor, nn
 from torch.fx import Proxy
 
-from softmax_temperature.networks.layers import Classifier, check_sizes
+from softmax_temperature.networks.layers import Classifier
 
 HALVINGS = 4
-FACTOR = 2**HALVINGS
 
 # Deviation: the cooling paper says only that its U-Net is small, has about 9 million parameters and sees 256×256
 # images. Here it is the cited network with 34 instead of 64 channels at full size, which makes 8.8 million; with zero
@@ -27,7 +26,6 @@ class UNet(Classifier):
 
     def __init__(self, num_classes: int = 150, width: int = 34) -> None:
         super().__init__()
-        check_sizes(num_classes=num_classes, width=width)
         widths = [width * 2**level for level in range(HALVINGS + 1)]
         levels = list(itertools.pairwise(widths))
         self.stem = _two_convolutions(3, width)
@@ -45,8 +43,8 @@ class UNet(Classifier):
         """
         if not isinstance(inputs, Proxy):  # A trace has no sizes to look at.
             height, width = inputs.shape[-2:]
-            if height == 0 or width == 0 or height % FACTOR or width % FACTOR:
-                multiples = f"a height and width that are multiples of {FACTOR}"
+            if height % 2**HALVINGS or width % 2**HALVINGS:
+                multiples = f"a height and width that are multiples of {2**HALVINGS}"
                 raise ValueError(f"images must have {multiples}, got {height}×{width}")
         maps = self.stem(inputs)
         passed = []
@@ -60,8 +58,8 @@ class UNet(Classifier):
 
 
 def _two_convolutions(inputs: int, outputs: int) -> nn.Sequential:
-    return nn.Sequential(*_convolution(inputs, outputs), *_convolution(outputs, outputs))
-
-
-def _convolution(inputs: int, outputs: int) -> tuple[nn.Module, ...]:
-    return nn.Conv2d(inputs, outputs, 3, padding=1, bias=False), nn.BatchNorm2d(outputs), nn.ReLU()
+    layers = nn.Sequential()
+    for channels in (inputs, outputs):
+        convolution = nn.Conv2d(channels, outputs, 3, padding=1, bias=False)
+        layers.extend([convolution, nn.BatchNorm2d(outputs), nn.ReLU()])
+    return layers

@@ -54,7 +54,7 @@ def cells(params: Params) -> list[Cell]:
 
 def _check(name: str, spec: Network) -> None:
     from softmax_temperature.early_learning.tangent_kernel import refuse_batch_norm  # Imports torch, as all of these.
-    from softmax_temperature.networks.shapes_only import shapes_only
+    from softmax_temperature.networks.layers import shapes_only
     from softmax_temperature.training import build_network
 
     with shapes_only():

@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from softmax_temperature.networks import ARCHITECTURES
-from softmax_temperature.networks.shapes_only import shapes_only
+from softmax_temperature.networks.layers import shapes_only
 from softmax_temperature.params.network import Network
 from softmax_temperature.runner.errors import InputError
 

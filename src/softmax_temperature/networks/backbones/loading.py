@@ -27,11 +27,7 @@ from softmax_temperature.runner.errors import InputError
 
 
 class LoadedBackbone(NamedTuple):
-    """A backbone that is ready for use: frozen and in evaluation mode.
-
-    `network` maps prepared images (n, 3, size, size) to embeddings (n, embedding), `preprocess` prepares them, and
-    `provenance` holds JSON values: architecture, source and digest of the weights, tensor and its length, transform.
-    """
+    """A frozen network from prepared images (n, 3, size, size) to embeddings (n, embedding), and JSON about it."""
 
     network: nn.Module
     preprocess: Preprocess
@@ -39,22 +35,15 @@ class LoadedBackbone(NamedTuple):
 
 
 def load_backbone(spec: Backbone, *, root: Path, seed: int, pretrained: Path | None = None) -> LoadedBackbone:
-    """Load a backbone without a network connection; `locate_weights` fetches what it lacks.
+    """Load a backbone in evaluation mode, without a network connection; `locate_weights` fetches what it lacks.
 
-    Args:
-        spec: what to load.
-        root: the folder of the user's files (data.root).
-        seed: of the random weights, for weights "untrained".
-        pretrained: the safetensors file, for weights "pretrain".
+    `root` is the folder of the user's files (data.root), `seed` that of weights "untrained", and `pretrained` the
+    safetensors file of weights "pretrain".
 
     Raises:
-        InputError: the weights are not there, damaged, or of another network; or the embedding has another length
-            than the spec says.
-        ValueError: weights are "pretrain" and `pretrained` is None.
+        InputError: the weights are missing, damaged, or of another network; or the embedding has another length.
     """
     path = pretrained if spec.weights == "pretrain" else locate_weights(spec, root=root, download=False)
-    if spec.weights == "pretrain" and path is None:
-        raise ValueError("pretrained: None, must be the file of the weights")
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         network, preprocess = _build(spec, path)

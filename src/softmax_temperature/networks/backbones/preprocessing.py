@@ -39,11 +39,7 @@ class Preprocess:
     def __call__(self, images: Tensor | Sequence[Tensor], *, device: str | torch.device = "cpu") -> Tensor:
         """Prepare images (n, channels, height, width) uint8, or n tensors (channels, height, width); 1 or 3 channels.
 
-        Returns:
-            (n, 3, size, size) float32 on `device`, channels last in memory.
-
-        Raises:
-            ValueError: the images have another type or shape.
+        Returns (n, 3, size, size) float32 on `device`, channels last in memory.
         """
         batches = [images] if isinstance(images, Tensor) else [image[None] for image in images]
         squares = torch.cat([self._square(batch.to(device)) for batch in batches])
@@ -53,7 +49,7 @@ class Preprocess:
 
     def describe(self) -> dict[str, Any]:
         """All settings as JSON values."""
-        return {key: list(value) if isinstance(value, tuple) else value for key, value in asdict(self).items()}
+        return asdict(self) | {"mean": list(self.mean), "std": list(self.std)}
 
     def _square(self, images: Tensor) -> Tensor:
         """Repeat grey, order the channels, resize and crop; (n, 1 or 3, height, width) to (n, 3, size, size) uint8."""
@@ -78,19 +74,15 @@ class Preprocess:
 
 def described_preprocess(spec: Backbone) -> Preprocess:
     """The preprocessing that the parameters of weights other than the hub's describe."""
-    assert spec.input_size is not None
-    assert spec.mean is not None
-    assert spec.std is not None
-    size, mean, std = spec.input_size, tuple(spec.mean), tuple(spec.std)
-    return Preprocess(size, spec.resize or size, spec.interpolation, mean, std, spec.channels, spec.pixel_scale)
+    size, mean, std = spec.input_size, spec.mean, spec.std
+    assert size and mean and std
+    return Preprocess(
+        size, spec.resize or size, spec.interpolation, tuple(mean), tuple(std), spec.channels, spec.pixel_scale
+    )
 
 
 def timm_preprocess(network: nn.Module) -> Preprocess:
-    """The evaluation transform that belongs to a timm network's pretrained weights.
-
-    Raises:
-        InputError: the transform is not of the kind "shorter side, then central square".
-    """
+    """The evaluation transform of a timm network's weights; InputError unless it is a square, centred crop."""
     from timm.data.config import resolve_model_data_config  # Optional: other libraries have backbones too.
 
     config: dict[str, Any] = resolve_model_data_config(network)

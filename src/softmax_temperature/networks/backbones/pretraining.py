@@ -21,18 +21,8 @@ class Pretraining:
     The order of the images depends on the seed and the epoch alone, so a training resumed from `state_dict` gives the
     same bits on a CPU. The last, smaller batch of an epoch is left out, unless it is the only one.
 
-    Args:
-        network: images to logits (n, classes); trained in place.
-        preprocess: prepares its images.
-        images: (n, channels, height, width) uint8.
-        labels: (n,) int64.
-        epochs: length of the schedule.
-        batch_size: images per step.
-        lr: learning rate of the first step.
-        momentum: of the optimizer, as `weight_decay`.
-        weight_decay: of all parameters.
-        seed: of the order of the images.
-        device: where to compute.
+    `network` maps prepared images to logits (n, classes) and is trained in place, on `images` (n, channels, height,
+    width) uint8 with `labels` (n,) int64. `epochs` is the length of the schedule; `seed` orders the images.
     """
 
     def __init__(
@@ -60,11 +50,7 @@ class Pretraining:
         self.optimizer = torch.optim.SGD(network.parameters(), lr, momentum, weight_decay=weight_decay)
 
     def epoch(self) -> None:
-        """Train for one epoch; its mean loss, in nats, is then in `loss`.
-
-        Raises:
-            FloatingPointError: the loss is not finite.
-        """
+        """Train for one epoch; its mean loss, in nats, is then in `loss`. FloatingPointError if it is not finite."""
         generator = torch.Generator().manual_seed(seed_of(self.seed, "epoch", str(self.epochs_done)))
         order = torch.randperm(len(self.labels), generator=generator).to(self.device)
         first = self.epochs_done * self.steps_per_epoch

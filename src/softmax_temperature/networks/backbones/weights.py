@@ -1,4 +1,4 @@
-"""Pretrained weights: where they lie on this machine, and into which network they fit."""
+"""Pretrained weights: the files on this machine that hold them, and how they are read."""
 
 from __future__ import annotations
 
@@ -24,17 +24,11 @@ _HUB_FILE = "model.safetensors"
 _SHOWN = 400  # Characters of a library's own message.
 
 
-class NotCachedError(InputError):
-    """A library's weights are not on this machine."""
-
-
 def locate_weights(spec: Backbone, *, root: Path, download: bool) -> Path | None:
     """The file that holds a backbone's weights, or None for weights that the pipeline makes itself.
 
-    Args:
-        spec: the backbone.
-        root: the folder of the user's files (data.root).
-        download: whether the library may fetch missing weights into its own cache; nothing else uses the network.
+    `root` is the folder of the user's files (data.root). With `download`, the library may fetch missing weights into
+    its own cache; nothing else uses the network.
 
     Raises:
         InputError: it is not there and cannot be fetched.
@@ -59,11 +53,7 @@ def torchvision_weights(spec: Backbone) -> WeightsEnum:
 
 
 def load_weights(network: nn.Module, path: Path, *, unused: tuple[str, ...]) -> None:
-    """Load a file of weights that must cover the network exactly, apart from names with an `unused` prefix.
-
-    Raises:
-        InputError: it is no such file, or names or shapes differ.
-    """
+    """Load a file of weights that must fit the network exactly, apart from names with an `unused` prefix."""
     own = network.state_dict()
     given = {name: value for name, value in read_weights(path).items() if name in own or not name.startswith(unused)}
     try:
@@ -133,8 +123,8 @@ def _torchvision_file(spec: Backbone, download: bool) -> Path:
     return path
 
 
-def _missing(spec: Backbone, place: str, error: Exception | None = None) -> NotCachedError:
+def _missing(spec: Backbone, place: str, error: Exception | None = None) -> InputError:
     why = f", and could not be fetched: {error}" if error else ""
     what = f"pretrained weights are not on this machine ({place}{why})"
     remedy = "Set data.download to true, copy them there from another machine, or use `weights: file`."
-    return NotCachedError(what, where=described(spec), remedy=remedy)
+    return InputError(what, where=described(spec), remedy=remedy)
