@@ -28,7 +28,7 @@ from softmax_temperature.array_files import memory
 from softmax_temperature.array_files.array_file import ArrayFile
 from softmax_temperature.data.image_files import inspect_image
 from softmax_temperature.data.npz_archives import NpzArchive
-from softmax_temperature.networks.backbones.weights import read_weights
+from softmax_temperature.networks.backbones.loading import read_weights
 from softmax_temperature.papers.html import write_report
 from softmax_temperature.runner.errors import InputError
 from softmax_temperature.runner.yaml_files import read_yaml
@@ -515,7 +515,7 @@ from softmax_temperature.data.image_files import inspect_image
 from softmax_temperature.data.jsonl_texts import JsonlTexts
 from softmax_temperature.data.npz_archives import NpzArchive
 from softmax_temperature.data.parallel_texts import ParallelTexts
-from softmax_temperature.networks.backbones.weights import read_weights
+from softmax_temperature.networks.backbones.loading import read_weights
 from softmax_temperature.runner.errors import InputError
 from softmax_temperature.tools.logits_archive import LogitsArchive, LogitsFiles
 from softmax_temperature.tools.suggest.study import read_study

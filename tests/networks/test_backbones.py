@@ -21,7 +21,7 @@ from torch import Tensor, nn
 from softmax_temperature.networks.backbones.loading import LoadedBackbone, load_backbone
 from softmax_temperature.networks.backbones.networks import build_classifier, build_embedding_network, mobilenet_v1
 from softmax_temperature.networks.backbones.preprocessing import torchvision_preprocess
-from softmax_temperature.networks.backbones.weights import locate_weights
+from softmax_temperature.networks.backbones.loading import locate_weights
 from softmax_temperature.networks.resnets import CifarResNet
 from softmax_temperature.params.backbone import Backbone
 from softmax_temperature.runner.errors import InputError

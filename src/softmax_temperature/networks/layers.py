@@ -45,21 +45,11 @@ def rectifier(activation: str) -> tuple[Callable[[], nn.Module], int]:
 
 
 @torch.no_grad()
-def draw_fan_in(network: nn.Module, activation: str) -> None:
-    """Redraw dense and convolutional weights: normal, variance 1 / fan-in, with ReLU twice that; biases become 0."""
+def redraw(network: nn.Module, draw: Callable[[Tensor], object], *, dense: bool = True) -> None:
+    """Draw the weights of convolutions, and of dense layers unless told not to; their biases become 0."""
     for module in network.modules():
-        if isinstance(module, (nn.Linear, nn.Conv2d)):
-            module.weight.normal_(std=((2.0 if activation == "relu" else 1.0) / module.weight[0].numel()) ** 0.5)
-            if module.bias is not None:
-                module.bias.zero_()
-
-
-@torch.no_grad()
-def draw_glorot(network: nn.Module) -> None:
-    """Redraw dense and convolutional weights as Keras does: uniform within ±sqrt(6 / (fan-in + fan-out)); biases 0."""
-    for module in network.modules():
-        if isinstance(module, (nn.Linear, nn.Conv1d, nn.Conv2d)):
-            nn.init.xavier_uniform_(module.weight)
+        if isinstance(module, (nn.Conv1d, nn.Conv2d)) or (dense and isinstance(module, nn.Linear)):
+            draw(module.weight)
             if module.bias is not None:
                 module.bias.zero_()
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Literal
 
-import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from softmax_temperature.networks.layers import Classifier, rectifier
+from softmax_temperature.networks.layers import Classifier, rectifier, redraw
 
 EXPANSION = 4
 STEM = 16
@@ -23,13 +24,12 @@ class CifarResNet(Classifier):
 
     def __init__(self, blocks: int = 3, num_classes: int = 10, widths: Sequence[int] = (16, 32, 64)) -> None:
         super().__init__()
-        first, second, third = widths
-        self.conv1 = nn.Conv2d(3, first, 3, padding=1, bias=False)
-        self.bn1 = nn.BatchNorm2d(first)
-        self.layer1 = _basic_stage(first, first, blocks, stride=1)
-        self.layer2 = _basic_stage(first, second, blocks, stride=2)
-        self.layer3 = _basic_stage(second, third, blocks, stride=2)
-        self.linear = nn.Linear(third, num_classes)
+        self.conv1 = nn.Conv2d(3, widths[0], 3, padding=1, bias=False)
+        self.bn1 = nn.BatchNorm2d(widths[0])
+        self.layer1 = _basic_stage(widths[0], widths[0], blocks, stride=1)
+        self.layer2 = _basic_stage(widths[0], widths[1], blocks, stride=2)
+        self.layer3 = _basic_stage(widths[1], widths[2], blocks, stride=2)
+        self.linear = nn.Linear(widths[-1], num_classes)
 
     @property
     def classifier(self) -> nn.Linear:  # type: ignore[override]
@@ -70,6 +70,18 @@ def _basic_stage(inputs: int, outputs: int, blocks: int, stride: int) -> nn.Sequ
     return nn.Sequential(BasicBlock(inputs, outputs, stride), *rest)
 
 
+def _stages(
+    block: Callable[[int, int, int], nn.Module], inputs: int, widths: Sequence[int], counts: Sequence[int]
+) -> nn.Sequential:
+    """Blocks (inputs, outputs, stride); the first of each stage but the first halves height and width."""
+    stages = nn.Sequential()
+    for number, (outputs, count) in enumerate(zip(widths, counts, strict=True)):
+        first = block(inputs, outputs, 2 if number else 1)
+        stages.append(nn.Sequential(first, *(block(outputs, outputs, 1) for _ in range(count - 1))))
+        inputs = outputs
+    return stages
+
+
 # Deviation: the focal paper's ResNet-110 cites the network with three stages of basic blocks; its released code trains
 # bottlenecks (3, 4, 26, 3) instead, which is the one here. The cited one is `CifarResNet(blocks=18)`.
 # Deviation: for Tiny-ImageNet the released code averages the last 8×8 maps to 2×2 and so has 8,192 features, and draws
@@ -96,18 +108,12 @@ class BottleneckResNet(Classifier):
         build, copies = rectifier(activation)
         self.conv1 = nn.Conv2d(3, width, 3, padding=1, bias=False)
         self.bn1 = nn.BatchNorm2d(width)
-        self.stages = nn.Sequential()
-        inputs = width
-        for number, count in enumerate(blocks):
-            planes = width * 2**number
-            first = Bottleneck(inputs, planes, stride=2 if number else 1, activation=activation)
-            inputs = EXPANSION * planes
-            rest = (Bottleneck(inputs, planes, stride=1, activation=activation) for _ in range(count - 1))
-            self.stages.append(nn.Sequential(first, *rest))
+        widths = [EXPANSION * width * 2**number for number in range(len(blocks))]
+        self.stages = _stages(partial(Bottleneck, activation=activation), width, widths, blocks)
         self.activation = build()
         self.pool = nn.AdaptiveAvgPool2d(1)
         self.flatten = nn.Flatten()
-        self.classifier = nn.Linear(copies * inputs, num_classes)
+        self.classifier = nn.Linear(copies * widths[-1], num_classes)
 
     def features(self, inputs: Tensor) -> Tensor:
         """The means of the last maps, (n, 4 width 2^(stages - 1)), with CReLU twice as wide."""
@@ -123,10 +129,10 @@ class Bottleneck(nn.Module):
     CReLU the sum is what an identity shortcut needs.
     """
 
-    def __init__(self, inputs: int, planes: int, *, stride: int, activation: str) -> None:
+    def __init__(self, inputs: int, outputs: int, stride: int, *, activation: str) -> None:
         super().__init__()
         build, copies = rectifier(activation)
-        outputs = EXPANSION * planes
+        planes = outputs // EXPANSION
         projects = stride != 1 or inputs != outputs
         self.activation1 = build()
         self.conv1 = nn.Conv2d(copies * inputs, planes, 1, bias=False)
@@ -144,7 +150,7 @@ class Bottleneck(nn.Module):
         self.passes_sum = copies > 1 and not projects
 
     def forward(self, total: Tensor) -> Tensor:
-        """The next sum, (n, 4 planes, height / stride, width / stride), from the one before, (n, inputs, ...)."""
+        """The next sum, (n, outputs, height / stride, width / stride), from the one before, (n, inputs, ...)."""
         maps = self.activation1(total)
         inner = self.bn2(self.conv2(self.activation2(self.bn1(self.conv1(maps)))))
         inner = self.bn3(self.conv3(self.activation3(inner)))
@@ -181,20 +187,18 @@ class WideResNet(Classifier):
             raise ValueError(f"depth must be 6 n + 2 or 6 n + 4 of at least 8, got {depth}")
         blocks = (depth - 2) // 6
         self.conv1 = nn.Conv2d(3, STEM, 3, padding=1, bias=not batch_norm)
-        self.stages = nn.Sequential()
-        inputs = STEM
-        for number in range(3):
-            outputs = STEM * width * 2**number
-            first = WideBlock(inputs, outputs, stride=2 if number else 1, batch_norm=batch_norm)
-            rest = (WideBlock(outputs, outputs, stride=1, batch_norm=batch_norm) for _ in range(blocks - 1))
-            self.stages.append(nn.Sequential(first, *rest))
-            inputs = outputs
-        self.norm = _norm(inputs, batch_norm=batch_norm)
+        widths = [STEM * width * 2**number for number in range(3)]
+        self.stages = _stages(partial(WideBlock, batch_norm=batch_norm), STEM, widths, 3 * [blocks])
+        self.norm = _norm(widths[-1], batch_norm=batch_norm)
         self.relu = nn.ReLU()
         self.pool = nn.AdaptiveAvgPool2d(1)
         self.flatten = nn.Flatten()
-        self.classifier = nn.Linear(inputs, num_classes)
-        self._draw(batch_norm=batch_norm)
+        self.classifier = nn.Linear(widths[-1], num_classes)
+        mode: Literal["fan_in", "fan_out"] = "fan_out" if batch_norm else "fan_in"
+        redraw(self, lambda weight: nn.init.kaiming_normal_(weight, mode=mode, nonlinearity="relu"), dense=False)
+        for block in self.modules():
+            if isinstance(block, WideBlock) and not batch_norm:
+                block.conv2.weight.data.div_((3 * blocks) ** 0.5)
 
     def features(self, inputs: Tensor) -> Tensor:
         """The means of the last maps, (n, 64 width), of images (n, 3, height, width)."""
@@ -202,22 +206,11 @@ class WideResNet(Classifier):
         features: Tensor = self.flatten(self.pool(self.relu(self.norm(total))))
         return features
 
-    @torch.no_grad()
-    def _draw(self, *, batch_norm: bool) -> None:
-        for module in self.modules():
-            if isinstance(module, nn.Conv2d):
-                nn.init.kaiming_normal_(module.weight, mode="fan_out" if batch_norm else "fan_in", nonlinearity="relu")
-                if module.bias is not None:
-                    module.bias.zero_()
-        blocks = [module for module in self.modules() if isinstance(module, WideBlock)]
-        for block in [] if batch_norm else blocks:
-            block.conv2.weight.div_(len(blocks) ** 0.5)
-
 
 class WideBlock(nn.Module):
     """Two 3×3 convolutions beside the identity or, where the shape changes, a projection of the activated input."""
 
-    def __init__(self, inputs: int, outputs: int, *, stride: int, batch_norm: bool) -> None:
+    def __init__(self, inputs: int, outputs: int, stride: int, *, batch_norm: bool) -> None:
         super().__init__()
         self.norm1 = _norm(inputs, batch_norm=batch_norm)
         self.relu1 = nn.ReLU()

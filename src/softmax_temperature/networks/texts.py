@@ -7,7 +7,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from softmax_temperature.data.tokens import PADDING
-from softmax_temperature.networks.layers import Classifier, draw_glorot
+from softmax_temperature.networks.layers import Classifier, redraw
 
 # Deviation: the text at hand of the temperature_check paper names a GRU on IMDB and gives neither its widths, the
 # number of its layers and directions, what the logits are made of, nor how weights start. Here one layer reads from
@@ -83,7 +83,7 @@ class TextCNN(Classifier):
             self.convolutions.extend([nn.Conv1d(inputs, filters, width), nn.ReLU(), *pool])
         self.hidden = nn.Sequential(nn.Linear(filters, dense), nn.ReLU(), nn.Dropout(dropout))
         self.classifier = nn.Linear(dense, num_classes)
-        draw_glorot(self)
+        redraw(self, nn.init.xavier_uniform_)
         with torch.no_grad():
             nn.init.uniform_(self.embedding.weight, -_START, _START)[PADDING] = 0
 

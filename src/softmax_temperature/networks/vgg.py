@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from torch import Tensor, nn
 
-from softmax_temperature.networks.layers import Classifier, check_choice, draw_glorot, rectifier
+from softmax_temperature.networks.layers import Classifier, check_choice, rectifier, redraw
 
 # Deviation: the cooling paper gives the widths and about 620,000 parameters for 32×32 images and 10 classes, but not
 # the padding, the pooling or whether there is normalisation. With zero padding, max-pooling after each pair and no
@@ -22,11 +22,10 @@ class SmallVGG(Classifier):
 
     Every hidden layer is followed by the activation, "relu" or "crelu"; after CReLU, the next layer reads twice the
     channels. With `batch_norm`, each convolution has no bias and is followed by batch normalisation. `weights` start as
-    Keras draws them ("glorot", see `draw_glorot`) or as PyTorch does ("pytorch").
+    Keras draws them ("glorot": uniform within ±sqrt(6 / (fan-in + fan-out)), biases 0) or as PyTorch does ("pytorch").
 
-    Args:
-        pooling: "flatten" gives every value of the last maps to the dense layer, "average" each map's mean.
-        image_size: Height and width of the images in pixels; each pooling halves them, rounding down.
+    The dense layer reads every value of the last maps (`pooling` "flatten") or each map's mean ("average"). Images have
+    `image_size` pixels in height and width, which each max-pooling halves, rounding down.
     """
 
     def __init__(
@@ -62,7 +61,7 @@ class SmallVGG(Classifier):
         self.activation = build()
         self.classifier = nn.Linear(copies * dense, num_classes)
         if weights == "glorot":
-            draw_glorot(self)
+            redraw(self, nn.init.xavier_uniform_)
 
     def features(self, inputs: Tensor) -> Tensor:
         """Shape (n, dense), or (n, 2 dense) with CReLU, of images (n, 3, height, width)."""

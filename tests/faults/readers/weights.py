@@ -11,7 +11,7 @@ import safetensors.torch
 import torch
 from torch import nn
 
-from softmax_temperature.networks.backbones.weights import load_weights
+from softmax_temperature.networks.backbones.loading import load_weights
 from softmax_temperature.runner.artifacts import canonical_json, digest_of_text, new_artifact, open_artifact
 from softmax_temperature.runner.checkpoints import is_whole, load_checkpoint
 from tests.faults.mutations import exchanged

@@ -44,7 +44,9 @@ class Preprocess:
         batches = [images] if isinstance(images, Tensor) else [image[None] for image in images]
         squares = torch.cat([self._square(batch.to(device)) for batch in batches])
         pixels = squares.to(torch.float32, memory_format=torch.channels_last)
-        mean, std = (self._row(values, pixels.device) for values in (self.mean, self.std))
+        # One value per channel, repeated along a row of pixels: arithmetic on three numbers at a time is slow.
+        colours = torch.tensor([self.mean, self.std], device=pixels.device)[:, :, None, None].expand(2, 3, 1, self.size)
+        mean, std = colours.contiguous(memory_format=torch.channels_last).split(1)
         return pixels.mul_(self.pixel_scale / GREATEST_PIXEL).sub_(mean).div_(std)
 
     def describe(self) -> dict[str, Any]:
@@ -66,16 +68,13 @@ class Preprocess:
         square: Tensor = functional.center_crop(colour, [self.size, self.size])
         return square
 
-    def _row(self, values: tuple[float, ...], device: torch.device) -> Tensor:
-        """One value per channel, repeated along a row of pixels: arithmetic on three numbers at a time is slow."""
-        row = torch.tensor(values, device=device).view(1, 3, 1, 1).expand(1, 3, 1, self.size)
-        return row.contiguous(memory_format=torch.channels_last)
-
 
 def described_preprocess(spec: Backbone) -> Preprocess:
     """The preprocessing that the parameters of weights other than the hub's describe."""
     size, mean, std = spec.input_size, spec.mean, spec.std
-    assert size and mean and std
+    assert size
+    assert mean
+    assert std
     return Preprocess(
         size, spec.resize or size, spec.interpolation, tuple(mean), tuple(std), spec.channels, spec.pixel_scale
     )
