@@ -42,8 +42,7 @@ class DenseNet(Classifier):
 
     def features(self, inputs: Tensor) -> Tensor:
         """The means of the last maps, (n, channels), of images (n, 3, h, w); each transition halves h and w."""
-        maps = self.stages(self.conv1(inputs))
-        features: Tensor = self.flatten(self.pool(self.relu(self.norm(maps))))
+        features: Tensor = self.flatten(self.pool(self.relu(self.norm(self.stages(self.conv1(inputs))))))
         return features
 
 

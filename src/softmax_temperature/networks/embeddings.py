@@ -1,13 +1,7 @@
 """Embeddings: images through a frozen network, one batch at a time, into a file that grows on disk.
 
-An artifact of embeddings holds
-
-    embeddings.npy      (n, dim) float32, the splits train, validation and test one after the other, each with its rows
-                        in the order of the prepared data set
-    rows.safetensors    {split}.labels (n,) int64 and {split}.index (n,) int64
-    provenance.json     data set, backbone, weights digest, transform, which tensor, its length, precision
-
-Memory is bounded by the batch, not by the data set.
+An artifact of embeddings holds `embeddings.npy`, (n, dim) float32 of all splits one after the other, each in the order
+of the prepared data set; `rows.safetensors`, {split}.labels (n,) and {split}.index (n,) int64; and `provenance.json`.
 """
 
 from __future__ import annotations
@@ -30,14 +24,13 @@ EMBEDDINGS = "embeddings.npy"
 ROWS = "rows.safetensors"
 PROVENANCE = "provenance.json"
 
-Batches = Iterable[Tensor | Sequence[Tensor]]
 Precision = Literal["float32", "bfloat16"]
 
 
 def extract(
     network: nn.Module,
     preprocess: Preprocess,
-    batches: Batches,
+    batches: Iterable[Tensor | Sequence[Tensor]],
     *,
     device: str | torch.device = "cpu",
     precision: Precision = "float32",
@@ -78,13 +71,10 @@ def write_embeddings(
     embed: Callable[[SplitName], Iterable[Tensor]],
     provenance: Mapping[str, Any],
 ) -> None:
-    """Write the files of an artifact of embeddings.
+    """Write the files of an artifact of embeddings; memory is bounded by a batch, not by the data set.
 
-    Args:
-        folder: where to.
-        rows: by split, labels (n,) and index (n,), int64.
-        embed: the embeddings of a split, (b, dim) float32 in batches.
-        provenance: JSON values; "dataset" and "embedding" (dim) must be among them.
+    `rows` are by split labels (n,) and index (n,), int64; `embed` gives the embeddings of a split, (b, dim) float32 in
+    batches; "dataset" and "embedding" (dim) must be in the provenance.
     """
     splits = [split for split in SPLITS if split in rows]
     shape = sum(len(rows[split][0]) for split in splits), int(provenance["embedding"])
@@ -93,17 +83,13 @@ def write_embeddings(
         for split in splits:
             for batch in embed(split):
                 file.write(batch.contiguous().numpy().data)
-    columns = {f"{split}.labels": labels for split, (labels, _) in rows.items()}
-    save_file(columns | {f"{split}.index": index for split, (_, index) in rows.items()}, folder / ROWS)
+    labels = {f"{split}.labels": labels for split, (labels, _) in rows.items()}
+    save_file(labels | {f"{split}.index": index for split, (_, index) in rows.items()}, folder / ROWS)
     write_json(folder / PROVENANCE, dict(provenance))
 
 
 def open_embeddings(artifact: Artifact) -> dict[SplitName, Part]:
-    """Read embeddings back: by split, a part with data (n, dim) float32, mapped from disk.
-
-    Raises:
-        ArtifactError: a file is missing or damaged.
-    """
+    """Read embeddings back: by split, a part with data (n, dim) float32, mapped from disk."""
     dataset, rows = artifact.json(PROVENANCE)["dataset"], artifact.tensors(ROWS)
     splits = [split for split in SPLITS if f"{split}.labels" in rows]
     embeddings = torch.from_numpy(np.load(artifact.path(EMBEDDINGS), mmap_mode="c"))

@@ -29,10 +29,9 @@ class InceptionResnetV1(nn.Module):
         deep = nn.Sequential(*_same(256, 192, 1, 3), _Convolution(192, 256, 3, stride=2))
         self.mixed_6a = _Branches(_Convolution(256, 384, 3, stride=2), deep, nn.MaxPool2d(3, stride=2))
         self.repeat_2 = nn.Sequential(*(_narrow_block(896, 128, 7, scale=0.10) for _ in range(10)))
-        kernels, outputs = ((1,), (1,), (1, 3)), (384, 256, 256)
-        ends = zip(kernels, outputs, strict=True)
-        deep_ones = (nn.Sequential(*_same(896, 256, *k), _Convolution(256, o, 3, stride=2)) for k, o in ends)
-        self.mixed_7a = _Branches(*deep_ones, nn.MaxPool2d(3, stride=2))
+        ends = (((1,), 384), ((1,), 256), ((1, 3), 256))
+        branches = (nn.Sequential(*_same(896, 256, *k), _Convolution(256, o, 3, stride=2)) for k, o in ends)
+        self.mixed_7a = _Branches(*branches, nn.MaxPool2d(3, stride=2))
         self.repeat_3 = nn.Sequential(*(_narrow_block(1792, 192, 3, scale=0.20) for _ in range(5)))
         self.block8 = _narrow_block(1792, 192, 3, scale=1.0, rectified=False)
 
@@ -96,5 +95,4 @@ def _block35() -> nn.Module:
 def _narrow_block(channels: int, width: int, length: int, *, scale: float, rectified: bool = True) -> nn.Module:
     """A 1×1 convolution, and one followed by a row and a column."""
     crossed = nn.Sequential(*_same(channels, width, 1, (1, length), (length, 1)))
-    branches = _Convolution(channels, width, 1), crossed
-    return _Residual(2 * width, channels, *branches, scale=scale, rectified=rectified)
+    return _Residual(2 * width, channels, _Convolution(channels, width, 1), crossed, scale=scale, rectified=rectified)

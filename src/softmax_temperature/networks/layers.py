@@ -1,14 +1,11 @@
-"""What the networks share: the form of a classifier, activations, how weights start, and networks without numbers."""
+"""What the networks share: the form of a classifier, activations, and how weights start."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
-from contextlib import contextmanager
-from typing import Any
+from collections.abc import Callable, Collection
 
 import torch
 from torch import Tensor, nn
-from torch.overrides import TorchFunctionMode
 
 
 class Classifier(nn.Module):
@@ -58,17 +55,3 @@ def check_choice(name: str, value: str, choices: Collection[str]) -> None:
     """Refuse an argument of a network that is none of the choices."""
     if value not in choices:
         raise ValueError(f"{name} must be {' or '.join(map(repr, choices))}, got {value!r}")
-
-
-@contextmanager
-def shapes_only() -> Iterator[None]:
-    """Tensors that are made inside the block have a shape and no numbers (torch's device "meta")."""
-    with torch.device("meta"), _WithoutNormalDraws():
-        yield
-
-
-class _WithoutNormalDraws(TorchFunctionMode):
-    """`normal_` does nothing: on "meta" it would draw nothing either, but spend seconds importing torch's compiler."""
-
-    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        return args[0] if func is torch.Tensor.normal_ else func(*args, **(kwargs or {}))

@@ -117,16 +117,14 @@ class BottleneckResNet(Classifier):
 
     def features(self, inputs: Tensor) -> Tensor:
         """The means of the last maps, (n, 4 width 2^(stages - 1)), with CReLU twice as wide."""
-        total = self.stages(self.bn1(self.conv1(inputs)))
-        features: Tensor = self.flatten(self.pool(self.activation(total)))
+        features: Tensor = self.flatten(self.pool(self.activation(self.stages(self.bn1(self.conv1(inputs))))))
         return features
 
 
 class Bottleneck(nn.Module):
     """1×1, 3×3 and 1×1 convolution beside a shortcut, which is a projection where the shape changes.
 
-    A block returns the sum before its activation, and the next block applies it: the function of the paper, and with
-    CReLU the sum is what an identity shortcut needs.
+    It returns the sum before its activation, which the next block applies: identity shortcuts with CReLU need the sum.
     """
 
     def __init__(self, inputs: int, outputs: int, stride: int, *, activation: str) -> None:
@@ -173,12 +171,10 @@ class Bottleneck(nn.Module):
 class WideResNet(Classifier):
     """A wide residual network (Zagoruyko and Komodakis 2016): activations first, `width` times 16, 32 and 64 channels.
 
-    Convolutions start as He's: normal, with variance 2 / (kernel area times output channels), as in the focal paper's
-    released code. Without batch normalisation the variance is 2 / (kernel area times input channels), which keeps the
-    size of the maps, divided by the number of blocks in the last convolution of each block; biases are 0. The linear
-    layer starts as PyTorch's.
-
     `depth` is 6 n + 2 for n blocks in each of the three stages, projections not counted, or 6 n + 4 with them.
+    Convolutions start normal with variance 2 / fan-out, as in the focal paper's released code. Without batch
+    normalisation it is 2 / fan-in, which keeps the size of the maps, and divided by the number of blocks in the last
+    convolution of each block; biases are 0. The linear layer starts as PyTorch's.
     """
 
     def __init__(self, depth: int = 26, width: int = 10, num_classes: int = 10, batch_norm: bool = True) -> None:
@@ -189,7 +185,7 @@ class WideResNet(Classifier):
         self.conv1 = nn.Conv2d(3, STEM, 3, padding=1, bias=not batch_norm)
         widths = [STEM * width * 2**number for number in range(3)]
         self.stages = _stages(partial(WideBlock, batch_norm=batch_norm), STEM, widths, 3 * [blocks])
-        self.norm = _norm(widths[-1], batch_norm=batch_norm)
+        self.norm = nn.BatchNorm2d(widths[-1]) if batch_norm else nn.Identity()
         self.relu = nn.ReLU()
         self.pool = nn.AdaptiveAvgPool2d(1)
         self.flatten = nn.Flatten()
@@ -202,8 +198,7 @@ class WideResNet(Classifier):
 
     def features(self, inputs: Tensor) -> Tensor:
         """The means of the last maps, (n, 64 width), of images (n, 3, height, width)."""
-        total = self.stages(self.conv1(inputs))
-        features: Tensor = self.flatten(self.pool(self.relu(self.norm(total))))
+        features: Tensor = self.flatten(self.pool(self.relu(self.norm(self.stages(self.conv1(inputs))))))
         return features
 
 
@@ -212,10 +207,11 @@ class WideBlock(nn.Module):
 
     def __init__(self, inputs: int, outputs: int, stride: int, *, batch_norm: bool) -> None:
         super().__init__()
-        self.norm1 = _norm(inputs, batch_norm=batch_norm)
+        norm = nn.BatchNorm2d if batch_norm else nn.Identity
+        self.norm1 = norm(inputs)
         self.relu1 = nn.ReLU()
         self.conv1 = nn.Conv2d(inputs, outputs, 3, stride, padding=1, bias=not batch_norm)
-        self.norm2 = _norm(outputs, batch_norm=batch_norm)
+        self.norm2 = norm(outputs)
         self.relu2 = nn.ReLU()
         self.conv2 = nn.Conv2d(outputs, outputs, 3, padding=1, bias=not batch_norm)
         self.projects = stride != 1 or inputs != outputs
@@ -229,7 +225,3 @@ class WideBlock(nn.Module):
         inner = self.conv2(self.relu2(self.norm2(self.conv1(maps))))
         following: Tensor = inner + self.shortcut(maps if self.projects else total)
         return following
-
-
-def _norm(channels: int, *, batch_norm: bool) -> nn.Module:
-    return nn.BatchNorm2d(channels) if batch_norm else nn.Identity()

@@ -30,11 +30,7 @@ class GRU(Classifier):
         self.classifier = nn.Linear(hidden, num_classes)
 
     def features(self, inputs: Tensor) -> Tensor:
-        """The state after each text's last token, (n, hidden) float32, of tokens (n, length) padded on the right.
-
-        Raises:
-            ValueError: If a text has no token.
-        """
+        """The state after each text's last token, (n, hidden) float32, of tokens (n, length) padded on the right."""
         lengths = (inputs != PADDING).sum(1)
         shortest, longest = torch.stack(lengths.aminmax()).tolist()
         if shortest == 0:

@@ -53,11 +53,12 @@ def cells(params: Params) -> list[Cell]:
 
 
 def _check(name: str, spec: Network) -> None:
-    from softmax_temperature.early_learning.tangent_kernel import refuse_batch_norm  # Imports torch, as all of these.
-    from softmax_temperature.networks.layers import shapes_only
+    import torch  # Here, as what follows, because `--help` must not wait for it.
+
+    from softmax_temperature.early_learning.tangent_kernel import refuse_batch_norm
     from softmax_temperature.training import build_network
 
-    with shapes_only():
+    with torch.device("meta"):
         network = build_network(spec, classes=2, seed=0)
     try:
         refuse_batch_norm(network)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 import textwrap
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -52,7 +53,7 @@ def load_backbone(spec: Backbone, *, root: Path, seed: int, pretrained: Path | N
     _check_embedding(spec, network, preprocess)
     names = {"library", "architecture", "arguments", "weights", "tag", "file", "tensor", "embedding"}
     digest = digest_of_weights(network) if path is None else digest_of_file(path)
-    provenance = {**spec.model_dump(include=names), "weights_sha256": digest, "transform": preprocess.describe()}
+    provenance = {**spec.model_dump(include=names), "weights_sha256": digest, "transform": asdict(preprocess)}
     return LoadedBackbone(network, preprocess, provenance)
 
 
@@ -152,12 +153,12 @@ def _timm_file(spec: Backbone, download: bool) -> Path:
     if isinstance(cached, str):
         return Path(cached)
     place = f"{_HUB_FILE} of {config.hf_hub_id} in the cache of the Hugging Face hub"
-    if not download:
-        raise _missing(spec, place)
     try:
-        return Path(hf_hub_download(config.hf_hub_id, _HUB_FILE))
+        if download:
+            return Path(hf_hub_download(config.hf_hub_id, _HUB_FILE))
     except (HfHubHTTPError, OSError) as error:
         raise _missing(spec, place, error) from error
+    raise _missing(spec, place)
 
 
 def _torchvision_weights(spec: Backbone) -> WeightsEnum:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import torch
@@ -20,12 +20,10 @@ GREATEST_PIXEL = 255
 
 @dataclass(frozen=True)
 class Preprocess:
-    """From uint8 images of any size to what a network expects; equal to the weights' own transform.
+    """From uint8 images of any size to what a network expects; `params.backbone.Backbone` says how.
 
-    The shorter side becomes `resize` pixels, the central square of `size` is cropped, and grey is repeated three times;
-    then pixels on the scale 0 to `pixel_scale`, in the order `channels`, become (pixel - mean) / std. Resizing works on
-    uint8 with antialiasing, as Pillow does, and differs from the library's own transform of the same image by at most
-    one grey level (bicubic: two), where rounding fell the other way.
+    Resizing works on uint8 with antialiasing, as Pillow does, and differs from the library's own transform of the same
+    image by at most one grey level (bicubic: two), where rounding fell the other way.
     """
 
     size: int
@@ -49,10 +47,6 @@ class Preprocess:
         mean, std = colours.contiguous(memory_format=torch.channels_last).split(1)
         return pixels.mul_(self.pixel_scale / GREATEST_PIXEL).sub_(mean).div_(std)
 
-    def describe(self) -> dict[str, Any]:
-        """All settings as JSON values."""
-        return asdict(self) | {"mean": list(self.mean), "std": list(self.std)}
-
     def _square(self, images: Tensor) -> Tensor:
         """Repeat grey, order the channels, resize and crop; (n, 1 or 3, height, width) to (n, 3, size, size) uint8."""
         if images.dtype != torch.uint8 or images.ndim != 4 or images.shape[1] not in (1, 3):
@@ -71,13 +65,10 @@ class Preprocess:
 
 def described_preprocess(spec: Backbone) -> Preprocess:
     """The preprocessing that the parameters of weights other than the hub's describe."""
-    size, mean, std = spec.input_size, spec.mean, spec.std
-    assert size
-    assert mean
-    assert std
-    return Preprocess(
-        size, spec.resize or size, spec.interpolation, tuple(mean), tuple(std), spec.channels, spec.pixel_scale
-    )
+    assert spec.input_size and spec.mean and spec.std  # noqa: PT018
+    size, mean, std = spec.input_size, tuple(spec.mean), tuple(spec.std)
+    resize = spec.resize or size
+    return Preprocess(size, resize, spec.interpolation, mean, std, spec.channels, spec.pixel_scale)
 
 
 def timm_preprocess(network: nn.Module) -> Preprocess:
