@@ -38,56 +38,49 @@ class Loss(Protocol):
     def mean(self, logits: Tensor) -> float: ...  # noqa: D102
 
 
-class GradientFlow:
-    """Gradient flow of a loss of the tempered logits Z = β z(θ), summed over samples, in the rescaled time s = β² η t.
+class Flow(NamedTuple):
+    """The rate of a flow's state, and at a state the tempered logits Z, (n, classes) float64, and what moves."""
 
-    dθ/ds = (1/β) Jᵀ residual(Z). The state is β (θ - θ_0), whose rate and size do not depend on β as long as the kernel
-    does not change: the same tolerance then means the same for every β.
+    size: int
+    rate: Callable[[State], State]
+    logits: Callable[[State], Tensor]
+    parameters: Callable[[State], Tensor]
+
+
+def gradient_flow(network: FlatNetwork, loss: Loss, inverse_temperature: float) -> Flow:
+    """Gradient flow of a loss of Z = β z(θ), summed over samples: dθ/ds = (1/β) Jᵀ residual(Z) in time s = β² η t.
+
+    The state is β (θ - θ_0), whose rate and size do not depend on β as long as the kernel does not change: the same
+    tolerance then means the same for every β.
     """
 
-    def __init__(self, network: FlatNetwork, loss: Loss, inverse_temperature: float) -> None:
-        self._network, self._loss, self._factor = network, loss, inverse_temperature
-        self.size = network.start.numel()
+    def parameters(state: State) -> Tensor:
+        return network.start + torch.from_numpy(state).to(network.start) / inverse_temperature
 
-    def parameters(self, state: State) -> Tensor:
-        """θ, (p,)."""
-        return self._network.start + torch.from_numpy(state).to(self._network.start) / self._factor
-
-    def rate(self, state: State) -> State:
-        """Jᵀ residual(Z)."""
-        parameters = self.parameters(state)
-        pulled = self._network.descend(parameters, lambda z, rows: self._loss.residual(self._factor * z, rows))
+    def rate(state: State) -> State:
+        pulled = network.descend(parameters(state), lambda z, rows: loss.residual(inverse_temperature * z, rows))
         return pulled.cpu().numpy()
 
-    def logits(self, state: State) -> Tensor:
-        """Z = β z(θ), (n, classes) float64."""
-        return self._factor * self._network.logits(self.parameters(state))
+    def logits(state: State) -> Tensor:
+        return inverse_temperature * network.logits(parameters(state))
+
+    return Flow(network.start.numel(), rate, logits, parameters)
 
 
-class LinearisedFlow:
+def linearised_flow(start: Tensor, kernel_product: Callable[[Tensor], Tensor], loss: Loss) -> Flow:
     """dZ/ds = Θ_0 residual(Z) with the kernel of the start: the same for every β. The state is Z - Z_0."""
 
-    def __init__(self, start: Tensor, kernel_product: Callable[[Tensor], Tensor], loss: Loss) -> None:
-        self._start, self._kernel_product, self._loss = start, kernel_product, loss
-        self.size = start.numel()
+    def logits(state: State) -> Tensor:
+        return start + torch.from_numpy(state).to(start).view(start.shape)
 
-    def rate(self, state: State) -> State:
-        """Θ_0 residual(Z)."""
-        return self._kernel_product(self._loss.residual(self.logits(state))).detach().flatten().cpu().numpy()
+    def rate(state: State) -> State:
+        return kernel_product(loss.residual(logits(state))).detach().flatten().cpu().numpy()
 
-    def logits(self, state: State) -> Tensor:
-        """Z, (n, classes) float64."""
-        return self._start + torch.from_numpy(state).to(self._start).view(self._start.shape)
-
-
-Flow = GradientFlow | LinearisedFlow
+    return Flow(start.numel(), rate, logits, logits)
 
 
 class Settings(NamedTuple):
-    """The time in which the state changes by what counts as one, where to end, and what a step may err and cost.
-
-    `tolerance` is relative to the state plus its change in one unit of time (root mean square).
-    """
+    """How to integrate; `tolerance` is relative to the state plus its mean square change in one unit of time."""
 
     unit_time: float
     horizon: float
@@ -127,10 +120,8 @@ def follow(
     pending = [name for name, level in levels(origin).items() if level < 0]
     waiting, course = list(times), Course()
     unit, horizon, tolerance, evaluations = settings
-    size, step = (
-        tolerance * float(np.sqrt(np.mean(np.square(flow.rate(origin))))) * unit,
-        min(FIRST_STEP * unit, horizon),
-    )
+    size = tolerance * float(np.sqrt(np.mean(np.square(flow.rate(origin))))) * unit
+    step = min(FIRST_STEP * unit, horizon)
     solver = RK45(lambda _, state: flow.rate(state), 0.0, origin, horizon, first_step=step, rtol=tolerance, atol=size)
     while LEARNED not in course.crossings:
         if solver.status != "running" or solver.nfev >= evaluations:

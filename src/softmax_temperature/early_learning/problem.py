@@ -10,7 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from softmax_temperature.early_learning.flows import GradientFlow, LinearisedFlow, Loss
+from softmax_temperature.early_learning.flows import Flow, Loss, gradient_flow, linearised_flow
 from softmax_temperature.early_learning.pair import correlation_for_norm, frozen_parameters
 from softmax_temperature.early_learning.tangent_kernel import FlatNetwork, KernelSketch
 
@@ -91,13 +91,13 @@ class Start:
         norm, speed = self.logits.norm().item(), self._kernel_product(self.residual).norm().item()
         self.scales = Scales(norm, 1 / speed, norm / speed)
 
-    def gradient_flow(self) -> GradientFlow:
+    def gradient_flow(self) -> Flow:
         """That of the pair."""
-        return GradientFlow(self.network, self._problem.loss, self._factor)
+        return gradient_flow(self.network, self._problem.loss, self._factor)
 
-    def linearised_flow(self) -> LinearisedFlow:
+    def linearised_flow(self) -> Flow:
         """The same with the kernel of the start."""
-        return LinearisedFlow(self.logits, self._kernel_product, self._problem.loss)
+        return linearised_flow(self.logits, self._kernel_product, self._problem.loss)
 
     def _kernel_product(self, weights: Tensor) -> Tensor:
         if self._problem.probes is None:
