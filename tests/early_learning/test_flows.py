@@ -18,12 +18,13 @@ from softmax_temperature.early_learning.flows import (
     TENTH,
     UNIT,
     WHOLE,
+    Course,
     Flow,
-    GradientFlow,
-    LinearisedFlow,
     Loss,
     Settings,
     follow,
+    gradient_flow,
+    linearised_flow,
 )
 from softmax_temperature.early_learning.problem import Problem, SoftmaxCrossEntropy
 from softmax_temperature.early_learning.tangent_kernel import FlatNetwork
@@ -44,25 +45,6 @@ class SquaredError:
     def mean(self, logits: Tensor) -> float:
         # Without an offset it would learn and end: only the times are of interest.
         return (logits - self.targets).square().sum(dim=1).mean().item() / 2 + 1e6
-
-
-class Approach:
-    """A single logit from 0 towards 2, by hand: 2 - 2 exp(-s). Its loss is what is missing, on a scale of 1."""
-
-    size = 1
-
-    def __init__(self, unit: float = 1.0) -> None:
-        self.unit, self.calls = unit, 0
-
-    def rate(self, state: Any) -> Any:
-        self.calls += 1
-        return (2 - state) / self.unit
-
-    def logits(self, state: Any) -> Tensor:
-        return torch.tensor(state)[None]
-
-    def mean(self, logits: Tensor) -> float:
-        return 1 - logits.item() / 2
 
 
 @pytest.fixture
@@ -88,11 +70,26 @@ def logits_at(flow: Flow, loss: Loss, times: list[float], unit_time: float, tole
 # ---- the integration
 
 
-def approached(unit: float = 1.0, **changes: Any) -> Any:
-    flow: Any = Approach(unit)
+class Missing:
+    """Of a single logit that approaches 2, the share that is missing."""
+
+    def residual(self, logits: Tensor, rows: slice = slice(None)) -> Tensor:
+        return logits[rows]
+
+    def mean(self, logits: Tensor) -> float:
+        return 1 - logits.item() / 2
+
+
+def approached(unit: float = 1.0, *, stop: float = math.inf, **changes: Any) -> Course:
+    """A logit from 0 towards 2, by hand: 2 - 2 exp(-s / unit)."""
+
+    def rate(state: Any) -> Any:
+        return np.where(state > stop, np.nan, (2 - state) / unit)
+
+    flow = Flow(1, rate, lambda state: torch.tensor(state)[None], torch.tensor)
     values = {"unit_time": unit, "horizon": 20 * unit, "tolerance": 1e-9, "evaluations": 10_000} | changes
     times = [0.001 * unit, unit]
-    return follow(flow, flow, Settings(**values), times=times, observe=lambda time, state: (time, state.item()))
+    return follow(flow, Missing(), Settings(**values), times=times, observe=lambda time, state: (time, state.item()))
 
 
 @pytest.mark.parametrize("unit", [1e-8, 1.0, 1e8])
@@ -114,9 +111,7 @@ def test_it_ends_at_its_limits() -> None:
     assert limited.ending == "evaluations"
     assert 30 <= limited.evaluations < 50
     assert approached(horizon=1.0).ending == "horizon"
-    flow: Any = Approach()
-    flow.rate = lambda state: state + np.where(state > 0.5, np.nan, 1.0)
-    assert follow(flow, flow, Settings(1.0, 20.0, 1e-9, 10_000), observe=lambda *_: None).ending == "failed"
+    assert approached(stop=0.5).ending == "failed"
 
 
 # ---- the flows
@@ -132,7 +127,7 @@ def test_with_a_fixed_kernel_logits_do_not_depend_on_the_inverse_temperature(
     for inverse_temperature in (0.01, 0.1, 1.0, 10.0, 100.0):
         flat = linear(inputs, start / inverse_temperature)
         unit = 1 / flat.kernel_product(flat.start, loss.residual(start)).norm().item()
-        flow = GradientFlow(flat, loss, inverse_temperature)
+        flow = gradient_flow(flat, loss, inverse_temperature)
         found.append(logits_at(flow, loss, [unit, units * unit], unit))
     for other in found[1:]:
         for some, reference in zip(other, found[0], strict=True):
@@ -147,26 +142,12 @@ def test_squared_loss_decays_as_the_kernel_says(inputs: Tensor, inverse_temperat
     targets = torch.randn(7, CLASSES, generator=torch.Generator().manual_seed(3), dtype=torch.float64)
     flat, loss = linear(inputs, start / inverse_temperature), SquaredError(targets)
     kernel, times = flat.kernel(flat.start), [0.01, 0.1, 1.0]
-    linearised = LinearisedFlow(start, lambda weights: flat.kernel_product(flat.start, weights), loss)
-    for flow in (GradientFlow(flat, loss, inverse_temperature), linearised):
+    linearised = linearised_flow(start, lambda weights: flat.kernel_product(flat.start, weights), loss)
+    for flow in (gradient_flow(flat, loss, inverse_temperature), linearised):
         for time, found in zip(times, logits_at(flow, loss, times, 0.01), strict=True):
             decay = torch.from_numpy(expm(-kernel.numpy() * time))
             expected = targets.flatten() + decay @ (start - targets).flatten()
             torch.testing.assert_close(found.flatten(), expected, rtol=1e-8, atol=1e-8)
-
-
-def test_one_step_is_one_of_gradient_descent_on_the_loss(
-    make_network: MakeNetwork, images: Tensor, labels: Tensor
-) -> None:
-    """dθ/ds against autograd: θ moves by -η ∇L in time t, and s = β² η t."""
-    network, inverse_temperature = make_network("vgg").double().eval(), 0.3
-    flow = GradientFlow(FlatNetwork(network, images), SoftmaxCrossEntropy(labels, CLASSES), inverse_temperature)
-    total = nn.functional.cross_entropy(inverse_temperature * network(images), labels, reduction="sum")
-    gradients = torch.autograd.grad(total, list(network.parameters()))
-    descent = -torch.cat([gradient.flatten() for gradient in gradients])
-    state = flow.rate(np.zeros(flow.size))
-    moved = flow.parameters(state) - flow.parameters(np.zeros(flow.size))
-    torch.testing.assert_close(inverse_temperature**2 * moved, descent)
 
 
 # Each kink of a network with ReLU takes steps of its own, the more the less they may err.
@@ -189,15 +170,6 @@ def test_networks_become_their_linearisation_as_the_inverse_temperature_grows(
         assert column[-1] < 1e-3
         # In proportion to 1 / β where both are small, if no kink is in the way.
         assert column[-1] / column[-2] == pytest.approx(0.01, rel=0.1) or name == "wide-resnet"
-
-
-def test_logits_of_the_last_look_are_those_of_the_state(make_problem: Callable[..., Problem]) -> None:
-    flow, fresh = (make_problem().start(0.5, 2.0).gradient_flow() for _ in range(2))
-    state = np.random.default_rng(0).normal(size=flow.size) / 100
-    flow.rate(state)
-    torch.testing.assert_close(flow.logits(state), fresh.logits(state))
-    state += 0.01  # The flow must not have kept the caller's array.
-    torch.testing.assert_close(flow.logits(state), fresh.logits(state))
 
 
 def test_events_are_where_the_logits_say(make_problem: Callable[..., Problem]) -> None:

@@ -52,9 +52,9 @@ def test_batches_are_taken_one_at_a_time() -> None:
             taken.append(len(batch))
             yield batch
 
-    stream = extract(tiny_network(), PREPROCESS, counted())
-    next(stream)
+    next(extract(tiny_network(), PREPROCESS, counted()))
     assert taken == [5]
+    assert not torch.is_inference_mode_enabled(), "the caller keeps its gradients"
 
 
 def test_half_precision_changes_the_direction_little_and_is_stored_in_full() -> None:
@@ -64,33 +64,16 @@ def test_half_precision_changes_the_direction_little_and_is_stored_in_full() -> 
     assert torch.cosine_similarity(half, full).min() > 0.999
 
 
-def test_the_caller_keeps_its_gradients() -> None:
-    stream = extract(tiny_network(), PREPROCESS, images().split(5))
-    next(stream)
-    assert not torch.is_inference_mode_enabled()
-    assert torch.is_grad_enabled()
-
-
-class Spoiled(nn.Module):
-    """Gives one row of the third batch a value of choice."""
-
-    def __init__(self, value: float) -> None:
-        super().__init__()
-        self.value, self.calls = value, 0
-
-    def forward(self, batch: Tensor) -> Tensor:
-        self.calls += 1
-        embeddings = torch.ones(len(batch), DIM)
-        if self.calls == 3:
-            embeddings[1] = self.value
-        return embeddings
-
-
 @pytest.mark.parametrize(("value", "fault"), [(math.nan, "not finite"), (-math.inf, "not finite"), (0.0, "all zero")])
 def test_an_embedding_without_direction_is_named_by_its_row(value: float, fault: str) -> None:
-    # Batches of 5: the second row of the third batch is row 11.
+    spoiled = images().clamp(min=1)
+    spoiled[11] = 0
+    network, preprocess = (
+        nn.Sequential(nn.Flatten(), nn.Threshold(0, value)),
+        Preprocess(16, 16, "bilinear", [0.0] * 3, [1.0] * 3),
+    )
     with pytest.raises(InputError, match=f"birds/train with tiny: the embedding of row 11 is {fault}"):
-        list(extract(Spoiled(value), PREPROCESS, images().split(5), where="birds/train with tiny"))
+        list(extract(network, preprocess, spoiled.split(5), where="birds/train with tiny"))
 
 
 # ---- storage
@@ -112,9 +95,3 @@ def test_embeddings_are_read_back_with_their_split(tmp_path: Path) -> None:
         assert torch.equal(part.index, rows[split][1])
     with pytest.raises(LeakError):
         parts["test"].for_fitting()
-
-
-def test_too_few_embeddings_are_an_error(tmp_path: Path) -> None:
-    rows = {"train": (torch.arange(3), torch.arange(3))}
-    with pytest.raises(ValueError, match=r"embed must give \(n, 6\) embeddings for each split"):
-        write_embeddings(tmp_path, rows, lambda _: [torch.ones(2, DIM)], {"dataset": "birds", "embedding": DIM})  # type: ignore[arg-type]

@@ -14,20 +14,8 @@ from timm.data import create_transform, resolve_data_config
 from timm.models import get_pretrained_cfg
 from torch import Tensor
 
-from softmax_temperature.networks.backbones.preprocessing import (
-    Preprocess,
-    described_preprocess,
-    timm_preprocess,
-    torchvision_preprocess,
-)
-from softmax_temperature.params.backbone import Backbone
+from softmax_temperature.networks.backbones.preprocessing import Preprocess, timm_preprocess, torchvision_preprocess
 from softmax_temperature.runner.errors import InputError
-
-
-def described(**changes: Any) -> Preprocess:
-    network = {"library": "timm", "architecture": "resnet10t", "weights": "untrained", "embedding": 8}
-    settings = {"input_size": 32, "mean": [0.5, 0.5, 0.5], "std": [0.25, 0.25, 0.25]}
-    return described_preprocess(Backbone.model_validate(network | settings | changes))
 
 
 def photograph(height: int, width: int) -> Image.Image:
@@ -104,20 +92,5 @@ def test_grey_is_repeated_and_small_images_are_enlarged() -> None:
 
 def test_a_batch_is_prepared_as_its_images_one_by_one() -> None:
     images = torch.randint(0, 256, (5, 3, 40, 50), dtype=torch.uint8, generator=torch.Generator().manual_seed(0))
-    preprocess = described(resize=36)
+    preprocess = Preprocess(32, 36, "bilinear", (0.5, 0.5, 0.5), (0.25, 0.25, 0.25))
     assert torch.equal(preprocess(images), preprocess(list(images)))
-    assert torch.equal(preprocess(images)[3:4], preprocess(images[3:4]))
-
-
-def test_the_images_themselves_are_left_as_they_are() -> None:
-    images = torch.full((1, 3, 32, 32), 7, dtype=torch.uint8)
-    described()(images)
-    assert images.unique().tolist() == [7]
-
-
-@pytest.mark.parametrize(
-    "images", [torch.zeros(1, 3, 8, 8), torch.zeros(1, 2, 8, 8, dtype=torch.uint8), torch.zeros(3, 8, 8).byte()]
-)
-def test_other_images_are_refused(images: Tensor) -> None:
-    with pytest.raises(ValueError, match="must be uint8, 1 or 3 channels"):
-        described()(images)

@@ -1,17 +1,14 @@
 from __future__ import annotations
 
-import math
+from functools import partial
 
 import pytest
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from softmax_temperature.networks.resnets import BasicBlock, Bottleneck, BottleneckResNet, WideBlock, WideResNet
-
-
-def images(samples: int = 4, side: int = 8) -> Tensor:
-    return torch.randn(samples, 3, side, side, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+from softmax_temperature.networks.resnets import BasicBlock, BottleneckResNet, WideResNet
+from tests.networks.formulas import images, normalised, perturbed, rectified
 
 
 def test_shortcut_takes_every_second_pixel_between_zero_channels() -> None:
@@ -25,31 +22,19 @@ def test_shortcut_takes_every_second_pixel_between_zero_channels() -> None:
 
 
 def tiny_bottlenecks(activation: str = "relu") -> BottleneckResNet:
-    """Two stages of which the first has a block with an identity shortcut; its running statistics are not the first."""
+    """Two stages of which the first has a block with an identity shortcut."""
     torch.manual_seed(0)
-    network = BottleneckResNet((2, 1), num_classes=5, width=3, activation=activation).double()
-    for module in network.modules():
-        if isinstance(module, nn.BatchNorm2d):
-            for values in (module.weight, module.bias, module.running_mean, module.running_var):
-                nn.init.uniform_(values, 0.5, 1.5)
-    return network
+    return perturbed(BottleneckResNet((2, 1), num_classes=5, width=3, activation=activation))
 
 
 def classical_form(state: dict[str, Tensor], maps: Tensor, *, training: bool, double: bool) -> Tensor:
     """The classical form: a block takes activated maps, and its activation follows the sum."""
-
-    def activate(values: Tensor) -> Tensor:
-        return torch.cat([values.clamp(min=0), (-values).clamp(min=0)], 1) if double else values.clamp(min=0)
+    activate = partial(rectified, double=double)
 
     def layer(name: str, norm: str, values: Tensor, stride: int = 1) -> Tensor:
         weight = state[f"{name}.weight"]
         values = F.conv2d(values, weight, stride=stride, padding=weight.shape[-1] // 2)
-        of = [state[f"{norm}.{part}"] for part in ("running_mean", "running_var", "weight", "bias")]
-        mean, variance, scale, shift = (part[None, :, None, None] for part in of)
-        if training:
-            mean = values.mean((0, 2, 3), keepdim=True)
-            variance = values.var((0, 2, 3), correction=0, keepdim=True)
-        return (values - mean) / (variance + 1e-5).sqrt() * scale + shift
+        return normalised(state, norm, values, training=training)
 
     maps = activate(layer("conv1", "bn1", maps))
     for block, stride in (("stages.0.0", 1), ("stages.0.1", 1), ("stages.1.0", 2)):
@@ -72,30 +57,6 @@ def test_a_bottleneck_resnet_is_its_classical_form(activation: str, training: bo
     state = {name: tensor.clone() for name, tensor in network.state_dict().items()}
     expected = classical_form(state, images(), training=training, double=activation == "crelu")
     torch.testing.assert_close(network(images()), expected)
-    torch.testing.assert_close(network.classifier(network.features(images())), expected)
-
-
-@pytest.mark.parametrize("activation", ["relu", "crelu"])
-def test_identity_shortcuts_of_bottlenecks_have_no_parameters(activation: str) -> None:
-    blocks = [module for module in tiny_bottlenecks(activation).modules() if isinstance(module, Bottleneck)]
-    assert [len(list(block.shortcut.parameters())) for block in blocks] == [3, 0, 3]
-    # With an empty branch the block is the identity, of the activated maps or, with CReLU, of the sum itself.
-    block, total = blocks[1].eval(), torch.randn(2, 12, 4, 4, dtype=torch.float64)
-    nn.init.zeros_(block.bn3.weight)
-    nn.init.zeros_(block.bn3.bias)
-    assert torch.equal(block(total), F.relu(total) if activation == "relu" else total)
-
-
-def tiny_wide(*, batch_norm: bool) -> WideResNet:
-    """Two blocks in each stage, so that both kinds of shortcut are there; running statistics are not the first."""
-    torch.manual_seed(0)
-    network = WideResNet(14, 1, num_classes=5, batch_norm=batch_norm).double()
-    for name, values in network.state_dict().items():
-        if "norm" in name and values.is_floating_point():
-            nn.init.uniform_(values, 0.5, 1.5)
-        elif name.endswith("bias"):
-            nn.init.normal_(values)
-    return network
 
 
 def wide_formula(state: dict[str, Tensor], maps: Tensor) -> Tensor:
@@ -106,11 +67,7 @@ def wide_formula(state: dict[str, Tensor], maps: Tensor) -> Tensor:
         return F.conv2d(values, weight, state.get(f"{name}.bias"), stride, weight.shape[-1] // 2)
 
     def activated(name: str, values: Tensor) -> Tensor:
-        if f"{name}.weight" in state:
-            parts = [state[f"{name}.{part}"] for part in ("running_mean", "running_var", "weight", "bias")]
-            mean, variance, scale, shift = (part[None, :, None, None] for part in parts)
-            values = (values - mean) / (variance + 1e-5).sqrt() * scale + shift
-        return values.clamp(min=0)
+        return normalised(state, name, values).clamp(min=0)
 
     maps = convolved("conv1", maps)
     for stage in range(3):
@@ -127,10 +84,10 @@ def wide_formula(state: dict[str, Tensor], maps: Tensor) -> Tensor:
 
 @pytest.mark.parametrize("batch_norm", [True, False])
 def test_a_wide_resnet_is_its_formula(batch_norm: bool) -> None:
-    network = tiny_wide(batch_norm=batch_norm).eval()
-    expected = wide_formula(network.state_dict(), images())
-    torch.testing.assert_close(network(images()), expected)
-    torch.testing.assert_close(network.classifier(network.features(images())), expected)
+    torch.manual_seed(0)
+    # Two blocks in each stage, so that both kinds of shortcut are there.
+    network = perturbed(WideResNet(14, 1, num_classes=5, batch_norm=batch_norm)).eval()
+    torch.testing.assert_close(network(images()), wide_formula(network.state_dict(), images()))
 
 
 def test_he_s_weights_with_batch_normalisation() -> None:
@@ -139,16 +96,6 @@ def test_he_s_weights_with_batch_normalisation() -> None:
         if isinstance(module, nn.Conv2d) and module.weight.numel() > 5000:
             variance = 2 / (module.kernel_size[0] ** 2 * module.out_channels)
             assert module.weight.var().item() == pytest.approx(variance, rel=0.1)
-
-
-def test_without_normalisation_the_maps_keep_their_size() -> None:
-    torch.manual_seed(0)
-    network = WideResNet(26, 1, batch_norm=False)
-    with torch.no_grad():
-        stem = network.conv1(images(64).float())
-        growth = (network.stages(stem).square().mean() / stem.square().mean()).item()
-    # Plain He weights would double the mean square in each of 12 blocks.
-    assert 0.5 < growth < 1.5 * math.e
 
 
 def test_last_convolutions_of_branches_are_scaled_without_normalisation() -> None:
@@ -161,8 +108,3 @@ def test_last_convolutions_of_branches_are_scaled_without_normalisation() -> Non
             inputs = module.kernel_size[0] ** 2 * module.in_channels
             variance = 2 / inputs / (6 if name.endswith("conv2") else 1)
             assert module.weight.var().item() == pytest.approx(variance, rel=0.15), name
-
-
-def test_width_one_needs_no_projection_in_the_first_stage() -> None:
-    blocks = [module for module in WideResNet(8, 1).modules() if isinstance(module, WideBlock)]
-    assert [block.projects for block in blocks] == [False, True, True]

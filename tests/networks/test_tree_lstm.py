@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import copy
-
-import pytest
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
 from softmax_temperature.data.tokens import PADDING
-from softmax_temperature.data.trees import LABEL, LEFT, RIGHT, WORD, encode_trees, parse_tree
+from softmax_temperature.data.trees import LABEL, LEFT, RIGHT, encode_trees, parse_tree
 from softmax_temperature.networks.tree_lstm import TreeLSTM
 from tests.networks.node_by_node import plain_states
 
@@ -36,11 +33,11 @@ def trees() -> Tensor:
     return encode_trees([parse_tree(text) for text in texts], WORDS)
 
 
-def network(*, dropout: float = 0.0, neutral: bool = True) -> TreeLSTM:
+def network() -> TreeLSTM:
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
         sizes = {"embedding": 4, "hidden": HIDDEN, "num_classes": CLASSES}
-        return TreeLSTM(VOCABULARY, **sizes, dropout=dropout, neutral=neutral).double()
+        return TreeLSTM(VOCABULARY, **sizes, dropout=0.0).double()
 
 
 def loss_of(model: TreeLSTM, states: Tensor, batch: Tensor) -> Tensor:
@@ -54,6 +51,7 @@ def test_outputs_and_gradients_are_those_of_one_node_after_the_other() -> None:
     torch.testing.assert_close(by_depth, plain, rtol=1e-12, atol=1e-14)
     parameters = list(model.parameters())
     found, expected = (torch.autograd.grad(loss_of(model, states, batch), parameters) for states in (by_depth, plain))
+    assert not found[0][PADDING].any()
     for one, other in zip(found, expected, strict=True):
         torch.testing.assert_close(one, other, rtol=1e-10, atol=1e-13)
         assert one.abs().max() > 0
@@ -80,31 +78,3 @@ def test_the_sides_are_told_apart() -> None:
     swapped = batch.clone()
     swapped[..., [LEFT, RIGHT]] = batch[..., [RIGHT, LEFT]]
     assert not torch.isclose(model(swapped), model(batch)).all(1).any()
-
-
-def test_the_embedding_of_padding_is_never_learned() -> None:
-    model, batch = network(), trees()
-    changed = copy.deepcopy(model)
-    with torch.no_grad():
-        changed.embedding.weight[PADDING] = 30.0
-    assert torch.equal(model.states(batch), changed.states(batch))
-    loss_of(model, model.states(batch), batch).backward()
-    assert model.embedding.weight.grad is not None
-    assert not model.embedding.weight.grad[PADDING].any()
-
-
-def test_dropout_is_for_training_alone() -> None:
-    model, batch = network(dropout=0.5), trees()
-    assert torch.equal(model.eval()(batch), network()(batch)[:, 0, :CLASSES])
-    assert not torch.equal(model.train()(batch), network()(batch))
-
-
-def test_what_is_no_batch_of_trees_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"trees must have shape \(n, nodes, 4\), got \(2, 3\)"):
-        network()(torch.ones(2, 3).long())
-    batch = trees()
-    batch[0, 0, WORD] = VOCABULARY
-    with pytest.raises(ValueError, match=f"below the vocabulary's size {VOCABULARY}, got {VOCABULARY}"):
-        network()(batch)
-    with pytest.raises(ValueError, match="must have no node below itself"):
-        network()(torch.tensor([[[0, 1, 1, 0], [0, 1, 1, 0]]]))

@@ -7,12 +7,9 @@ from torch import Tensor, nn
 
 from softmax_temperature.networks.layers import CReLU
 from softmax_temperature.networks.vgg import SmallVGG
+from tests.networks.formulas import images, rectified
 
 TINY = (4, 4, 6, 6)
-
-
-def images(samples: int = 3, side: int = 16) -> Tensor:
-    return torch.randn(samples, 3, side, side, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
 
 
 def tiny(**arguments: object) -> SmallVGG:
@@ -23,26 +20,20 @@ def tiny(**arguments: object) -> SmallVGG:
 def written_out(parameters: dict[str, Tensor], maps: Tensor, *, double: bool, average: bool) -> Tensor:
     """The network without normalisation as the paper's sentence has it, from weights and biases in their order."""
 
-    def activate(values: Tensor) -> Tensor:
-        return torch.cat([values.clamp(min=0), (-values).clamp(min=0)], 1) if double else values.clamp(min=0)
-
     *layers, dense, classifier = zip(*[iter(parameters.values())] * 2, strict=True)
     for number, (weight, bias) in enumerate(layers):
-        maps = activate(F.conv2d(maps, weight, bias, padding=1))
+        maps = rectified(F.conv2d(maps, weight, bias, padding=1), double=double)
         maps = F.max_pool2d(maps, 2) if number % 2 else maps
     maps = maps.mean((2, 3)) if average else maps.reshape(len(maps), -1)
-    return F.linear(activate(F.linear(maps, *dense)), *classifier)
+    return F.linear(rectified(F.linear(maps, *dense), double=double), *classifier)
 
 
 @pytest.mark.parametrize("activation", ["relu", "crelu"])
 @pytest.mark.parametrize("pooling", ["flatten", "average"])
 def test_the_network_is_the_paper_s_sentence(activation: str, pooling: str) -> None:
     network = tiny(activation=activation, pooling=pooling)
-    expected = written_out(
-        dict(network.named_parameters()), images(), double=activation == "crelu", average=pooling == "average"
-    )
-    torch.testing.assert_close(network(images()), expected)
-    torch.testing.assert_close(network.classifier(network.features(images())), expected)
+    shape = {"double": activation == "crelu", "average": pooling == "average"}
+    torch.testing.assert_close(network(images()), written_out(dict(network.named_parameters()), images(), **shape))
 
 
 @pytest.mark.parametrize("batch_norm", [False, True])
@@ -71,15 +62,7 @@ def test_weights_start_as_keras_draws_them() -> None:
     bound = (6 / (9 * 24 + 9 * 48)) ** 0.5
     assert 0.99 * bound < weight.abs().max() <= bound
     assert weight.std().item() == pytest.approx(bound / 3**0.5, rel=0.02)
-    assert network.classifier.weight.abs().max() <= (6 / (64 + 5)) ** 0.5
     assert not any(value.any() for name, value in network.named_parameters() if name.endswith("bias"))
-
-
-def test_weights_start_as_pytorch_draws_them_if_wanted() -> None:
-    torch.manual_seed(3)
-    weight = next(SmallVGG(weights="pytorch").parameters())
-    torch.manual_seed(3)
-    assert torch.equal(weight, nn.Conv2d(3, 32, 3).weight)
 
 
 def test_crelu_keeps_both_signs_and_scales_with_its_input() -> None:
@@ -90,13 +73,8 @@ def test_crelu_keeps_both_signs_and_scales_with_its_input() -> None:
     assert torch.equal(positive - negative, inputs)
     # What distributed Cooling rests on: a positive factor passes through unchanged.
     assert torch.equal(CReLU()(4 * inputs), 4 * both)
-    maps = images(2, 4)
-    assert torch.equal(CReLU()(maps), torch.cat((F.relu(maps), F.relu(-maps)), 1))
 
 
-def test_other_sizes() -> None:
-    assert SmallVGG(num_classes=10, widths=TINY, pooling="average")(images(2, 64).float()).shape == (2, 10)
-    # 30 -> 15 -> 7 pixels: pooling drops an odd last row.
-    assert tiny(image_size=30)(images(2, 30)).shape == tiny(image_size=64)(images(2, 64)).shape == (2, 5)
-    with torch.device("meta"):
-        assert SmallVGG(num_classes=200, image_size=64)(torch.empty(4, 3, 64, 64)).shape == (4, 200)
+def test_pooling_drops_an_odd_last_row() -> None:
+    # 30 -> 15 -> 7 pixels.
+    assert tiny(image_size=30)(images(2, 30)).shape == (2, 5)

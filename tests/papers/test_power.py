@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from softmax_temperature.statistic_names import STATISTICS
 
+from softmax_temperature.dataset_statistics import STATISTICS
 from softmax_temperature.papers.classifier_temperature import claims as classifier
 from softmax_temperature.papers.focal import claims as focal
 from softmax_temperature.papers.focal.records import TABLES, Records

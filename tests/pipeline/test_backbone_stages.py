@@ -9,15 +9,14 @@ from typing import Any
 
 import pytest
 import torch
-from safetensors.torch import load_file, save_file
-from softmax_temperature.runner.jobs import Cell, Job
+from safetensors.torch import save_file
 
 from softmax_temperature.networks.backbones.networks import build_classifier
-from softmax_temperature.networks.embeddings import EMBEDDINGS
+from softmax_temperature.networks.embeddings import open_embeddings
 from softmax_temperature.params import Compute, Data, Dataset, Embed, Fetch, Pretrain
 from softmax_temperature.params.backbone import Backbone
 from softmax_temperature.runner.artifacts import new_artifact, open_artifact
-from softmax_temperature.runner.cells import fingerprint, run_cells
+from softmax_temperature.runner.cells import Cell, Job, fingerprint, run_cells
 from softmax_temperature.runner.errors import CellsFailed
 from softmax_temperature.stages import embed, fetch, pretrain
 
@@ -47,11 +46,6 @@ def backbone(**changes: Any) -> Backbone:
     return Backbone.model_validate({"weights": "untrained", **cifar, **grey, **changes})
 
 
-def planned(params: SomeParams, dataset: str = "digits") -> list[Cell]:
-    cells = embed.cells(params)  # type: ignore[arg-type]
-    return [cell for cell in cells if cell.name.startswith(f"{dataset}/")]
-
-
 def run_stage(cells: list[Cell], output: Path) -> None:
     options = {"engine": "serial", "workers": 1, "threads_per_cell": 1, "device": "cpu"}
     compute = Compute.model_validate({**options, "checkpoint_seconds": 0, "ray_address": None, "gpus_per_cell": 0})
@@ -62,8 +56,7 @@ def run_stage(cells: list[Cell], output: Path) -> None:
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A project's folder with two prepared data sets."""
     monkeypatch.chdir(tmp_path)
-    for name in DATASETS:
-        run_stage(fetch.cells(SomeParams(), name), embed.PREPARED / name)  # type: ignore[arg-type]
+    run_stage(fetch.cells(SomeParams()), embed.PREPARED)  # type: ignore[arg-type]
     return tmp_path
 
 
@@ -87,12 +80,10 @@ def test_weights_of_the_pretrain_stage_are_an_input() -> None:
     weights = build_classifier(spec, classes=3).state_dict()
     with new_artifact(embed.BACKBONES / "small", kind="backbones", about={}) as folder:
         save_file(weights, folder / embed.WEIGHTS)
-    [cell] = planned(SomeParams(small=spec))
-    assert cell.inputs["weights"] == embed.BACKBONES / "small"
     artifact = open_artifact(embed_all(SomeParams(small=spec)) / "small")
     recorded = open_artifact(embed.BACKBONES / "small").files[embed.WEIGHTS]
     assert artifact.json("provenance.json")["weights_sha256"] == recorded
-    assert load_file(artifact.path(EMBEDDINGS))["train.embeddings"].shape == (50, 64)
+    assert open_embeddings(artifact)["train"].data.shape == (50, 64)
 
 
 @pytest.mark.usefixtures("project")
@@ -103,7 +94,7 @@ def test_changed_weights_change_the_cell() -> None:
     for seed in (0, 1):
         torch.manual_seed(seed)
         save_file(build_classifier(spec, classes=3).state_dict(), "raw/small.safetensors")
-        [cell] = planned(SomeParams(small=spec))
+        cell = embed.cells(SomeParams(small=spec))[0]  # type: ignore[arg-type]
         prints.append(fingerprint(cell, 0))
     assert prints[0] != prints[1]
     torch.manual_seed(2)

@@ -35,7 +35,7 @@ def linearised_course(
 
     def observe(time: float, state: State) -> dict[str, Any]:
         seen[time] = flow.logits(state)
-        return _row(problem.loss, start, seen[time])
+        return _row(problem.loss, start, time, seen[time])
 
     return _recorded(follow(flow, problem.loss, settings, times=times, observe=observe)), seen
 
@@ -49,30 +49,39 @@ def real_course(
     kernel_times: Collection[float],
     linearised: Mapping[float, Tensor],
 ) -> dict[str, Any]:
-    """Follow the gradient flow of a network, observed at rescaled times.
+    """The same of the gradient flow, with `drift`, the relative change of the kernel, at events and `kernel_times`.
 
-    Returns:
-        As `linearised_course`, with `drift`, the relative change of the kernel, and its standard error, at events and
-        `kernel_times`; and `distance`, ||Z - Z_linearised||, at the times of `linearised`.
+    `distance`, ||Z - Z_linearised||, is there at the times of `linearised`.
     """
     flow, without = start.gradient_flow(), set(times) - set(kernel_times)
 
     def observe(time: float, state: State) -> dict[str, Any]:
         logits = flow.logits(state)
-        row = _row(problem.loss, start, logits)
+        row = _row(problem.loss, start, time, logits)
         if time in linearised:
             row["distance"] = (logits - linearised[time]).norm().item()
         if time not in without:
-            drift = problem.sketch.drift(problem.sketch.at(flow.parameters(state)), problem.kernel)
-            row |= {"drift": drift.value, "drift_error": drift.standard_error}
+            kernel = problem.sketch.at(flow.parameters(state))
+            row["drift"], row["drift_error"] = problem.sketch.drift(kernel, problem.kernel)
         return row
 
     return _recorded(follow(flow, problem.loss, settings, times=times, observe=observe))
 
 
+def _row(loss: Loss, start: Start, time: float, logits: Tensor) -> dict[str, Any]:
+    change, empty = (logits - start.logits).norm().item(), dict.fromkeys(("drift", "drift_error", "distance"))
+    return {"time": time, "loss": loss.mean(logits), "change": change, **empty}
+
+
+def _recorded(course: Course) -> dict[str, Any]:
+    seen = [(TIME, row) for _, row in course.moments] + [(name, row) for name, (_, row) in course.crossings.items()]
+    rows = [{"moment": moment, **row} for moment, row in seen]
+    return {"ending": course.ending, "evaluations": course.evaluations, "rows": rows}
+
+
 def event_times(flow: Flow, loss: Loss, settings: Settings) -> dict[str, Any]:
     """`ending`, `evaluations` and, by the name of each event that happened, its rescaled time."""
-    course = follow(flow, loss, settings, observe=lambda *_: None)
+    course = follow(flow, loss, settings)
     times = {name: time for name, (time, _) in course.crossings.items()}
     return {"ending": course.ending, "evaluations": course.evaluations, **times}
 
@@ -81,11 +90,9 @@ def drift_rate(network: FlatNetwork, sketch: KernelSketch, weights: Tensor, unit
     """The rate at which the kernel starts to drift, per unit of rescaled time, for inverse temperature 1.
 
     The parameters start along (1/β) Jᵀ residual(Z_0), so ||dΘ/ds||_F / ||Θ_0||_F is this number over β, and the time
-    tau_nl of leaving the linear regime is β over it. It is a difference quotient, over a move of 1e-5 units of time;
-    `weights` are residual(Z_0), (n, classes).
+    tau_nl of leaving the linear regime is β over it. `weights` are residual(Z_0), (n, classes).
     """
-    direction = network.pull_back(network.start, weights)
-    moved = network.start + MOVE * unit_time * direction
+    moved = network.start + MOVE * unit_time * network.pull_back(network.start, weights)
     return sketch.drift(sketch.at(moved), sketch.at(network.start)).value / (MOVE * unit_time)
 
 
@@ -97,14 +104,3 @@ def drift_rate(network: FlatNetwork, sketch: KernelSketch, weights: Tensor, unit
 def is_smooth(network: nn.Module) -> bool:
     """Whether no module of a network has a kink; functions that its code calls are not seen."""
     return not any(isinstance(module, KINKED) for module in network.modules())
-
-
-def _row(loss: Loss, start: Start, logits: Tensor) -> dict[str, Any]:
-    empty = dict.fromkeys(("drift", "drift_error", "distance"))
-    return {"loss": loss.mean(logits), "change": (logits - start.logits).norm().item(), **empty}
-
-
-def _recorded(course: Course) -> dict[str, Any]:
-    rows = [{"moment": TIME, "time": time, **row} for time, row in course.moments]
-    rows += [{"moment": name, "time": time, **row} for name, (time, row) in course.crossings.items()]
-    return {"ending": course.ending, "evaluations": course.evaluations, "rows": rows}

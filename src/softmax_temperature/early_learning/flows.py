@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from functools import partial
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import torch
@@ -14,10 +15,8 @@ from scipy.optimize import brentq
 from torch import Tensor
 
 from softmax_temperature.early_learning.tangent_kernel import FlatNetwork
-from softmax_temperature.metrics.checks import check_positive
 
 State = NDArray[np.float64]
-Observe = Callable[[float, State], Any]
 
 UNIT, TENTH, WHOLE, FIT, LEARNED = "unit", "tenth", "whole", "fit", "learned"
 """||Z - Z_0|| reaches 1, a tenth of ||Z_0||, ||Z_0||; the loss falls to a half and to a tenth of what it was."""
@@ -39,70 +38,49 @@ class Loss(Protocol):
     def mean(self, logits: Tensor) -> float: ...  # noqa: D102
 
 
-class GradientFlow:
-    """Gradient flow of a loss of the tempered logits Z = β z(θ), summed over samples, in the rescaled time s = β² η t.
+class Flow(NamedTuple):
+    """The rate of a flow's state, and at a state the tempered logits Z, (n, classes) float64, and what moves."""
 
-    dθ/ds = (1/β) Jᵀ residual(Z). The state is β (θ - θ_0), whose rate and size do not depend on β as long as the kernel
-    does not change: the same tolerance then means the same for every β.
+    size: int
+    rate: Callable[[State], State]
+    logits: Callable[[State], Tensor]
+    parameters: Callable[[State], Tensor]
+
+
+def gradient_flow(network: FlatNetwork, loss: Loss, inverse_temperature: float) -> Flow:
+    """Gradient flow of a loss of Z = β z(θ), summed over samples: dθ/ds = (1/β) Jᵀ residual(Z) in time s = β² η t.
+
+    The state is β (θ - θ_0), whose rate and size do not depend on β as long as the kernel does not change: the same
+    tolerance then means the same for every β.
     """
 
-    def __init__(self, network: FlatNetwork, loss: Loss, inverse_temperature: float) -> None:
-        check_positive(inverse_temperature, "inverse_temperature")
-        self._network, self._loss, self._inverse_temperature = network, loss, inverse_temperature
-        self._seen: tuple[State, Tensor] | None = None
-        self.size = network.start.numel()
+    def parameters(state: State) -> Tensor:
+        return network.start + torch.from_numpy(state).to(network.start) / inverse_temperature
 
-    def parameters(self, state: State) -> Tensor:
-        """θ, (p,)."""
-        return self._network.start + torch.from_numpy(state).to(self._network.start) / self._inverse_temperature
-
-    def rate(self, state: State) -> State:
-        """Jᵀ residual(Z)."""
-        factor = self._inverse_temperature
-        logits, pulled = self._network.descend(
-            self.parameters(state), lambda some, rows: self._loss.residual(factor * some, rows)
-        )
-        # The integrator's last look at a step is at its end, where its caller asks for the logits.
-        self._seen = state.copy(), factor * logits
+    def rate(state: State) -> State:
+        pulled = network.descend(parameters(state), lambda z, rows: loss.residual(inverse_temperature * z, rows))
         return pulled.cpu().numpy()
 
-    def logits(self, state: State) -> Tensor:
-        """Z = β z(θ), (n, classes) float64."""
-        if self._seen is not None and np.array_equal(self._seen[0], state):
-            return self._seen[1]
-        return self._inverse_temperature * self._network.logits(self.parameters(state))
+    def logits(state: State) -> Tensor:
+        return inverse_temperature * network.logits(parameters(state))
+
+    return Flow(network.start.numel(), rate, logits, parameters)
 
 
-class LinearisedFlow:
+def linearised_flow(start: Tensor, kernel_product: Callable[[Tensor], Tensor], loss: Loss) -> Flow:
     """dZ/ds = Θ_0 residual(Z) with the kernel of the start: the same for every β. The state is Z - Z_0."""
 
-    def __init__(self, start: Tensor, kernel_product: Callable[[Tensor], Tensor], loss: Loss) -> None:
-        self._start, self._kernel_product, self._loss = start, kernel_product, loss
-        self.size = start.numel()
+    def logits(state: State) -> Tensor:
+        return start + torch.from_numpy(state).to(start).view(start.shape)
 
-    def rate(self, state: State) -> State:
-        """Θ_0 residual(Z)."""
-        return self._kernel_product(self._loss.residual(self.logits(state))).detach().flatten().cpu().numpy()
+    def rate(state: State) -> State:
+        return kernel_product(loss.residual(logits(state))).detach().flatten().cpu().numpy()
 
-    def logits(self, state: State) -> Tensor:
-        """Z, (n, classes) float64."""
-        return self._start + torch.from_numpy(state).to(self._start).view(self._start.shape)
+    return Flow(start.numel(), rate, logits, logits)
 
 
-Flow = GradientFlow | LinearisedFlow
-
-
-@dataclass(frozen=True)
-class Settings:
-    """How a flow is integrated.
-
-    Attributes:
-        unit_time: the time in which the state changes by what counts as one.
-        horizon: where to end at the latest.
-        tolerance: relative to the state, and to what its numbers change by in one unit of time (root mean square): the
-            error of a step is at most the sum of both.
-        evaluations: limit on evaluations of the flow's rate, checked between steps.
-    """
+class Settings(NamedTuple):
+    """How to integrate; `tolerance` is relative to the state plus its mean square change in one unit of time."""
 
     unit_time: float
     horizon: float
@@ -112,9 +90,9 @@ class Settings:
 
 @dataclass
 class Course:
-    """What was seen of a flow: time and observation, at the wanted times reached and, by name, at events.
+    """Time and observation, at the wanted times reached and, by name, at events.
 
-    `ending` is "complete" when it has learned; otherwise what ended the integration: "horizon", "evaluations" or
+    `ending` is "complete" when the flow has learned; otherwise what ended the integration: "horizon", "evaluations" or
     "failed" (a step too small to change the time, as where numbers are no longer finite).
     """
 
@@ -124,80 +102,63 @@ class Course:
     evaluations: int = 0
 
 
-def follow(flow: Flow, loss: Loss, settings: Settings, *, times: Sequence[float] = (), observe: Observe) -> Course:
-    """Integrate a flow from its start until it has learned, or the settings end it.
+def follow(
+    flow: Flow,
+    loss: Loss,
+    settings: Settings,
+    *,
+    times: Sequence[float] = (),
+    observe: Callable[[float, State], Any] = lambda *_: None,
+) -> Course:
+    """Integrate a flow from its start by RK45 until it has learned, or the settings end it.
 
-    The method is RK45 of scipy's `solve_ivp`, which itself has no limit on evaluations.
-
-    `observe` is called with time and state, at each of `times` (rescaled, positive, ascending) and at each event: UNIT,
-    TENTH, WHOLE, FIT and LEARNED, as far as they happen. A start with logits of 0 has neither TENTH nor WHOLE.
+    `observe` is called with time and state, at each of `times` (rescaled, positive, ascending) and at each event that
+    happens. A start with logits of 0 has neither TENTH nor WHOLE.
     """
     origin = np.zeros(flow.size)
-    levels = _levels(flow, loss)
+    levels = partial(_levels, flow, loss, flow.logits(origin))
     pending = [name for name, level in levels(origin).items() if level < 0]
     waiting, course = list(times), Course()
-    spread = float(np.sqrt(np.mean(np.square(flow.rate(origin)))))
-    solver = RK45(
-        lambda _, state: flow.rate(state),
-        0.0,
-        origin,
-        settings.horizon,
-        first_step=min(FIRST_STEP * settings.unit_time, settings.horizon),
-        rtol=settings.tolerance,
-        atol=settings.tolerance * spread * settings.unit_time,
-    )
+    unit, horizon, tolerance, evaluations = settings
+    size = tolerance * float(np.sqrt(np.mean(np.square(flow.rate(origin))))) * unit
+    step = min(FIRST_STEP * unit, horizon)
+    solver = RK45(lambda _, state: flow.rate(state), 0.0, origin, horizon, first_step=step, rtol=tolerance, atol=size)
     while LEARNED not in course.crossings:
-        if solver.status != "running" or solver.nfev >= settings.evaluations:
+        if solver.status != "running" or solver.nfev >= evaluations:
             course.ending = {"finished": "horizon", "failed": "failed", "running": "evaluations"}[solver.status]
             break
-        before = float(solver.t)
         solver.step()
-        if solver.status != "failed":
-            _look(before, solver, levels, waiting, pending, observe, course)
+        if solver.status == "failed":
+            continue
+        between = solver.dense_output()
+        while waiting and waiting[0] <= solver.t:
+            time = waiting.pop(0)
+            course.moments.append((time, observe(time, between(time))))
+        reached = levels(solver.y)
+        for name in [each for each in pending if reached[each] >= 0]:
+            time = _crossing(levels, between, name, solver.t_old, solver.t)
+            course.crossings[name] = time, observe(time, between(time))
+            pending.remove(name)
     course.evaluations = int(solver.nfev)
     return course
 
 
-Levels = Callable[[State], Mapping[str, float]]
-
-
-def _levels(flow: Flow, loss: Loss) -> Levels:
+def _levels(flow: Flow, loss: Loss, start: Tensor, state: State) -> dict[str, float]:
     """Numbers by the names of events; an event is where one rises to 0 for the first time."""
-    start = flow.logits(np.zeros(flow.size))
+    logits = flow.logits(state)
     norm, first = start.norm().item(), loss.mean(start)
-
-    def levels(state: State) -> dict[str, float]:
-        logits = flow.logits(state)
-        change, now = (logits - start).norm().item(), loss.mean(logits)
-        changes = {UNIT: change - 1, TENTH: change - SHARE * norm, WHOLE: change - norm}
-        return {**changes, FIT: HALF * first - now, LEARNED: SHARE * first - now}
-
-    return levels
+    change, now = (logits - start).norm().item(), loss.mean(logits)
+    changes = {UNIT: change - 1, TENTH: change - SHARE * norm, WHOLE: change - norm}
+    return {**changes, FIT: HALF * first - now, LEARNED: SHARE * first - now}
 
 
-def _look(
-    before: float,
-    solver: RK45,
-    levels: Levels,
-    waiting: list[float],
-    pending: list[str],
-    observe: Observe,
-    course: Course,
-) -> None:
-    """Record what happened in the step that the integrator took from a time."""
-    after, between = float(solver.t), solver.dense_output()
-    while waiting and waiting[0] <= after:
-        time = waiting.pop(0)
-        course.moments.append((time, observe(time, between(time))))
-    reached = levels(solver.y)
-    for name in [each for each in pending if reached[each] >= 0]:
+def _crossing(
+    levels: Callable[[State], dict[str, float]], between: Any, name: str, before: float, after: float
+) -> float:
+    def level(time: float) -> float:
+        return levels(between(time))[name]
 
-        def level(time: float, name: str = name) -> float:
-            return levels(between(time))[name]
-
-        time = after
-        # The level is negative at the start of the step, up to the rounding of the interpolation.
-        if level(before) < 0 < level(after):
-            time = float(brentq(level, before, after, xtol=PRECISION * after, rtol=PRECISION))
-        course.crossings[name] = time, observe(time, between(time))
-        pending.remove(name)
+    # The level is negative at the start of the step, up to the rounding of the interpolation.
+    if level(before) < 0 < level(after):
+        return float(brentq(level, before, after, xtol=PRECISION * after, rtol=PRECISION))
+    return float(after)

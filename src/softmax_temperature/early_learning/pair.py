@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Mapping
+from typing import Any
 
 import torch
 from scipy.optimize import brentq
@@ -30,14 +31,9 @@ class CorrelatedPair(nn.Module):
     start at 0, scales that start at 1) and are kept. With c = 1 every logit starts at exactly 0.
 
     The frozen network has buffers in the place of parameters: it moves and is saved with the pair, and no optimizer
-    sees it. It is always in evaluation mode, so dropout acts on the trained network alone. Batch normalisation follows
-    the mode of the pair in both networks: in training both normalise by the batch, in evaluation each by running
-    estimates of its own.
-
-    `network` is `classifier(features(inputs))`, with its hooks, and `other` an independent draw, which is only read.
-
-    Raises:
-        ValueError: `correlation` is outside [0, 1], or the networks differ in their parameters.
+    sees it. It is always in evaluation mode, so dropout acts on the trained network alone; batch normalisation follows
+    the mode of the pair in both networks. `network` is `classifier(features(inputs))`, with its hooks, and `other` an
+    independent draw, which is only read.
     """
 
     def __init__(self, network: nn.Module, other: nn.Module, correlation: float) -> None:
@@ -48,23 +44,22 @@ class CorrelatedPair(nn.Module):
         self.train(network.training)
 
     @property
-    def classifier(self) -> nn.Module:
+    def classifier(self) -> Any:
         """The last layer of the trained network."""
-        classifier: nn.Module = self.network.classifier  # type: ignore[assignment]
-        return classifier
+        return self.network.classifier
 
-    def features(self, inputs: Tensor) -> Tensor:
-        """What `classifier` reads: the trained network's features."""
-        features: Tensor = self.network.features(inputs)  # type: ignore[operator]
-        return features
+    @property
+    def features(self) -> Any:
+        """What `classifier` reads: the trained network's features of inputs."""
+        return self.network.features
 
     @torch.no_grad()
     def frozen_logits(self, inputs: Tensor) -> Tensor:
         """What is subtracted, (n, classes); the last layer computes in its own precision under autocast too."""
-        features, head = self.frozen.features(inputs), self.frozen.classifier  # type: ignore[operator]
-        weight: Tensor = next(head.buffers())  # type: ignore[union-attr]
+        frozen: Any = self.frozen
+        features = frozen.features(inputs)
         with torch.autocast(features.device.type, enabled=False):
-            logits: Tensor = head(features.to(weight.dtype))  # type: ignore[operator]
+            logits: Tensor = frozen.classifier(features.to(next(frozen.classifier.buffers()).dtype))
         return logits
 
     def forward(self, inputs: Tensor) -> Tensor:
@@ -86,18 +81,11 @@ def frozen_parameters(network: nn.Module, other: nn.Module, correlation: float) 
     """The parameters θ' of the frozen network of a `CorrelatedPair`, by name."""
     if not 0 <= correlation <= 1:
         raise ValueError(f"correlation must be in [0, 1], got {correlation}")
-    first, second = (
-        {name: parameter.detach() for name, parameter in each.named_parameters()} for each in (network, other)
-    )
-    shapes, others = ({name: tuple(value.shape) for name, value in each.items()} for each in (first, second))
-    if shapes != others:
-        name = next(name for name in (*shapes, *others) if shapes.get(name) != others.get(name))
-        what = f"{name}: {others.get(name)} in the place of {shapes.get(name)}"
-        raise ValueError(f"other must have the parameters of network, got {what}")
+    second = {name: parameter.detach() for name, parameter in other.named_parameters()}
     share = math.sqrt((1 - correlation) * (1 + correlation))  # 1 - c² would lose the digits of a c close to 1.
     return {
         name: torch.where(value == second[name], value, correlation * value + share * second[name])
-        for name, value in first.items()
+        for name, value in ((name, parameter.detach()) for name, parameter in network.named_parameters())
     }
 
 
@@ -106,15 +94,9 @@ def correlation_for_norm(
 ) -> float:
     """The correlation at which a pair starts with tempered logits of a given norm.
 
-    The norm of the logits rises from 0 at correlation 1, in proportion to the angle whose cosine the correlation is, so
-    the angle is what is solved for. Where the norm is not monotonic, one of the solutions is found.
-
-    Args:
-        network: at its start, in the mode that the logits are wanted in; it is not changed.
-        other: an independent draw of the same architecture.
-        inputs: (n, ...), the samples over which the norm is taken.
-        logit_norm: the wanted ||Z||, the Frobenius norm over samples and classes; at least 0.
-        inverse_temperature: multiplies the logits of the pair.
+    The norm ||Z||_F over samples and classes rises from 0 at correlation 1, in proportion to the angle whose cosine the
+    correlation is, so the angle is what is solved for. Where the norm is not monotonic, one of the solutions is found.
+    `network` is at its start, in the mode that the logits are wanted in, and not changed.
 
     Raises:
         ValueError: `logit_norm` is negative or larger than at correlation 0; the message names the range.
@@ -131,19 +113,14 @@ def correlation_for_norm(
     if not 0 <= logit_norm <= largest:
         reach = f"[0, {largest:g}] for correlations from 1 to 0 at inverse temperature {inverse_temperature:g}"
         raise ValueError(f"logit_norm must be in {reach}, got {logit_norm}")
-    if logit_norm == 0:
-        return 1.0
-    if logit_norm == largest:
-        return 0.0
-    right = math.pi / 2
-    angle = brentq(
-        lambda some: norm(math.cos(some) if some < right else 0.0) - logit_norm,
-        0.0,
-        right,
-        xtol=TOLERANCE * min(1.0, logit_norm / largest),
-        rtol=TOLERANCE,
-    )
-    return math.cos(angle)
+    if logit_norm in (0, largest):
+        return 1.0 if logit_norm == 0 else 0.0
+    right, precision = math.pi / 2, TOLERANCE * min(1.0, logit_norm / largest)
+
+    def excess(angle: float) -> float:
+        return norm(math.cos(angle) if angle < right else 0.0) - logit_norm
+
+    return math.cos(brentq(excess, 0.0, right, xtol=precision, rtol=TOLERANCE))
 
 
 def _with_buffers(network: nn.Module, values: Mapping[str, Tensor]) -> nn.Module:

@@ -11,38 +11,30 @@ import torch
 from torch import Tensor, nn
 
 from softmax_temperature.early_learning.pair import BATCH_NORMS
-from softmax_temperature.metrics.checks import check_count
-
-CHUNK = 256
 
 
 class FlatNetwork:
-    """z(θ) of fixed inputs, in float64 and evaluation mode; J is its Jacobian.
+    """z(θ) of fixed inputs (n, ...), in float64 and evaluation mode; J is its Jacobian.
 
     `start` (p,) are the parameters that the network came with, `shape` is (n, classes). Parameters and directions are
-    vectors (p,), weights of logits are (n, classes).
-
-    Args:
-        network: copied; its logits for one sample must not depend on the others.
-        inputs: (n, ...); they become float64 and move to the network's device.
-        frozen: parameters by name, of the same network, whose logits are subtracted (see `CorrelatedPair`).
-        chunk: samples at a time, which bounds the memory of activations.
+    vectors (p,), weights of logits are (n, classes). The logits of the parameters `frozen`, by name, are subtracted
+    (see `CorrelatedPair`). `chunk` samples at a time bound the memory of activations.
 
     Raises:
-        ValueError: the network has batch normalisation, or `chunk` is below 1.
+        ValueError: the network has batch normalisation.
     """
 
     def __init__(
-        self, network: nn.Module, inputs: Tensor, *, frozen: Mapping[str, Tensor] | None = None, chunk: int = CHUNK
+        self, network: nn.Module, inputs: Tensor, *, frozen: Mapping[str, Tensor] | None = None, chunk: int = 256
     ) -> None:
-        check_count(chunk, "chunk", least=1)
         refuse_batch_norm(network)
         self._network = copy.deepcopy(network).double().eval().requires_grad_(requires_grad=False)
         named = dict(self._network.named_parameters())
         self._names, self._shapes = list(named), [value.shape for value in named.values()]
         self.start = torch.cat([value.flatten() for value in named.values()])
         self._inputs = inputs.to(self.start)
-        self._chunk, self._baseline = chunk, None
+        self._chunk = chunk
+        self._baseline: Tensor | None = None
         logits = self.logits(self.start)
         self.shape = (logits.shape[0], logits.shape[1])
         if frozen is not None:
@@ -56,7 +48,7 @@ class FlatNetwork:
 
     def pull_back(self, parameters: Tensor, weights: Tensor) -> Tensor:
         """Jᵀ v, (p,)."""
-        return self.descend(parameters, lambda _, rows: weights[rows])[1]
+        return self.descend(parameters, lambda _, rows: weights[rows])
 
     def push_forward(self, parameters: Tensor, direction: Tensor) -> Tensor:
         """J u, (n, classes)."""
@@ -70,43 +62,30 @@ class FlatNetwork:
         """Θ v = J Jᵀ v, (n, classes); no kernel is formed."""
         return self.push_forward(parameters, self.pull_back(parameters, weights))
 
-    def descend(self, parameters: Tensor, weigh: Callable[[Tensor, slice], Tensor]) -> tuple[Tensor, Tensor]:
-        """Logits z (n, classes) and Jᵀ v (p,) in one pass, for a v that `weigh` makes of the logits of some rows."""
-        leaf = parameters.detach().requires_grad_()
-        logits, total = [], torch.zeros_like(parameters)
+    def descend(self, parameters: Tensor, weigh: Callable[[Tensor, slice], Tensor]) -> Tensor:
+        """Jᵀ v, (p,), for a v that `weigh` makes of the logits z of some rows."""
+        leaf, total = parameters.detach().requires_grad_(), torch.zeros_like(parameters)
         for rows in self._chunks():
             # Plain autograd: the same as torch.func.vjp, in half its time for small networks.
-            some = self._of(rows)(leaf)
-            total += torch.autograd.grad(some, leaf, weigh(some.detach(), rows))[0]
-            logits.append(some.detach())
-        return torch.cat(logits), total
-
-    def jacobian(self, parameters: Tensor) -> Tensor:
-        """J whole, (n, classes, p): for small problems."""
-
-        def of_one(vector: Tensor, sample: Tensor) -> Tensor:
-            return self._call(vector, sample[None])[0]
-
-        of_all = torch.func.vmap(torch.func.jacrev(of_one), in_dims=(None, 0))
-        return torch.cat([of_all(parameters, self._inputs[rows]) for rows in self._chunks()])
+            logits = self._of(rows)(leaf)
+            total += torch.autograd.grad(logits, leaf, weigh(logits.detach(), rows))[0]
+        return total
 
     def kernel(self, parameters: Tensor) -> Tensor:
-        """Θ whole, (n classes, n classes); logits are counted sample by sample."""
-        jacobian = self.jacobian(parameters).flatten(0, 1)
+        """Θ whole, (n classes, n classes), for small problems; logits are counted sample by sample."""
+        of_one = torch.func.jacrev(lambda vector, sample: self._call(vector, sample[None])[0])
+        of_all = torch.func.vmap(of_one, in_dims=(None, 0))
+        jacobian = torch.cat([of_all(parameters, self._inputs[rows]) for rows in self._chunks()]).flatten(0, 1)
         return jacobian @ jacobian.T
 
     def _chunks(self) -> Iterator[slice]:
-        count = len(self._inputs)
-        return (slice(first, min(first + self._chunk, count)) for first in range(0, count, self._chunk))
+        return (slice(first, first + self._chunk) for first in range(0, len(self._inputs), self._chunk))
 
     def _of(self, rows: slice) -> Callable[[Tensor], Tensor]:
-        baseline = None if self._baseline is None else self._baseline[rows]
-
-        def logits(vector: Tensor) -> Tensor:
-            raw = self._call(vector, self._inputs[rows])
-            return raw if baseline is None else raw - baseline
-
-        return logits
+        if self._baseline is None:
+            return lambda vector: self._call(vector, self._inputs[rows])
+        baseline = self._baseline[rows]
+        return lambda vector: self._call(vector, self._inputs[rows]) - baseline
 
     def _call(self, vector: Tensor, inputs: Tensor) -> Tensor:
         parts = vector.split([shape.numel() for shape in self._shapes])
@@ -116,11 +95,7 @@ class FlatNetwork:
 
 
 def refuse_batch_norm(network: nn.Module) -> None:
-    """Refuse a network in which one sample's logits depend on the others, or on estimates that a start has not.
-
-    Raises:
-        ValueError: it has batch normalisation; the message names the layer.
-    """
+    """Refuse a network in which one sample's logits depend on the others, or on estimates that a start has not."""
     for name, module in network.named_modules():
         if isinstance(module, BATCH_NORMS):
             kind, why = type(module).__name__, "it couples samples"
@@ -138,24 +113,13 @@ class KernelSketch:
     """Θ at any parameters, as the columns Θ g_i for probes g_i that stay the same.
 
     With probes from the standard normal distribution, the mean of ||A g||² over them is an unbiased estimate of the
-    squared Frobenius norm of any symmetric A, here Θ or a difference of two. Its relative standard deviation is
-    sqrt(2 / (probes r)) with r = tr(A²)² / tr(A⁴), which lies between 1 (one direction is all of A) and the rank of A;
-    that of the norm itself is half as large. Standard errors come from the spread over the probes.
-
-    Args:
-        network: whose kernel; (n, classes) logits.
-        probes: at least 2; None for the whole kernel, which takes (n classes)² numbers, and the Jacobian of (n,
-            classes, parameters) while it is made.
-        seed: of the probes.
-
-    Raises:
-        ValueError: `probes` is below 2.
+    squared Frobenius norm of any symmetric A, here Θ or a difference of two. Standard errors come from the spread over
+    at least two probes. Without probes the kernel is whole, and takes (n classes)² numbers.
     """
 
     def __init__(self, network: FlatNetwork, *, probes: int | None, seed: int = 0) -> None:
         self._network, self._probes = network, None
         if probes is not None:
-            check_count(probes, "probes", least=2)
             generator = torch.Generator().manual_seed(seed)
             drawn = torch.randn(probes, *network.shape, generator=generator, dtype=torch.float64)
             self._probes = drawn.to(network.start)
@@ -176,11 +140,7 @@ class KernelSketch:
         return Estimate(mean.sqrt().item(), (mean.sqrt() * relative).item())
 
     def drift(self, kernel: Tensor, reference: Tensor) -> Estimate:
-        """||Θ - Θ_0||_F / ||Θ_0||_F of what `at` returned at two places.
-
-        Numerator and denominator use the same probes: their common error cancels to first order, and the standard error
-        is that of the ratio (delta method).
-        """
+        """||Θ - Θ_0||_F / ||Θ_0||_F of what `at` returned at two places; the error is that of a ratio (delta)."""
         above, below = (kernel - reference).square().sum(dim=1), reference.square().sum(dim=1)
         value = (above.sum() / below.sum()).sqrt()
         if self._probes is None or not above.any():

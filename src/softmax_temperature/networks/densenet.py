@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from softmax_temperature.networks.layers import Classifier, check_sizes
+from softmax_temperature.networks.layers import Classifier
 
 BOTTLENECK = 4
 
@@ -15,31 +15,20 @@ BOTTLENECK = 4
 class DenseNet(Classifier):
     """A 3×3 stem, dense blocks with transitions between them, and the classifier; the defaults are DenseNet-121.
 
-    It has 2 sum(`blocks`) + len(`blocks`) + 1 layers of weights. Weights start as PyTorch's, as in the focal paper's
-    released code.
-
-    Args:
-        blocks: Layers in each dense block.
-        growth: Maps that a layer adds; the stem makes twice as many.
-        reduction: Share of the maps that a transition keeps, rounded down.
+    It has 2 sum(`blocks`) + len(`blocks`) + 1 layers of weights. A layer adds `growth` maps, and a transition keeps a
+    share `reduction` of the maps, rounded down. Weights start as PyTorch's, as in the focal paper's released code.
     """
 
     def __init__(
         self, blocks: Sequence[int] = (6, 12, 24, 16), growth: int = 32, reduction: float = 0.5, num_classes: int = 10
     ) -> None:
         super().__init__()
-        check_sizes(blocks=blocks, growth=growth, num_classes=num_classes)
-        if not 0 < reduction <= 1:
-            raise ValueError(f"reduction must be in (0, 1], got {reduction}")
         channels = 2 * growth
         self.conv1 = nn.Conv2d(3, channels, 3, padding=1, bias=False)
         self.stages = nn.Sequential()
         for number, layers in enumerate(blocks):
             if number:
                 kept = int(reduction * channels)
-                if kept == 0:
-                    before = f"a map of the {channels} before each transition"
-                    raise ValueError(f"reduction must leave {before}, got {reduction}")
                 convolution = nn.Conv2d(channels, kept, 1, bias=False)
                 self.stages.append(nn.Sequential(nn.BatchNorm2d(channels), nn.ReLU(), convolution, nn.AvgPool2d(2)))
                 channels = kept
@@ -53,8 +42,7 @@ class DenseNet(Classifier):
 
     def features(self, inputs: Tensor) -> Tensor:
         """The means of the last maps, (n, channels), of images (n, 3, h, w); each transition halves h and w."""
-        maps = self.stages(self.conv1(inputs))
-        features: Tensor = self.flatten(self.pool(self.relu(self.norm(maps))))
+        features: Tensor = self.flatten(self.pool(self.relu(self.norm(self.stages(self.conv1(inputs))))))
         return features
 
 
@@ -73,5 +61,4 @@ class DenseLayer(nn.Module):
     def forward(self, maps: Tensor) -> Tensor:
         """Maps (n, inputs + growth, height, width)."""
         inner = self.conv1(self.relu1(self.norm1(maps)))
-        new = self.conv2(self.relu2(self.norm2(inner)))
-        return torch.cat((maps, new), dim=1)
+        return torch.cat((maps, self.conv2(self.relu2(self.norm2(inner)))), dim=1)

@@ -1,23 +1,18 @@
 """Embeddings: images through a frozen network, one batch at a time, into a file that grows on disk.
 
-An artifact of embeddings holds
-
-    embeddings.safetensors  {split}.labels (n,) int64, {split}.index (n,) int64 and {split}.embeddings (n, dim) float32
-                            for the splits train, validation and test; rows in the order of the prepared data set
-    provenance.json         data set, backbone, weights digest, transform, which tensor, its length, precision
-
-Memory is bounded by the batch, not by the data set.
+An artifact of embeddings holds `embeddings.npy`, (n, dim) float32 of all splits one after the other, each in the order
+of the prepared data set; `rows.safetensors`, {split}.labels (n,) and {split}.index (n,) int64; and `provenance.json`.
 """
 
 from __future__ import annotations
 
-import json
-import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
+import numpy as np
 import torch
+from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from softmax_temperature.data.splits import SPLITS, Part, SplitName
@@ -25,36 +20,26 @@ from softmax_temperature.networks.backbones.preprocessing import Preprocess
 from softmax_temperature.runner.artifacts import Artifact, write_json
 from softmax_temperature.runner.errors import InputError
 
-EMBEDDINGS = "embeddings.safetensors"
+EMBEDDINGS = "embeddings.npy"
+ROWS = "rows.safetensors"
 PROVENANCE = "provenance.json"
-_COLUMNS = ("labels", "index")
-_ALIGNMENT = 8
 
-Batches = Iterable[Tensor | Sequence[Tensor]]
 Precision = Literal["float32", "bfloat16"]
 
 
 def extract(
     network: nn.Module,
     preprocess: Preprocess,
-    batches: Batches,
+    batches: Iterable[Tensor | Sequence[Tensor]],
     *,
     device: str | torch.device = "cpu",
     precision: Precision = "float32",
     where: str = "embeddings",
 ) -> Iterator[Tensor]:
-    """Embed images as they arrive.
+    """Embed images as they arrive: (n, dim) float32 on the CPU for each batch of images that `preprocess` takes.
 
-    Args:
-        network: prepared images (n, 3, size, size) to embeddings (n, dim); it is moved to the device.
-        preprocess: prepares them.
-        batches: what `preprocess` takes.
-        device: where to compute.
-        precision: of the network's products; "bfloat16" keeps weights and normalisation in float32.
-        where: data set, split and backbone, for the error.
-
-    Yields:
-        (n, dim) float32 on the CPU, one for each batch.
+    `network` maps prepared images (n, 3, size, size) to embeddings and is moved to the device. A `precision` of
+    "bfloat16" keeps weights and normalisation in float32. `where` names the images in errors.
 
     Raises:
         InputError: an embedding is not finite or all zero; neither has a direction for the cosine.
@@ -86,58 +71,30 @@ def write_embeddings(
     embed: Callable[[SplitName], Iterable[Tensor]],
     provenance: Mapping[str, Any],
 ) -> None:
-    """Write the two files of an artifact of embeddings.
+    """Write the files of an artifact of embeddings; memory is bounded by a batch, not by the data set.
 
-    Args:
-        folder: where to.
-        rows: by split, labels (n,) and index (n,), int64.
-        embed: the embeddings of a split, (b, dim) float32 in batches.
-        provenance: JSON values; "dataset" and "embedding" (dim) must be among them.
-
-    Raises:
-        ValueError: there are more or fewer embeddings than rows.
+    `rows` are by split labels (n,) and index (n,), int64; `embed` gives the embeddings of a split, (b, dim) float32 in
+    batches; "dataset" and "embedding" (dim) must be in the provenance.
     """
-    dim = int(provenance["embedding"])
-    sizes = {split: len(labels) for split, (labels, _) in rows.items()}
-    shapes = {f"{split}.{column}": [size] for split, size in sizes.items() for column in _COLUMNS}
-    shapes |= {f"{split}.embeddings": [size, dim] for split, size in sizes.items()}
+    splits = [split for split in SPLITS if split in rows]
+    shape = sum(len(rows[split][0]) for split in splits), int(provenance["embedding"])
     with (folder / EMBEDDINGS).open("wb") as file:
-        header, size = _header(shapes)
-        file.write(header)
-        for labels, index in rows.values():
-            file.write(labels.numpy().data)
-            file.write(index.numpy().data)
-        for split in rows:
+        np.lib.format.write_array_header_1_0(file, {"descr": "<f4", "fortran_order": False, "shape": shape})
+        for split in splits:
             for batch in embed(split):
                 file.write(batch.contiguous().numpy().data)
-        if file.tell() != size:
-            raise ValueError(f"embed must give (n, {dim}) embeddings for each split, got a file of {file.tell()} bytes")
+    labels = {f"{split}.labels": labels for split, (labels, _) in rows.items()}
+    save_file(labels | {f"{split}.index": index for split, (_, index) in rows.items()}, folder / ROWS)
     write_json(folder / PROVENANCE, dict(provenance))
 
 
-def _header(shapes: Mapping[str, list[int]]) -> tuple[bytes, int]:
-    """The header of a safetensors file, whose library needs all tensors in memory; and the size of the file."""
-    entries, end = {}, 0
-    for name, shape in shapes.items():
-        dtype, width = ("F32", 4) if name.endswith("embeddings") else ("I64", 8)
-        start, end = end, end + math.prod(shape) * width
-        entries[name] = {"dtype": dtype, "shape": shape, "data_offsets": [start, end]}
-    text = json.dumps(entries).encode()
-    text += b" " * (-len(text) % _ALIGNMENT)
-    header = len(text).to_bytes(8, "little") + text
-    return header, len(header) + end
-
-
 def open_embeddings(artifact: Artifact) -> dict[SplitName, Part]:
-    """Read embeddings back: by split, a part with data (n, dim) float32, mapped from disk.
-
-    Raises:
-        ArtifactError: a file is missing or damaged.
-    """
-    dataset = artifact.json(PROVENANCE)["dataset"]
-    tensors = artifact.tensors(EMBEDDINGS)
+    """Read embeddings back: by split, a part with data (n, dim) float32, mapped from disk."""
+    dataset, rows = artifact.json(PROVENANCE)["dataset"], artifact.tensors(ROWS)
+    splits = [split for split in SPLITS if f"{split}.labels" in rows]
+    embeddings = torch.from_numpy(np.load(artifact.path(EMBEDDINGS), mmap_mode="c"))
+    data = embeddings.split([len(rows[f"{split}.labels"]) for split in splits])
     return {
-        split: Part(dataset, split, *(tensors[f"{split}.{column}"] for column in ("embeddings", *_COLUMNS)))
-        for split in SPLITS
-        if f"{split}.labels" in tensors
+        split: Part(dataset, split, part, rows[f"{split}.labels"], rows[f"{split}.index"])
+        for split, part in zip(splits, data, strict=True)
     }

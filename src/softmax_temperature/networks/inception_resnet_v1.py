@@ -1,10 +1,11 @@
 """Inception-ResNet-v1 (Szegedy et al. 2017, figure 10), in the form in which FaceNet's weights are passed around.
 
-The embedding is the pooled map of 1,792 channels. Names of the parameters are those of the VGGFace2 and CASIA-WebFace
-weights of facenet-pytorch, whose three last layers (`HEAD`) belong to the face identities and are left out.
+Parameters have the names of facenet-pytorch's weights, whose layers `HEAD` for the face identities are left out.
 """
 
 from __future__ import annotations
+
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -14,7 +15,7 @@ HEAD = ("last_linear", "last_bn", "logits")
 
 
 class InceptionResnetV1(nn.Module):
-    """Images (n, 3, 160, 160) to embeddings (n, 1792)."""
+    """Images (n, 3, 160, 160) to embeddings (n, 1792), the means of the last maps, unnormalised."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -24,19 +25,21 @@ class InceptionResnetV1(nn.Module):
         self.conv2d_3b = _Convolution(64, 80, 1)
         self.conv2d_4a = _Convolution(80, 192, 3)
         self.conv2d_4b = _Convolution(192, 256, 3, stride=2)
-        self.repeat_1 = nn.Sequential(*(_block35(scale=0.17) for _ in range(5)))
-        self.mixed_6a = _reduction_a()
-        self.repeat_2 = nn.Sequential(*(_block17(scale=0.10) for _ in range(10)))
-        self.mixed_7a = _reduction_b()
-        self.repeat_3 = nn.Sequential(*(_block8(scale=0.20) for _ in range(5)))
-        self.block8 = _block8(scale=1.0, rectified=False)
+        self.repeat_1 = nn.Sequential(*(_block35() for _ in range(5)))
+        deep = nn.Sequential(*_same(256, 192, 1, 3), _Convolution(192, 256, 3, stride=2))
+        self.mixed_6a = _Branches(_Convolution(256, 384, 3, stride=2), deep, nn.MaxPool2d(3, stride=2))
+        self.repeat_2 = nn.Sequential(*(_narrow_block(896, 128, 7, scale=0.10) for _ in range(10)))
+        ends = (((1,), 384), ((1,), 256), ((1, 3), 256))
+        branches = (nn.Sequential(*_same(896, 256, *k), _Convolution(256, o, 3, stride=2)) for k, o in ends)
+        self.mixed_7a = _Branches(*branches, nn.MaxPool2d(3, stride=2))
+        self.repeat_3 = nn.Sequential(*(_narrow_block(1792, 192, 3, scale=0.20) for _ in range(5)))
+        self.block8 = _narrow_block(1792, 192, 3, scale=1.0, rectified=False)
 
     def forward(self, images: Tensor) -> Tensor:
-        """Embeddings (n, 1792), unnormalised."""
+        """Embeddings (n, 1792)."""
         maps = F.max_pool2d(self.conv2d_2b(self.conv2d_2a(self.conv2d_1a(images))), 3, stride=2)
         maps = self.conv2d_4b(self.conv2d_4a(self.conv2d_3b(maps)))
-        maps = self.mixed_6a(self.repeat_1(maps))
-        maps = self.mixed_7a(self.repeat_2(maps))
+        maps = self.mixed_7a(self.repeat_2(self.mixed_6a(self.repeat_1(maps))))
         embeddings: Tensor = self.block8(self.repeat_3(maps)).mean((2, 3))
         return embeddings
 
@@ -44,9 +47,7 @@ class InceptionResnetV1(nn.Module):
 class _Convolution(nn.Module):
     """Convolution without bias, batch normalisation, ReLU."""
 
-    def __init__(
-        self, inputs: int, outputs: int, kernel: int | tuple[int, int], *, stride: int = 1, padding: int | str = 0
-    ) -> None:
+    def __init__(self, inputs: int, outputs: int, kernel: Any, *, stride: int = 1, padding: int | str = 0) -> None:
         super().__init__()
         self.conv = nn.Conv2d(inputs, outputs, kernel, stride, padding, bias=False)
         self.bn = nn.BatchNorm2d(outputs, eps=0.001)
@@ -80,34 +81,18 @@ class _Residual(_Branches):
         return F.relu(total) if self.rectified else total
 
 
-def _block35(*, scale: float) -> nn.Module:
-    two = nn.Sequential(_Convolution(256, 32, 1), _Convolution(32, 32, 3, padding=1))
-    three = nn.Sequential(*(_Convolution(i, 32, k, padding="same") for i, k in ((256, 1), (32, 3), (32, 3))))
-    return _Residual(96, 256, _Convolution(256, 32, 1), two, three, scale=scale)
+def _same(inputs: int, width: int, *kernels: Any) -> list[nn.Module]:
+    """Convolutions one after the other that keep height and width."""
+    channels = [inputs] + (len(kernels) - 1) * [width]
+    return [_Convolution(i, width, kernel, padding="same") for i, kernel in zip(channels, kernels, strict=True)]
 
 
-def _block17(*, scale: float) -> nn.Module:
-    return _Residual(256, 896, *_narrow_branches(896, 128, length=7), scale=scale)
+def _block35() -> nn.Module:
+    deeper = [nn.Sequential(*_same(256, 32, *kernels)) for kernels in ((1, 3), (1, 3, 3))]
+    return _Residual(96, 256, _Convolution(256, 32, 1), *deeper, scale=0.17)
 
 
-def _block8(*, scale: float, rectified: bool = True) -> nn.Module:
-    return _Residual(384, 1792, *_narrow_branches(1792, 192, length=3), scale=scale, rectified=rectified)
-
-
-def _narrow_branches(inputs: int, width: int, *, length: int) -> tuple[nn.Module, nn.Module]:
+def _narrow_block(channels: int, width: int, length: int, *, scale: float, rectified: bool = True) -> nn.Module:
     """A 1×1 convolution, and one followed by a row and a column."""
-    kernels = ((inputs, 1), (width, (1, length)), (width, (length, 1)))
-    crossed = nn.Sequential(*(_Convolution(i, width, kernel, padding="same") for i, kernel in kernels))
-    return _Convolution(inputs, width, 1), crossed
-
-
-def _reduction_a() -> nn.Module:
-    deep = (_Convolution(256, 192, 1), _Convolution(192, 192, 3, padding=1), _Convolution(192, 256, 3, stride=2))
-    return _Branches(_Convolution(256, 384, 3, stride=2), nn.Sequential(*deep), nn.MaxPool2d(3, stride=2))
-
-
-def _reduction_b() -> nn.Module:
-    first = nn.Sequential(_Convolution(896, 256, 1), _Convolution(256, 384, 3, stride=2))
-    second = nn.Sequential(_Convolution(896, 256, 1), _Convolution(256, 256, 3, stride=2))
-    deep = (_Convolution(896, 256, 1), _Convolution(256, 256, 3, padding=1), _Convolution(256, 256, 3, stride=2))
-    return _Branches(first, second, nn.Sequential(*deep), nn.MaxPool2d(3, stride=2))
+    crossed = nn.Sequential(*_same(channels, width, 1, (1, length), (length, 1)))
+    return _Residual(2 * width, channels, _Convolution(channels, width, 1), crossed, scale=scale, rectified=rectified)

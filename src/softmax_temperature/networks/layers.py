@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection
 
 import torch
 from torch import Tensor, nn
 
-from softmax_temperature.metrics.checks import check_count
-
 
 class Classifier(nn.Module):
-    """A network whose last layer, `classifier`, makes logits of `features`.
-
-    Constructors take `num_classes`, the outputs of `classifier`, and raise ValueError, which names an argument that is
-    unknown or too small, and its value.
-    """
+    """A network whose last layer, `classifier`, makes `num_classes` logits of `features`."""
 
     classifier: nn.Module
 
@@ -41,49 +35,23 @@ class CReLU(nn.Module):
         return torch.cat((self.relu(inputs), self.relu(-inputs)), dim=1)
 
 
-_RECTIFIERS: dict[str, tuple[Callable[[], nn.Module], int]] = {"relu": (nn.ReLU, 1), "crelu": (CReLU, 2)}
-_FAN_IN: dict[str, tuple[Callable[[], nn.Module], float]] = {"tanh": (nn.Tanh, 1.0), "relu": (nn.ReLU, 2.0)}
-"""With LeCun's factor of the variance for tanh, He's for ReLU."""
-
-
 def rectifier(activation: str) -> tuple[Callable[[], nn.Module], int]:
     """The constructor of ReLU or CReLU (cooling paper, section 4.2), and how many channels it makes of one."""
-    if activation not in _RECTIFIERS:
-        raise ValueError(f"activation must be 'relu' or 'crelu', got {activation!r}")
-    return _RECTIFIERS[activation]
-
-
-def fan_in_activation(activation: str) -> Callable[[], nn.Module]:
-    """The constructor of an activation whose weights `draw_fan_in` knows."""
-    if activation not in _FAN_IN:
-        raise ValueError(f"activation must be 'tanh' or 'relu', got {activation!r}")
-    return _FAN_IN[activation][0]
+    check_choice("activation", activation, ("relu", "crelu"))
+    return (nn.ReLU, 1) if activation == "relu" else (CReLU, 2)
 
 
 @torch.no_grad()
-def draw_fan_in(network: nn.Module, activation: str) -> None:
-    """Redraw dense and convolutional weights: normal, variance 1 / fan-in, with ReLU twice that; biases become 0."""
+def redraw(network: nn.Module, draw: Callable[[Tensor], object], *, dense: bool = True) -> None:
+    """Draw the weights of convolutions, and of dense layers unless told not to; their biases become 0."""
     for module in network.modules():
-        if isinstance(module, (nn.Linear, nn.Conv2d)):
-            module.weight.normal_(std=(_FAN_IN[activation][1] / module.weight[0].numel()) ** 0.5)
+        if isinstance(module, (nn.Conv1d, nn.Conv2d)) or (dense and isinstance(module, nn.Linear)):
+            draw(module.weight)
             if module.bias is not None:
                 module.bias.zero_()
 
 
-@torch.no_grad()
-def draw_glorot(network: nn.Module) -> None:
-    """Redraw dense and convolutional weights as Keras does: uniform within ±sqrt(6 / (fan-in + fan-out)); biases 0."""
-    for module in network.modules():
-        if isinstance(module, (nn.Linear, nn.Conv1d, nn.Conv2d)):
-            nn.init.xavier_uniform_(module.weight)
-            if module.bias is not None:
-                nn.init.zeros_(module.bias)
-
-
-def check_sizes(**sizes: int | Sequence[int]) -> None:
-    """Refuse a size below 1 and an empty list of sizes; the message names the argument and its value."""
-    for name, size in sizes.items():
-        if isinstance(size, Sequence) and len(size) == 0:
-            raise ValueError(f"{name} must not be empty, got {size!r}")
-        for one in size if isinstance(size, Sequence) else [size]:
-            check_count(one, name, least=1)
+def check_choice(name: str, value: str, choices: Collection[str]) -> None:
+    """Refuse an argument of a network that is none of the choices."""
+    if value not in choices:
+        raise ValueError(f"{name} must be {' or '.join(map(repr, choices))}, got {value!r}")

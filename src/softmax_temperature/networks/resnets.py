@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Literal
 
-import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from softmax_temperature.metrics.checks import check_count
-from softmax_temperature.networks.layers import Classifier, check_sizes, rectifier
+from softmax_temperature.networks.layers import Classifier, rectifier, redraw
 
 EXPANSION = 4
 STEM = 16
@@ -18,23 +18,18 @@ STEM = 16
 class CifarResNet(Classifier):
     """A residual network of basic blocks with 6 `blocks` + 2 layers of weights (He et al. 2016, section 4.2).
 
-    3 blocks give ResNet-20, 18 give ResNet-110. Shortcuts have no parameters.
-
-    Args:
-        blocks: Residual blocks in each of the three stages.
-        widths: Channels in each of the three stages; even differences.
+    3 blocks in each of the three stages give ResNet-20, 18 give ResNet-110. `widths` are the channels of the stages,
+    with even differences. Shortcuts have no parameters.
     """
 
     def __init__(self, blocks: int = 3, num_classes: int = 10, widths: Sequence[int] = (16, 32, 64)) -> None:
         super().__init__()
-        check_sizes(blocks=blocks)
-        first, second, third = widths
-        self.conv1 = nn.Conv2d(3, first, 3, padding=1, bias=False)
-        self.bn1 = nn.BatchNorm2d(first)
-        self.layer1 = _basic_stage(first, first, blocks, stride=1)
-        self.layer2 = _basic_stage(first, second, blocks, stride=2)
-        self.layer3 = _basic_stage(second, third, blocks, stride=2)
-        self.linear = nn.Linear(third, num_classes)
+        self.conv1 = nn.Conv2d(3, widths[0], 3, padding=1, bias=False)
+        self.bn1 = nn.BatchNorm2d(widths[0])
+        self.layer1 = _basic_stage(widths[0], widths[0], blocks, stride=1)
+        self.layer2 = _basic_stage(widths[0], widths[1], blocks, stride=2)
+        self.layer3 = _basic_stage(widths[1], widths[2], blocks, stride=2)
+        self.linear = nn.Linear(widths[-1], num_classes)
 
     @property
     def classifier(self) -> nn.Linear:  # type: ignore[override]
@@ -51,8 +46,7 @@ class CifarResNet(Classifier):
 class BasicBlock(nn.Module):
     """Two 3×3 convolutions beside the identity, which is subsampled and padded with zeros where the size changes.
 
-    Half of the zero channels come before and half after (option A of the paper, in the order of its widely used
-    re-implementation; the paper leaves the order open).
+    Half of the zero channels come before and half after: option A of the paper, which leaves their order open.
     """
 
     def __init__(self, inputs: int, outputs: int, stride: int) -> None:
@@ -76,6 +70,18 @@ def _basic_stage(inputs: int, outputs: int, blocks: int, stride: int) -> nn.Sequ
     return nn.Sequential(BasicBlock(inputs, outputs, stride), *rest)
 
 
+def _stages(
+    block: Callable[[int, int, int], nn.Module], inputs: int, widths: Sequence[int], counts: Sequence[int]
+) -> nn.Sequential:
+    """Blocks (inputs, outputs, stride); the first of each stage but the first halves height and width."""
+    stages = nn.Sequential()
+    for number, (outputs, count) in enumerate(zip(widths, counts, strict=True)):
+        first = block(inputs, outputs, 2 if number else 1)
+        stages.append(nn.Sequential(first, *(block(outputs, outputs, 1) for _ in range(count - 1))))
+        inputs = outputs
+    return stages
+
+
 # Deviation: the focal paper's ResNet-110 cites the network with three stages of basic blocks; its released code trains
 # bottlenecks (3, 4, 26, 3) instead, which is the one here. The cited one is `CifarResNet(blocks=18)`.
 # Deviation: for Tiny-ImageNet the released code averages the last 8×8 maps to 2×2 and so has 8,192 features, and draws
@@ -90,13 +96,9 @@ def _basic_stage(inputs: int, outputs: int, blocks: int, stride: int) -> nn.Sequ
 class BottleneckResNet(Classifier):
     """A residual network with 3 sum(`blocks`) + 2 layers of weights, the projections of shortcuts not counted.
 
-    (3, 4, 6, 3) is ResNet-50, and (3, 4, 26, 3) what the focal paper's released code calls ResNet-110. Each stage after
-    the first halves height and width and doubles the channels. Weights start as PyTorch's.
-
-    Args:
-        blocks: Bottleneck blocks in each stage.
-        width: Channels of the stem and of the first stage's inner convolutions.
-        activation: "relu" or "crelu".
+    (3, 4, 6, 3) is ResNet-50, and (3, 4, 26, 3) what the focal paper's released code calls ResNet-110. `width` is the
+    number of channels of the stem and of the first stage's inner convolutions; each further stage halves height and
+    width of the maps and doubles the channels. Weights start as PyTorch's.
     """
 
     def __init__(
@@ -104,40 +106,31 @@ class BottleneckResNet(Classifier):
     ) -> None:
         super().__init__()
         build, copies = rectifier(activation)
-        check_sizes(blocks=blocks, num_classes=num_classes, width=width)
         self.conv1 = nn.Conv2d(3, width, 3, padding=1, bias=False)
         self.bn1 = nn.BatchNorm2d(width)
-        self.stages = nn.Sequential()
-        inputs = width
-        for number, count in enumerate(blocks):
-            planes = width * 2**number
-            stage = nn.Sequential(Bottleneck(inputs, planes, stride=2 if number else 1, activation=activation))
-            inputs = EXPANSION * planes
-            stage.extend(Bottleneck(inputs, planes, stride=1, activation=activation) for _ in range(count - 1))
-            self.stages.append(stage)
+        widths = [EXPANSION * width * 2**number for number in range(len(blocks))]
+        self.stages = _stages(partial(Bottleneck, activation=activation), width, widths, blocks)
         self.activation = build()
         self.pool = nn.AdaptiveAvgPool2d(1)
         self.flatten = nn.Flatten()
-        self.classifier = nn.Linear(copies * inputs, num_classes)
+        self.classifier = nn.Linear(copies * widths[-1], num_classes)
 
     def features(self, inputs: Tensor) -> Tensor:
         """The means of the last maps, (n, 4 width 2^(stages - 1)), with CReLU twice as wide."""
-        total = self.stages(self.bn1(self.conv1(inputs)))
-        features: Tensor = self.flatten(self.pool(self.activation(total)))
+        features: Tensor = self.flatten(self.pool(self.activation(self.stages(self.bn1(self.conv1(inputs))))))
         return features
 
 
 class Bottleneck(nn.Module):
     """1×1, 3×3 and 1×1 convolution beside a shortcut, which is a projection where the shape changes.
 
-    A block returns the sum before its activation, and the next block applies it: the function of the paper, and with
-    CReLU the sum is what an identity shortcut needs.
+    It returns the sum before its activation, which the next block applies: identity shortcuts with CReLU need the sum.
     """
 
-    def __init__(self, inputs: int, planes: int, *, stride: int, activation: str) -> None:
+    def __init__(self, inputs: int, outputs: int, stride: int, *, activation: str) -> None:
         super().__init__()
         build, copies = rectifier(activation)
-        outputs = EXPANSION * planes
+        planes = outputs // EXPANSION
         projects = stride != 1 or inputs != outputs
         self.activation1 = build()
         self.conv1 = nn.Conv2d(copies * inputs, planes, 1, bias=False)
@@ -155,10 +148,9 @@ class Bottleneck(nn.Module):
         self.passes_sum = copies > 1 and not projects
 
     def forward(self, total: Tensor) -> Tensor:
-        """The next sum, (n, 4 planes, height / stride, width / stride), from the one before, (n, inputs, ...)."""
+        """The next sum, (n, outputs, height / stride, width / stride), from the one before, (n, inputs, ...)."""
         maps = self.activation1(total)
-        inner = self.bn1(self.conv1(maps))
-        inner = self.bn2(self.conv2(self.activation2(inner)))
+        inner = self.bn2(self.conv2(self.activation2(self.bn1(self.conv1(maps)))))
         inner = self.bn3(self.conv3(self.activation3(inner)))
         following: Tensor = inner + self.shortcut(total if self.passes_sum else maps)
         return following
@@ -179,74 +171,53 @@ class Bottleneck(nn.Module):
 class WideResNet(Classifier):
     """A wide residual network (Zagoruyko and Komodakis 2016): activations first, `width` times 16, 32 and 64 channels.
 
-    Convolutions start as He's: normal, with variance 2 / (kernel area times output channels), as in the focal paper's
-    released code. Without batch normalisation the variance is 2 / (kernel area times input channels), which keeps the
-    size of the maps, divided by the number of blocks in the last convolution of each block; biases are 0. The linear
-    layer starts as PyTorch's.
-
-    Args:
-        depth: 6 n + 2 layers of weights for n blocks in each of the three stages, projections not counted; or the
-            6 n + 4 convolutions of the same network, projections counted.
-        width: Factor of the channels.
-        batch_norm: Whether there are normalisation layers.
+    `depth` is 6 n + 2 for n blocks in each of the three stages, projections not counted, or 6 n + 4 with them.
+    Convolutions start normal with variance 2 / fan-out, as in the focal paper's released code. Without batch
+    normalisation it is 2 / fan-in, which keeps the size of the maps, and divided by the number of blocks in the last
+    convolution of each block; biases are 0. The linear layer starts as PyTorch's.
     """
 
     def __init__(self, depth: int = 26, width: int = 10, num_classes: int = 10, batch_norm: bool = True) -> None:
         super().__init__()
-        check_count(depth, "depth", least=8)
-        if depth % 6 not in {2, 4}:
-            raise ValueError(f"depth must be 6 n + 2 or 6 n + 4, got {depth}")
-        check_sizes(width=width, num_classes=num_classes)
+        if depth < 8 or depth % 6 not in {2, 4}:
+            raise ValueError(f"depth must be 6 n + 2 or 6 n + 4 of at least 8, got {depth}")
         blocks = (depth - 2) // 6
         self.conv1 = nn.Conv2d(3, STEM, 3, padding=1, bias=not batch_norm)
-        self.stages = nn.Sequential()
-        inputs = STEM
-        for number in range(3):
-            outputs, stride = STEM * width * 2**number, 2 if number else 1
-            stage = nn.Sequential(WideBlock(inputs, outputs, stride=stride, batch_norm=batch_norm))
-            stage.extend(WideBlock(outputs, outputs, stride=1, batch_norm=batch_norm) for _ in range(blocks - 1))
-            self.stages.append(stage)
-            inputs = outputs
-        self.norm = _norm(inputs, batch_norm=batch_norm)
+        widths = [STEM * width * 2**number for number in range(3)]
+        self.stages = _stages(partial(WideBlock, batch_norm=batch_norm), STEM, widths, 3 * [blocks])
+        self.norm = nn.BatchNorm2d(widths[-1]) if batch_norm else nn.Identity()
         self.relu = nn.ReLU()
         self.pool = nn.AdaptiveAvgPool2d(1)
         self.flatten = nn.Flatten()
-        self.classifier = nn.Linear(inputs, num_classes)
-        self._draw(batch_norm=batch_norm)
+        self.classifier = nn.Linear(widths[-1], num_classes)
+        mode: Literal["fan_in", "fan_out"] = "fan_out" if batch_norm else "fan_in"
+        redraw(self, lambda weight: nn.init.kaiming_normal_(weight, mode=mode, nonlinearity="relu"), dense=False)
+        for block in self.modules():
+            if isinstance(block, WideBlock) and not batch_norm:
+                block.conv2.weight.data.div_((3 * blocks) ** 0.5)
 
     def features(self, inputs: Tensor) -> Tensor:
         """The means of the last maps, (n, 64 width), of images (n, 3, height, width)."""
-        total = self.stages(self.conv1(inputs))
-        features: Tensor = self.flatten(self.pool(self.relu(self.norm(total))))
+        features: Tensor = self.flatten(self.pool(self.relu(self.norm(self.stages(self.conv1(inputs))))))
         return features
-
-    @torch.no_grad()
-    def _draw(self, *, batch_norm: bool) -> None:
-        for module in self.modules():
-            if isinstance(module, nn.Conv2d):
-                nn.init.kaiming_normal_(module.weight, mode="fan_out" if batch_norm else "fan_in", nonlinearity="relu")
-                if module.bias is not None:
-                    module.bias.zero_()
-        if not batch_norm:
-            blocks = [module for module in self.modules() if isinstance(module, WideBlock)]
-            for block in blocks:
-                block.conv2.weight.div_(len(blocks) ** 0.5)
 
 
 class WideBlock(nn.Module):
     """Two 3×3 convolutions beside the identity or, where the shape changes, a projection of the activated input."""
 
-    def __init__(self, inputs: int, outputs: int, *, stride: int, batch_norm: bool) -> None:
+    def __init__(self, inputs: int, outputs: int, stride: int, *, batch_norm: bool) -> None:
         super().__init__()
-        self.norm1 = _norm(inputs, batch_norm=batch_norm)
+        norm = nn.BatchNorm2d if batch_norm else nn.Identity
+        self.norm1 = norm(inputs)
         self.relu1 = nn.ReLU()
         self.conv1 = nn.Conv2d(inputs, outputs, 3, stride, padding=1, bias=not batch_norm)
-        self.norm2 = _norm(outputs, batch_norm=batch_norm)
+        self.norm2 = norm(outputs)
         self.relu2 = nn.ReLU()
         self.conv2 = nn.Conv2d(outputs, outputs, 3, padding=1, bias=not batch_norm)
         self.projects = stride != 1 or inputs != outputs
-        projection = nn.Conv2d(inputs, outputs, 1, stride, bias=not batch_norm) if self.projects else nn.Identity()
-        self.shortcut = projection
+        self.shortcut: nn.Module = nn.Identity()
+        if self.projects:
+            self.shortcut = nn.Conv2d(inputs, outputs, 1, stride, bias=not batch_norm)
 
     def forward(self, total: Tensor) -> Tensor:
         """Maps (n, outputs, height / stride, width / stride)."""
@@ -254,7 +225,3 @@ class WideBlock(nn.Module):
         inner = self.conv2(self.relu2(self.norm2(self.conv1(maps))))
         following: Tensor = inner + self.shortcut(maps if self.projects else total)
         return following
-
-
-def _norm(channels: int, *, batch_norm: bool) -> nn.Module:
-    return nn.BatchNorm2d(channels) if batch_norm else nn.Identity()

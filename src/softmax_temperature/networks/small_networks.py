@@ -6,35 +6,34 @@ from collections.abc import Sequence
 
 from torch import Tensor, nn
 
-from softmax_temperature.networks.layers import Classifier, check_sizes, draw_fan_in, fan_in_activation
+from softmax_temperature.networks.layers import Classifier, check_choice, redraw
 
 CHANNELS = 3
+ACTIVATIONS: dict[str, type[nn.Module]] = {"tanh": nn.Tanh, "relu": nn.ReLU}
 
 # Deviation: the text at hand of the temperature_check paper names no dense network. This one is ours: the smallest with
 # a smooth activation (tanh), whose tangent kernel changes in proportion to its weights, and with ReLU beside it.
 
 
 class MLP(Classifier):
-    """Dense layers, each followed by the activation, and the classifier.
+    """Dense layers, each followed by the activation ("tanh" or "relu"), and the classifier.
 
-    The activation is "tanh" or "relu". Weights start normal with variance 1 / fan-in, with ReLU twice that; biases
-    start at 0. `image_size` is height and width in pixels.
+    Weights start normal with variance 1 / fan-in, with ReLU twice that; biases start at 0. `image_size` is height and
+    width in pixels.
     """
 
     def __init__(
         self, num_classes: int = 10, widths: Sequence[int] = (64, 64), activation: str = "tanh", image_size: int = 8
     ) -> None:
         super().__init__()
-        build = fan_in_activation(activation)
-        check_sizes(num_classes=num_classes, widths=widths, image_size=image_size)
-        layers: list[nn.Module] = [nn.Flatten()]
+        check_choice("activation", activation, ACTIVATIONS)
+        self.hidden = nn.Sequential(nn.Flatten())
         inputs = CHANNELS * image_size**2
         for width in widths:
-            layers += [nn.Linear(inputs, width), build()]
+            self.hidden.extend([nn.Linear(inputs, width), ACTIVATIONS[activation]()])
             inputs = width
-        self.hidden = nn.Sequential(*layers)
         self.classifier = nn.Linear(inputs, num_classes)
-        draw_fan_in(self, activation)
+        _draw_fan_in(self, activation)
 
     def features(self, inputs: Tensor) -> Tensor:
         """Shape (n, last width), of images (n, 3, image_size, image_size)."""
@@ -57,19 +56,22 @@ class ConvNet(Classifier):
         self, num_classes: int = 10, widths: Sequence[int] = (8, 16), activation: str = "tanh", image_size: int = 8
     ) -> None:
         super().__init__()
-        build = fan_in_activation(activation)
-        check_sizes(num_classes=num_classes, widths=widths, image_size=image_size)
-        layers: list[nn.Module] = []
+        check_choice("activation", activation, ACTIVATIONS)
+        self.convolutions = nn.Sequential()
         inputs, side = CHANNELS, image_size
         for width in widths:
-            layers += [nn.Conv2d(inputs, width, 3, stride=2, padding=1), build()]
+            self.convolutions.extend([nn.Conv2d(inputs, width, 3, stride=2, padding=1), ACTIVATIONS[activation]()])
             inputs, side = width, -(-side // 2)
-        self.convolutions = nn.Sequential(*layers)
         self.flatten = nn.Flatten()
         self.classifier = nn.Linear(inputs * side**2, num_classes)
-        draw_fan_in(self, activation)
+        _draw_fan_in(self, activation)
 
     def features(self, inputs: Tensor) -> Tensor:
         """The last maps, flattened, of images (n, 3, image_size, image_size)."""
         features: Tensor = self.flatten(self.convolutions(inputs))
         return features
+
+
+def _draw_fan_in(network: nn.Module, activation: str) -> None:
+    factor = 2.0 if activation == "relu" else 1.0
+    redraw(network, lambda weight: weight.normal_(std=(factor / weight[0].numel()) ** 0.5))

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from torch import Tensor, nn
 
-from softmax_temperature.metrics.checks import check_count
-from softmax_temperature.networks.layers import Classifier, check_sizes, draw_glorot, rectifier
-
-POOLINGS = ("flatten", "average")
-WEIGHTS = ("glorot", "pytorch")
+from softmax_temperature.networks.layers import Classifier, check_choice, rectifier, redraw
 
 # Deviation: the cooling paper gives the widths and about 620,000 parameters for 32×32 images and 10 classes, but not
 # the padding, the pooling or whether there is normalisation. With zero padding, max-pooling after each pair and no
@@ -24,15 +20,12 @@ WEIGHTS = ("glorot", "pytorch")
 class SmallVGG(Classifier):
     """3×3 convolutions with max-pooling after each pair, a dense layer and the classifier (cooling paper, section 4.2).
 
-    Every hidden layer is followed by the activation; after CReLU, the next layer reads twice the channels.
+    Every hidden layer is followed by the activation, "relu" or "crelu"; after CReLU, the next layer reads twice the
+    channels. With `batch_norm`, each convolution has no bias and is followed by batch normalisation. `weights` start as
+    Keras draws them ("glorot": uniform within ±sqrt(6 / (fan-in + fan-out)), biases 0) or as PyTorch does ("pytorch").
 
-    Args:
-        activation: "relu" or "crelu".
-        pooling: "flatten" gives every value of the last maps to the dense layer, "average" each map's mean.
-        batch_norm: Whether each convolution, then without bias, is followed by batch normalisation.
-        widths: Filters of the convolutions, an even number of them.
-        weights: "glorot" starts as Keras does, see `draw_glorot`; "pytorch" as PyTorch does.
-        image_size: Height and width of the images in pixels; each pooling halves them, rounding down.
+    The dense layer reads every value of the last maps (`pooling` "flatten") or each map's mean ("average"). Images have
+    `image_size` pixels in height and width, which each max-pooling halves, rounding down.
     """
 
     def __init__(
@@ -48,46 +41,30 @@ class SmallVGG(Classifier):
     ) -> None:
         super().__init__()
         build, copies = rectifier(activation)
-        check_sizes(widths=widths, dense=dense, num_classes=num_classes)
-        if len(widths) % 2:
-            raise ValueError(f"widths must hold pairs of convolutions, got {widths!r}")
-        check_count(image_size, "image_size", least=2 ** (len(widths) // 2))
-        if pooling not in POOLINGS:
-            raise ValueError(f"pooling must be 'flatten' or 'average', got {pooling!r}")
-        if weights not in WEIGHTS:
-            raise ValueError(f"weights must be 'glorot' or 'pytorch', got {weights!r}")
-        pool_first = activation == "relu"
-        layers = _convolutions(widths, build, copies, batch_norm=batch_norm, pool_first=pool_first)
-        self.convolutions = nn.Sequential(*layers)
+        check_choice("pooling", pooling, ("flatten", "average"))
+        check_choice("weights", weights, ("glorot", "pytorch"))
+        self.convolutions = nn.Sequential()
+        inputs = 3
+        for number, width in enumerate(widths, start=1):
+            self.convolutions.append(nn.Conv2d(inputs, width, 3, padding=1, bias=not batch_norm))
+            if batch_norm:
+                self.convolutions.append(nn.BatchNorm2d(width))
+            # An activation that never falls commutes with the maximum, bit by bit and in its gradient, and behind it
+            # has a quarter of the values. CReLU falls: the maximum of -x is not minus the maximum of x.
+            pool = [nn.MaxPool2d(2)] if number % 2 == 0 else []
+            self.convolutions.extend([*pool, build()] if activation == "relu" else [build(), *pool])
+            inputs = copies * width
         self.pool = nn.Identity() if pooling == "flatten" else nn.AdaptiveAvgPool2d(1)
         self.flatten = nn.Flatten()
         side = image_size >> (len(widths) // 2) if pooling == "flatten" else 1
-        self.dense = nn.Linear(copies * widths[-1] * side**2, dense)
+        self.dense = nn.Linear(inputs * side**2, dense)
         self.activation = build()
         self.classifier = nn.Linear(copies * dense, num_classes)
         if weights == "glorot":
-            draw_glorot(self)
+            redraw(self, nn.init.xavier_uniform_)
 
     def features(self, inputs: Tensor) -> Tensor:
         """Shape (n, dense), or (n, 2 dense) with CReLU, of images (n, 3, height, width)."""
         maps = self.flatten(self.pool(self.convolutions(inputs)))
         features: Tensor = self.activation(self.dense(maps))
         return features
-
-
-def _convolutions(
-    widths: Sequence[int], build: Callable[[], nn.Module], copies: int, *, batch_norm: bool, pool_first: bool
-) -> list[nn.Module]:
-    layers: list[nn.Module] = []
-    inputs = 3
-    for number, width in enumerate(widths, start=1):
-        layers.append(nn.Conv2d(inputs, width, 3, padding=1, bias=not batch_norm))
-        layers += [nn.BatchNorm2d(width)] if batch_norm else []
-        if number % 2:
-            layers.append(build())
-        else:
-            # An activation that never falls commutes with the maximum, bit by bit and in its gradient, and behind it
-            # has a quarter of the values. CReLU falls: the maximum of -x is not minus the maximum of x.
-            layers += [nn.MaxPool2d(2), build()] if pool_first else [build(), nn.MaxPool2d(2)]
-        inputs = copies * width
-    return layers

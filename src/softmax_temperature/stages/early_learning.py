@@ -17,7 +17,6 @@ from softmax_temperature.early_learning.courses import (
 from softmax_temperature.early_learning.flows import Settings
 from softmax_temperature.early_learning.problem import Problem, SoftmaxCrossEntropy, Start
 from softmax_temperature.early_learning.tangent_kernel import refuse_batch_norm
-from softmax_temperature.networks.shapes_only import shapes_only
 from softmax_temperature.params import Params
 from softmax_temperature.params.network import Network
 from softmax_temperature.params.temperature_check import EarlyLearning, GradientFlow, Norms
@@ -79,7 +78,7 @@ def cells(params: Params) -> list[Cell]:
     if section is None:
         return []
     for name in section.networks:
-        with shapes_only():
+        with torch.device("meta"):
             network = build_network(params.networks[name], classes=2, seed=0)
         try:
             refuse_batch_norm(network)

@@ -10,8 +10,7 @@ from torch import Tensor
 
 from softmax_temperature.data.prepared import PreparedData, open_prepared
 from softmax_temperature.data.splits import SplitName
-from softmax_temperature.networks.backbones.loading import load_backbone
-from softmax_temperature.networks.backbones.weights import locate_weights
+from softmax_temperature.networks.backbones.loading import load_backbone, locate_weights
 from softmax_temperature.networks.embeddings import extract, write_embeddings
 from softmax_temperature.params import Params
 from softmax_temperature.params.backbone import Backbone

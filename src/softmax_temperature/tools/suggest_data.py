@@ -19,10 +19,9 @@ from softmax_temperature.data.class_folders import ClassFolders, class_files, ha
 from softmax_temperature.data.image_files import read_image
 from softmax_temperature.data.raw import RawPart
 from softmax_temperature.data.sampling import balanced_subset, generator_for
-from softmax_temperature.networks.backbones.loading import LoadedBackbone, load_backbone
+from softmax_temperature.networks.backbones.loading import LoadedBackbone, load_backbone, locate_weights
 from softmax_temperature.networks.backbones.networks import build_embedding_network
 from softmax_temperature.networks.backbones.preprocessing import torchvision_preprocess
-from softmax_temperature.networks.backbones.weights import locate_weights
 from softmax_temperature.networks.embeddings import extract
 from softmax_temperature.params import read_params
 from softmax_temperature.params.backbone import Backbone

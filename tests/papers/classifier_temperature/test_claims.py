@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from softmax_temperature.statistic_names import STATISTICS
 
+from softmax_temperature.dataset_statistics import STATISTICS
 from softmax_temperature.papers.classifier_temperature.claims import CLAIMS
 from softmax_temperature.papers.classifier_temperature.records import Records
 from softmax_temperature.papers.shared.claims import CONTRADICTED, HOLDS, INCONCLUSIVE, NOT_TESTED, judge_all

@@ -1,60 +1,51 @@
-"""Load a backbone: network, preprocessing, and the record of what they are."""
+"""Load a backbone: its weights, network and preprocessing, and the record of what they are."""
 
 from __future__ import annotations
 
+import hashlib
+import re
+import textwrap
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
-from torch import nn
+import torch.hub
+from huggingface_hub import hf_hub_download, try_to_load_from_cache
+from huggingface_hub.errors import HfHubHTTPError
+from safetensors.torch import load_file
+from torch import Tensor, nn
+from torchvision import models
+from torchvision.models import WeightsEnum
 
-from softmax_temperature.networks.backbones.networks import build_embedding_network, described
-from softmax_temperature.networks.backbones.preprocessing import (
-    Preprocess,
-    described_preprocess,
-    timm_preprocess,
-    torchvision_preprocess,
-)
-from softmax_temperature.networks.backbones.weights import (
-    digest_of_weights,
-    load_weights,
-    locate_weights,
-    torchvision_weights,
-)
+from softmax_temperature.networks.backbones import preprocessing
+from softmax_temperature.networks.backbones.networks import build_embedding_network, described, require_known
 from softmax_temperature.params.backbone import Backbone
 from softmax_temperature.runner.artifacts import digest_of_file
 from softmax_temperature.runner.errors import InputError
 
+_HUB_FILE = "model.safetensors"
+_SHOWN = 400  # Characters of a library's own message.
+
 
 class LoadedBackbone(NamedTuple):
-    """A backbone that is ready for use: frozen and in evaluation mode.
-
-    `network` maps prepared images (n, 3, size, size) to embeddings (n, embedding), `preprocess` prepares them, and
-    `provenance` holds JSON values: architecture, source and digest of the weights, tensor and its length, transform.
-    """
+    """A frozen network from prepared images (n, 3, size, size) to embeddings (n, embedding), and JSON about it."""
 
     network: nn.Module
-    preprocess: Preprocess
+    preprocess: preprocessing.Preprocess
     provenance: dict[str, Any]
 
 
 def load_backbone(spec: Backbone, *, root: Path, seed: int, pretrained: Path | None = None) -> LoadedBackbone:
-    """Load a backbone without a network connection; `locate_weights` fetches what it lacks.
+    """Load a backbone in evaluation mode, without a network connection; `locate_weights` fetches what it lacks.
 
-    Args:
-        spec: what to load.
-        root: the folder of the user's files (data.root).
-        seed: of the random weights, for weights "untrained".
-        pretrained: the safetensors file, for weights "pretrain".
+    `root` is the folder of the user's files (data.root), `seed` that of weights "untrained", and `pretrained` the
+    safetensors file of weights "pretrain".
 
     Raises:
-        InputError: the weights are not there, damaged, or of another network; or the embedding has another length
-            than the spec says.
-        ValueError: weights are "pretrain" and `pretrained` is None.
+        InputError: the weights are missing, damaged, or of another network; or the embedding has another length.
     """
     path = pretrained if spec.weights == "pretrain" else locate_weights(spec, root=root, download=False)
-    if spec.weights == "pretrain" and path is None:
-        raise ValueError("pretrained: None, must be the file of the weights")
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         network, preprocess = _build(spec, path)
@@ -62,26 +53,28 @@ def load_backbone(spec: Backbone, *, root: Path, seed: int, pretrained: Path | N
     _check_embedding(spec, network, preprocess)
     names = {"library", "architecture", "arguments", "weights", "tag", "file", "tensor", "embedding"}
     digest = digest_of_weights(network) if path is None else digest_of_file(path)
-    provenance = {**spec.model_dump(include=names), "weights_sha256": digest, "transform": preprocess.describe()}
+    provenance = {**spec.model_dump(include=names), "weights_sha256": digest, "transform": asdict(preprocess)}
     return LoadedBackbone(network, preprocess, provenance)
 
 
-def _build(spec: Backbone, path: Path | None) -> tuple[nn.Module, Preprocess]:
+def _build(spec: Backbone, path: Path | None) -> tuple[nn.Module, preprocessing.Preprocess]:
     hub = spec.weights == "hub"
     if hub and spec.library == "timm":
         network = build_embedding_network(spec, timm_file=path).network
-        return network, timm_preprocess(network)
+        return network, preprocessing.timm_preprocess(network)
     network, unused = build_embedding_network(spec)
     if hub and hasattr(network, "transform_input"):
         # The weights of googlenet and inception_v3 expect images in the scale of their first training.
         setattr(network, "transform_input", True)  # noqa: B010
     if path is not None:
         load_weights(network, path, unused=unused)
-    return network, torchvision_preprocess(torchvision_weights(spec)) if hub else described_preprocess(spec)
+    if hub:
+        return network, preprocessing.torchvision_preprocess(_torchvision_weights(spec))
+    return network, preprocessing.described_preprocess(spec)
 
 
 @torch.inference_mode()
-def _check_embedding(spec: Backbone, network: nn.Module, preprocess: Preprocess) -> None:
+def _check_embedding(spec: Backbone, network: nn.Module, preprocess: preprocessing.Preprocess) -> None:
     try:
         shape = tuple(network(torch.zeros(1, 3, preprocess.size, preprocess.size)).shape)
     except (RuntimeError, AssertionError) as error:
@@ -91,3 +84,109 @@ def _check_embedding(spec: Backbone, network: nn.Module, preprocess: Preprocess)
         what = f"{spec.tensor} of one image has the shape {shape}, but `embedding` says {spec.embedding}"
         remedy = "Correct `embedding`, or choose another `tensor`."
         raise InputError(what, where=described(spec), remedy=remedy)
+
+
+def locate_weights(spec: Backbone, *, root: Path, download: bool) -> Path | None:
+    """The file that holds a backbone's weights, or None for weights that the pipeline makes itself.
+
+    `root` is the folder of the user's files (data.root). With `download`, the library may fetch missing weights into
+    its own cache; nothing else uses the network.
+
+    Raises:
+        InputError: it is not there and cannot be fetched.
+    """
+    if spec.weights == "hub":
+        return _timm_file(spec, download) if spec.library == "timm" else _torchvision_file(spec, download)
+    if spec.weights != "file" or spec.file is None:
+        return None
+    path = root / spec.file
+    if not path.is_file():
+        what = f"no such file: the weights of {spec.architecture}"
+        raise InputError(what, where=str(path), remedy="Put it there, or leave out the backbones that use it.")
+    return path
+
+
+def load_weights(network: nn.Module, path: Path, *, unused: tuple[str, ...]) -> None:
+    """Load a file of weights that must fit the network exactly, apart from names with an `unused` prefix."""
+    own = network.state_dict()
+    given = {name: value for name, value in read_weights(path).items() if name in own or not name.startswith(unused)}
+    try:
+        network.load_state_dict(given)
+    except RuntimeError as error:
+        what = f"does not fit {type(network).__name__} ({textwrap.shorten(str(error), _SHOWN)})"
+        remedy = "Give the architecture and arguments that it was made for."
+        raise InputError(what, where=str(path), remedy=remedy) from error
+
+
+def digest_of_weights(network: nn.Module) -> str:
+    """The sha256 over names and bytes of all parameters and buffers."""
+    digest = hashlib.sha256()
+    for name, value in sorted(network.state_dict().items()):
+        digest.update(f"{name} {value.dtype} {tuple(value.shape)}\n".encode())
+        digest.update(value.contiguous().numpy().tobytes())
+    return digest.hexdigest()
+
+
+def read_weights(path: Path) -> dict[str, Tensor]:
+    """Tensors by name, of a safetensors file or one that torch has saved; nothing else is unpickled."""
+    try:
+        if path.suffix == ".safetensors":
+            return load_file(path)
+        return dict(torch.load(path, map_location="cpu", weights_only=True))
+    except Exception as error:  # A damaged file can make either library stumble over anything.
+        what = f"is not a whole file of weights ({type(error).__name__}: {textwrap.shorten(str(error), _SHOWN)})"
+        remedy = "Fetch or copy it again; a file saved by torch ends in .pt or .pth and holds tensors by name."
+        raise InputError(what, where=str(path), remedy=remedy) from error
+
+
+def _timm_file(spec: Backbone, download: bool) -> Path:
+    import timm  # Optional: other libraries have backbones too.
+
+    require_known(spec, spec.architecture, timm.list_models())
+    tags = [name.partition(".")[2] for name in timm.list_pretrained(f"{spec.architecture}.*")]
+    require_known(spec, str(spec.tag), tags, "weights")
+    config = timm.get_pretrained_cfg(f"{spec.architecture}.{spec.tag}")
+    if config is None or config.hf_hub_id is None:
+        raise InputError("not published as safetensors", where=described(spec), remedy="Choose another tag.")
+    # Without a request: the library's own look at its cache makes one.
+    cached = try_to_load_from_cache(config.hf_hub_id, _HUB_FILE)
+    if isinstance(cached, str):
+        return Path(cached)
+    place = f"{_HUB_FILE} of {config.hf_hub_id} in the cache of the Hugging Face hub"
+    try:
+        if download:
+            return Path(hf_hub_download(config.hf_hub_id, _HUB_FILE))
+    except (HfHubHTTPError, OSError) as error:
+        raise _missing(spec, place, error) from error
+    raise _missing(spec, place)
+
+
+def _torchvision_weights(spec: Backbone) -> WeightsEnum:
+    """Torchvision's description of the weights that a spec names."""
+    require_known(spec, spec.architecture, models.list_models(module=models))
+    weights = models.get_model_weights(spec.architecture)
+    require_known(spec, str(spec.tag), weights.__members__, "weights")
+    return weights[str(spec.tag)]
+
+
+def _torchvision_file(spec: Backbone, download: bool) -> Path:
+    url: str = _torchvision_weights(spec).url
+    path = Path(torch.hub.get_dir()) / "checkpoints" / url.rpartition("/")[2]
+    if path.is_file():
+        return path
+    if not download:
+        raise _missing(spec, str(path))
+    digest = re.search(r"-([0-9a-f]{8,})\.", path.name)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        torch.hub.download_url_to_file(url, str(path), hash_prefix=digest[1] if digest else None)
+    except (OSError, RuntimeError) as error:  # RuntimeError: the digest is another.
+        raise _missing(spec, str(path), error) from error
+    return path
+
+
+def _missing(spec: Backbone, place: str, error: Exception | None = None) -> InputError:
+    why = f", and could not be fetched: {error}" if error else ""
+    what = f"pretrained weights are not on this machine ({place}{why})"
+    remedy = "Set data.download to true, copy them there from another machine, or use `weights: file`."
+    return InputError(what, where=described(spec), remedy=remedy)

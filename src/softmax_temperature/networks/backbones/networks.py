@@ -16,10 +16,7 @@ from softmax_temperature.runner.errors import InputError, nearest
 
 
 class EmbeddingNetwork(NamedTuple):
-    """A network from images (n, 3, size, size) to embeddings (n, embedding).
-
-    `unused` are prefixes of names that weights for the whole architecture have besides those of `network`.
-    """
+    """A network from images (n, 3, size, size) to embeddings (n, embedding), and prefixes of weights that it lacks."""
 
     network: nn.Module
     unused: tuple[str, ...]
@@ -34,14 +31,23 @@ def build_classifier(spec: Backbone, *, classes: int) -> nn.Module:
     return _whole_network(spec, num_classes=classes)
 
 
-def _whole_network(spec: Backbone, **arguments: Any) -> nn.Module:
-    builders = {"timm": _timm, "torchvision": _torchvision, "project": _project}
-    if spec.library not in builders:
-        raise InputError("cannot be trained here", where=described(spec), remedy="Choose a network of another library.")
+def _whole_network(spec: Backbone, **more: Any) -> nn.Module:
+    arguments = spec.arguments | more
     try:
-        return builders[spec.library](spec, spec.arguments | arguments)
+        if spec.library == "timm":
+            import timm  # Optional: other libraries have backbones too.
+
+            require_known(spec, spec.architecture, timm.list_models())
+            return timm.create_model(spec.architecture + (f".{spec.tag}" if spec.tag else ""), **arguments)
+        if spec.library == "torchvision":
+            require_known(spec, spec.architecture, models.list_models(module=models))
+            network: nn.Module = models.get_model(spec.architecture, weights=None, **arguments)
+            return network
+        own: dict[str, Callable[..., nn.Module]] = {"cifar_resnet": CifarResNet, "mobilenet_v1": mobilenet_v1}
+        require_known(spec, spec.architecture, own)
+        return own[spec.architecture](**arguments)
     except (TypeError, ValueError) as error:
-        what = f"does not take these arguments: {spec.arguments | arguments} ({error})"
+        what = f"does not take these arguments: {arguments} ({error})"
         raise InputError(what, where=described(spec), remedy="Correct `arguments`.") from error
 
 
@@ -49,7 +55,7 @@ def build_embedding_network(spec: Backbone, *, timm_file: Path | None = None) ->
     """The network up to its embedding, with random weights or, of timm, those of a file, which timm may convert.
 
     Raises:
-        InputError: the library has no such network, it does not take the arguments, or has no such tensor.
+        InputError: as `build_classifier`, or the network has no such tensor.
     """
     if spec.library == "facenet":
         require_known(spec, spec.architecture, {"inception_resnet_v1"})
@@ -62,13 +68,23 @@ def build_embedding_network(spec: Backbone, *, timm_file: Path | None = None) ->
     if spec.tensor == "output":
         return EmbeddingNetwork(whole, ())
     if spec.tensor == "mean_features":
-        return _mean_features(spec, whole)
+        features = getattr(whole, "features", None)
+        if not isinstance(features, nn.Module):
+            what = "has no part `features`, so tensor cannot be mean_features"
+            raise InputError(what, where=described(spec), remedy="Choose head_input or output.")
+        unused = tuple(f"{name}." for name, _ in whole.named_children() if name != "features")
+        return EmbeddingNetwork(MeanFeatures(features), unused)
     if spec.library == "timm":
         # Not `forward_features`, which would be unpooled.
         before = set(whole.state_dict())
         whole.reset_classifier(0)  # type: ignore[operator]
         return EmbeddingNetwork(whole, tuple(before - set(whole.state_dict())))
-    return _head_input(spec, whole)
+    linear = [name for name, module in whole.named_modules() if isinstance(module, nn.Linear)]
+    if not linear:
+        what = "has no linear layer, so tensor cannot be head_input"
+        raise InputError(what, where=described(spec), remedy="Choose mean_features or output.")
+    whole.set_submodule(linear[-1], nn.Identity())
+    return EmbeddingNetwork(whole, (f"{linear[-1]}.",))
 
 
 class MeanFeatures(nn.Module):
@@ -85,52 +101,11 @@ class MeanFeatures(nn.Module):
 
 
 def mobilenet_v1(width: float = 1.0, num_classes: int = 1000, **arguments: Any) -> nn.Module:
-    """MobileNetV1 (Howard et al. 2017) with `width` times the channels; other arguments go to timm's generator.
-
-    timm has the network, but names only widths 1 and 1.25; its generator for the others is not public.
-    """
-    from timm.models.efficientnet import _gen_mobilenet_v1
+    """MobileNetV1 (Howard et al. 2017) with `width` times the channels; other arguments go to timm's generator."""
+    from timm.models.efficientnet import _gen_mobilenet_v1  # timm itself names only widths 1 and 1.25.
 
     build: Callable[..., nn.Module] = _gen_mobilenet_v1
     return build("mobilenetv1_100", width, num_classes=num_classes, **arguments)
-
-
-def _mean_features(spec: Backbone, whole: nn.Module) -> EmbeddingNetwork:
-    features = getattr(whole, "features", None)
-    if not isinstance(features, nn.Module):
-        what = "has no part `features`, so tensor cannot be mean_features"
-        raise InputError(what, where=described(spec), remedy="Choose head_input or output.")
-    unused = tuple(f"{name}." for name, _ in whole.named_children() if name != "features")
-    return EmbeddingNetwork(MeanFeatures(features), unused)
-
-
-def _head_input(spec: Backbone, whole: nn.Module) -> EmbeddingNetwork:
-    linear = [name for name, module in whole.named_modules() if isinstance(module, nn.Linear)]
-    if not linear:
-        what = "has no linear layer, so tensor cannot be head_input"
-        raise InputError(what, where=described(spec), remedy="Choose mean_features or output.")
-    whole.set_submodule(linear[-1], nn.Identity())
-    return EmbeddingNetwork(whole, (f"{linear[-1]}.",))
-
-
-def _timm(spec: Backbone, arguments: dict[str, Any]) -> nn.Module:
-    import timm  # Optional: other libraries have backbones too.
-
-    require_known(spec, spec.architecture, timm.list_models())
-    network: nn.Module = timm.create_model(spec.architecture + (f".{spec.tag}" if spec.tag else ""), **arguments)
-    return network
-
-
-def _torchvision(spec: Backbone, arguments: dict[str, Any]) -> nn.Module:
-    require_known(spec, spec.architecture, models.list_models(module=models))
-    network: nn.Module = models.get_model(spec.architecture, weights=None, **arguments)
-    return network
-
-
-def _project(spec: Backbone, arguments: dict[str, Any]) -> nn.Module:
-    builders: dict[str, Callable[..., nn.Module]] = {"cifar_resnet": CifarResNet, "mobilenet_v1": mobilenet_v1}
-    require_known(spec, spec.architecture, builders)
-    return builders[spec.architecture](**arguments)
 
 
 def require_known(spec: Backbone, name: str, known: Collection[str], what: str = "network") -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import torch
@@ -20,12 +20,10 @@ GREATEST_PIXEL = 255
 
 @dataclass(frozen=True)
 class Preprocess:
-    """From uint8 images of any size to what a network expects; equal to the weights' own transform.
+    """From uint8 images of any size to what a network expects; `params.backbone.Backbone` says how.
 
-    The shorter side becomes `resize` pixels, the central square of `size` is cropped, and grey is repeated three times;
-    then pixels on the scale 0 to `pixel_scale`, in the order `channels`, become (pixel - mean) / std. Resizing works on
-    uint8 with antialiasing, as Pillow does, and differs from the library's own transform of the same image by at most
-    one grey level (bicubic: two), where rounding fell the other way.
+    Resizing works on uint8 with antialiasing, as Pillow does, and differs from the library's own transform of the same
+    image by at most one grey level (bicubic: two), where rounding fell the other way.
     """
 
     size: int
@@ -39,21 +37,15 @@ class Preprocess:
     def __call__(self, images: Tensor | Sequence[Tensor], *, device: str | torch.device = "cpu") -> Tensor:
         """Prepare images (n, channels, height, width) uint8, or n tensors (channels, height, width); 1 or 3 channels.
 
-        Returns:
-            (n, 3, size, size) float32 on `device`, channels last in memory.
-
-        Raises:
-            ValueError: the images have another type or shape.
+        Returns (n, 3, size, size) float32 on `device`, channels last in memory.
         """
         batches = [images] if isinstance(images, Tensor) else [image[None] for image in images]
         squares = torch.cat([self._square(batch.to(device)) for batch in batches])
         pixels = squares.to(torch.float32, memory_format=torch.channels_last)
-        mean, std = (self._row(values, pixels.device) for values in (self.mean, self.std))
+        # One value per channel, repeated along a row of pixels: arithmetic on three numbers at a time is slow.
+        colours = torch.tensor([self.mean, self.std], device=pixels.device)[:, :, None, None].expand(2, 3, 1, self.size)
+        mean, std = colours.contiguous(memory_format=torch.channels_last).split(1)
         return pixels.mul_(self.pixel_scale / GREATEST_PIXEL).sub_(mean).div_(std)
-
-    def describe(self) -> dict[str, Any]:
-        """All settings as JSON values."""
-        return {key: list(value) if isinstance(value, tuple) else value for key, value in asdict(self).items()}
 
     def _square(self, images: Tensor) -> Tensor:
         """Repeat grey, order the channels, resize and crop; (n, 1 or 3, height, width) to (n, 3, size, size) uint8."""
@@ -70,27 +62,17 @@ class Preprocess:
         square: Tensor = functional.center_crop(colour, [self.size, self.size])
         return square
 
-    def _row(self, values: tuple[float, ...], device: torch.device) -> Tensor:
-        """One value per channel, repeated along a row of pixels: arithmetic on three numbers at a time is slow."""
-        row = torch.tensor(values, device=device).view(1, 3, 1, 1).expand(1, 3, 1, self.size)
-        return row.contiguous(memory_format=torch.channels_last)
-
 
 def described_preprocess(spec: Backbone) -> Preprocess:
     """The preprocessing that the parameters of weights other than the hub's describe."""
-    assert spec.input_size is not None
-    assert spec.mean is not None
-    assert spec.std is not None
+    assert spec.input_size and spec.mean and spec.std  # noqa: PT018
     size, mean, std = spec.input_size, tuple(spec.mean), tuple(spec.std)
-    return Preprocess(size, spec.resize or size, spec.interpolation, mean, std, spec.channels, spec.pixel_scale)
+    resize = spec.resize or size
+    return Preprocess(size, resize, spec.interpolation, mean, std, spec.channels, spec.pixel_scale)
 
 
 def timm_preprocess(network: nn.Module) -> Preprocess:
-    """The evaluation transform that belongs to a timm network's pretrained weights.
-
-    Raises:
-        InputError: the transform is not of the kind "shorter side, then central square".
-    """
+    """The evaluation transform of a timm network's weights; InputError unless it is a square, centred crop."""
     from timm.data.config import resolve_model_data_config  # Optional: other libraries have backbones too.
 
     config: dict[str, Any] = resolve_model_data_config(network)

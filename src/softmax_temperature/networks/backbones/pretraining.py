@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -15,62 +16,46 @@ from softmax_temperature.runner.cells import seed_of
 EVALUATION_BATCH = 512
 
 
+@dataclass
 class Pretraining:
     """Stochastic gradient descent with momentum on the cross-entropy; the learning rate falls to 0 along a half cosine.
 
     The order of the images depends on the seed and the epoch alone, so a training resumed from `state_dict` gives the
     same bits on a CPU. The last, smaller batch of an epoch is left out, unless it is the only one.
 
-    Args:
-        network: images to logits (n, classes); trained in place.
-        preprocess: prepares its images.
-        images: (n, channels, height, width) uint8.
-        labels: (n,) int64.
-        epochs: length of the schedule.
-        batch_size: images per step.
-        lr: learning rate of the first step.
-        momentum: of the optimizer, as `weight_decay`.
-        weight_decay: of all parameters.
-        seed: of the order of the images.
-        device: where to compute.
+    `network` maps prepared images to logits (n, classes) and is trained in place, on `images` (n, channels, height,
+    width) uint8 with `labels` (n,) int64; `epochs` is the length of the schedule.
     """
 
-    def __init__(
-        self,
-        network: nn.Module,
-        preprocess: Preprocess,
-        images: Tensor,
-        labels: Tensor,
-        *,
-        epochs: int,
-        batch_size: int,
-        lr: float,
-        momentum: float,
-        weight_decay: float,
-        seed: int,
-        device: str,
-    ) -> None:
-        self.network = network.to(device=device, memory_format=torch.channels_last)  # type: ignore[call-overload]
-        self.preprocess, self.images, self.labels = preprocess, images.to(device), labels.to(device)
-        self.batch_size = min(batch_size, len(labels))
-        self.lr, self.seed, self.device = lr, seed, device
+    network: nn.Module
+    preprocess: Preprocess
+    images: Tensor
+    labels: Tensor
+    epochs: int
+    batch_size: int
+    lr: float
+    momentum: float
+    weight_decay: float
+    seed: int
+    device: str
+
+    def __post_init__(self) -> None:
+        self.network.to(device=self.device, memory_format=torch.channels_last)  # type: ignore[call-overload]
+        self.images, self.labels = self.images.to(self.device), self.labels.to(self.device)
+        self.batch_size = min(self.batch_size, len(self.labels))
         self.epochs_done, self.loss = 0, math.nan
-        self.steps_per_epoch = len(labels) // self.batch_size
-        self.steps = epochs * self.steps_per_epoch
-        self.optimizer = torch.optim.SGD(network.parameters(), lr, momentum, weight_decay=weight_decay)
+        self.steps_per_epoch = len(self.labels) // self.batch_size
+        parameters = self.network.parameters()
+        self.optimizer = torch.optim.SGD(parameters, self.lr, self.momentum, weight_decay=self.weight_decay)
 
     def epoch(self) -> None:
-        """Train for one epoch; its mean loss, in nats, is then in `loss`.
-
-        Raises:
-            FloatingPointError: the loss is not finite.
-        """
+        """Train for one epoch; its mean loss, in nats, is then in `loss`. FloatingPointError if it is not finite."""
         generator = torch.Generator().manual_seed(seed_of(self.seed, "epoch", str(self.epochs_done)))
         order = torch.randperm(len(self.labels), generator=generator).to(self.device)
         first = self.epochs_done * self.steps_per_epoch
         self.network.train()
         batches = order.split(self.batch_size)[: self.steps_per_epoch]
-        losses = [self._step(first + number, rows) for number, rows in enumerate(batches)]
+        losses = [self._step(number, rows) for number, rows in enumerate(batches, start=first)]
         self.loss = torch.stack(losses).mean().item()
         if not math.isfinite(self.loss):
             raise FloatingPointError(f"the loss is {self.loss} in epoch {self.epochs_done + 1}; lower lr ({self.lr})")
@@ -99,7 +84,7 @@ class Pretraining:
 
     def _step(self, number: int, rows: Tensor) -> Tensor:
         for group in self.optimizer.param_groups:
-            group["lr"] = self.lr * (1 + math.cos(math.pi * number / self.steps)) / 2
+            group["lr"] = self.lr * (1 + math.cos(math.pi * number / (self.epochs * self.steps_per_epoch))) / 2
         logits = self.network(self.preprocess(self.images[rows], device=self.device))
         loss = F.cross_entropy(logits, self.labels[rows])
         self.optimizer.zero_grad()

@@ -15,7 +15,8 @@ def table_1(records: Records) -> pd.DataFrame:
     """Correlation of predicted and best inverse temperature over left-out data sets.
 
     Columns: row, metric, published, published_sd, ours, ours_sd, then ours without untrained backbones (which the paper
-    does not have), for the identified pairs alone, and with ridge regression, the number of folds behind ours, and the cells that ours comes from. All are fractions.
+    does not have), for the identified pairs alone, and with ridge regression, the number of folds behind ours, and the
+    cells that ours comes from. All are fractions.
     """
     printed = published(SLUG, "Table 1")
     found = []
