@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from softmax_temperature.data.prepared import open_prepared
 from softmax_temperature.data.sampling import balanced_subset, generator_for
 from softmax_temperature.early_learning.courses import (
