@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from softmax_temperature import metrics
-from softmax_temperature.metrics.resampling import resample_weights
+from softmax_temperature.metrics.evidence import resample_weights
 
 NAMES = (
     "accuracy",

@@ -12,7 +12,7 @@ from softmax_temperature.metrics import (
     out_of_distribution_auroc,
     out_of_distribution_interval,
 )
-from softmax_temperature.metrics.resampling import resample_weights
+from softmax_temperature.metrics.evidence import resample_weights
 
 
 def logits(samples: int, scale: float, seed: int) -> Tensor:

@@ -17,8 +17,8 @@ from softmax_temperature.metrics.checks import check_batch, check_positive
 def scale_equivalent(model: nn.Module, temperature: float) -> nn.Module:
     """A copy with a temperature spread over its layers and taken back behind the last (Definition 3.6).
 
-    Both networks compute the same function; the paper's β_i are T^-(power of layer i), and 1 for the logits. Raises
-    ValueError if the network cannot be redistributed, or `temperature` is not finite and positive.
+    Both compute the same function; the paper's β_i are T^-(power of layer i), and 1 for the logits. Raises ValueError
+    if the network cannot be redistributed, or `temperature` is not finite and positive.
     """
     twin = copy.deepcopy(model)
     rescale_parameters(parameter_scales(twin, plan_redistribution(twin), temperature))
@@ -31,7 +31,7 @@ def predicted_output_ratios(model: nn.Module, temperature: float) -> dict[str, f
     """Output of each module, by path, in `scale_equivalent(model, temperature)` over that in `model` (Lemma 3.3).
 
     In the order of computation: T^(-i/L) for layer i of a chain. That of the last layer is what it hands to the final
-    division. Raises ValueError as `scale_equivalent` does.
+    division.
     """
     check_positive(temperature, "temperature")
     return {path: temperature**-power for path, power in plan_redistribution(model).outputs.items()}
@@ -40,8 +40,8 @@ def predicted_output_ratios(model: nn.Module, temperature: float) -> dict[str, f
 def predicted_gradient_ratios(model: nn.Module, temperature: float, *, relative: bool = False) -> dict[str, float]:
     """Gradient of each parameter in `scale_equivalent(model, temperature)` over that in `model` (Theorem 3.7).
 
-    By name, β_i / β_(i+1) for weights and 1 / β_(i+1) for biases: the inverse of what the parameter was multiplied by,
-    or its square for gradients divided by their parameters (`relative`). Raises ValueError as `scale_equivalent` does.
+    β_i / β_(i+1) for weights and 1 / β_(i+1) for biases: the inverse of what the parameter was multiplied by, or its
+    square for gradients divided by their parameters (`relative`).
     """
     check_positive(temperature, "temperature")
     powers = plan_redistribution(model).parameters
@@ -52,8 +52,7 @@ def predicted_gradient_ratios(model: nn.Module, temperature: float, *, relative:
 def predicted_last_layer_gradients(model: nn.Module, images: Tensor, labels: Tensor) -> dict[str, Tensor]:
     """Gradients of the mean cross-entropy of a held network, by name, from equation 3.1 (Proposition 3.5).
 
-    <softmax(z / T) - y, dz/dw> / T, with z the logits in front of the division by its temperature T, and y one-hot; on
-    images (n, ...) and labels (n,), in the network's present mode. Raises ValueError if logits and labels do not fit.
+    <softmax(z / T) - y, dz/dw> / T, with z the logits in front of the division by its temperature T, and y one-hot.
     """
     temperature = last_layer_temperature(model)
     raw = model(images) * temperature
@@ -73,8 +72,7 @@ class MeasuredRatio:
 def measured_output_ratios(model: nn.Module, other: nn.Module, images: Tensor) -> dict[str, MeasuredRatio]:
     """Output of each module of `other`, a copy with other weights, over that in `model`, on images (n, ...).
 
-    By path, for every module without submodules that returns one tensor; of several calls the last. Both networks are
-    used in their present mode.
+    By path, for every module without submodules that returns one tensor; of several calls the last.
     """
     before, after = (_outputs(network, images) for network in (model, other))
     return {path: _ratio(after[path], output) for path, output in before.items()}
@@ -83,9 +81,8 @@ def measured_output_ratios(model: nn.Module, other: nn.Module, images: Tensor) -
 def measured_gradient_ratios(
     model: nn.Module, other: nn.Module, images: Tensor, labels: Tensor, *, relative: bool = False
 ) -> dict[str, MeasuredRatio]:
-    """Gradient of the mean cross-entropy in each parameter of `other`, a copy with other weights, over that in `model`.
+    """Gradient of the mean cross-entropy in each parameter of `other`, a copy, over that in `model`, by name.
 
-    By name, for every parameter that has a gradient; images (n, ...) and labels (n,) as for `measured_gradients`.
     `relative` divides each gradient by its parameter first, and leaves parameters out that are 0.
     """
     before, after = (_gradients(network, images, labels, relative=relative) for network in (model, other))
@@ -93,7 +90,7 @@ def measured_gradient_ratios(
 
 
 def measured_gradients(model: nn.Module, images: Tensor, labels: Tensor) -> dict[str, Tensor]:
-    """Gradients of the mean cross-entropy by autograd, by name; arguments as for `predicted_last_layer_gradients`."""
+    """Gradients of the mean cross-entropy by autograd, by name."""
     logits = model(images)
     check_batch(logits, labels)
     return _gradients_by_name(model, F.cross_entropy(logits, labels.long()))

@@ -43,8 +43,8 @@ def train_temperature_grid(
 ) -> TemperatureGrid:
     """Test accuracy of a cosine classifier at each inverse temperature, all trained at once.
 
-    classifier_temperature, sections 3.1 and 4.3: the paper trains 1,000 epochs with batches of 2,048 for alpha in
-    {1, 5, 10, ..., 250}, with SGD on the rescaled loss, and takes the best accuracy over the epochs on the test set.
+    classifier_temperature, sections 3.1 and 4.3: 1,000 epochs with batches of 2,048 for alpha in {1, 5, 10, ..., 250},
+    SGD on the rescaled loss, and the best accuracy over the epochs on the test set.
 
     Args:
         train: Embeddings, shape (n, dim), floating point, normalised here; labels, shape (n,), int64, from 0.
@@ -57,9 +57,9 @@ def train_temperature_grid(
         rescale: Divide the loss by alpha, so that alpha does not scale the gradient (after Eq. 3).
         optimizer: "sgd" or "adam".
         repeats: Initialisations of each classifier; batches are the same in all.
-        seed: Spawns the initial weights of each repeat and the batch order of each epoch, the same on every device.
+        seed: Of initial weights and batch orders, the same on every device.
         device: Where to train; default: where the train embeddings are.
-        precision: "float32"; "bfloat16", matrix products of the training in bfloat16, the rest in float32; "float64".
+        precision: "float32", "float64", or "bfloat16", in which only matrix products of the training are narrow.
 
     Raises:
         ValueError: If an argument is out of range or a split is malformed; the message names it.
@@ -93,15 +93,11 @@ class TemperatureGridTrainer:
     """Cosine classifiers without bias at many inverse temperatures, trained together epoch by epoch.
 
     classifier_temperature, section 3.1: logits are alpha * cos(w_c, x), the loss is their cross-entropy, divided by
-    alpha if `rescale`. One *problem* is one (repeat, inverse temperature) pair. All problems see the same batches, so
-    that a batch meets the weights of many of them in one matrix product, and within a repeat all inverse temperatures
-    start from the same weights: comparisons between temperatures are paired. Problems are trained in blocks, so that
-    the logits of all of them never exist at once; but for rounding, a problem's result does not depend on the blocks.
-
-    Training that is interrupted after any epoch and resumed through `state_dict` equals uninterrupted training, on a
-    CPU with the same number of threads bit for bit. Settings and errors are those of `train_temperature_grid`; in
-    addition, `problems_per_block` is the most problems in a block, by default what suits the CPU, or half the free GPU
-    memory.
+    alpha if `rescale`. One *problem* is one (repeat, inverse temperature) pair. All problems see the same batches, and
+    within a repeat start from the same weights: comparisons between temperatures are paired. They are trained in
+    blocks, at most `problems_per_block` at a time, on which results do not depend but for rounding. Resuming through
+    `state_dict` after any epoch equals uninterrupted training, on a CPU with the same number of threads bit for bit.
+    Settings and errors are those of `train_temperature_grid`.
     """
 
     def __init__(
@@ -151,8 +147,7 @@ class TemperatureGridTrainer:
     def evaluate(self, embeddings: Tensor, labels: Tensor) -> Tensor:
         """Accuracy of every problem, shape (repeats, temperatures), float64, on the CPU.
 
-        A sample is correct when no class has a higher cosine than its own. Embeddings (n, dim), of any length; labels
-        (n,), int64. Raises ValueError as `checked_test` does.
+        A sample is correct when no class has a higher cosine than its own; embeddings need not be normalised.
         """
         with self._workers.busy():
             embeddings, labels = self.checked_test(embeddings, labels)
@@ -166,11 +161,7 @@ class TemperatureGridTrainer:
         return (correct.double() / len(labels)).view(self.settings.repeats, -1).cpu()
 
     def checked_test(self, embeddings: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
-        """The same, in the dtype and on the device that `evaluate` works in.
-
-        Raises ValueError if the shapes disagree, a label is beyond the training classes, or an embedding has no
-        direction.
-        """
+        """Test data that fits the training's, in the dtype and on the device that `evaluate` works in."""
         embeddings = embeddings.to(self._labels.device, self.settings.wide_dtype)
         largest_entries(embeddings, "test embeddings")
         if (dim := self._embeddings.shape[1]) != embeddings.shape[1]:

@@ -11,11 +11,8 @@ CHUNK = 2**21  # Elements of the largest float64 temporary: 16 MiB, small enough
 
 
 def equal_width_bins(values: Tensor, bins: int) -> Tensor:
-    """Index of the bin of each value, int64, the shape of `values`, which lie in [0, 1].
-
-    Bins are (a, b] and the first also holds 0. The edges are k / bins correctly rounded, and are compared, not
-    multiplied: ceil(bins * value) puts a value next to an edge into the wrong bin.
-    """
+    """Index of the bin of each value in [0, 1], int64; bins are (a, b] and the first also holds 0."""
+    # Edges are compared: ceil(bins * value) puts a value next to an edge into the wrong bin.
     edges = torch.arange(1, bins, dtype=values.dtype, device=values.device) / bins
     return torch.bucketize(values.contiguous(), edges)
 
@@ -28,7 +25,7 @@ def equal_mass_edges(samples: int, bins: int) -> list[int]:
 
 @dataclass(frozen=True)
 class Ranking:
-    """Distinct values in ascending order; those that are equal share a range of ranks."""
+    """Distinct values in ascending order."""
 
     group: Tensor  # Which distinct value each sample has, shape (n,).
     ends: Tensor  # The rank after the last sample of each distinct value, shape (groups,), int64.
@@ -41,10 +38,9 @@ class Ranking:
 
 
 def equal_mass_membership(ranking: Ranking, bins: int) -> Tensor:
-    """Share of each sample in each equal-mass bin, shape (n, bins); each row sums to one, each column to its size.
+    """Share of each sample in each equal-mass bin, shape (n, bins); rows sum to one, columns to the bin's size.
 
-    Equal values that straddle an edge are all split across it in the same proportion. So a tie keeps the sizes exact
-    and the result does not depend on the order of the samples.
+    Equal values that straddle an edge are all split across it in the same proportion, whatever their order.
     """
     samples = len(ranking.group)
     edges = torch.tensor(equal_mass_edges(samples, bins), dtype=torch.float64, device=ranking.group.device)

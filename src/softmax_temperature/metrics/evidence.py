@@ -1,19 +1,43 @@
-"""What the metrics of one set of predictions are sums of, so that a resample is a matrix product."""
+"""What the metrics of one set of predictions are sums of, so that a bootstrap resample is a matrix product."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from softmax_temperature.metrics.binning import Ranking, equal_mass_edges, equal_mass_membership, equal_width_bins
+from softmax_temperature.metrics.binning import (
+    CHUNK,
+    Ranking,
+    equal_mass_edges,
+    equal_mass_membership,
+    equal_width_bins,
+)
 from softmax_temperature.metrics.calibration import class_gaps
 from softmax_temperature.metrics.scores import label_ranks, squared_distances
 
 SCORES = ("accuracy", "top5_accuracy", "negative_log_likelihood", "brier_score")
 TOP = 5
+INTERVAL = (0.05, 0.95)  # 90 %, focal paper, section 5.
+
+
+def resample_weights(samples: int, resamples: int, seed: int, *, rows: int | None = None) -> Iterator[Tensor]:
+    """How often each sample is drawn: float64 tensors of shape (rows, samples) on the CPU, `resamples` rows together.
+
+    Depends on nothing but the first three arguments, so that every arm and every device sees the same resamples.
+    """
+    # A stream of its own: the noise floor draws from the same seed.
+    generator = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(1,)))
+    most = rows or max(1, CHUNK // samples)
+    for start in range(0, resamples, most):
+        count = min(most, resamples - start)
+        drawn = generator.integers(0, samples, size=(count, samples)) + samples * np.arange(count)[:, None]
+        counts = np.bincount(drawn.ravel(), minlength=count * samples)
+        yield torch.from_numpy(counts.reshape(count, samples).astype(np.float64))
 
 
 @dataclass(frozen=True)
@@ -46,10 +70,7 @@ class Evidence:
         return cls(torch.cat([scores, *weighted, by_class], dim=1), _upper(probs, by_class, bins), gaps, ranking, bins)
 
     def metrics(self, weights: Tensor, *, rebin: bool = False) -> dict[str, Tensor]:
-        """Every metric, shape (resamples,), for weights (resamples, n): how often each sample is drawn.
-
-        `rebin` draws the bins of equal mass anew in each resample.
-        """
+        """Every metric, shape (resamples,), for weights (resamples, n); `rebin` redraws the equal-mass bins in each."""
         samples = weights.shape[1]
         classes = self.dense.shape[1] - len(SCORES) - 3 * self.bins
         sums = weights @ self.dense
@@ -62,9 +83,8 @@ class Evidence:
         values["expected_calibration_error"] = gaps.abs().sum(dim=1) / samples
         values["maximum_calibration_error"] = (gaps.abs() / counts.clamp(min=1)).amax(dim=1)
         values["adaptive_calibration_error"] = equal_mass.abs().sum(dim=1) / samples
-        values["classwise_calibration_error"] = (upper.abs().sum(dim=(1, 2)) + first.abs().sum(dim=1)) / (
-            samples * classes
-        )
+        classwise = upper.abs().sum(dim=(1, 2)) + first.abs().sum(dim=1)
+        values["classwise_calibration_error"] = classwise / (samples * classes)
         return values
 
     def _rebinned(self, weights: Tensor) -> Tensor:

@@ -7,10 +7,9 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from softmax_temperature.metrics.bias import debiased_calibration_error, noise_floor
+from softmax_temperature.metrics.calibration import debiased_calibration_error, noise_floor
 from softmax_temperature.metrics.checks import check_count, check_labels, check_logits
-from softmax_temperature.metrics.evidence import Evidence
-from softmax_temperature.metrics.resampling import INTERVAL, resample_weights
+from softmax_temperature.metrics.evidence import INTERVAL, Evidence, resample_weights
 
 
 class Difference(NamedTuple):
@@ -32,18 +31,15 @@ def calibration_report(
         bins: Number of bins of every binned metric.
         bootstrap: Resamples for the intervals, 1000 in the paper; 0 for none.
         seed: Of the resamples and of the noise floor, at least 0.
-        rebin: Whether each resample gets its own bins of equal mass. By default the bins are those of the sample, as
-            bins of equal width are by nature; the interval then leaves out how the edges vary.
+        rebin: Whether each resample gets its own bins of equal mass, or those of the sample.
 
     Returns:
-        Plain numbers, ready for JSON: `samples`, `classes`, `bins`, `bootstrap`; `top5_accuracy` and the metrics of
-        this package by their names; and `intervals`: name to (low, high), the 5th and 95th percentile over the
-        resamples, empty without a bootstrap. A calibration error is biased upwards, that of a resample twice as much:
-        its interval may lie above the value.
+        Plain numbers: `samples`, `classes`, `bins`, `bootstrap`; the metrics of this package by their names and
+        `top5_accuracy`; and `intervals`, name to (low, high), the 5th and 95th percentile over the resamples. A
+        calibration error is biased upwards, that of a resample twice as much: its interval may lie above the value.
 
     Raises:
-        ValueError: If the shapes disagree, a logit is not finite, a label is out of range, `bins` is below 1, or
-            `bootstrap` or `seed` is negative.
+        ValueError: If the shapes disagree, a value is not finite or out of range, or a number is too small.
     """
     # Deviation: the released error bars are reflected, (2 value - high, 2 value - low); these are plain percentiles,
     # which cannot leave the range of the metric.
@@ -75,9 +71,8 @@ def paired_difference(
 ) -> dict[str, Difference]:
     """How every metric that has an interval differs between two arms on the same samples (source: ours).
 
-    Both arms see the same resamples, so what they share cancels: intervals of the two arms may overlap while that of
-    their difference excludes 0. Logits (n, classes) of both arms, the same samples in the same order; the other
-    arguments and errors are those of `calibration_report`, with at least one resample.
+    Both arms see the same resamples, so what they share cancels. Logits (n, classes) of both arms, in the same order;
+    the other arguments and errors are those of `calibration_report`, with at least one resample.
     """
     check_count(bootstrap, "bootstrap", least=1)
     if logits_a.shape != logits_b.shape:
@@ -98,7 +93,7 @@ def confident_report(
 
     `confident_share`, `confident_accuracy` (None when no prediction counts), and `intervals` as in
     `calibration_report`, on its very resamples; that of the accuracy is over the resamples that draw a confident
-    prediction. Arguments and errors are those of `calibration_report`.
+    prediction.
     """
     _check(logits, labels, 1, bootstrap, seed)
     confidences, predicted = torch.softmax(logits.detach().double(), dim=1).max(1)
