@@ -58,12 +58,6 @@ def test_brier_score_keeps_the_last_digits_of_a_certain_prediction() -> None:
     assert metrics.brier_score(probs, torch.tensor([0])).item() == pytest.approx(2e-24, rel=1e-3)
 
 
-def test_half_precision_logits_are_cast_before_the_softmax() -> None:
-    logits, labels = drawn()
-    low = logits.bfloat16()
-    assert metrics.negative_log_likelihood(low, labels) == metrics.negative_log_likelihood(low.double(), labels)
-
-
 def test_bad_input_is_refused_by_name() -> None:
     logits, labels = drawn(6, 3)
     infinite = logits.clone()
