@@ -12,7 +12,6 @@ from softmax_temperature.cosine_classifier import (
     train_temperature_grid,
 )
 from softmax_temperature.cosine_classifier.products import (
-    DirectProducts,
     Products,
     RoundedProducts,
     choose_products,
@@ -177,7 +176,7 @@ def test_seeds_and_epochs_draw_different_batch_orders_that_cover_every_row() -> 
     "products",
     [
         *(choose_products(name, CPU) for name in ("float32", "bfloat16", "float64")),
-        DirectProducts(torch.bfloat16, CPU),
+        Products(torch.bfloat16, CPU),
         RoundedProducts(CPU),
     ],
     ids=lambda products: f"{type(products).__name__} {products.dtype}",

@@ -13,7 +13,7 @@ from torch import Tensor
 from torchmetrics.functional.classification import binary_calibration_error, multiclass_calibration_error
 
 from softmax_temperature import metrics
-from softmax_temperature.metrics.binning import Ranking, equal_mass_membership, equal_width_bins
+from softmax_temperature.metrics.binning import equal_mass_membership, equal_width_bins
 
 BINNED = (
     metrics.expected_calibration_error,
@@ -114,7 +114,7 @@ def test_every_sample_is_counted_and_the_order_does_not_matter(rows: list[tuple[
 
 @given(st.lists(st.integers(0, 6), min_size=1, max_size=40), st.integers(1, 12))
 def test_equal_mass_bins_drop_nothing_and_differ_by_at_most_one(ties: list[int], bins: int) -> None:
-    membership = equal_mass_membership(Ranking.of(torch.tensor(ties, dtype=torch.float64)), bins)
+    membership = equal_mass_membership(torch.tensor(ties, dtype=torch.float64), bins)
     sizes = membership.sum(dim=0)
     torch.testing.assert_close(membership.sum(dim=1), torch.ones(len(ties), dtype=torch.float64))
     torch.testing.assert_close(sizes, sizes.round())

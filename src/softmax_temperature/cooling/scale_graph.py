@@ -126,14 +126,17 @@ class _Walk:
         self.fixed: list[tuple[fx.Node, str]] = []
         self.layers: list[tuple[fx.Node, fx.Node, str, str | None, bool]] = []
         self.logits: fx.Node | None = None
-        self.owners: dict[int, str] = {}
+        self.owners: dict[nn.Parameter, str] = {}
 
     def _visit(self, node: fx.Node) -> None:
         if node.op == "placeholder":
             self.groups.add(node)
             self.fixed.append((node, f"the input {node.target!r}"))
         elif node.op == "output":
-            self._output(node)
+            logits = node.args[0]
+            if not isinstance(logits, fx.Node) or logits not in self.groups:
+                raise ValueError(f"model must return one tensor of logits to be cooled, got {logits}")
+            self.logits = logits
         elif node.op == "call_module":
             self._module(node)
         elif node.op in {"call_function", "call_method"}:
@@ -147,19 +150,10 @@ class _Walk:
         assert self.logits is not None, "a traced network has an output"
         index: dict[fx.Node, int] = {}
         group = {node: index.setdefault(self.groups[node], len(index)) for node in self.groups}
-        layers = tuple(
-            Layer(group[source], group[target], weight, bias, counts)
-            for source, target, weight, bias, counts in self.layers
-        )
+        layers = tuple(Layer(group[source], group[target], *rest) for source, target, *rest in self.layers)
         outputs = {str(node.target): group[node] for node in self.groups if node.op == "call_module"}
         fixed = {group[node]: why for node, why in self.fixed}
         return ScaleGraph(layers, len(index), fixed, group[self.logits], outputs)
-
-    def _output(self, node: fx.Node) -> None:
-        logits = node.args[0]
-        if not isinstance(logits, fx.Node) or logits not in self.groups:
-            raise ValueError(f"model must return one tensor of logits to be cooled, got {logits}")
-        self.logits = logits
 
     def _module(self, node: fx.Node) -> None:
         path = str(node.target)
@@ -189,19 +183,16 @@ class _Walk:
         if "weight" not in parameters:
             raise _refusal(what, "computes its weight from other parameters")
         for parameter in parameters.values():
-            # Two parameters may lie in one place; empty ones lie in none.
-            memory = parameter.data_ptr() or id(parameter)
-            if memory in self.owners:
-                raise _refusal(what, f"shares a parameter with {self.owners[memory]}, or is called twice")
-            self.owners[memory] = what
+            if parameter in self.owners:
+                raise _refusal(what, f"shares a parameter with {self.owners[parameter]}, or is called twice")
+            self.owners[parameter] = what
         bias = f"{path}.bias" if "bias" in parameters else None
         self.layers.append((source, node, f"{path}.weight", bias, counts))
 
     def _function(self, node: fx.Node) -> None:
         name, what = _operation_name(node.target), _called(node)
         scaled = [each for each in node.all_input_nodes if each not in self.numbers]
-        reads_size = name == "getattr" and node.args[1] in SIZE_ATTRIBUTES
-        if not scaled or name in SIZES or reads_size:
+        if not scaled or name in SIZES or (name == "getattr" and node.args[1] in SIZE_ATTRIBUTES):
             self.numbers.add(node)
             return
         self.groups.add(node)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -46,16 +45,6 @@ class Settings:
     def wide_dtype(self) -> torch.dtype:
         """The dtype of weights, softmax and update; only matrix products are narrower."""
         return torch.float64 if self.precision == "float64" else torch.float32
-
-
-def checked_inverse_temperatures(inverse_temperatures: Sequence[float] | Tensor) -> tuple[float, ...]:
-    """The same numbers, at least one, all finite and positive."""
-    numbers = tuple(float(number) for number in inverse_temperatures)
-    if not numbers:
-        raise ValueError("inverse_temperatures must hold at least one number, got none")
-    for number in numbers:
-        check_positive(number, "inverse_temperatures")
-    return numbers
 
 
 def normalise(embeddings: Tensor, *, name: str = "embeddings") -> Tensor:

@@ -31,36 +31,24 @@ class Buffers(threading.local):
 
 
 class Products:
-    """Prepares a right-hand matrix (inner, columns) of this dtype once and multiplies it often."""
+    """Prepares a right-hand matrix once and multiplies it often: torch.mm, sums rounded once, at the end."""
 
     def __init__(self, dtype: torch.dtype, device: torch.device) -> None:
         self.dtype = dtype
         self._buffers = Buffers(dtype, device)
 
     def prepare(self, right: Tensor) -> Tensor:
-        """The matrix in the form that `multiply` takes."""
-        raise NotImplementedError
+        """A matrix (inner, columns) of this dtype in the form that `multiply` takes."""
+        return right
 
     def multiply(self, left: Tensor, right: Tensor, name: str) -> Tensor:
         """`left` (rows, inner) times a prepared matrix; overwritten by the thread's next product of this name."""
-        raise NotImplementedError
+        return torch.mm(self._rounded(left, name), right, out=self._buffers.take(name, len(left), right.shape[1]))
 
     def _rounded(self, left: Tensor, name: str) -> Tensor:
         if left.dtype == self.dtype:
             return left
         return self._buffers.take(f"left of {name}", *left.shape).copy_(left)
-
-
-class DirectProducts(Products):
-    """torch.mm; sums of bfloat16 products run in float32 and are rounded once, at the end."""
-
-    def prepare(self, right: Tensor) -> Tensor:
-        """The matrix itself."""
-        return right
-
-    def multiply(self, left: Tensor, right: Tensor, name: str) -> Tensor:
-        """One product in memory of this name."""
-        return torch.mm(self._rounded(left, name), right, out=self._buffers.take(name, len(left), right.shape[1]))
 
 
 class PackedProducts(Products):
@@ -111,4 +99,4 @@ def choose_products(precision: str, device: torch.device) -> Products:
         if precision == "bfloat16":
             fast = _onednn("_is_mkldnn_bf16_supported")()
             return PackedProducts(torch.bfloat16, device) if fast else RoundedProducts(device)
-    return DirectProducts(_DTYPES[precision], device)
+    return Products(_DTYPES[precision], device)

@@ -17,12 +17,12 @@ from softmax_temperature.cosine_classifier.inputs import (
     BATCH_ORDER,
     INITIAL_WEIGHTS,
     Settings,
-    checked_inverse_temperatures,
     generator,
     highest_label,
     largest_entries,
     normalise,
 )
+from softmax_temperature.metrics.checks import check_count, check_positive
 
 
 def train_temperature_grid(
@@ -66,8 +66,7 @@ def train_temperature_grid(
     """
     # Deviation: the paper states no learning rate, momentum or weight decay. The first two are arguments, there is no
     # weight decay: it would change lengths alone, to which cosines are blind, and with them the learning rate.
-    if epochs < 1:
-        raise ValueError(f"epochs must be at least 1, got {epochs}")
+    check_count(epochs, "epochs", least=1)
     trainer = TemperatureGridTrainer(
         train,
         inverse_temperatures,
@@ -109,7 +108,11 @@ class TemperatureGridTrainer:
         **settings: Any,
     ) -> None:
         self.settings = Settings(**settings)
-        self.inverse_temperatures = checked_inverse_temperatures(inverse_temperatures)
+        self.inverse_temperatures = tuple(float(number) for number in inverse_temperatures)
+        if not self.inverse_temperatures:
+            raise ValueError("inverse_temperatures must hold at least one number, got none")
+        for number in self.inverse_temperatures:
+            check_positive(number, "inverse_temperatures")
         embeddings, labels = train
         unit = normalise(embeddings.to(device, self.settings.wide_dtype), name="train embeddings")
         self.classes = highest_label(labels, len(unit), "train labels") + 1
@@ -186,7 +189,10 @@ class TemperatureGridTrainer:
             raise ValueError(f"state must hold {sorted(own)}, got {sorted(state)}")
         given = {name: torch.as_tensor(value) for name, value in state.items()}
         for name, value in own.items():
-            _check_state_entry(name, given[name], torch.as_tensor(value))
+            expected, found = torch.as_tensor(value).cpu(), given[name].cpu()
+            settings = name in ("seed", "inverse_temperatures")
+            if found.shape != expected.shape or (settings and not torch.equal(found, expected)):
+                raise ValueError(f"state[{name!r}] is that of a trainer with other data or arguments")
         for name, tensor in self._classifiers.tensors.items():
             tensor.copy_(given[name])
         self.completed_epochs = int(given["completed_epochs"])
@@ -210,10 +216,3 @@ def _initial_weights(settings: Settings, classes: int, dim: int) -> Tensor:
     streams = (generator(settings.seed, INITIAL_WEIGHTS, repeat) for repeat in range(settings.repeats))
     drawn = torch.stack([torch.randn(classes, dim, generator=stream) for stream in streams])
     return functional.normalize(drawn, dim=2)
-
-
-def _check_state_entry(name: str, given: Tensor, own: Tensor) -> None:
-    if given.shape != own.shape:
-        raise ValueError(f"state[{name!r}] must have shape {tuple(own.shape)}, got {tuple(given.shape)}")
-    if name in ("seed", "inverse_temperatures") and not torch.equal(given.cpu(), own.cpu()):
-        raise ValueError(f"state[{name!r}] must be {own.tolist()}, got {given.tolist()}")

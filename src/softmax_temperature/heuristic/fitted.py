@@ -54,11 +54,6 @@ class Estimate:
         """Whether every used statistic lies in the range it was fitted on."""
         return not self.outside
 
-    @property
-    def clipped(self) -> bool:
-        """Whether the regression's own value lay outside the searched range."""
-        return self.linear != self.inverse_temperature
-
 
 class _Record(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
@@ -96,11 +91,6 @@ class Heuristic(_Record):
     margin: Annotated[FiniteFloat, Field(ge=0)] | None
     n_pairs: PositiveInt
     datasets: tuple[str, ...]
-
-    @property
-    def n_datasets(self) -> int:
-        """Number of data sets it was fitted on."""
-        return len(self.datasets)
 
     def predict(self, statistics: Mapping[str, float]) -> Estimate:
         """The inverse temperature to expect from statistics by name, as `dataset_statistics.describe` returns them.

@@ -60,8 +60,10 @@ def share_on_plateau(table: pd.DataFrame, predicted: Floats) -> float | None:
 def checked_pairs(pairs: Pairs, statistics: Sequence[str], *, datasets: int = MINIMUM_DATASETS) -> pd.DataFrame:
     """The pairs as a table in one order, with the named statistics and at least that many data sets."""
     table = pd.DataFrame(pairs)
-    _check_identities(table)
-    _check_numbers(table, ("inverse_temperature", *statistics))
+    _check_columns(table, (*KEYS, "inverse_temperature", *statistics))
+    repeated = table[table.duplicated(KEYS)]
+    if len(repeated):
+        raise ValueError(f"pairs holds {repeated['dataset'].iloc[0]} with {repeated['backbone'].iloc[0]} twice")
     if {*PLATEAU} <= {*table.columns}:
         _check_plateaus(table)
     names = sorted(table["dataset"].unique())
@@ -86,35 +88,20 @@ def matrix(table: pd.DataFrame, names: Sequence[str]) -> Floats:
 
 
 def _check_plateaus(table: pd.DataFrame) -> None:
-    _check_numbers(table, PLATEAU)
+    _check_columns(table, PLATEAU)
     for low, optimum, high in matrix(table, PLATEAU):
         if not low <= optimum <= high:
             raise ValueError(f"pairs: plateau_low {low} and plateau_high {high} must enclose the optimum {optimum}")
 
 
-def _check_identities(table: pd.DataFrame) -> None:
-    for name in KEYS:
-        _check_column(table, name)
-        if not all(isinstance(value, str) for value in table[name]):
-            raise ValueError(f"pairs[{name!r}] must hold names, got {table[name].tolist()}")
-    repeated = table[table.duplicated(KEYS)]
-    if len(repeated):
-        raise ValueError(f"pairs holds {repeated['dataset'].iloc[0]} with {repeated['backbone'].iloc[0]} twice")
-
-
-def _check_numbers(table: pd.DataFrame, names: Iterable[str]) -> None:
+def _check_columns(table: pd.DataFrame, names: Iterable[str]) -> None:
     for name in names:
-        _check_column(table, name)
-        if not pd.api.types.is_numeric_dtype(table[name]):
-            raise ValueError(f"pairs[{name!r}] must hold numbers, got {table[name].tolist()}")
-        values = floats(table, name)
-        if not np.isfinite(values).all():
-            raise ValueError(f"pairs[{name!r}] must hold finite numbers, got {values[~np.isfinite(values)][0]}")
-
-
-def _check_column(table: pd.DataFrame, name: str) -> None:
-    if name not in table.columns:
-        raise ValueError(f"pairs lacks the column {name!r}. {nearest(name, map(str, table.columns))}")
+        if name not in table.columns:
+            raise ValueError(f"pairs lacks the column {name!r}. {nearest(name, map(str, table.columns))}")
+        if name not in KEYS:
+            wrong = table[name][~np.isfinite(pd.to_numeric(table[name], errors="coerce"))]
+            if len(wrong):
+                raise ValueError(f"pairs[{name!r}] must hold finite numbers, got {wrong.iloc[0]}")
 
 
 class Correlation(NamedTuple):

@@ -11,7 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from softmax_temperature.metrics.binning import CHUNK, Ranking, binned_sums, equal_mass_membership, equal_width_bins
+from softmax_temperature.metrics.binning import CHUNK, binned_sums, equal_mass_membership, equal_width_bins
 from softmax_temperature.metrics.checks import check_count, check_labels, check_probs
 
 NOISE_DRAWS = 500  # The standard error of their mean is 1 % of the floor.
@@ -81,7 +81,7 @@ def adaptive_calibration_error(probs: Tensor, labels: Tensor, *, bins: int = 15)
     # Deviation: the released code interpolates edges between sorted confidences and opens the bins on the left, which
     # drops the smallest confidence, and every sample tied with it.
     confidences, correct = _top_label(probs, labels, bins)
-    membership = equal_mass_membership(Ranking.of(confidences), bins)
+    membership = equal_mass_membership(confidences, bins)
     return ((correct - confidences) @ membership).abs().sum() / len(correct)
 
 

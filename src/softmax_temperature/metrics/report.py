@@ -21,7 +21,7 @@ class Difference(NamedTuple):
 
 
 def calibration_report(
-    logits: Tensor, labels: Tensor, *, bins: int = 15, bootstrap: int = 0, seed: int = 0, rebin: bool = False
+    logits: Tensor, labels: Tensor, *, bins: int = 15, bootstrap: int = 0, seed: int = 0
 ) -> dict[str, Any]:
     """Accuracy, proper scores and calibration errors of a classifier, with what is needed to judge them.
 
@@ -31,7 +31,6 @@ def calibration_report(
         bins: Number of bins of every binned metric.
         bootstrap: Resamples for the intervals, 1000 in the paper; 0 for none.
         seed: Of the resamples and of the noise floor, at least 0.
-        rebin: Whether each resample gets its own bins of equal mass, or those of the sample.
 
     Returns:
         Plain numbers: `samples`, `classes`, `bins`, `bootstrap`; the metrics of this package by their names and
@@ -55,19 +54,12 @@ def calibration_report(
         **_estimates(arm),
         "debiased_calibration_error": debiased_calibration_error(probs, labels, bins=bins).item(),
         "noise_floor": noise_floor(probs, bins=bins, seed=seed).item(),
-        "intervals": _intervals(_resampled(arm, bootstrap, seed, rebin)) if bootstrap else {},
+        "intervals": _intervals(_resampled(arm, bootstrap, seed)) if bootstrap else {},
     }
 
 
 def paired_difference(
-    logits_a: Tensor,
-    logits_b: Tensor,
-    labels: Tensor,
-    *,
-    bins: int = 15,
-    bootstrap: int = 1000,
-    seed: int = 0,
-    rebin: bool = False,
+    logits_a: Tensor, logits_b: Tensor, labels: Tensor, *, bins: int = 15, bootstrap: int = 1000, seed: int = 0
 ) -> dict[str, Difference]:
     """How every metric that has an interval differs between two arms on the same samples (source: ours).
 
@@ -81,7 +73,7 @@ def paired_difference(
         _check(logits, labels, bins, bootstrap, seed, name=name)
     arms = [Evidence.of(logits.detach().double(), labels.long(), bins) for logits in (logits_a, logits_b)]
     estimates_a, estimates_b = map(_estimates, arms)
-    resampled_a, resampled_b = (_resampled(arm, bootstrap, seed, rebin) for arm in arms)
+    resampled_a, resampled_b = (_resampled(arm, bootstrap, seed) for arm in arms)
     bounds = _intervals({name: values - resampled_b[name] for name, values in resampled_a.items()})
     return {name: Difference(estimates_a[name] - estimates_b[name], *bounds[name]) for name in bounds}
 
@@ -121,14 +113,14 @@ def _check(logits: Tensor, labels: Tensor, bins: int, bootstrap: int, seed: int,
 
 
 def _estimates(arm: Evidence) -> dict[str, float]:
-    once = arm.metrics(torch.ones_like(arm.gaps)[None])
+    once = arm.metrics(arm.dense.new_ones(1, len(arm.dense)))
     return {name: value.item() for name, value in once.items()}
 
 
-def _resampled(arm: Evidence, resamples: int, seed: int, rebin: bool) -> dict[str, Tensor]:
+def _resampled(arm: Evidence, resamples: int, seed: int) -> dict[str, Tensor]:
     """Every metric, shape (resamples,)."""
-    weights = resample_weights(len(arm.gaps), resamples, seed)
-    pieces = [arm.metrics(some.to(arm.gaps.device), rebin=rebin) for some in weights]
+    weights = resample_weights(len(arm.dense), resamples, seed)
+    pieces = [arm.metrics(some.to(arm.dense.device)) for some in weights]
     return {name: torch.cat([piece[name] for piece in pieces]) for name in pieces[0]}
 
 
