@@ -11,14 +11,8 @@ from softmax_temperature.cosine_classifier import (
     normalise,
     train_temperature_grid,
 )
-from softmax_temperature.cosine_classifier.products import (
-    Products,
-    RoundedProducts,
-    choose_products,
-)
 
 ALPHAS = (1.0, 10.0, 60.0, 250.0)
-CPU = torch.device("cpu")
 
 
 def mixture(n: int = 203, dim: int = 12, classes: int = 5, seed: int = 0) -> tuple[Tensor, Tensor]:
@@ -158,46 +152,6 @@ def test_threads_do_not_change_a_bit() -> None:
         finally:
             torch.set_num_threads(threads)
     assert all(torch.equal(one, two) for one, two in zip(states[1], states[2], strict=True))
-
-
-def test_seeds_and_epochs_draw_different_batch_orders_that_cover_every_row() -> None:
-    def order(seed: int, epoch: int) -> list[int]:
-        grid = trainer(seed=seed)
-        for _ in range(epoch):
-            grid.epoch()
-        return torch.cat(grid._batch_rows()).tolist()
-
-    orders = [order(0, 0), order(0, 1), order(1, 0)]
-    assert len({tuple(rows) for rows in orders}) == 3
-    assert all(sorted(rows) == list(range(203)) for rows in orders)
-
-
-@pytest.mark.parametrize(
-    "products",
-    [
-        *(choose_products(name, CPU) for name in ("float32", "bfloat16", "float64")),
-        Products(torch.bfloat16, CPU),
-        RoundedProducts(CPU),
-    ],
-    ids=lambda products: f"{type(products).__name__} {products.dtype}",
-)
-def test_products_are_those_of_float64(products: Products) -> None:
-    generator = torch.Generator().manual_seed(0)
-    left, right = (torch.randn(*shape, generator=generator, dtype=torch.float64) for shape in ((7, 33), (33, 11)))
-    tolerance = 0.02 if products.dtype == torch.bfloat16 else 1e-5
-    result = products.multiply(
-        left if products.dtype == torch.float64 else left.float(), products.prepare(right.to(products.dtype)), "it"
-    )
-    assert result.dtype == products.dtype
-    torch.testing.assert_close(result.double(), left @ right, rtol=tolerance, atol=5 * tolerance)
-
-
-def test_the_search_is_the_trainer_in_a_loop() -> None:
-    train, test = mixture(), mixture(n=90, seed=2)
-    grid, single = train_temperature_grid(train, test, ALPHAS, epochs=3, batch_size=64, lr=2.0), trainer(train)
-    for epoch in range(3):
-        single.epoch()
-        assert torch.equal(grid.curves[:, :, epoch], single.evaluate(*test))
 
 
 def grid_of(accuracies: list[float], evaluated: int, alphas: list[float] | None = None) -> TemperatureGrid:

@@ -42,10 +42,6 @@ def linear_law(pairs: pd.DataFrame, _: np.random.Generator) -> Any:
     return 100 + 8 * pairs["feats_corr"] - 5 * pairs["silhouette"]
 
 
-def noise(pairs: pd.DataFrame, generator: np.random.Generator) -> Any:
-    return generator.uniform(1, 250, len(pairs))
-
-
 def noisy_law(pairs: pd.DataFrame, generator: np.random.Generator) -> Any:
     return (100 + 15 * pairs["feats_corr"] + 5 * generator.normal(size=len(pairs))).clip(1, 250)
 
@@ -83,13 +79,6 @@ def test_correlations_are_those_of_scipy_and_sorted() -> None:
         assert (row.r, row.p) == pytest.approx((expected.statistic, expected.pvalue))
         assert row.low < row.r < row.high
         assert row.absolute_r == abs(row.r)
-
-
-def test_a_constant_statistic_has_r_zero_and_a_flag() -> None:
-    table = correlations(make_pairs(noisy_law).assign(dim=512)).set_index("statistic")
-    assert table.loc["dim", ["r", "absolute_r", "p", "low", "high"]].tolist() == [0, 0, 1, -1, 1]
-    assert table.index[table["constant"]].tolist() == ["dim"]
-    assert table.index[-1] == "dim"
 
 
 def test_a_linear_law_is_recovered_out_of_fold_and_by_the_fit() -> None:
@@ -136,18 +125,6 @@ def test_optima_of_the_held_out_data_set_do_not_touch_its_predictions(method: An
     kept = held_out.to_numpy()
     np.testing.assert_array_equal(before.predictions["linear"][kept], after.predictions["linear"][kept])
     assert not np.array_equal(before.predictions["linear"][~kept], after.predictions["linear"][~kept])
-
-
-def test_on_noise_only_a_selection_on_all_data_looks_like_skill() -> None:
-    honest, leaking = [], []
-    for seed in range(20):
-        pairs = make_pairs(noise, seed=seed)
-        chosen_on_all = correlations(pairs)["statistic"].head(4).tolist()
-        honest.append(leave_one_dataset_out(pairs, statistics="four_best").mean_r)
-        leaking.append(leave_one_dataset_out(pairs, statistics=chosen_on_all).mean_r)
-    standard_error = np.std(honest, ddof=1) / math.sqrt(len(honest))
-    assert abs(np.mean(honest)) < 3 * standard_error
-    assert np.mean(leaking) > 0.2
 
 
 def test_folds_without_an_r_are_counted_and_named() -> None:
@@ -231,7 +208,6 @@ def simple_heuristic() -> Heuristic:
     ("dim", "expected", "low", "high", "inside"),
     [
         (512, 100, 70, 130, True),
-        (1024, 140, 110, 170, True),
         (1025, 140.078125, 110.078125, 170.078125, False),
         (4096, 250, 220, 250, False),
         (-2048, 1, 1, 31, False),

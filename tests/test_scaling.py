@@ -7,7 +7,6 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from netcal.scaling import TemperatureScaling
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.calibration import CalibratedClassifierCV
@@ -67,17 +66,11 @@ def test_the_slope_vanishes_at_the_fit_and_the_value_is_the_likelihood() -> None
     assert fit.value == pytest.approx(value.item(), abs=1e-12)
 
 
-# The library that netcal samples with says this of itself.
-@pytest.mark.filterwarnings("ignore:independent is deprecated:DeprecationWarning")
-def test_two_libraries_find_the_same_temperature() -> None:
+def test_scikit_learn_finds_the_same_temperature() -> None:
     logits, labels = drawn(2000)
     ours = fit_temperature(logits, labels).temperature
     theirs = CalibratedClassifierCV(FrozenEstimator(Logits()), method="temperature").fit(logits.numpy(), labels.numpy())
     assert ours == pytest.approx(1 / theirs.calibrated_classifiers_[0].calibrators[0].beta_, rel=1e-6)
-    # netcal's "temperature" multiplies the logits, and has a normal prior of width 10.
-    netcal = TemperatureScaling()
-    netcal.fit(torch.softmax(logits, dim=1).numpy(), labels.numpy())
-    assert ours == pytest.approx(1 / netcal.temperature[0], rel=1e-3)
 
 
 @given(st.integers(0, 10_000), st.integers(1, 40), st.integers(2, 6))

@@ -201,7 +201,7 @@ def test_resumed_cooling_is_the_uninterrupted_one(
 def test_bad_input_is_refused_and_changes_nothing(
     make_network: MakeNetwork, images: Tensor, uncertain_labels: Label, mode: str
 ) -> None:
-    network = make_network("one-level U-Net")
+    network, images = make_network("U-Net"), images.repeat(1, 1, 2, 2)
     optimizer = torch.optim.RMSprop(network.parameters())
     held = cooling.Cooling(network, **MODES[mode])
     logits = evaluate(network, images)
@@ -211,7 +211,7 @@ def test_bad_input_is_refused_and_changes_nothing(
     wild[3, 1, 0, 0] = math.nan
     for call, message in (
         (lambda: held.cool(wild, labels), "logits must be finite, got nan"),
-        (lambda: held.cool(logits, labels[:, 0]), r"labels must have shape \(12, 8, 8\)"),
+        (lambda: held.cool(logits, labels[:, 0]), r"labels must have shape \(12, 16, 16\)"),
         (lambda: held.cool(logits, labels, optimizer=optimizer, policy="rescale"), "got RMSprop"),
     ):
         with pytest.raises(ValueError, match=message):

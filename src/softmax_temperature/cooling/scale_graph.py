@@ -150,7 +150,7 @@ class _Walk:
         assert self.logits is not None, "a traced network has an output"
         index: dict[fx.Node, int] = {}
         group = {node: index.setdefault(self.groups[node], len(index)) for node in self.groups}
-        layers = tuple(Layer(group[source], group[target], *rest) for source, target, *rest in self.layers)
+        layers = tuple(Layer(group[a], group[b], weight, bias, counts) for a, b, weight, bias, counts in self.layers)
         outputs = {str(node.target): group[node] for node in self.groups if node.op == "call_module"}
         fixed = {group[node]: why for node, why in self.fixed}
         return ScaleGraph(layers, len(index), fixed, group[self.logits], outputs)

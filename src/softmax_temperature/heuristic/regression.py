@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
@@ -24,7 +24,7 @@ KEYS = ["dataset", "backbone"]
 PLATEAU = ("plateau_low", "inverse_temperature", "plateau_high")
 
 Floats: TypeAlias = NDArray[np.float64]
-Pairs: TypeAlias = pd.DataFrame | Iterable[Mapping[str, Any]]
+Pairs: TypeAlias = pd.DataFrame | Iterable[dict[str, Any]]
 COUNTS = {"best": 1, "four_best": 4, "all": len(STATISTICS)}  # the rows of Table 1
 RIDGE_PENALTIES = tuple(10.0**exponent for exponent in range(-3, 5))
 LEVEL = 0.90  # of the intervals, as everywhere in this package

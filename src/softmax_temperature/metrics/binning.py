@@ -29,7 +29,8 @@ def equal_mass_membership(values: Tensor, bins: int) -> Tensor:
     ends = counts.cumsum(0).to(torch.float64)
     starts = torch.cat([ends.new_zeros(1), ends[:-1]])
     overlap = torch.minimum(ends[:, None], edges[1:]) - torch.maximum(starts[:, None], edges[:-1])
-    return (overlap.clamp(min=0) / (ends - starts)[:, None])[group]
+    shares: Tensor = overlap.clamp(min=0) / (ends - starts)[:, None]
+    return shares[group]
 
 
 def binned_sums(index: Tensor, values: Tensor, size: int) -> Tensor:
