@@ -139,21 +139,6 @@ def test_blocks_of_problems_do_not_change_the_result(at_once: int) -> None:
     assert torch.equal(split.evaluate(*mixture(seed=5)), whole.evaluate(*mixture(seed=5)))
 
 
-def test_threads_do_not_change_a_bit() -> None:
-    states = {}
-    threads = torch.get_num_threads()
-    for number in (1, 2):
-        torch.set_num_threads(number)
-        try:
-            grid = trainer(repeats=2, problems_per_block=2)
-            grid.epoch()
-            states[number] = grid._classifiers.weights, grid.evaluate(*mixture(seed=5))
-            assert torch.get_num_threads() == number
-        finally:
-            torch.set_num_threads(threads)
-    assert all(torch.equal(one, two) for one, two in zip(states[1], states[2], strict=True))
-
-
 def grid_of(accuracies: list[float], evaluated: int, alphas: list[float] | None = None) -> TemperatureGrid:
     curves = torch.tensor(accuracies, dtype=torch.float64)[None, :, None]
     return TemperatureGrid(tuple(alphas or [10.0 * (i + 1) for i in range(len(accuracies))]), curves, evaluated)

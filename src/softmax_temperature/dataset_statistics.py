@@ -1,33 +1,24 @@
 """The 23 statistics that describe a labelled set of embeddings (classifier_temperature, section 4.2).
 
-The paper names its statistics in one sentence each. This table fixes what is computed and, after "or", the readings
-that the sentence also allows. Every statistic is computed on the L2-normalised embeddings, all that the cosine
-classifier sees (section 3.1); only train_mean and train_std describe the raw values.
+Every statistic is computed on the L2-normalised embeddings, all that the cosine classifier sees (section 3.1); only
+train_mean and train_std describe the raw values. docs/classifier_temperature.md has the other readings of the paper.
 
 =====================  ===============================================================================================
-statistic              definition; or: other readings
-=====================  ===============================================================================================
 dim                    number of dimensions
-n_classes              number of distinct labels; or: of possible labels
-mean, var              of all n * dim normalised values, population variance; or: of the raw values, which would make
-                       them train_mean and train_std**2, two pairs that the paper lists apart
+n_classes              number of distinct labels
+mean, var              of all n * dim normalised values, population variance
 train_mean, train_std  of all n * dim raw values, population form
 sb_trace               trace of the average over classes of the covariance within a class, population form: the paper's
-                       intra-class trace, although `b` usually means between; or: classes weighted by size,
-                       unbiased form (undefined for a class of one sample)
+                       intra-class trace, although `b` usually means between
 sw_trace               trace of the average over classes of (m_c - m)(m_c - m)', m_c the mean of a class, m that of all
-                       samples: the paper's inter-class trace; or: weighted by size, m the mean of the class means
-feats_corr             mean of the dim**2 squared entries of (correlation matrix of the dimensions - identity);
-                       or: of the entries off the diagonal
-feats_cos_sim          mean over pairs of different dimensions of the cosine of their columns, signed, not centred;
-                       or: absolute, with the diagonal
+                       samples: the paper's inter-class trace
+feats_corr             mean of the dim**2 squared entries of (correlation matrix of the dimensions - identity)
+feats_cos_sim          mean over pairs of different dimensions of the cosine of their columns, signed, not centred
 n_samples              number of rows
 avg_samp_class         n_samples / n_classes
-pca_50 ... pca_99      smallest number of principal components that explain this percentage of the variance, as a
-                       share of dim in [0, 1]; or: in percent
-avg_kurtosis           mean over dimensions of the excess (Fisher) kurtosis, biased form: 0 for a normal distribution;
-                       or: Pearson's (3 for a normal distribution), unbiased
-avg_normality          mean over dimensions of Shapiro and Wilk's W, on at most NORMALITY_ROWS rows; or: of its p-value
+pca_50 ... pca_99      number of principal components that explain this percentage of the variance, over dim
+avg_kurtosis           mean over dimensions of the excess (Fisher) kurtosis, biased form: 0 for a normal distribution
+avg_normality          mean over dimensions of Shapiro and Wilk's W, on at most NORMALITY_ROWS rows
 silhouette             mean Euclidean silhouette coefficient, of at most SILHOUETTE_ROWS rows against all rows
 calinski_harabasz      Calinski and Harabasz's variance ratio, as scikit-learn (1 where no class has any spread)
 david_bouldin          Davies and Bouldin's index, as scikit-learn (the paper's spelling)
@@ -58,8 +49,7 @@ STATISTICS: Final = (
 )
 # fmt: on
 SILHOUETTE_ROWS: Final = 2_000
-# Royston's approximation of the Shapiro-Wilk weights is validated up to here; scipy warns beyond.
-NORMALITY_ROWS: Final = 5_000
+NORMALITY_ROWS: Final = 5_000  # Royston's approximation of the weights is validated up to here; scipy warns beyond.
 
 _EXPLAINED_PERCENTAGES: Final = (50, 75, 80, 90, 95, 99)
 # Differences below this part of a value are rounding: float32 embeddings resolve 6e-8, float64 sums err by 1e-15.
@@ -158,7 +148,7 @@ def _sizes_and_moments(unit: Array, classes: Indices) -> dict[str, float]:
 
 
 def _membership(classes: Indices) -> tuple[sparse.csc_array, Array]:
-    """The (n_classes, n) matrix of 0 and 1 that sums rows by class, and the class sizes."""
+    """The (n_classes, n) matrix that sums rows by class, and the class sizes."""
     entries = np.ones(len(classes)), (classes, np.arange(len(classes)))
     return sparse.csc_array(entries), np.bincount(classes).astype(np.float64)
 

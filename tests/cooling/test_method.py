@@ -109,23 +109,6 @@ def test_training_mode_is_divided_too_and_running_statistics_see_no_change(
         torch.testing.assert_close(value, twin.get_buffer(name), rtol=1e-10, atol=1e-12)
 
 
-def test_a_chain_is_divided_as_the_paper_writes(
-    make_network: MakeNetwork, images: Tensor, uncertain_labels: Label
-) -> None:
-    # Algorithm 3.1, lines 6 to 11: every kernel by the L-th root, biases by its powers.
-    network = make_network("plain")
-    held = cooling.Cooling(network, mode="distributed")
-    layers = [module for module in network if isinstance(module, nn.Conv2d | nn.Linear)]
-    before = copy.deepcopy(layers)
-    logits = evaluate(network, images)
-    kernel_scale, bias_scale = held.cool(logits, uncertain_labels(logits)) ** (1 / 4), 1.0
-    for layer, old in zip(layers, before, strict=True):
-        bias_scale *= kernel_scale
-        torch.testing.assert_close(layer.weight, old.weight / kernel_scale)
-        assert layer.bias is not None
-        torch.testing.assert_close(layer.bias, old.bias / bias_scale)
-
-
 def test_periodic_redistributes_when_it_exceeds_the_maximum(
     make_network: MakeNetwork, images: Tensor, uncertain_labels: Label
 ) -> None:

@@ -81,15 +81,6 @@ def test_bins_of_equal_mass_stay_those_of_the_sample() -> None:
     assert fixed["adaptive_calibration_error"] == pytest.approx(tuple(np.quantile(slow, [0.05, 0.95])), abs=1e-12)
 
 
-def test_interval_of_the_accuracy_is_that_of_a_binomial() -> None:
-    logits, labels = drawn(1000)
-    report = metrics.calibration_report(logits, labels, bootstrap=2000)
-    low, high = report["intervals"]["accuracy"]
-    share = report["accuracy"]
-    assert high - low == pytest.approx(2 * 1.645 * (share * (1 - share) / 1000) ** 0.5, rel=0.08)
-    assert low < share < high
-
-
 def test_resamples_draw_n_of_n_and_more_of_them_begin_with_the_same() -> None:
     weights = torch.cat(list(resample_weights(50, 200, seed=0)))
     assert weights.shape == (200, 50)

@@ -97,7 +97,10 @@ class Heuristic(_Record):
 
         Raises ValueError if a used statistic is missing or not finite.
         """
-        used = [(term, _statistic(statistics, term.statistic)) for term in self.terms]
+        used = [(term, statistics.get(term.statistic, math.nan)) for term in self.terms]
+        for term, value in used:
+            if not math.isfinite(value):
+                raise ValueError(f"statistics[{term.statistic!r}] must be a finite number, got {value}")
         linear = self.intercept + math.fsum(term.coefficient * (value - term.mean) / term.scale for term, value in used)
         lowest, highest = self.bounds
         margin = highest - lowest if self.margin is None else self.margin
@@ -167,10 +170,3 @@ def _margin(errors: Floats, datasets: pd.Series[str]) -> float | None:
     return float(errors[order][enough.argmax()]) if enough.any() else None
 
 
-def _statistic(statistics: Mapping[str, float], name: str) -> float:
-    if name not in statistics:
-        raise ValueError(f"statistics lacks {name!r}, which this heuristic uses; it has {sorted(statistics)}")
-    value = float(statistics[name])
-    if not math.isfinite(value):
-        raise ValueError(f"statistics[{name!r}] must be finite, got {value}")
-    return value

@@ -26,18 +26,10 @@ def at_every_epoch(loss: Callable[[Tensor, Tensor], Tensor]) -> Objective:
     return lambda logits, labels, _position: loss(logits, labels)
 
 
-def _cross_entropy() -> Objective:
-    return at_every_epoch(F.cross_entropy)
-
-
 def _tempered_cross_entropy(*, inverse_temperature: float) -> Objective:
     """Cross-entropy of beta times the logits (temperature_check, abstract)."""
     check_positive(inverse_temperature, "inverse_temperature")
     return at_every_epoch(lambda logits, labels: F.cross_entropy(inverse_temperature * logits, labels))
-
-
-def _brier() -> Objective:
-    return at_every_epoch(brier_loss)
 
 
 def _label_smoothing(*, smoothing: float = 0.05) -> Objective:
@@ -87,8 +79,8 @@ def _scheduled_focal(*, gammas: Sequence[float], milestones: Sequence[int]) -> O
 
 
 OBJECTIVES: dict[str, Callable[..., Objective]] = {
-    "brier": _brier,
-    "cross_entropy": _cross_entropy,
+    "brier": lambda: at_every_epoch(brier_loss),
+    "cross_entropy": lambda: at_every_epoch(F.cross_entropy),
     "focal": _focal,
     "label_smoothing": _label_smoothing,
     "mmce": _mmce,
