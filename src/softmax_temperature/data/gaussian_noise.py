@@ -38,18 +38,10 @@ def add_noise(images: Tensor, deviation: float, *, seed: int) -> Tensor:
 
 
 def read_archive(root: Path, index: Tensor, labels: Tensor) -> Tensor:
-    """The images of CIFAR-10-C with severity 5 that belong to some of CIFAR-10's test images.
-
-    Args:
-        root: the folder of the raw data.
-        index: (n,) the images' numbers in CIFAR-10's test part.
-        labels: (n,) their labels, compared with the archive's.
-
-    Returns:
-        (n, 3, 32, 32) uint8.
+    """The images of CIFAR-10-C with severity 5, (n, 3, 32, 32) uint8, at `index` (n,) of CIFAR-10's test part.
 
     Raises:
-        InputError: a file is missing or is not what it should be.
+        InputError: a file is missing or is not what it should be, or its labels are not `labels` (n,).
     """
     rows = (index + (_SEVERITY - 1) * _PER_SEVERITY).numpy()
     images, their_labels = (_rows(root / ARCHIVE / f"{name}.npy", rows) for name in _FILES)

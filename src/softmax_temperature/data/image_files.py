@@ -48,13 +48,9 @@ def inspect_image(path: Path, *, size_limit: int | None) -> ImageFacts:
 
 
 def read_image(path: Path, *, sha256: str | None, channels: int, size_limit: int | None) -> NDArray[np.uint8]:
-    """Read one file as (channels, height, width) uint8.
+    """Read one file as (channels, height, width) uint8, 1 channel for grey or 3 for RGB.
 
-    Args:
-        path: the file.
-        sha256: its recorded digest; None for a file that is in no index.
-        channels: 1 for grey, 3 for RGB.
-        size_limit: the short side's largest length in pixels; larger images are shrunk to it.
+    `sha256` is the recorded digest, None for a file in no index; the short side is shrunk to `size_limit` pixels.
 
     Raises:
         InputError: the file is missing, damaged, or has changed since it was indexed.

@@ -29,15 +29,9 @@ def prepare(
     name: str | None = None,
     source_sha256: str | None = None,
 ) -> None:
-    """Write the files of a prepared data set into a folder.
+    """Write the files of a prepared data set, under another name if there is one, into the folder `output`.
 
-    Args:
-        raw: the data set as its source has it.
-        rules: limits and splits.
-        root: what the paths of image files are relative to.
-        output: the folder.
-        name: of the prepared data set; None keeps its own.
-        source_sha256: the digest of the archive, for the card; None when there is no archive.
+    Paths of image files are relative to `root`; `source_sha256` is the digest of the archive, for the card.
 
     Raises:
         InputError: a limit leaves classes without samples, or an image file is damaged.

@@ -67,13 +67,7 @@ def segmentation_digest(name: str, *, root: Path) -> str | None:
 
 
 def read_segmentation(name: str, form: Form, *, root: Path, seed: int) -> Parts:
-    """All parts of a data set, in memory.
-
-    Args:
-        name: "glyph-scenes-N", or that of a folder below `root`.
-        form: what label maps say, and the size that images are resized to.
-        root: the folder of the raw data (data.root).
-        seed: draws glyph scenes; nothing else depends on it here.
+    """All parts of "glyph-scenes-N", which `seed` draws, or of a folder below `root` (data.root), in memory.
 
     Returns:
         train and test, and validation where the data set has one: `data` (n, 3, height, width) and `labels`

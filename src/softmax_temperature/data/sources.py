@@ -52,13 +52,9 @@ def check_known(name: str, *, root: Path) -> None:
 
 
 def find_dataset(name: str, *, root: Path, download: bool, seed: int) -> RawDataset:
-    """Find a data set and check its form.
+    """Find a data set in `root` (data.root) and check its form; torchvision may use the network if `download` is true.
 
-    Args:
-        name: of the catalogue, "glyphs-N", or an archive's.
-        root: the folder of the raw data (data.root).
-        download: whether torchvision may use the network (data.download).
-        seed: draws glyphs and phrases; nothing else depends on it here.
+    Only glyphs and phrases depend on `seed`, which draws them.
 
     Raises:
         InputError: the name is unknown, the data are missing, or they are not of the right form.

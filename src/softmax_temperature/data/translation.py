@@ -29,13 +29,9 @@ def translation_digest(name: str, languages: tuple[str, str], *, root: Path) -> 
 
 
 def read_translation(name: str, languages: tuple[str, str], *, root: Path, seed: int) -> dict[SplitName, ParallelPart]:
-    """All splits of a data set, in memory.
+    """All splits of "farm", which `seed` draws, or of a folder below `root` (data.root), in memory.
 
-    Args:
-        name: "farm", or that of a folder below `root`.
-        languages: the endings of the files; translations are from the first to the second.
-        root: the folder of the raw data (data.root).
-        seed: draws the sentences of farm; nothing else depends on it here.
+    `languages` are the endings of the files; translations are from the first to the second.
 
     Raises:
         InputError: the data set is missing, or its files are not of the right form; names file and line.

@@ -56,11 +56,6 @@ def read_word_vectors(path: Path, words: Sequence[str], *, width: int) -> WordVe
 
     Words of the file may hold spaces, as a few of GloVe's do; the first line of a word counts.
 
-    Args:
-        path: the file.
-        words: the vocabulary.
-        width: numbers of a vector.
-
     Raises:
         InputError: the file is missing, a line does not have `width` numbers, or one that is used is not a finite
             number; names file and line.

@@ -33,12 +33,9 @@ class TrainingSets(NamedTuple):
 
 
 def training_sets(prepared: Artifact, root: str, text: Mapping[str, Any] | None) -> TrainingSets:
-    """All splits of a prepared data set.
+    """All splits of a prepared data set of images, texts or trees; `root` is the folder of the raw data.
 
-    Args:
-        prepared: images, texts or trees.
-        root: the folder of the raw data.
-        text: how texts are read, `vocabulary`, `length` and `keep`; trees are read whole, and images ignore it.
+    `text` says how texts are read: `vocabulary`, `length` and `keep`. Trees are read whole, and images ignore it.
 
     Raises:
         InputError: the data set's images differ in size, or it holds texts and `text` does not say how to read them.
