@@ -10,7 +10,8 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.installed
 
 # Stages say `python`, and it has to be the environment's. The path may hold spaces: it stays out of make's word lists.
-ENTER := PATH="$(CURDIR)/$(BIN):$$PATH"
+# Bytecode is kept even where a machine's settings say not to: without it every process compiles torch's sources anew.
+ENTER := PYTHONDONTWRITEBYTECODE= PATH="$(CURDIR)/$(BIN):$$PATH"
 
 .DEFAULT_GOAL := help
 .PHONY: help repro report test soak lint bench profile lock clean
@@ -32,13 +33,13 @@ report: $(READY) ## Rebuild the HTML report of every profile from results/ alone
 test: $(READY) ## Run the tests (ARGS="-k name" to choose)
 	$(ENTER) $(BIN)/python -m pytest --numprocesses logical --maxprocesses 4 --dist loadfile $(ARGS)
 
-soak: $(READY) ## Run the long tests of faults; their figures go to soak/ (ARGS="-k name" to choose)
-	$(ENTER) $(BIN)/python -m pytest -m soak tests/faults --junitxml=soak/figures.xml $(ARGS)
+soak: $(READY) ## Run the tests that take minutes (ARGS="-k name" to choose)
+	$(ENTER) $(BIN)/python -m pytest -m slow $(ARGS)
 
 lint: $(READY) ## Check formatting, style and types
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
-	$(BIN)/mypy
+	$(ENTER) $(BIN)/mypy
 
 bench: $(READY) ## Measure the speed promises into benchmarks/results.json (ARGS="--only NAME" or "--quick")
 	$(ENTER) $(BIN)/python -m benchmarks $(ARGS)
@@ -58,7 +59,7 @@ clean: ## Remove the environment and the tools' caches; data and results stay
 # setuptools comes first, and from the lock: one dependency of DVC's is a (pure Python) source distribution, and without
 # build isolation neither it nor the package itself asks an index for anything that is not pinned. uv, likewise from the
 # lock, installs the rest in a third of pip's time; but it does not read pip's settings, so where only those know the way
-# to the packages, pip installs them. Like pip it compiles them, once: some environments forbid Python to do so later.
+# to the packages, pip installs them.
 INSTALL_ALL := --quiet --require-hashes --no-build-isolation --requirement requirements.lock
 
 $(READY): requirements.lock pyproject.toml
@@ -68,6 +69,6 @@ $(READY): requirements.lock pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	@awk '/^[^ ]/ { wanted = /^(setuptools|uv)==/ } wanted' requirements.lock > $(VENV)/first.lock
 	$(BIN)/python -m pip install --quiet --require-hashes --requirement $(VENV)/first.lock
-	$(BIN)/uv pip install --compile-bytecode --python $(BIN)/python $(INSTALL_ALL) || $(BIN)/python -m pip install $(INSTALL_ALL)
+	$(BIN)/uv pip install --python $(BIN)/python $(INSTALL_ALL) || $(BIN)/python -m pip install --no-compile $(INSTALL_ALL)
 	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
 	@touch $@

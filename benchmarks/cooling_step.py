@@ -19,7 +19,7 @@ import torch
 
 from benchmarks.precision import fastest_precision
 from softmax_temperature.cooling.follower import CoolingFollower
-from softmax_temperature.losses.objectives import make_objective
+from softmax_temperature.losses import make_objective
 from softmax_temperature.params.network import Network
 from softmax_temperature.params.recipe import Recipe
 from softmax_temperature.runner.heap import keep_freed_memory

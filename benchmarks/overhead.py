@@ -19,17 +19,18 @@ from softmax_temperature.runner.errors import InputError
 ROOT = Path(__file__).resolve().parent.parent
 HELP = (sys.executable, "pipeline/search.py", "--help")
 REPRO = (sys.executable, "-m", "dvc", "repro")
+PLAN = (sys.executable, "-c", "from softmax_temperature.tools.cli import main; main()", "plan")
 STATUS = (sys.executable, "-m", "dvc", "status", "--quiet")
 
 
 def measure(*, quick: bool = False) -> dict[str, Any]:
-    """Time a stage program's `--help` and an unchanged `dvc repro`.
+    """Time a stage program's `--help`, an unchanged `dvc repro`, and `softmax-temperature plan`.
 
     Args:
         quick: one run of each instead of the median of several.
 
     Returns:
-        name, help_seconds (imports and argument parsing of a stage program) and repro_seconds.
+        name, help_seconds (imports and argument parsing of a stage program), repro_seconds and plan_seconds.
 
     Raises:
         InputError: the pipeline is not up to date, so that `dvc repro` would do more than look.
@@ -40,6 +41,7 @@ def measure(*, quick: bool = False) -> dict[str, Any]:
         "name": "stage overhead",
         "help_seconds": median_seconds(HELP, repeats=1 if quick else 7),
         "repro_seconds": median_seconds(REPRO, repeats=1 if quick else 3),
+        "plan_seconds": median_seconds(PLAN, repeats=1 if quick else 3),
     }
 
 

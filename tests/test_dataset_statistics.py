@@ -185,13 +185,6 @@ def test_components_that_explain_exactly_a_percentage(seed: int) -> None:
     assert described["feats_corr"] == pytest.approx(0.0, abs=1e-15)
 
 
-def test_traces_add_up_when_classes_are_balanced() -> None:
-    embeddings, _ = clustered(120, 5, 4)
-    described = describe(embeddings, torch.arange(120) % 4)
-    total = np.trace(np.cov(unit_rows(embeddings).T, bias=True))
-    assert described["sb_trace"] + described["sw_trace"] == pytest.approx(total, rel=1e-12)
-
-
 def test_sb_trace_is_the_spread_within_classes() -> None:
     # The paper's assignment, the reverse of the usual: tight, far classes have a small sb and a large sw.
     generator = torch.Generator().manual_seed(3)
@@ -217,29 +210,6 @@ def test_order_of_rows_never_matters(samples: int, dim: int, seed: int) -> None:
     assert described == describe(*shuffled(embeddings, labels, seed))
 
 
-def test_order_of_rows_does_not_matter_where_rows_are_drawn() -> None:
-    embeddings, labels = clustered(NORMALITY_ROWS + 500, 3, 7)
-    # Equal rows with different labels: their places must not depend on the input's order either.
-    embeddings[1_000:2_000] = embeddings[:1_000]
-    described = describe(embeddings, labels, seed=5)
-    for seed in range(3):
-        assert described == describe(*shuffled(embeddings, labels, seed), seed=5)
-
-
-def test_signed_zeros_are_one_value() -> None:
-    embeddings, labels = clustered(SILHOUETTE_ROWS + 200, 3, 4)
-    embeddings[::2, 0] = 0.0
-    negative = embeddings.clone()
-    negative[::4, 0] = -0.0
-    assert describe(embeddings, labels) == describe(negative, labels)
-
-
-def test_numbers_of_classes_do_not_matter() -> None:
-    embeddings, labels = clustered(SILHOUETTE_ROWS + 200, 4, 5)
-    renumbered = torch.tensor([70, 3, 41, 0, 8])[labels]
-    assert_equal(describe(embeddings, labels), describe(embeddings, renumbered))
-
-
 def test_lengths_of_rows_move_only_the_raw_moments() -> None:
     embeddings, labels = clustered(150, 8, 4)
     embeddings = embeddings.double()
@@ -247,14 +217,6 @@ def test_lengths_of_rows_move_only_the_raw_moments() -> None:
     described, rescaled = describe(embeddings, labels), describe(embeddings * lengths, labels)
     assert_equal(described, rescaled, but=RAW_ONLY)
     assert described["train_std"] != pytest.approx(rescaled["train_std"], rel=0.1)
-
-
-def test_scaling_everything_scales_the_raw_moments() -> None:
-    embeddings, labels = clustered(150, 8, 4)
-    described, scaled = describe(embeddings, labels), describe(embeddings.double() * 1e-30, labels)
-    assert_equal(described, scaled, but=RAW_ONLY)
-    for name in RAW_ONLY:
-        assert scaled[name] == pytest.approx(1e-30 * described[name], rel=1e-12)
 
 
 @pytest.mark.parametrize("size", [0.0, 1e-25, 1e-35])
@@ -269,28 +231,6 @@ def test_a_dead_unit_moves_only_what_counts_dimensions(size: float) -> None:
     assert padded["dim"] == 8.0
 
 
-def test_a_column_that_normalising_makes_constant_counts_as_constant() -> None:
-    # On a circle, times a radius: the third column is 1/sqrt(2) in every normalised row, up to rounding.
-    angles = torch.linspace(0.1, 6.0, 90, dtype=torch.float64)
-    circle = torch.stack([angles.cos(), angles.sin()], dim=1)
-    radii = torch.linspace(0.3, 7.0, 90, dtype=torch.float64)[:, None]
-    labels = torch.arange(90) % 3
-    cone = describe(torch.cat([circle, torch.ones(90, 1, dtype=torch.float64)], dim=1) * radii, labels)
-    flat = describe(circle, labels)
-    for name in OF_DIMENSIONS:
-        assert cone[name] == pytest.approx(flat[name], rel=1e-9), name
-
-
-def test_a_rare_unit_that_is_constant_in_the_drawn_rows() -> None:
-    samples = NORMALITY_ROWS + 2_000
-    embeddings = torch.ones(samples, 1)
-    embeddings[17] = -1.0
-    drawn = [describe(embeddings, torch.arange(samples) % 2, seed=seed)["avg_normality"] for seed in range(6)]
-    # W of a single outlier among 5,000 equal values is near 0; where it is not drawn nothing varies, by convention 1.
-    assert all(value < 0.1 or value == 1.0 for value in drawn)
-    assert 1.0 in drawn
-
-
 @pytest.mark.parametrize("dim", [1, 3])
 def test_nothing_varies(dim: int) -> None:
     described = describe(torch.full((6, dim), 2.5), torch.tensor([0, 0, 0, 1, 1, 1]))
@@ -299,14 +239,6 @@ def test_nothing_varies(dim: int) -> None:
     assert described["silhouette"] == 0.0
     assert described["sb_trace"] == pytest.approx(0.0, abs=1e-15)
     assert all(np.isfinite(value) for value in described.values())
-
-
-def test_one_dimension_has_no_pairs() -> None:
-    embeddings = torch.tensor([[1.0], [2.0], [-3.0], [-1.0], [0.5]])
-    described = describe(embeddings, torch.tensor([0, 0, 1, 1, 0]))
-    assert described["feats_corr"] == pytest.approx(0.0, abs=1e-15)
-    assert described["feats_cos_sim"] == 0.0
-    assert described["silhouette"] == 1.0
 
 
 def test_classes_of_one_sample() -> None:
@@ -320,11 +252,6 @@ def test_classes_of_one_sample() -> None:
         assert_equal(described, expected(embeddings, labels))
     of_the_large = np.trace(np.cov(unit_rows(embeddings[:30]).T, bias=True))
     assert described["sb_trace"] == pytest.approx(of_the_large / 11, rel=1e-9)
-
-
-def test_the_smallest_set() -> None:
-    embeddings, labels = torch.tensor([[1.0, 2.0], [2.0, 1.0], [-1.0, 1.0]]), torch.tensor([0, 0, 1])
-    assert_equal(describe(embeddings, labels), expected(embeddings, labels))
 
 
 def test_the_seed_only_draws_rows() -> None:
@@ -347,33 +274,11 @@ def test_drawn_silhouettes_estimate_the_full_score_with_many_classes() -> None:
     assert abs(subset - every.mean()) > 10 * spread
 
 
-@pytest.mark.filterwarnings("ignore:scipy.stats.shapiro. For N > 5000")
-def test_normality_above_its_limit_is_that_of_drawn_rows() -> None:
-    embeddings, labels = clustered(NORMALITY_ROWS + 1, 3, 4)
-    every = np.mean([stats.shapiro(column).statistic for column in unit_rows(embeddings).T])
-    # Leaving out one of 5,001 rows moves W, by less than this.
-    drawn = describe(embeddings, labels)["avg_normality"]
-    assert drawn == pytest.approx(every, abs=5e-4)
-    assert drawn != every
-
-
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32])
 def test_equal_values_give_equal_statistics_in_every_type(dtype: torch.dtype) -> None:
     embeddings, labels = clustered(120, 5, 3)
     narrow = embeddings.to(dtype)
     assert describe(narrow, labels) == describe(narrow.double(), labels)
-
-
-def test_inputs_are_left_alone_in_any_layout() -> None:
-    embeddings, labels = clustered(120, 5, 3)
-    described = describe(embeddings, labels)
-    kept = embeddings.double().requires_grad_()
-    assert describe(kept, labels) == described
-    assert torch.equal(kept.detach(), embeddings.double())
-    signed = torch.tensor([[-0.0, 1.0], [-0.0, 2.0], [1.0, -0.0]], dtype=torch.float64)
-    describe(signed, torch.tensor([0, 0, 1]))
-    assert signed.signbit().sum() == 3
-    assert describe(embeddings.T.contiguous().T, labels) == described
 
 
 def with_value(value: float) -> Callable[[Tensor], Tensor]:
@@ -389,12 +294,9 @@ def with_value(value: float) -> Callable[[Tensor], Tensor]:
     ("change", "message"),
     [
         (with_value(float("nan")), "embeddings must be finite"),
-        (with_value(float("inf")), "embeddings must be finite"),
         (with_value(0.0), r"embeddings must have rows of positive, finite norm, got a norm of 0\.0"),
         (with_value(1e300), "embeddings must have rows of positive, finite norm, got a norm of inf"),
         (lambda embeddings: embeddings[0], r"embeddings must be .* \(3,\)"),
-        (lambda embeddings: embeddings[:0], r"embeddings must be .* \(0, 3\)"),
-        (lambda embeddings: embeddings[:, :0], r"embeddings must be .* \(10, 0\)"),
         (lambda embeddings: embeddings.long(), r"embeddings must be .* torch\.int64"),
         (lambda embeddings: embeddings[:9], "labels must have one entry for each of 9 embeddings, got 10"),
     ],
@@ -412,20 +314,12 @@ def test_unusable_embeddings_are_refused(change: Callable[[Tensor], Tensor], mes
         (torch.arange(10), "labels must hold .* two samples, got 10 classes in 10 samples"),
         (torch.arange(10) % 2 - 1, "labels must not be negative, got -1"),
         (torch.arange(10) % 2 + 0.5, r"labels must be an \(n,\) int64 tensor, got torch\.float32"),
-        ((torch.arange(10) % 2)[:, None], r"labels must be an \(n,\) int64 tensor, got torch\.int64 \(10, 1\)"),
     ],
 )
 def test_unusable_labels_are_refused(labels: Tensor, message: str) -> None:
     embeddings, _ = clustered(10, 3, 2)
     with pytest.raises(ValueError, match=message):
         describe(embeddings, labels)
-
-
-def test_two_samples_are_too_few() -> None:
-    # Two classes leave no class with two samples, one class is not enough: no set of two can be described.
-    for labels in (torch.tensor([0, 1]), torch.tensor([0, 0])):
-        with pytest.raises(ValueError, match="labels must hold at least two classes"):
-            describe(torch.tensor([[1.0, 0.0], [0.0, 1.0]]), labels)
 
 
 def test_a_negative_seed_is_refused() -> None:

@@ -8,16 +8,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from scipy import stats
 from sklearn.linear_model import LinearRegression, Ridge
-from sklearn.model_selection import GridSearchCV, LeaveOneGroupOut, cross_val_predict
-from sklearn.pipeline import make_pipeline
+from sklearn.model_selection import GridSearchCV, LeaveOneGroupOut
 from sklearn.preprocessing import StandardScaler
 
+from softmax_temperature.dataset_statistics import STATISTICS
 from softmax_temperature.heuristic import (
-    MINIMUM_DATASETS,
     RIDGE_PENALTIES,
     Heuristic,
     Term,
@@ -27,7 +24,6 @@ from softmax_temperature.heuristic import (
     leave_one_dataset_out,
     pearson,
 )
-from softmax_temperature.statistic_names import STATISTICS
 
 Law = Callable[[pd.DataFrame, np.random.Generator], Any]
 
@@ -80,16 +76,6 @@ def test_pearson_by_hand() -> None:
     assert found == pytest.approx(expected, abs=1e-6)
 
 
-def test_three_points_have_an_r_and_no_interval() -> None:
-    found = pearson(np.array([1.0, 2, 3]), np.array([1.0, 2, 4]))
-    assert found is not None
-    assert (found.low, found.high) == (-1, 1)
-
-
-def test_points_on_a_line_have_an_interval_without_width() -> None:
-    assert pearson(np.arange(5.0), -np.arange(5.0)) == pytest.approx((-1, 0, -1, -1))
-
-
 @pytest.mark.parametrize("values", [[1.0, 2.0], [3.0, 3.0, 3.0], [0.1 + 0.2, 0.3, 0.3]])
 def test_pearson_is_undefined_for_two_points_and_for_constants_up_to_round_off(values: list[float]) -> None:
     assert pearson(np.array(values), np.arange(len(values), dtype=float)) is None
@@ -115,12 +101,6 @@ def test_a_constant_statistic_has_r_zero_and_a_flag() -> None:
     assert table.index[-1] == "dim"
 
 
-def test_constant_optima_leave_no_statistic_correlated() -> None:
-    table = correlations(make_pairs(lambda pairs, _: np.full(len(pairs), 50)))
-    assert table["constant"].all()
-    assert table["statistic"].tolist() == list(STATISTICS)
-
-
 # Leaving one data set out
 
 
@@ -132,32 +112,6 @@ def test_a_linear_law_is_recovered_out_of_fold_and_by_the_fit() -> None:
     heuristic = fit(pairs, statistics=["feats_corr", "silhouette"])
     slopes = {term.statistic: term.coefficient / term.scale for term in heuristic.terms}
     assert slopes == pytest.approx({"feats_corr": 8, "silhouette": -5})
-
-
-def test_all_statistics_agree_with_scikit_learn_where_least_squares_has_one_answer() -> None:
-    pairs = make_pairs(noisy_law, datasets=12, backbones=4)
-    result = leave_one_dataset_out(pairs, statistics="all")
-    model = make_pipeline(StandardScaler(), LinearRegression())
-    values, groups = pairs[list(STATISTICS)].to_numpy(), pairs["dataset"]
-    expected = cross_val_predict(model, values, pairs["inverse_temperature"], groups=groups, cv=LeaveOneGroupOut())
-    np.testing.assert_allclose(result.predictions["linear"], expected, rtol=1e-9)
-
-
-def test_with_fewer_pairs_than_statistics_the_shortest_answer_is_taken() -> None:
-    pairs = make_pairs(noisy_law, datasets=4, backbones=3)
-    heuristic = fit(pairs, statistics="all")
-    standardised = StandardScaler().fit_transform(pairs[list(STATISTICS)].to_numpy())
-    centred = pairs["inverse_temperature"] - pairs["inverse_temperature"].mean()
-    expected = np.linalg.pinv(standardised) @ centred
-    np.testing.assert_allclose([term.coefficient for term in heuristic.terms], expected, rtol=1e-8)
-
-
-def test_statistics_equal_up_to_round_off_share_a_coefficient() -> None:
-    pairs = make_pairs(noisy_law)
-    twin = pairs["feats_corr"] * (1 + 1e-10 * np.random.default_rng(0).normal(size=len(pairs)))
-    heuristic = fit(pairs.assign(mean=twin), statistics=["feats_corr", "mean"])
-    alone = fit(pairs, statistics=["feats_corr"]).terms[0].coefficient
-    assert [term.coefficient for term in heuristic.terms] == pytest.approx([alone / 2, alone / 2], rel=1e-6)
 
 
 def test_ridge_penalty_is_the_best_for_data_sets_left_out() -> None:
@@ -183,15 +137,6 @@ def test_each_fold_has_the_r_and_p_of_scipy_and_the_summary_is_theirs() -> None:
     )
     assert result.mean_p == pytest.approx(np.mean([each.pvalue for each in found]))
     assert result.folds["statistics"].str.split(", ").str.len().tolist() == [4] * 6
-
-
-def test_pooled_correlation_and_error_are_over_all_pairs() -> None:
-    result = leave_one_dataset_out(make_pairs(noisy_law))
-    pooled = stats.pearsonr(result.predictions["inverse_temperature"], result.predictions["linear"])
-    assert result.pooled is not None
-    assert (result.pooled.r, result.pooled.p) == pytest.approx((pooled.statistic, pooled.pvalue))
-    error = (result.predictions["inverse_temperature"] - result.predictions["predicted"]).abs().mean()
-    assert result.mean_absolute_error == pytest.approx(error)
 
 
 def test_a_slow_loop_gives_the_same_predictions() -> None:
@@ -269,13 +214,6 @@ def test_no_result_depends_on_the_order_or_form_of_the_pairs() -> None:
     pd.testing.assert_frame_equal(leave_one_dataset_out(pairs).folds, leave_one_dataset_out(shuffled).folds)
 
 
-def test_the_pairs_given_are_left_as_they_were() -> None:
-    pairs = make_pairs(noisy_law).sample(frac=1, random_state=1)
-    before = pairs.copy()
-    fit(pairs)
-    pd.testing.assert_frame_equal(pairs, before)
-
-
 # Estimates
 
 
@@ -293,16 +231,6 @@ def test_errors_are_those_of_clipped_predictions() -> None:
     assert result.predictions["predicted"].tolist() == pytest.approx([160 / 9, 13, 60])
     assert result.mean_absolute_error == pytest.approx((70 / 9 + 7 + 20) / 3)
     assert fit(pairs, statistics=["dim"], bounds=(1, 60), level=0.75).margin == pytest.approx(20)
-
-
-def test_data_sets_weigh_the_same_in_the_margin_however_many_pairs_they_have() -> None:
-    # Errors: a predicts 40 for 10 (30) and c 15 for 60 (45), as before; b has three pairs, all missed by 15.
-    pairs = three_datasets()
-    more = pd.concat([pairs, *(pairs[pairs["dataset"] == "b"].assign(backbone=f"net{copy}") for copy in range(2))])
-    # The means of the others change: a is predicted (3 * 20 + 60) / 4 = 30 (error 20), c (10 + 60) / 4 = 17.5 (42.5).
-    assert fit(more, level=0.25).margin == pytest.approx(15)
-    assert fit(more, level=0.5).margin == pytest.approx(20)
-    assert fit(more, level=0.75).margin == pytest.approx(42.5)
 
 
 def test_with_too_few_data_sets_the_interval_is_the_searched_range() -> None:
@@ -358,14 +286,6 @@ def test_estimate_by_hand(dim: float, expected: float, low: float, high: float, 
     assert estimate.outside == (() if inside else ("dim",))
 
 
-def test_fitted_ranges_hold_the_fitted_pairs() -> None:
-    pairs = make_pairs(noisy_law)
-    table = fit(pairs).predict_pairs(pairs)
-    assert table["inside"].all()
-    assert table["inverse_temperature"].corr(table["linear"]) > 0.8
-    assert table["predicted"].between(table["low"], table["high"]).all()
-
-
 # Saving
 
 
@@ -379,19 +299,11 @@ def test_json_round_trip_is_exact() -> None:
     assert Heuristic.from_json(text).predict(statistics) == heuristic.predict(statistics)
 
 
-@given(value=st.floats(allow_nan=False, allow_infinity=False))
-def test_every_finite_number_survives_json(value: float) -> None:
-    heuristic = simple_heuristic().model_copy(update={"intercept": value})
-    assert Heuristic.from_json(heuristic.to_json()).intercept.hex() == value.hex()
-
-
 @pytest.mark.parametrize(
     ("change", "message"),
     [
         ({"version": 2}, "version"),
-        ({"format": "something else"}, "format"),
         ({"surprise": 1}, "surprise"),
-        ({"intercept": "100"}, "intercept"),
         ({"terms": []}, "different names"),
         ({"bounds": [250, 1]}, "bounds"),
     ],
@@ -400,18 +312,6 @@ def test_json_that_is_not_a_heuristic_is_refused(change: dict[str, Any], message
     fields = json.loads(simple_heuristic().to_json()) | change
     with pytest.raises(ValueError, match=message):
         Heuristic.from_json(json.dumps(fields))
-
-
-def test_json_with_an_unknown_statistic_or_a_missing_field_or_nan_is_refused() -> None:
-    text = simple_heuristic().to_json()
-    for broken, message in [
-        (text.replace('"dim"', '"dims"'), "Did you mean 'dim'"),
-        (text.replace('"margin"', '"width"'), "margin"),
-        (text.replace("100.0", "NaN"), "intercept"),
-        (text[: len(text) // 2], "JSON"),
-    ]:
-        with pytest.raises(ValueError, match=message):
-            Heuristic.from_json(broken)
 
 
 # Plateaus
@@ -441,28 +341,16 @@ def with_value(column: str, value: object) -> pd.DataFrame:
     ("pairs", "message"),
     [
         (make_pairs(noisy_law).drop(columns="feats_corr"), "lacks the column 'feats_corr'"),
-        (make_pairs(noisy_law).drop(columns="dataset"), "lacks the column 'dataset'"),
-        (make_pairs(noisy_law).rename(columns={"dim": "dims"}), "Did you mean 'dims'"),
         (with_value("silhouette", math.nan), "'silhouette'.*nan"),
         (with_value("inverse_temperature", math.inf), "'inverse_temperature'.*inf"),
         (with_value("var", "wide"), "'var'.*wide"),
-        (with_value("dataset", None), "'dataset'"),
         (with_value("backbone", "net1"), "data00 with net1 twice"),
         (make_pairs(noisy_law, datasets=2), "at least 3 data sets, got 2"),
-        ([], "lacks the column 'dataset'"),
     ],
 )
 def test_bad_pairs_are_refused_by_name(call: Callable[[Any], object], pairs: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         call(pairs)
-
-
-@pytest.mark.parametrize("method", ["least_squares", "ridge"])
-@pytest.mark.parametrize("call", [leave_one_dataset_out, fit])
-def test_the_fewest_data_sets_are_enough_and_one_fewer_is_refused(call: Callable[..., object], method: str) -> None:
-    call(make_pairs(noisy_law, datasets=MINIMUM_DATASETS), method=method)
-    with pytest.raises(ValueError, match=f"at least {MINIMUM_DATASETS} data sets"):
-        call(make_pairs(noisy_law, datasets=MINIMUM_DATASETS - 1), method=method)
 
 
 @pytest.mark.parametrize("call", [leave_one_dataset_out, fit])
@@ -471,11 +359,8 @@ def test_the_fewest_data_sets_are_enough_and_one_fewer_is_refused(call: Callable
     [
         ({"statistics": "five_best"}, "'five_best' is unknown. Did you mean 'four_best'"),
         ({"statistics": ["feat_corr"]}, "'feat_corr' is unknown. Did you mean 'feats_corr'"),
-        ({"statistics": []}, "one or more"),
         ({"statistics": ["dim", "dim"]}, "different names"),
         ({"statistics": 0}, "1 to 23"),
-        ({"statistics": 24}, "1 to 23"),
-        ({"statistics": True}, "1 to 23"),
         ({"method": "lasso"}, "'lasso' is unknown"),
         ({"bounds": (250.0, 1.0)}, "bounds"),
         ({"bounds": (1.0, 50.0)}, "bounds are .* but pairs hold"),
@@ -486,12 +371,6 @@ def test_bad_arguments_are_refused_by_name(
 ) -> None:
     with pytest.raises(ValueError, match=message):
         call(make_pairs(noisy_law), **arguments)
-
-
-@pytest.mark.parametrize("level", [0.0, 1.0, 90, math.nan])
-def test_a_level_that_is_no_share_is_refused(level: float) -> None:
-    with pytest.raises(ValueError, match="level"):
-        fit(make_pairs(noisy_law), level=level)
 
 
 @pytest.mark.parametrize(
@@ -510,11 +389,8 @@ def test_bad_statistics_are_refused_by_name(statistics: dict[str, float], messag
 @pytest.mark.parametrize(
     ("change", "arguments", "message"),
     [
-        ({}, {}, "lacks the column 'plateau_low'"),
         ({"plateau_low": 60, "plateau_high": 70}, {}, "must enclose the optimum 10"),
-        ({"plateau_low": 1, "plateau_high": math.nan}, {}, "'plateau_high'.*nan"),
         ({"plateau_low": 1, "plateau_high": 250}, {"max_share": 0}, "max_share"),
-        ({"plateau_low": 1, "plateau_high": 250}, {"grid": []}, "grid"),
     ],
 )
 def test_bad_plateaus_are_refused_by_name(change: dict[str, float], arguments: dict[str, Any], message: str) -> None:

@@ -1,7 +1,7 @@
 """The 23 statistics that describe a labelled set of embeddings (classifier_temperature, section 4.2).
 
 The paper names its statistics in one sentence each. This table fixes what is computed and, after "or", the readings
-that the sentence also allows. One rule stands over it: every statistic is computed on the L2-normalised embeddings,
+that the sentence also allows. One rule holds throughout: every statistic is computed on the L2-normalised embeddings,
 because they are all that the cosine classifier sees (section 3.1), so that its best temperature cannot depend on
 anything else; only train_mean and train_std describe the raw values. The other 21 therefore do not change when
 embeddings are rescaled, row by row or all together.
@@ -15,7 +15,7 @@ mean, var              of all n * dim normalised values, population variance; or
                        them train_mean and train_std**2, two pairs that the paper lists apart
 train_mean, train_std  of all n * dim raw values, population form
 sb_trace               trace of the average over classes of the covariance within a class, population form: the paper's
-                       intra-class trace, although `b` usually stands for between; or: classes weighted by size,
+                       intra-class trace, although `b` usually means between; or: classes weighted by size,
                        unbiased form (undefined for a class of one sample)
 sw_trace               trace of the average over classes of (m_c - m)(m_c - m)', m_c the mean of a class, m that of all
                        samples: the paper's inter-class trace; or: weighted by size, m the mean of the class means
@@ -53,10 +53,13 @@ from scipy import sparse, stats
 from sklearn.metrics import calinski_harabasz_score, davies_bouldin_score
 from torch import Tensor
 
-from softmax_temperature.statistic_names import STATISTICS
-
-__all__ = ["NORMALITY_ROWS", "SILHOUETTE_ROWS", "STATISTICS", "describe"]
-
+# fmt: off
+STATISTICS: Final = (
+    "dim", "n_classes", "mean", "var", "sb_trace", "sw_trace", "feats_corr", "feats_cos_sim", "n_samples",
+    "avg_samp_class", "pca_50", "pca_75", "pca_80", "pca_90", "pca_95", "pca_99", "train_mean",
+    "train_std", "avg_kurtosis", "avg_normality", "silhouette", "calinski_harabasz", "david_bouldin",
+)
+# fmt: on
 SILHOUETTE_ROWS: Final = 2_000
 # Royston's approximation of the Shapiro-Wilk weights is validated up to here; scipy warns beyond.
 NORMALITY_ROWS: Final = 5_000
@@ -82,14 +85,10 @@ def describe(embeddings: Tensor, labels: Tensor, *, seed: int = 0) -> dict[str, 
     Args:
         embeddings: (n, dim) floating; finite; no row all zero.
         labels: (n,) int64, not negative; at least two classes, at least one of them with two samples.
-        seed: draws the rows of `silhouette` above SILHOUETTE_ROWS rows and of `avg_normality` above NORMALITY_ROWS;
-            without effect on smaller sets.
-
-    Returns:
-        One finite float for each name in STATISTICS, in that order.
+        seed: Draws the rows of `silhouette` above SILHOUETTE_ROWS rows and of `avg_normality` above NORMALITY_ROWS.
 
     Raises:
-        ValueError: an argument is not as above; the message names it.
+        ValueError: If an argument is not as above; the message names it.
     """
     _check(embeddings, labels, seed)
     raw, classes = _in_content_order(embeddings, labels)

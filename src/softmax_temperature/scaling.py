@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from statistics import NormalDist
 
 import torch
 from scipy.optimize import brentq
@@ -20,17 +20,11 @@ LOG_TOLERANCE = 1e-8  # Of log T; 1e-6 is promised.
 
 @dataclass(frozen=True)
 class TemperatureFit:
-    """The result of a search for a temperature.
+    """The result of a search for a temperature."""
 
-    Attributes:
-        temperature: Divides logits.
-        value: The criterion at this temperature, on the data of the search: nats for "nll", a fraction for "ece".
-        at_bound: Whether the search ended at one of its bounds; the temperature is then not an optimum.
-    """
-
-    temperature: float
-    value: float
-    at_bound: bool
+    temperature: float  # Divides logits.
+    value: float  # The criterion at this temperature, on the data of the search: nats for "nll", a fraction for "ece".
+    at_bound: bool  # Whether the search ended at one of its bounds; the temperature is then not an optimum.
 
 
 def fit_temperature(logits: Tensor, labels: Tensor, *, criterion: str = "nll", bins: int = 15) -> TemperatureFit:
@@ -39,7 +33,6 @@ def fit_temperature(logits: Tensor, labels: Tensor, *, criterion: str = "nll", b
     "nll" finds the root of the slope of the negative log-likelihood, which is convex in 1 / T and so has one minimum,
     on log T in [1e-4, 1e4] to 1e-6. Logits that separate the labels have none at any T > 0, nor have logits that speak
     against them or that are constant: the fit then ends at the lower, upper and upper bound, and `at_bound` says so.
-
     "ece" tries the paper's grid 0.1, 0.2, ..., 10.0 and keeps the first minimum of the expected calibration error.
 
     Args:
@@ -55,27 +48,45 @@ def fit_temperature(logits: Tensor, labels: Tensor, *, criterion: str = "nll", b
     check_logits(logits)
     check_labels(labels, logits)
     check_count(bins, "bins", least=1)
-    searches: dict[str, Callable[[Tensor, Tensor], TemperatureFit]] = {
-        "nll": _fit_likelihood,
-        "ece": lambda margins, classes: _fit_calibration_error(margins, classes, bins),
-    }
-    if criterion not in searches:
+    if criterion not in ("nll", "ece"):
         raise ValueError(f"criterion must be 'nll' or 'ece', got {criterion!r}")
     exact = logits.detach().double()
     # Margins to the largest logit: no exponential of them overflows, and one of each row is 1.
-    return searches[criterion](exact - exact.amax(dim=1, keepdim=True), labels.long())
+    margins = exact - exact.amax(dim=1, keepdim=True)
+    if criterion == "nll":
+        return _fit_likelihood(margins, labels.long())
+    return _fit_calibration_error(margins, labels.long(), bins)
+
+
+def temperature_interval(
+    logits: Tensor, labels: Tensor, temperature: float, *, level: float = 0.90
+) -> tuple[float, float]:
+    """An interval for the temperature that minimises the negative log-likelihood (source: ours).
+
+    Normal on log T, with the sandwich variance of the estimate, which holds where the model is wrong too.
+
+    Args:
+        logits: Those that the temperature was fitted on, shape (n, classes).
+        labels: Their true classes, shape (n,), integers.
+        temperature: The fitted one, not at a bound.
+        level: The share of such intervals that hold the temperature of the population.
+    """
+    check_logits(logits)
+    check_labels(labels, logits)
+    check_positive(temperature, "temperature")
+    scaled = logits.double() / temperature
+    probs = torch.softmax(scaled, dim=1)
+    expected = (probs * scaled).sum(dim=1)
+    # Slope and curvature of each sample's loss in log(1 / T).
+    slopes = expected - scaled.gather(1, labels.long()[:, None]).squeeze(1)
+    curvature = (probs * (scaled - expected[:, None]).square()).sum()
+    deviation = (slopes.square().sum().sqrt() / curvature).item()
+    factor = math.exp(NormalDist().inv_cdf((1 + level) / 2) * deviation)
+    return temperature / factor, temperature * factor
 
 
 def apply_temperature(logits: Tensor, temperature: float) -> Tensor:
-    """The logits divided by the temperature; predictions stay as they are.
-
-    Args:
-        logits: Shape (n, classes).
-        temperature: Finite and positive.
-
-    Raises:
-        ValueError: If the shape is wrong, a logit is not finite, or `temperature` is not finite and positive.
-    """
+    """The logits, shape (n, classes), divided by the temperature, which is finite and positive."""
     check_logits(logits)
     check_positive(temperature, "temperature")
     return logits / temperature
@@ -117,21 +128,19 @@ def _mean_log_sum(margins: Tensor, inverse_temperature: float) -> float:
 def _fit_calibration_error(margins: Tensor, labels: Tensor, bins: int) -> TemperatureFit:
     # One prediction for all temperatures, the first largest logit: division can round two logits to one.
     correct = (margins.argmax(dim=1) == labels).double()
-    errors = torch.stack([_calibration_error(_confidences(margins, t), correct, bins) for t in TEMPERATURE_GRID])
+
+    def error(temperature: float) -> Tensor:
+        # The margin of the prediction is 0, so its probability is one over the softmax's denominator.
+        confidences = 1 / torch.cat([torch.exp(some / temperature).sum(dim=1) for some in _pieces(margins)])
+        gaps = binned_sums(equal_width_bins(confidences, bins), correct - confidences, bins)
+        return gaps.abs().sum() / len(correct)
+
+    errors = torch.stack([error(temperature) for temperature in TEMPERATURE_GRID])
     best = int(errors.argmin())
     return TemperatureFit(TEMPERATURE_GRID[best], errors[best].item(), at_bound=best in {0, len(TEMPERATURE_GRID) - 1})
 
 
-def _confidences(margins: Tensor, temperature: float) -> Tensor:
-    """Probability of the predicted class, shape (n,): its margin is 0, so it is one over the softmax's denominator."""
-    return 1 / torch.cat([torch.exp(some / temperature).sum(dim=1) for some in _pieces(margins)])
-
-
-def _calibration_error(confidences: Tensor, correct: Tensor, bins: int) -> Tensor:
-    gaps = binned_sums(equal_width_bins(confidences, bins), correct - confidences, bins)
-    return gaps.abs().sum() / len(correct)
-
-
-def _pieces(margins: Tensor) -> Iterator[Tensor]:
+def _pieces(margins: Tensor) -> tuple[Tensor, ...]:
     """Rows in groups that bound the temporaries."""
-    yield from margins.split(max(1, CHUNK // margins.shape[1]))
+    pieces: tuple[Tensor, ...] = margins.split(max(1, CHUNK // margins.shape[1]))
+    return pieces

@@ -9,15 +9,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from softmax_temperature.networks.bottleneck_resnet import BottleneckResNet
-from softmax_temperature.networks.cifar_resnet import CifarResNet
-from softmax_temperature.networks.convnet import ConvNet
-from softmax_temperature.networks.crelu import CReLU
 from softmax_temperature.networks.densenet import DenseNet
-from softmax_temperature.networks.mlp import MLP
+from softmax_temperature.networks.layers import CReLU
+from softmax_temperature.networks.resnets import BottleneckResNet, CifarResNet, WideResNet
+from softmax_temperature.networks.small_networks import MLP, ConvNet
 from softmax_temperature.networks.unet import UNet
 from softmax_temperature.networks.vgg import SmallVGG
-from softmax_temperature.networks.wide_resnet import WideResNet
 
 CLASSES = 4
 MakeNetwork = Callable[..., nn.Module]
@@ -57,24 +54,6 @@ class TinyUNet(nn.Module):
         inner = F.leaky_relu(self.inner(F.avg_pool2d(beside, 2)), 0.1)
         enlarged = F.interpolate(self.up(inner), size=beside.shape[2:], mode="bilinear")
         scores: Tensor = self.classifier(self.merge(torch.cat((beside, enlarged), dim=1)).relu())
-        return scores
-
-
-class TinyDenseNet(nn.Module):
-    """Every layer reads all before it; sizes are read off the tensors."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.stem = nn.Conv2d(3, 4, 3, padding=1)
-        self.layers = nn.ModuleList(nn.Conv2d(4 + 2 * i, 2, 3, padding=1) for i in range(3))
-        self.classifier = nn.Linear(10, CLASSES)
-
-    def forward(self, images: Tensor) -> Tensor:
-        maps = self.stem(images)
-        for layer in self.layers:
-            maps = torch.cat([maps, 2.0 * F.relu(layer(maps))], 1)
-        pooled = F.adaptive_max_pool2d(maps, 1).view(maps.size(0), -1) / 2
-        scores: Tensor = self.classifier(pooled)
         return scores
 
 
@@ -136,7 +115,6 @@ NETWORKS: dict[str, Callable[[], nn.Module]] = {
     "residual": lambda: residual(norm=False),
     "residual with batch norm": lambda: residual(norm=True),
     "one-level U-Net": TinyUNet,
-    "dense connections": TinyDenseNet,
     "CifarResNet": lambda: CifarResNet(1, CLASSES, widths=(4, 6, 8)),
     "VGG": lambda: SmallVGG(CLASSES, widths=(4, 4, 6, 6), dense=8, image_size=8),
     "VGG with CReLU and batch norm": lambda: SmallVGG(
@@ -146,7 +124,6 @@ NETWORKS: dict[str, Callable[[], nn.Module]] = {
     "bottlenecks": lambda: BottleneckResNet((1, 2), CLASSES, 2),
     "bottlenecks with CReLU": lambda: BottleneckResNet((1, 2), CLASSES, 2, "crelu"),
     "WideResNet": lambda: WideResNet(8, 1, CLASSES),
-    "WideResNet without batch norm": lambda: WideResNet(8, 1, CLASSES, batch_norm=False),
     "DenseNet": lambda: DenseNet((2, 2), growth=3, num_classes=CLASSES),
     "MLP": lambda: MLP(CLASSES, (7, 6), "relu"),
     "ConvNet": lambda: ConvNet(CLASSES, (4, 6), "relu"),

@@ -84,45 +84,6 @@ def test_it_follows_the_dtype_of_the_network(held: nn.Module, images: Tensor, dt
     assert torch.equal(logits, held.forward(images.to(dtype)) / 3)
 
 
-def test_half_precision_networks_keep_a_precise_temperature(make_network: MakeNetwork) -> None:
-    network = make_network("plain").bfloat16()
-    cooling.Cooling(network)
-    set_last_layer_temperature(network, 1.003)
-    assert network.get_buffer("cooling_temperature").item() == pytest.approx(1.003, rel=1e-6)
-    assert network(torch.zeros(2, 3, 8, 8, dtype=torch.bfloat16)).dtype == torch.bfloat16
-
-
-def test_what_was_applied_is_what_the_buffer_could_store(
-    held: nn.Module, images: Tensor, uncertain_labels: Callable[[Tensor], Tensor]
-) -> None:
-    held.bfloat16()
-    cooled = cooling.Cooling(held)
-    logits = held(images.bfloat16()).detach()
-    # Eight bits: the rounding of the temperature would show.
-    assert cooled.cool(logits, uncertain_labels(logits)) == cooled.temperature / 3
-
-
-def test_autocast_channels_last_and_inference_mode(
-    held: nn.Module, raw: Tensor, images: Tensor, uncertain_labels: Callable[[Tensor], Tensor]
-) -> None:
-    held.to(memory_format=torch.channels_last)
-    cooled = cooling.Cooling(held, mode="distributed")
-    with torch.inference_mode():
-        logits = held(images.float().to(memory_format=torch.channels_last))
-        torch.testing.assert_close(logits, raw / 3)
-        applied = cooled.cool(logits, uncertain_labels(logits))
-        # What was in the buffer is spread over the layers too.
-        assert cooled.temperature == 1
-        torch.testing.assert_close(held(images.float()), logits / applied)
-    with torch.autocast("cpu", dtype=torch.bfloat16):
-        half = held(images.float())
-    assert half.dtype == torch.bfloat16
-    torch.testing.assert_close(half.float(), logits / applied, rtol=0.05, atol=0.02)
-    # Training goes on afterwards.
-    held(images.float()).sum().backward()
-    assert held[0].weight.is_contiguous(memory_format=torch.channels_last)
-
-
 @pytest.mark.gpu
 def test_it_follows_the_network_to_a_gpu(
     held: nn.Module, raw: Tensor, images: Tensor, uncertain_labels: Callable[[Tensor], Tensor]
@@ -149,30 +110,6 @@ def test_compiled_networks_see_each_cooling(held: nn.Module, raw: Tensor, images
 def test_networks_that_were_compiled_before_are_refused(make_network: MakeNetwork) -> None:
     with pytest.raises(ValueError, match=r"held before torch.compile"):
         cooling.Cooling(torch.compile(make_network("plain"), backend="eager"))
-
-
-def test_networks_run_side_by_side_have_a_temperature_each(make_network: MakeNetwork, images: Tensor) -> None:
-    networks = [make_network("plain", seed) for seed in range(3)]
-    for number, network in enumerate(networks, start=1):
-        cooling.Cooling(network)
-        set_last_layer_temperature(network, number)
-    parameters, buffers = torch.func.stack_module_state(networks)
-
-    def one(parameters: dict[str, Tensor], buffers: dict[str, Tensor]) -> Tensor:
-        logits: Tensor = torch.func.functional_call(networks[0], (parameters, buffers), (images,))
-        return logits
-
-    together = torch.vmap(one)(parameters, buffers)
-    for number, network in enumerate(networks):
-        torch.testing.assert_close(together[number], network(images))
-
-
-def test_pixels_are_divided_alike(make_network: MakeNetwork, images: Tensor) -> None:
-    network = make_network("one-level U-Net")
-    raw = network(images)
-    cooling.Cooling(network)
-    set_last_layer_temperature(network, 4.0)
-    assert torch.equal(network(images), raw / 4)
 
 
 def test_more_than_one_output_is_refused(images: Tensor) -> None:

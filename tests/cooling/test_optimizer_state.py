@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import math
 from collections.abc import Callable
 
@@ -54,21 +53,6 @@ def test_the_next_step_is_that_of_an_optimizer_that_knew_the_rescaled_parameter_
         moved[policy] = parameter.detach()
     torch.testing.assert_close(moved["rescale"], expected.detach(), rtol=1e-12, atol=1e-12)
     assert not torch.allclose(moved["keep"], expected.detach(), rtol=1e-3)
-
-
-def test_keep_touches_nothing_and_parameters_without_a_state_are_passed_over() -> None:
-    optimizer, parameter = history(OPTIMIZERS["Adam"], torch.ones(3, dtype=torch.float64), 1.0)
-    before = copy.deepcopy(optimizer.state_dict())
-    cooling.rescale_optimizer_state(optimizer, {parameter: 0.5})
-    stranger = nn.Parameter(torch.ones(2))
-    cooling.rescale_optimizer_state(optimizer, {stranger: 0.5}, "rescale")
-    for name, value in before["state"][0].items():
-        assert torch.equal(optimizer.state_dict()["state"][0][name], value)
-    assert stranger not in optimizer.state
-    plain = optim.SGD([stranger], lr=0.1)
-    stranger.grad = torch.ones(2)
-    plain.step()
-    cooling.rescale_optimizer_state(plain, {stranger: 0.5}, "rescale")
 
 
 @pytest.mark.parametrize("policy", ["keep", "rescale"])

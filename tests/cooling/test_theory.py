@@ -45,12 +45,6 @@ def test_outputs_of_layers_are_scaled_as_lemma_3_3_says(
     assert list(predicted.values())[-1] == pytest.approx(1 / TEMPERATURE)
 
 
-def test_lemma_3_3_on_a_chain(make_network: MakeNetwork) -> None:
-    predicted = cooling.predicted_output_ratios(make_network("plain"), TEMPERATURE)
-    root = TEMPERATURE ** (-1 / 4)
-    assert [predicted[path] for path in ("0", "3", "8", "10")] == pytest.approx([root, root**2, root**3, root**4])
-
-
 @pytest.mark.parametrize("relative", [False, True])
 @pytest.mark.parametrize("name", SCORING)
 def test_gradients_are_scaled_as_theorem_3_7_says(
@@ -109,12 +103,6 @@ def test_equation_3_1_by_a_loop_over_samples_and_classes(
     cooling.Cooling(network)
     network.get_buffer("cooling_temperature").fill_(temperature)
     torch.testing.assert_close(cooling.predicted_last_layer_gradients(network, images, labels)["3.weight"], total)
-
-
-def test_a_measured_ratio_tells_when_there_is_none(make_network: MakeNetwork, images: Tensor, labels: Tensor) -> None:
-    network, other = make_network("dense"), make_network("dense", seed=1)
-    ratios = cooling.measured_gradient_ratios(network, other, images, labels)
-    assert min(ratios[name].deviation for name in ("1.weight", "1.bias", "3.weight", "3.bias")) > 0.01
 
 
 def test_one_step_of_gradient_descent_moves_scale_equivalent_networks_apart(

@@ -8,12 +8,10 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from softmax_temperature.early_learning.losses import SoftmaxCrossEntropy
-from softmax_temperature.early_learning.problem import Problem
-from softmax_temperature.networks.convnet import ConvNet
-from softmax_temperature.networks.mlp import MLP
+from softmax_temperature.early_learning.problem import Problem, SoftmaxCrossEntropy
+from softmax_temperature.networks.resnets import WideResNet
+from softmax_temperature.networks.small_networks import MLP, ConvNet
 from softmax_temperature.networks.vgg import SmallVGG
-from softmax_temperature.networks.wide_resnet import WideResNet
 
 CLASSES, SAMPLES, SIDE = 4, 6, 8
 MAKERS: dict[str, Callable[[], nn.Module]] = {

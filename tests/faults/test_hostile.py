@@ -28,7 +28,7 @@ from softmax_temperature.array_files import memory
 from softmax_temperature.array_files.array_file import ArrayFile
 from softmax_temperature.data.image_files import inspect_image
 from softmax_temperature.data.npz_archives import NpzArchive
-from softmax_temperature.networks.backbones.weights import read_torchvision_weights
+from softmax_temperature.networks.backbones.weights import read_weights
 from softmax_temperature.papers.html import write_report
 from softmax_temperature.runner.errors import InputError
 from softmax_temperature.runner.yaml_files import read_yaml
@@ -107,7 +107,7 @@ def test_a_pickle_that_poses_as_weights_is_refused(
         Image.new("RGB", (8, 8)).save(tmp_path / "images" / label / "a.png")
     (tmp_path / name).write_bytes(saved(Payload(tmp_path / "victim")))
     said = refused("suggest", "images", "--backbone", "torchvision/resnet18", "--weights", name)
-    assert f"{name}: is a pickle, which could run code" in said
+    assert f"{name}: is not a whole file of weights" in said
 
 
 @pytest.mark.filterwarnings("ignore:Detected pickle protocol:UserWarning")
@@ -118,8 +118,8 @@ def test_a_pickle_with_the_digest_of_weights_or_of_a_checkpoint_is_not_run(
     """Both come as pickles; they are opened for tensors, numbers and text alone."""
     content = saved(Payload(tmp_path / "victim"))
     (tmp_path / "weights.pth").write_bytes(content)
-    with pytest.raises(InputError, match="is no file of weights"):
-        read_torchvision_weights(tmp_path / "weights.pth")
+    with pytest.raises(InputError, match="is not a whole file of weights"):
+        read_weights(tmp_path / "weights.pth")
     with pytest.raises(InputError, match="is no checkpoint"):
         read_checkpoint(tmp_path, content)
     assert not (tmp_path / "victim").exists()

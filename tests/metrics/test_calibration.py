@@ -94,13 +94,6 @@ def test_bins_are_closed_on_the_right_where_torchmetrics_closes_them_on_the_left
     assert multiclass_calibration_error(probs, labels, 2, n_bins=2).item() == 0.125
 
 
-def test_netcal_takes_two_classes_for_one_probability_and_ours_for_a_prediction() -> None:
-    # Confidence 0.8 for class 0 in both, one right: gap 0.3. netcal bins the probability of class 1: gap 0.5 - 0.2.
-    probs, labels = torch.tensor([[0.8, 0.2], [0.3, 0.7]], dtype=torch.float64), torch.tensor([0, 0])
-    assert metrics.expected_calibration_error(probs, labels, bins=1).item() == pytest.approx(0.25, abs=1e-12)
-    assert ECE(1).measure(probs.numpy(), labels.numpy()) == pytest.approx(0.45)
-
-
 @pytest.mark.parametrize("bins", [1, 2, 3, 7, 10, 15, 25, 100])
 def test_every_edge_belongs_to_the_bin_below_it(bins: int) -> None:
     edges = torch.tensor([k / bins for k in range(1, bins + 1)], dtype=torch.float64)
@@ -182,42 +175,10 @@ def test_classwise_error_averages_over_classes_that_no_label_names() -> None:
     assert metrics.classwise_calibration_error(probs, labels).item() == pytest.approx(1 / 3, abs=1e-12)
 
 
-def test_classwise_error_does_not_depend_on_how_rows_are_grouped(monkeypatch: pytest.MonkeyPatch) -> None:
-    probs, labels = predictions(500, 6)
-    whole = metrics.classwise_calibration_error(probs, labels).item()
-    monkeypatch.setattr("softmax_temperature.metrics.calibration.CHUNK", 40)
-    assert metrics.classwise_calibration_error(probs, labels).item() == pytest.approx(whole, abs=1e-12)
-
-
-@pytest.mark.parametrize("error", BINNED)
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
-def test_low_precision_is_read_exactly_and_summed_in_float64(error: Callable[..., Tensor], dtype: torch.dtype) -> None:
-    probs, labels = predictions(800, 4)
-    low = probs.to(dtype)
-    value = error(low, labels)
-    assert value.dtype == torch.float64
-    renormalised = low.double()  # Rows miss one by the rounding of the dtype; the same numbers are kept.
-    _, correct = renormalised.max(1).values, renormalised.argmax(1) == labels
-    if error is metrics.expected_calibration_error:
-        slow = slow_gaps(renormalised.max(1).values.numpy(), correct.numpy(), 15)
-        assert value.item() == pytest.approx(sum(share * gap for share, gap in slow), abs=1e-12)
-    else:
-        assert value.item() == pytest.approx(error(probs, labels).item(), abs=0.06)
-
-
 @pytest.mark.parametrize("error", BINNED)
 def test_one_sample_is_enough(error: Callable[..., Tensor]) -> None:
     probs, labels = torch.tensor([[0.25, 0.75]], dtype=torch.float64), torch.tensor([1])
     assert error(probs, labels).item() == pytest.approx(0.25, abs=1e-12)
-
-
-@pytest.mark.parametrize("error", BINNED)
-def test_memory_layout_changes_nothing(error: Callable[..., Tensor]) -> None:
-    probs, labels = predictions(50, 4)
-    strided = probs.t().contiguous().t()
-    assert error(strided, labels.repeat_interleave(2)[::2]).item() == pytest.approx(
-        error(probs, labels).item(), abs=1e-12
-    )
 
 
 @pytest.mark.parametrize("error", BINNED)
@@ -226,21 +187,15 @@ def test_bad_input_is_refused_by_name(error: Callable[..., Tensor]) -> None:
     for bad, message in (
         (probs * 2, "probs must lie in"),
         (probs * 0.9, "rows that sum to one, got 0.9"),
-        (-probs, "probs must lie in"),
         (torch.where(probs == probs.max(), torch.nan, probs), "probs must be finite, got nan in row"),
-        (probs[:0], "probs must have shape"),
         (probs[0], "probs must have shape"),
-        (torch.ones(5, 1), "probs must have shape"),
         (torch.ones(5, 3, dtype=torch.int64), "probs must be floating point"),
     ):
         with pytest.raises(ValueError, match=message):
             error(bad, labels)
     for bad, message in (
         (labels + 3, r"labels must be in \[0, 3\), got"),
-        (labels - 3, "labels must be in"),
-        (torch.full((5,), 3), r"labels must be in \[0, 3\), got 3"),
         (labels[:4], r"labels must have shape \(5,\)"),
-        (labels[:, None], "labels must have shape"),
         (labels.double(), "labels must be integers"),
     ):
         with pytest.raises(ValueError, match=message):
@@ -249,10 +204,3 @@ def test_bad_input_is_refused_by_name(error: Callable[..., Tensor]) -> None:
         error(probs, labels, bins=0)
     with pytest.raises(TypeError, match="probs must be a torch tensor, got ndarray"):
         error(probs.numpy(), labels)  # type: ignore[arg-type]
-
-
-def test_classes_may_be_renamed() -> None:
-    probs, labels = predictions(600, 5)
-    names = torch.tensor([3, 0, 4, 1, 2])
-    for error in BINNED:
-        assert error(probs[:, names.argsort()], names[labels]).item() == pytest.approx(error(probs, labels).item())

@@ -45,11 +45,6 @@ def test_both_sets_are_drawn_independently() -> None:
     assert low < 0.49 < 0.51 < high, "one draw for both would leave every area at one half"
 
 
-def test_how_rows_are_grouped_changes_nothing() -> None:
-    together = torch.cat(list(resample_weights(30, 17, 5)))
-    assert torch.equal(torch.cat(list(resample_weights(30, 17, 5, rows=4))), together)
-
-
 def test_confident_predictions_are_counted_one_by_one() -> None:
     some, labels = logits(300, 6.0, 2), torch.randint(4, (300,), generator=torch.Generator().manual_seed(0))
     report = confident_report(some, labels, threshold=0.9, bootstrap=80, seed=4)

@@ -15,17 +15,14 @@ import pytest
 import timm
 import torch
 import torchvision.models
-from pydantic import ValidationError
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
-from softmax_temperature.data import downloads
 from softmax_temperature.networks.backbones.loading import LoadedBackbone, load_backbone
-from softmax_temperature.networks.backbones.networks import build_classifier, build_embedding_network
+from softmax_temperature.networks.backbones.networks import build_classifier, build_embedding_network, mobilenet_v1
 from softmax_temperature.networks.backbones.preprocessing import torchvision_preprocess
-from softmax_temperature.networks.backbones.sources import locate_weights
-from softmax_temperature.networks.cifar_resnet import BasicBlock, CifarResNet
-from softmax_temperature.networks.mobilenet_v1 import mobilenet_v1
+from softmax_temperature.networks.backbones.weights import locate_weights
+from softmax_temperature.networks.resnets import CifarResNet
 from softmax_temperature.params.backbone import Backbone
 from softmax_temperature.runner.errors import InputError
 
@@ -64,10 +61,7 @@ def random_images(count: int = 3, size: int = 32) -> Tensor:
         ("torchvision", "alexnet", "mean_features", 256),
         ("torchvision", "resnet18", "head_input", 512),
         ("torchvision", "resnet50", "head_input", 2048),
-        ("torchvision", "resnet101", "head_input", 2048),
         ("timm", "resnet18", "head_input", 512),
-        ("timm", "resnet50", "head_input", 2048),
-        ("timm", "resnet101", "head_input", 2048),
         ("facenet", "inception_resnet_v1", "head_input", 1792),
         ("timm", "resnet50_clip", "output", 1024),
         ("timm", "vit_base_patch32_clip_quickgelu_224", "head_input", 768),
@@ -121,12 +115,6 @@ def test_an_untrained_backbone_depends_on_its_seed_alone(tmp_path: Path) -> None
     assert first.provenance["weights_sha256"] != other.provenance["weights_sha256"]
 
 
-def test_a_loaded_network_is_frozen_and_in_evaluation_mode(tmp_path: Path) -> None:
-    network = loaded(spec_of(), tmp_path).network
-    assert not any(module.training for module in network.modules())
-    assert not any(parameter.requires_grad for parameter in network.parameters())
-
-
 def test_the_provenance_says_what_the_embedding_is(tmp_path: Path) -> None:
     save_file(build_classifier(file_spec(), classes=3).state_dict(), tmp_path / "weights.safetensors")
     provenance = loaded(file_spec(), tmp_path).provenance
@@ -157,16 +145,6 @@ def test_weights_make_the_round_trip_whatever_their_head(changes: dict[str, Any]
     torch.testing.assert_close(linear(network(random_images())), whole(random_images()))
 
 
-def test_a_file_without_the_classifier_serves_an_embedding_that_does_not_use_it(tmp_path: Path) -> None:
-    torch.manual_seed(0)
-    whole = torchvision.models.squeezenet1_1(weights=None)
-    features = {name: value for name, value in whole.state_dict().items() if name.startswith("features.")}
-    save_file(features, tmp_path / "weights.safetensors")
-    changes = {"library": "torchvision", "architecture": "squeezenet1_1", "tensor": "mean_features", "arguments": {}}
-    network = loaded(file_spec(embedding=512, **changes), tmp_path).network
-    assert torch.equal(network(random_images()), whole.features(random_images()).mean((2, 3)))
-
-
 def test_the_identities_layers_of_facenet_weights_are_passed_over(tmp_path: Path) -> None:
     changes = {"library": "facenet", "architecture": "inception_resnet_v1", "arguments": {}, "input_size": 80}
     torch.manual_seed(0)
@@ -177,13 +155,6 @@ def test_the_identities_layers_of_facenet_weights_are_passed_over(tmp_path: Path
     assert torch.equal(embeddings, network.eval()(random_images(size=80)))
 
 
-def test_counters_of_batch_normalisation_may_be_missing(tmp_path: Path) -> None:
-    state = build_classifier(file_spec(), classes=3).state_dict()
-    old = {name: value for name, value in state.items() if not name.endswith("num_batches_tracked")}
-    save_file(old, tmp_path / "weights.safetensors")
-    assert loaded(file_spec(), tmp_path).network(random_images()).shape == (3, 8)
-
-
 def wrong_architecture(path: Path) -> None:
     save_file(CifarResNet(1).state_dict(), path)
 
@@ -192,34 +163,22 @@ def wrong_width(path: Path) -> None:
     save_file(build_classifier(spec_of(arguments=TINY | {"stem_width": 8}), classes=3).state_dict(), path)
 
 
-def not_finite(path: Path) -> None:
-    state = build_classifier(spec_of(), classes=3).state_dict()
-    state["conv1.0.weight"][0, 0, 0, 0] = float("nan")
-    save_file(state, path)
-
-
 def truncated(path: Path) -> None:
     save_file(build_classifier(spec_of(), classes=3).state_dict(), path)
     path.write_bytes(path.read_bytes()[:-100])
 
 
-def a_torch_pickle(path: Path) -> None:
+def a_pickle(path: Path) -> None:
     torch.save(build_classifier(spec_of(), classes=3).state_dict(), path)
-
-
-def text(path: Path) -> None:
-    path.write_text("<html>404 Not Found</html>")
 
 
 @pytest.mark.parametrize(
     ("write", "message"),
     [
-        (wrong_architecture, "does not fit ResNet: .* missing .*not in the network"),
-        (wrong_width, r"17 of another shape \(bn1.bias, "),
-        (not_finite, "1 not finite .conv1.0.weight."),
-        (truncated, "not a whole safetensors file"),
-        (a_torch_pickle, "is a pickle.*Convert it once"),
-        (text, "not a whole safetensors file"),
+        (wrong_architecture, "does not fit ResNet .*Missing key"),
+        (wrong_width, "does not fit ResNet .*size mismatch for conv1.0.weight"),
+        (truncated, "not a whole file of weights"),
+        (a_pickle, "not a whole file of weights .* a file saved by torch ends in .pt"),
     ],
 )
 def test_wrong_weights_are_one_error_that_names_the_file(write: Any, message: str, tmp_path: Path) -> None:
@@ -227,6 +186,18 @@ def test_wrong_weights_are_one_error_that_names_the_file(write: Any, message: st
     with pytest.raises(InputError, match=message) as error:
         loaded(file_spec(), tmp_path)
     assert error.value.where == str(tmp_path / "weights.safetensors")
+
+
+def test_weights_that_torch_has_saved_are_read_without_running_code(tmp_path: Path) -> None:
+    state = build_classifier(file_spec(), classes=3).state_dict()
+    torch.save(state, tmp_path / "weights.pt")
+    save_file(state, tmp_path / "weights.safetensors")
+    network, other = (loaded(file_spec(file=f"weights.{end}"), tmp_path).network for end in ("pt", "safetensors"))
+    assert torch.equal(network(random_images()), other(random_images()))
+    (tmp_path / "weights.pt").write_bytes(pickle.dumps(Payload(tmp_path / "victim")))
+    with pytest.raises(InputError, match="not a whole file of weights"):
+        loaded(file_spec(file="weights.pt"), tmp_path)
+    assert not (tmp_path / "victim").exists()
 
 
 class Payload:
@@ -237,13 +208,6 @@ class Payload:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return os.mkdir, (str(self.victim),)
-
-
-def test_a_malicious_pickle_is_refused_and_not_run(tmp_path: Path) -> None:
-    (tmp_path / "weights.safetensors").write_bytes(pickle.dumps(Payload(tmp_path / "victim")))
-    with pytest.raises(InputError, match="pickle"):
-        loaded(file_spec(), tmp_path)
-    assert not (tmp_path / "victim").exists()
 
 
 def test_a_missing_file_is_noticed_before_any_work(tmp_path: Path) -> None:
@@ -262,9 +226,7 @@ def test_weights_that_the_pipeline_makes_have_no_source(tmp_path: Path) -> None:
         ({"embedding": 9}, r"shape \(1, 8\), but `embedding` says 9"),
         ({"architecture": "vit_tiny_patch16_224", "arguments": {}}, "does not take images of 32 pixels"),
         ({"architecture": "resnet10"}, "no such network. Did you mean 'resnet1"),
-        ({"library": "torchvision", "architecture": "resnet19"}, "no such network. Did you mean 'resnet18'"),
         ({"library": "project", "architecture": "cifar_resnets"}, "Did you mean 'cifar_resnet'"),
-        ({"library": "facenet", "architecture": "inception"}, "no such network"),
         ({"arguments": {"chanels": [4]}}, "does not take these arguments: {'chanels'"),
         ({"tensor": "mean_features"}, "has no part `features`"),
         ({"library": "torchvision", "architecture": "squeezenet1_1", "arguments": {}}, "has no linear layer"),
@@ -273,32 +235,6 @@ def test_weights_that_the_pipeline_makes_have_no_source(tmp_path: Path) -> None:
 def test_a_wrong_description_is_one_error(changes: dict[str, Any], message: str, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=message):
         loaded(spec_of(**changes), tmp_path)
-
-
-def test_pretrained_weights_must_be_given(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="pretrained: None"):
-        loaded(spec_of(weights="pretrain"), tmp_path)
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"weights": "hub"}, "a `tag`"),
-        ({"weights": "hub", "tag": "a", "library": "project"}, "library timm or torchvision"),
-        ({"weights": "hub", "tag": "a"}, "their own preprocessing"),
-        ({"weights": "file"}, "needs `file`"),
-        ({"mean": None}, "need input_size, mean and std"),
-        ({"resize": 16}, "resize: 16 is smaller"),
-        ({"std": [1.0, 0.0, 1.0]}, "greater than 0"),
-        ({"mean": [0.5]}, "at least 3"),
-        ({"tensor": "pooled"}, "'head_input', 'mean_features' or 'output'"),
-        ({"embedding": "64"}, "valid integer"),
-        ({"layers": 3}, "not permitted"),
-    ],
-)
-def test_a_contradictory_description_is_refused(changes: dict[str, Any], message: str) -> None:
-    with pytest.raises(ValidationError, match=message):
-        spec_of(**changes)
 
 
 # ---- weights from a hub
@@ -330,14 +266,14 @@ def test_without_weights_and_permission_the_error_comes_at_once(spec: Backbone, 
 
 @pytest.mark.usefixtures("torch_cache", "timm_cache")
 @pytest.mark.parametrize("spec", HUB_SPECS, ids=lambda spec: spec.library)
-def test_without_weights_and_network_the_error_comes_at_once(
+def test_without_weights_and_network_the_error_says_why(
     spec: Backbone, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def unreachable(*_: Any, **__: Any) -> None:
         raise URLError("no route to host")
 
-    monkeypatch.setattr(downloads, "download", unreachable)
-    with pytest.raises(InputError, match=r"could not be fetched from .*use a file of weights"):
+    monkeypatch.setattr(torch.hub, "download_url_to_file", unreachable)
+    with pytest.raises(InputError, match=r"could not be fetched: .*use `weights: file`"):
         locate_weights(spec, root=tmp_path, download=True)
 
 
@@ -345,9 +281,7 @@ def test_without_weights_and_network_the_error_comes_at_once(
     ("spec", "message"),
     [
         (hub_spec("timm", "resnet18", "a1_in2k"), "no such weights. Did you mean 'a1_in1k'"),
-        (hub_spec("timm", "resnet1818", "a1_in1k"), "no such network"),
         (hub_spec("torchvision", "resnet18", "IMAGENET1K_V9"), "no such weights. Did you mean 'IMAGENET1K_V1'"),
-        (hub_spec("torchvision", "resnet1818", "IMAGENET1K_V1"), "no such network"),
     ],
 )
 def test_an_unknown_tag_is_answered_with_the_nearest(spec: Backbone, message: str, tmp_path: Path) -> None:
@@ -355,27 +289,24 @@ def test_an_unknown_tag_is_answered_with_the_nearest(spec: Backbone, message: st
         locate_weights(spec, root=tmp_path, download=False)
 
 
-def test_cached_torchvision_weights_are_verified_and_loaded(
+def test_torchvision_weights_are_fetched_once_and_loaded(
     torch_cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     torch.manual_seed(0)
     whole = torchvision.models.resnet18(weights=None).eval()
-    torch_cache.mkdir(parents=True)
     torch.save(whole.state_dict(), tmp_path / "saved")
     prefix = hashlib.sha256((tmp_path / "saved").read_bytes()).hexdigest()[:8]
-    place = (tmp_path / "saved").rename(torch_cache / f"resnet18-{prefix}.pth")
+    place = (tmp_path / "saved").rename(tmp_path / f"resnet18-{prefix}.pth")
     weights = torchvision.models.ResNet18_Weights.IMAGENET1K_V1
-    monkeypatch.setattr(weights.value, "url", f"https://example.org/resnet18-{prefix}.pth")
+    monkeypatch.setattr(weights.value, "url", place.as_uri())
+    assert locate_weights(HUB_SPECS[1], root=tmp_path, download=True) == torch_cache / place.name
+    place.unlink()
 
     network, preprocess, provenance = loaded(HUB_SPECS[1], tmp_path)
     with torch.inference_mode():
         torch.testing.assert_close(whole.fc(network(random_images())), whole(random_images()))
     assert preprocess == torchvision_preprocess(weights)
     assert provenance["weights_sha256"].startswith(prefix)
-
-    place.write_bytes(place.read_bytes()[:-1] + b"x")
-    with pytest.raises(InputError, match=r"damaged .*Delete the file"):
-        locate_weights(HUB_SPECS[1], root=tmp_path, download=True)
 
 
 def test_cached_timm_weights_are_loaded(timm_cache: Path, tmp_path: Path) -> None:
@@ -395,22 +326,6 @@ def test_cached_timm_weights_are_loaded(timm_cache: Path, tmp_path: Path) -> Non
 
 
 # ---- the project's own networks
-
-
-def test_shortcut_takes_every_second_pixel_between_zero_channels() -> None:
-    block = BasicBlock(2, 4, stride=2).eval()
-    nn.init.zeros_(block.bn2.weight)  # The residual part is then zero, and the shortcut is what is left.
-    maps = torch.arange(32.0).view(1, 2, 4, 4)
-    result = block(maps)
-    assert result.shape == (1, 4, 2, 2)
-    assert torch.equal(result[:, 1:3], maps[:, :, ::2, ::2])
-    assert not result[:, [0, 3]].any()
-
-
-@pytest.mark.parametrize(("blocks", "layers"), [(3, 20), (18, 110)])
-def test_depth_is_six_times_the_blocks_and_two(blocks: int, layers: int) -> None:
-    weights = [module for module in CifarResNet(blocks).modules() if isinstance(module, nn.Conv2d | nn.Linear)]
-    assert len(weights) == layers
 
 
 def test_mobilenet_of_width_one_is_timms() -> None:

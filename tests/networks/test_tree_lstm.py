@@ -7,16 +7,13 @@ import copy
 import pytest
 import torch
 import torch.nn.functional as F
-from tests.networks.node_by_node import plain_states
 from torch import Tensor
 
 from softmax_temperature.data.trees import parse_tree
 from softmax_temperature.data.tokens import PADDING
 from softmax_temperature.data.trees import LABEL, LEFT, RIGHT, WORD, encode_trees
 from softmax_temperature.networks.tree_lstm import TreeLSTM
-from softmax_temperature.params.network import Network, architectures
-from softmax_temperature.training import build_network, check_network, last_layer_inputs
-from softmax_temperature.training.trees import TreeSet
+from tests.networks.node_by_node import plain_states
 
 WORDS = ("a", "b", "c", "d", "e")
 VOCABULARY, HIDDEN, CLASSES = len(WORDS) + 2, 6, 2
@@ -72,24 +69,11 @@ def test_training_gives_logits_of_all_nodes_and_evaluation_those_of_the_roots() 
     assert torch.equal(model.classifier(model.features(batch))[:, :CLASSES], of_roots)
 
 
-def test_neutral_nodes_need_not_be_a_class() -> None:
-    model, batch = network(neutral=False), trees()
-    of_nodes, of_roots = model.train()(batch), model.eval()(batch)
-    assert of_nodes.shape == (len(batch), batch.shape[1], CLASSES)
-    torch.testing.assert_close(of_nodes[:, 0], of_roots, rtol=1e-12, atol=1e-12)
-
-
 def test_padding_and_labels_have_no_say() -> None:
     model, batch = network().eval(), trees()
     padded = F.pad(batch, (0, 0, 0, 30))
     padded[..., LABEL] = 1
     assert torch.equal(model(padded), model(batch))
-
-
-def test_a_tree_alone_has_the_logits_that_it_has_among_others() -> None:
-    model, batch = network().eval(), trees()
-    alone = torch.cat([model(batch[row : row + 1]) for row in range(len(batch))])
-    torch.testing.assert_close(alone, model(batch), rtol=1e-12, atol=1e-14)
 
 
 def test_the_sides_are_told_apart() -> None:
@@ -116,30 +100,6 @@ def test_dropout_is_for_training_alone() -> None:
     assert not torch.equal(model.train()(batch), network()(batch))
 
 
-def test_a_profile_can_name_it() -> None:
-    assert "tree_lstm" in architectures()
-    spec = Network(architecture="tree_lstm", arguments={"vocabulary_size": 9, "embedding": 2, "hidden": 3})
-    check_network(spec)
-    model = build_network(spec, classes=2, seed=0).eval()
-    logits, features = last_layer_inputs(model, trees())
-    assert (logits.shape[1], features.shape[1]) == (2, 3)
-
-
-# ---- refusals
-
-
-@pytest.mark.parametrize("name", ["vocabulary_size", "embedding", "hidden", "num_classes"])
-def test_an_argument_that_is_too_small_is_named(name: str) -> None:
-    with pytest.raises(ValueError, match=f"{name} must be an integer of at least ., got 0"):
-        TreeLSTM(**{"vocabulary_size": 5, name: 0})
-
-
-@pytest.mark.parametrize("dropout", [-0.1, 1.0])
-def test_a_dropout_outside_its_range_is_refused(dropout: float) -> None:
-    with pytest.raises(ValueError, match=r"dropout must be in \[0, 1\), got"):
-        TreeLSTM(5, dropout=dropout)
-
-
 def test_what_is_no_batch_of_trees_is_refused() -> None:
     with pytest.raises(ValueError, match=r"trees must have shape \(n, nodes, 4\), got \(2, 3\)"):
         network()(torch.ones(2, 3).long())
@@ -149,7 +109,3 @@ def test_what_is_no_batch_of_trees_is_refused() -> None:
         network()(batch)
     with pytest.raises(ValueError, match="must have no node below itself"):
         network()(torch.tensor([[[0, 1, 1, 0], [0, 1, 1, 0]]]))
-
-
-def test_the_trees_of_this_file_are_trees() -> None:
-    assert len(TreeSet(trees(), trees()[:, 0, LABEL].clamp(min=0))) == 9

@@ -51,27 +51,6 @@ def written_out(state: dict[str, Tensor], maps: Tensor) -> Tensor:
     )
 
 
-def parameters_by_hand(width: int, classes: int) -> int:
-    def twice(inputs: int, outputs: int) -> int:
-        return 9 * (inputs + outputs) * outputs + 4 * outputs
-
-    total = twice(3, width) + (width + 1) * classes
-    for level in range(4):
-        above, below = width << level, width << level + 1
-        total += twice(above, below) + (4 * below + 1) * above + twice(2 * above, above)
-    return total
-
-
-def test_about_nine_million_parameters() -> None:
-    with torch.device("meta"):
-        network = UNet()
-    count = sum(parameter.numel() for parameter in network.parameters())
-    assert count == parameters_by_hand(34, 150) == 8_768_478
-    # The cited network has 23 convolutions, the four up-convolutions among them.
-    kinds = (nn.Conv2d, nn.ConvTranspose2d)
-    assert len([module for module in network.modules() if isinstance(module, kinds)]) == 23
-
-
 def test_the_network_is_its_formula() -> None:
     network = tiny().eval()
     expected = written_out(network.state_dict(), images())
@@ -96,27 +75,10 @@ def test_sides_that_cannot_be_halved_four_times_are_refused() -> None:
                 call(images(2, height, width))
 
 
-def test_trace_gradients_and_evaluation() -> None:
-    network = tiny()
-    labels = torch.randint(5, (2, 32, 48), generator=torch.Generator().manual_seed(1))
-    F.cross_entropy(network(images()), labels).backward()
-    for name, parameter in network.named_parameters():
-        assert parameter.grad is not None, name
-        assert parameter.grad.abs().max() > 0, name
-    network.eval()
+def test_the_graph_holds_modules_and_four_concatenations() -> None:
+    network = tiny().eval()
     graph = torch.fx.symbolic_trace(network)
-    logits = network(images())
-    assert torch.equal(graph(images()), logits)
-    # Nothing but modules and the four concatenations, for methods that walk the graph.
+    assert torch.equal(graph(images()), network(images()))
     functions = [node.target for node in graph.graph.nodes if node.op == "call_function"]
     assert functions == 4 * [torch.cat]
     assert not [node for node in graph.graph.nodes if node.op == "call_method"]
-    # In evaluation no image sees another.
-    torch.testing.assert_close(network(images()[1:2]), logits[1:2])
-
-
-def test_bad_arguments_are_refused_by_name() -> None:
-    with pytest.raises(ValueError, match="num_classes must be an integer of at least 1, got 0"):
-        UNet(num_classes=0, width=1)
-    with pytest.raises(ValueError, match="width must be an integer of at least 1, got 0"):
-        UNet(num_classes=2, width=0)

@@ -1,14 +1,11 @@
 from __future__ import annotations
 
-import itertools
-import operator
-
 import pytest
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from softmax_temperature.networks.crelu import CReLU, choose_activation
+from softmax_temperature.networks.layers import CReLU
 from softmax_temperature.networks.vgg import SmallVGG
 
 TINY = (4, 4, 6, 6)
@@ -35,51 +32,6 @@ def written_out(parameters: dict[str, Tensor], maps: Tensor, *, double: bool, av
         maps = F.max_pool2d(maps, 2) if number % 2 else maps
     maps = maps.mean((2, 3)) if average else maps.reshape(len(maps), -1)
     return F.linear(activate(F.linear(maps, *dense)), *classifier)
-
-
-def test_weights_start_as_keras_draws_them() -> None:
-    network = tiny(widths=(24, 48), dense=64)
-    # A convolution of 24 channels on 48 filters of 3×3: sqrt(6 / (9 · 24 + 9 · 48)).
-    weight = network.convolutions[2].weight
-    bound = (6 / (9 * 24 + 9 * 48)) ** 0.5
-    assert 0.99 * bound < weight.abs().max() <= bound
-    assert weight.std().item() == pytest.approx(bound / 3**0.5, rel=0.02)
-    assert network.classifier.weight.abs().max() <= (6 / (64 + 5)) ** 0.5
-    assert not any(value.any() for name, value in network.named_parameters() if name.endswith("bias"))
-
-
-def test_weights_start_as_pytorch_draws_them_if_wanted() -> None:
-    torch.manual_seed(3)
-    weight = next(SmallVGG(weights="pytorch").parameters())
-    torch.manual_seed(3)
-    assert torch.equal(weight, nn.Conv2d(3, 32, 3).weight)
-
-
-@pytest.mark.parametrize(
-    ("activation", "pooling", "count"),
-    [
-        # The paper says approximately 620,000 and gives no layout.
-        ("relu", "flatten", 550_570),
-        ("relu", "average", 304_810),
-        ("crelu", "flatten", 1_099_690),
-        ("crelu", "average", 608_170),
-    ],
-)
-def test_parameters_of_the_candidate_layouts(activation: str, pooling: str, count: int) -> None:
-    with torch.device("meta"):
-        network = SmallVGG(activation=activation, pooling=pooling)
-        normalised = SmallVGG(activation=activation, pooling=pooling, batch_norm=True)
-    copies = 2 if activation == "crelu" else 1
-    last = copies * 128 * (16 if pooling == "flatten" else 1)
-    widths = [3, 32, 32, 64, 64, 128, 128]
-    convolutions = sum(
-        (9 * (inputs if inputs == 3 else copies * inputs) + 1) * outputs
-        for inputs, outputs in itertools.pairwise(widths)
-    )
-    by_hand = convolutions + (last + 1) * 128 + (copies * 128 + 1) * 10
-    assert sum(parameter.numel() for parameter in network.parameters()) == by_hand == count
-    # Batch normalisation puts a scale and a shift in the place of each filter's bias.
-    assert sum(parameter.numel() for parameter in normalised.parameters()) == count + sum(widths[1:])
 
 
 @pytest.mark.parametrize("activation", ["relu", "crelu"])
@@ -112,6 +64,24 @@ def test_rectifying_behind_the_pooling_changes_no_bit(batch_norm: bool) -> None:
     assert all(bool(gradient.any()) for gradient in gradients[0])
 
 
+def test_weights_start_as_keras_draws_them() -> None:
+    network = tiny(widths=(24, 48), dense=64)
+    # A convolution of 24 channels on 48 filters of 3×3: sqrt(6 / (9 · 24 + 9 · 48)).
+    weight = network.convolutions[2].weight
+    bound = (6 / (9 * 24 + 9 * 48)) ** 0.5
+    assert 0.99 * bound < weight.abs().max() <= bound
+    assert weight.std().item() == pytest.approx(bound / 3**0.5, rel=0.02)
+    assert network.classifier.weight.abs().max() <= (6 / (64 + 5)) ** 0.5
+    assert not any(value.any() for name, value in network.named_parameters() if name.endswith("bias"))
+
+
+def test_weights_start_as_pytorch_draws_them_if_wanted() -> None:
+    torch.manual_seed(3)
+    weight = next(SmallVGG(weights="pytorch").parameters())
+    torch.manual_seed(3)
+    assert torch.equal(weight, nn.Conv2d(3, 32, 3).weight)
+
+
 def test_crelu_keeps_both_signs_and_scales_with_its_input() -> None:
     inputs = torch.tensor([[1.0, -2.0, 0.0], [-0.5, 3.0, 4.0]])
     both = CReLU()(inputs)
@@ -130,41 +100,3 @@ def test_other_sizes() -> None:
     assert tiny(image_size=30)(images(2, 30)).shape == tiny(image_size=64)(images(2, 64)).shape == (2, 5)
     with torch.device("meta"):
         assert SmallVGG(num_classes=200, image_size=64)(torch.empty(4, 3, 64, 64)).shape == (4, 200)
-
-
-@pytest.mark.parametrize("activation", ["relu", "crelu"])
-@pytest.mark.parametrize("batch_norm", [False, True])
-def test_trace_gradients_and_evaluation(activation: str, batch_norm: bool) -> None:
-    network = tiny(activation=activation, batch_norm=batch_norm)
-    F.cross_entropy(network(images()), torch.tensor([0, 3, 4])).backward()
-    for name, parameter in network.named_parameters():
-        assert parameter.grad is not None, name
-        assert parameter.grad.abs().max() > 0, name
-    network.eval()
-    graph = torch.fx.symbolic_trace(network)
-    logits = network(images())
-    assert torch.equal(graph(images()), logits)
-    # Nothing but modules and CReLU's two halves, for methods that walk the graph.
-    functions = {node.target for node in graph.graph.nodes if node.op == "call_function"}
-    assert functions == ({operator.neg, torch.cat} if activation == "crelu" else set())
-    assert not [node for node in graph.graph.nodes if node.op == "call_method"]
-    # In evaluation no image sees another.
-    torch.testing.assert_close(network(images()[1:2]), logits[1:2])
-
-
-def test_bad_arguments_are_refused_by_name() -> None:
-    for arguments, message in (
-        ({"activation": "gelu"}, "activation must be 'relu' or 'crelu', got 'gelu'"),
-        ({"pooling": "max"}, "pooling must be 'flatten' or 'average', got 'max'"),
-        ({"weights": "he"}, "weights must be 'glorot' or 'pytorch', got 'he'"),
-        ({"widths": (4, 4, 4)}, r"widths must hold pairs of convolutions, got \(4, 4, 4\)"),
-        ({"widths": ()}, r"widths must hold pairs of convolutions, got \(\)"),
-        ({"widths": (4, 0)}, "widths must be an integer of at least 1, got 0"),
-        ({"dense": 0}, "dense must be an integer of at least 1, got 0"),
-        ({"num_classes": 0}, "num_classes must be an integer of at least 1, got 0"),
-        ({"image_size": 3}, "image_size must be an integer of at least 4, got 3"),
-    ):
-        with pytest.raises(ValueError, match=message):
-            tiny(**arguments)
-    with pytest.raises(ValueError, match="activation must be"):
-        choose_activation("ReLU")

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from softmax_temperature.early_learning.following import FIT, LEARNED, TENTH, UNIT, WHOLE
+from softmax_temperature.early_learning.flows import FIT, LEARNED, TENTH, UNIT, WHOLE
 from softmax_temperature.papers.temperature_check.early_learning import early_tables
 from softmax_temperature.params import Params, validate
 from softmax_temperature.runner.artifacts import digest_of_file, find_artifacts, open_artifact

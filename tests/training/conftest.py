@@ -11,7 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from softmax_temperature.networks.cifar_resnet import CifarResNet
+from softmax_temperature.networks.resnets import CifarResNet
 from softmax_temperature.params.recipe import Recipe
 from softmax_temperature.runner.jobs import Job
 from softmax_temperature.training import ImageSet, Trainer

@@ -12,7 +12,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from softmax_temperature.networks.text_cnn import TextCNN
+from softmax_temperature.networks.texts import TextCNN
 from softmax_temperature.runner.checkpoints import load_checkpoint, save_checkpoint
 from softmax_temperature.training import Trainer, count_parameters
 from softmax_temperature.training.embeddings import EmbeddingSteps, embedding_of, freeze_embedding, set_embedding

@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from softmax_temperature.losses.objectives import make_objective
+from softmax_temperature.losses import make_objective
 from softmax_temperature.runner.checkpoints import load_checkpoint
 from softmax_temperature.runner.jobs import CHECKPOINT, Job
 from softmax_temperature.training import ClosePlaces, Trainer, Watch, train, trainer

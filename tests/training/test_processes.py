@@ -26,7 +26,7 @@ from pathlib import Path
 import torch
 from safetensors.torch import save_file
 from softmax_temperature.params.network import Network
-from softmax_temperature.losses.objectives import make_objective
+from softmax_temperature.losses import make_objective
 from softmax_temperature.params.recipe import Recipe
 from softmax_temperature.runner.stoppable import StoppableJob
 from softmax_temperature.runner.stopping import Stop

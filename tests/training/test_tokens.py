@@ -16,7 +16,7 @@ from softmax_temperature.cooling.follower import CoolingFollower
 from softmax_temperature.data.phrases import read_phrases
 from softmax_temperature.data.splits import TextPart
 from softmax_temperature.data.tokens import Tokeniser
-from softmax_temperature.networks.gru import GRU
+from softmax_temperature.networks.texts import GRU
 from softmax_temperature.runner.artifacts import canonical_json
 from softmax_temperature.runner.checkpoints import load_checkpoint, save_checkpoint
 from softmax_temperature.runner.jobs import Job

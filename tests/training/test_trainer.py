@@ -15,7 +15,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from softmax_temperature.losses.objectives import make_objective
+from softmax_temperature.losses import make_objective
 from softmax_temperature.runner.checkpoints import load_checkpoint, save_checkpoint
 from softmax_temperature.training import Diverged, ImageSet, Trainer
 

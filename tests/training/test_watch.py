@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
-from softmax_temperature.losses.objectives import make_objective
+from softmax_temperature.losses import make_objective
 from softmax_temperature.metrics import expected_calibration_error, reliability_bins
 from softmax_temperature.runner.artifacts import canonical_json
 from softmax_temperature.runner.checkpoints import load_checkpoint, save_checkpoint

@@ -3,16 +3,14 @@
 Temperatures divide logits throughout; the paper's τ of section 3.1 is the inverse of one.
 """
 
-from softmax_temperature.cooling.measurement import (
-    MeasuredRatio,
-    measured_gradient_ratios,
-    measured_gradients,
-    measured_output_ratios,
-)
 from softmax_temperature.cooling.method import Cooling
 from softmax_temperature.cooling.optimizer_state import rescale_optimizer_state
 from softmax_temperature.cooling.redistribution import Redistribution, plan_redistribution
 from softmax_temperature.cooling.theory import (
+    MeasuredRatio,
+    measured_gradient_ratios,
+    measured_gradients,
+    measured_output_ratios,
     predicted_gradient_ratios,
     predicted_last_layer_gradients,
     predicted_output_ratios,

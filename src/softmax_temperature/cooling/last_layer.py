@@ -15,27 +15,17 @@ def hold(model: nn.Module) -> None:
     """Make the network divide its logits by a buffer of its own, which starts at 1; in place.
 
     The buffer is called `cooling_temperature` and is part of the state; it has the dtype of the parameters, but at
-    least float32. A network that is held already, such as a copy of a held one, keeps its temperature.
-
-    Args:
-        model: Returns one tensor of logits.
-
-    Raises:
-        ValueError: `model` was compiled already: its own copy of the forward function would not see the buffer.
+    least float32. A network that is held already, such as a copy of a held one, keeps its temperature. Raises
+    ValueError for a compiled network: its own copy of the forward function would not see the buffer.
     """
     if hasattr(model, "_orig_mod"):
         raise ValueError("model must be held before torch.compile, got a compiled one: hand over the network itself")
-    if not is_held(model):
+    if BUFFER not in dict(model.named_buffers(recurse=False)):
         parameter = next((each for each in model.parameters() if each.is_floating_point()), torch.empty(0))
         dtype = torch.promote_types(parameter.dtype, torch.float32)
         model.register_buffer(BUFFER, torch.ones((), dtype=dtype, device=parameter.device))
         # A function of the module, not of an object beside it: copies of the network divide by their own buffers.
         model.register_forward_hook(divide)
-
-
-def is_held(model: nn.Module) -> bool:
-    """Whether the network has a last-layer temperature."""
-    return BUFFER in dict(model.named_buffers(recurse=False))
 
 
 def last_layer_temperature(model: nn.Module) -> float:

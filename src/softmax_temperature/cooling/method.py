@@ -43,12 +43,10 @@ class Cooling:
       the excess, its ratio to that, is spread over the layers (Definition 3.4).
 
     In each period the temperature T of the network *in front of the buffer* is fitted anew, and T^factor is what the
-    network is divided by from then on, in the buffer or in the layers. In "distributed" mode the buffer stays 1, so the
-    factor acts on each correction.
+    network is divided by from then on. In "distributed" mode the buffer stays 1, so the factor acts on each correction.
 
     Args:
-        model: Returns one tensor of logits, shape (n, classes) or (n, classes, ...). "distributed" and "periodic" walk
-            its graph, see `plan_redistribution`.
+        model: Returns one tensor of logits, shape (n, classes) or (n, classes, ...).
         mode: "last_layer", "distributed" or "periodic".
         factor: Cooling factor κ; 1 corrects fully, 0 never.
         max_temperature: Above which "periodic" redistributes; at least 0, and infinity for never.
@@ -57,8 +55,7 @@ class Cooling:
             present logits adds to it.
 
     Attributes:
-        last_fit: What the last call of `cool` found for the logits that it was given, or None. If its `at_bound` is
-            true, that call changed nothing.
+        last_fit: What the last call of `cool` found, or None; if it is `at_bound`, that call changed nothing.
         redistribution: What "distributed" and "periodic" do to the parameters; None for "last_layer".
 
     Raises:
@@ -80,8 +77,9 @@ class Cooling:
         reset_temperature: float = 100.0,
         refit: str = "whole",
     ) -> None:
-        _check_choice(mode, "mode", MODES)
-        _check_choice(refit, "refit", REFITS)
+        for name, value, choices in (("mode", mode, MODES), ("refit", refit, REFITS)):
+            if value not in choices:
+                raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}, got {value!r}")
         if not (math.isfinite(factor) and factor >= 0):
             raise ValueError(f"factor must be finite and at least 0, got {factor}")
         if not max_temperature >= 0:
@@ -102,26 +100,21 @@ class Cooling:
     def cool(
         self, logits: Tensor, labels: Tensor, *, optimizer: optim.Optimizer | None = None, policy: str = "keep"
     ) -> float:
-        """Correct the temperature from held-out logits; call it once per Cooling period.
+        """Correct the temperature from held-out logits, once per period; returns what the logits are divided by.
 
-        Held-out logits that separate the labels, or say nothing about them, have no best temperature: the fit ends at
-        a bound, the network stays as it is, and 1 is returned; `last_fit.at_bound` tells.
+        Held-out logits that separate the labels, or say nothing about them, have no best temperature: the network stays
+        as it is, 1 is returned, and `last_fit.at_bound` is true.
 
         Args:
-            logits: Of held-out images, as the network gives them now in evaluation mode, shape (n, classes) or
-                (n, classes, ...).
-            labels: True classes, integers, shape (n,) or (n, ...). Pixels without a label are to be left out, for
-                instance by handing over a table of the others.
+            logits: Of held-out images, as the network gives them now in evaluation mode, (n, classes) or (n, classes,
+                ...).
+            labels: True classes, integers, shape (n,) or (n, ...), without pixels that have no label.
             optimizer: Whose state to carry over the rescaling of its parameters.
             policy: What to do with that state, see `rescale_optimizer_state`.
 
-        Returns:
-            The temperature that was applied: in every mode, the new logits are the old ones divided by it.
-
         Raises:
             ValueError: If a shape disagrees, a logit is not finite, a label is out of range, `policy` is unknown or
-                does not know the optimizer, or the new temperature is beyond what a float can hold, as happens when
-                training diverges; nothing has changed then.
+                does not know the optimizer, or no float can hold the new temperature; nothing has changed then.
         """
         check_policy(optimizer, policy)
         present = self.temperature
@@ -165,10 +158,5 @@ def _as_table(logits: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
         return logits, labels
     expected = (logits.shape[0], *logits.shape[2:])
     if labels.shape != expected:
-        raise ValueError(f"labels must have shape {expected}, one for each pixel, got {tuple(labels.shape)}")
+        raise ValueError(f"labels must have shape {expected}, one per pixel, got {tuple(labels.shape)}")
     return logits.movedim(1, -1).flatten(0, -2), labels.flatten()
-
-
-def _check_choice(value: str, name: str, choices: tuple[str, ...]) -> None:
-    if value not in choices:
-        raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}, got {value!r}")

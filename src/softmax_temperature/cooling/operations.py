@@ -34,7 +34,7 @@ HOMOGENEOUS_MODULES: frozenset[type[nn.Module]] = frozenset(
     }
 )
 
-# Functions and methods by name. A homogeneous one reads one tensor, whatever numbers stand beside it.
+# Functions and methods by name. A homogeneous one reads one tensor, and any numbers.
 HOMOGENEOUS = frozenset(
     {
         *("relu", "relu_", "leaky_relu", "neg", "abs"),
@@ -57,6 +57,11 @@ SIZES = frozenset({"size", "dim"})
 SIZE_ATTRIBUTES = frozenset({"shape", "ndim", "dtype", "device"})
 
 _SPACES = (operator, torch, F, builtins)
+
+
+def is_norm_with_activation(module: nn.Module) -> bool:
+    """Whether this is timm's batch normalisation with dropout and activation inside; by name, as timm may be absent."""
+    return f"{type(module).__module__}.{type(module).__name__}" == "timm.layers.norm_act.BatchNormAct2d"
 
 
 def operation_name(target: Callable[..., object] | str) -> str | None:

@@ -21,25 +21,16 @@ GRADIENT_POWERS: dict[type[optim.Optimizer], dict[str, int]] = {
 def rescale_optimizer_state(
     optimizer: optim.Optimizer, scales: Mapping[nn.Parameter, float], policy: str = "keep"
 ) -> None:
-    """Carry an optimizer over a rescaling of its parameters, in place.
+    """Carry an optimizer over a rescaling of its parameters, in place; `scales` is what each is multiplied by.
 
     When w' = a w in scale-equivalent networks, dC/dw' = (1/a) dC/dw (Theorem 3.7). Momentum buffers and Adam's first
     moments are sums of gradients, second moments of their squares: "rescale" divides the former by a and the latter by
-    a². The next step is then that of an optimizer that has seen the same networks in the new parameters all along; with
-    L2 weight decay, which adds w itself to the gradient, that holds for the gradients only. "keep" leaves the state as
-    it is: remembered gradients then weigh a times, and their squares a² times, what they would beside new ones.
+    a². The next step is then that of an optimizer that has seen the same networks in the new parameters all along (with
+    L2 weight decay, for the gradients only). "keep" leaves the state as it is. Cooling also changes the function, by
+    the temperature, and with it every gradient (Proposition 3.5); both policies leave that part, which has no single
+    factor.
 
-    Cooling also changes the function, by the temperature, and with it every gradient (Proposition 3.5); that part has
-    no single factor, and both policies leave it.
-
-    Args:
-        optimizer: SGD, Adam or AdamW for "rescale"; any for "keep".
-        scales: What each parameter was, or will be, multiplied by; parameters that the optimizer does not have, or has
-            not stepped yet, are passed over.
-        policy: "keep" or "rescale".
-
-    Raises:
-        ValueError: If `policy` is unknown, or "rescale" does not know the optimizer; nothing has changed then.
+    Raises ValueError if `policy` is unknown, or "rescale" does not know the optimizer; nothing has changed then.
     """
     # Deviation: the paper says nothing about momentum buffers and moments when weights are redistributed. "keep" is the
     # default, as what happens when nothing is done about it; "rescale" is there to be compared with it.

@@ -17,17 +17,11 @@ from softmax_temperature.metrics.checks import check_positive
 
 @dataclass(frozen=True)
 class Redistribution:
-    """The powers of a temperature by which a network's parameters and outputs are divided.
+    """The powers of a temperature by which a network's parameters and outputs are divided."""
 
-    Attributes:
-        layers: L, the number of convolutions and dense layers on the longest path that counts.
-        parameters: Power for each parameter that changes, by name; negative where the parameter is multiplied.
-        outputs: Power for the output of each module that is called, by path; 1 for the last.
-    """
-
-    layers: int
-    parameters: Mapping[str, float]
-    outputs: Mapping[str, float]
+    layers: int  # L, the number of convolutions and dense layers on the longest path that counts.
+    parameters: Mapping[str, float]  # For each parameter that changes; negative where it is multiplied.
+    outputs: Mapping[str, float]  # For the output of each module that is called, by path; 1 for the last.
 
 
 def plan_redistribution(model: nn.Module) -> Redistribution:
@@ -53,11 +47,8 @@ def plan_redistribution(model: nn.Module) -> Redistribution:
       (Theorem 3.7).
     - Slopes of PReLU, and every parameter that is not named here, stay.
 
-    Args:
-        model: Traceable by `torch.fx`; nothing of it changes.
-
     Raises:
-        ValueError: If the network cannot be redistributed exactly; the message names the module.
+        ValueError: If the network cannot be redistributed exactly; the message names the module. Nothing changes.
     """
     # Deviation: Algorithm 3.1 leaves out batch normalisation and skip connections as "straightforward to address". A
     # skip forces one scale on both its ends, so the layers between share nothing of the temperature; a batch
@@ -77,16 +68,7 @@ def plan_redistribution(model: nn.Module) -> Redistribution:
 
 
 def parameter_scales(model: nn.Module, plan: Redistribution, temperature: float) -> dict[nn.Parameter, float]:
-    """What each parameter is multiplied by when a temperature is spread over the layers.
-
-    Args:
-        model: The network of the plan, or a copy.
-        plan: From `plan_redistribution`.
-        temperature: Finite and positive.
-
-    Raises:
-        ValueError: If `temperature` is not finite and positive.
-    """
+    """What each parameter is multiplied by when a temperature is spread over the layers."""
     check_positive(temperature, "temperature")
     return {model.get_parameter(name): temperature**-power for name, power in plan.parameters.items()}
 

@@ -7,51 +7,33 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import torch
+from scipy.cluster.hierarchy import DisjointSet
 from torch import fx, nn
 
 from softmax_temperature.cooling import operations
 from softmax_temperature.cooling.last_layer import divide
-from softmax_temperature.cooling.operations import operation_name
 
 
 @dataclass(frozen=True)
 class Layer:
-    """A layer whose parameters can change the scale of what passes.
+    """A layer whose parameters can change the scale of what passes."""
 
-    Attributes:
-        name: Path of the module.
-        source: Group of the tensor that it reads.
-        target: Group of the tensor that it returns.
-        weight: Name of the parameter that multiplies.
-        bias: Name of the parameter that is added, if there is one.
-        counts: Whether it is one of the L layers of the paper; a batch normalisation belongs to a layer beside it.
-    """
-
-    name: str
-    source: int
-    target: int
-    weight: str
-    bias: str | None
-    counts: bool
+    source: int  # Group of the tensor that it reads.
+    target: int  # Group of the tensor that it returns.
+    weight: str  # Name of the parameter that multiplies.
+    bias: str | None  # Name of the parameter that is added.
+    counts: bool  # Whether it is one of the L layers of the paper; a batch norm belongs to a layer beside it.
 
 
 @dataclass(frozen=True)
 class ScaleGraph:
-    """The tensors of a network in groups that can only be multiplied together, and the layers between the groups.
+    """The tensors of a network in groups that can only be multiplied together, and the layers between the groups."""
 
-    Attributes:
-        layers: In the order of computation.
-        groups: How many groups there are.
-        fixed: Groups that must keep their scale, each with what demands it.
-        logits: Group of the output.
-        outputs: Group of the output of each module that was called, by path.
-    """
-
-    layers: tuple[Layer, ...]
+    layers: tuple[Layer, ...]  # In the order of computation.
     groups: int
-    fixed: dict[int, str]
-    logits: int
-    outputs: dict[str, int]
+    fixed: dict[int, str]  # Groups that must keep their scale, each with what demands it.
+    logits: int  # Group of the output.
+    outputs: dict[str, int]  # Group of the output of each module that was called, by path.
 
 
 def scale_graph(model: nn.Module) -> ScaleGraph:
@@ -61,17 +43,12 @@ def scale_graph(model: nn.Module) -> ScaleGraph:
     by a number) passes the scale of its input on. A sum or a concatenation wants one scale for all its inputs. A
     convolution or dense layer may change the scale, by its weights. A batch normalisation wants its input at the scale
     that its running statistics and its epsilon belong to, and may change the scale of its output by its own weights.
-    Operations whose result nobody reads count too: they may have worked in place.
-
-    Args:
-        model: Its forward function must be traceable by `torch.fx`, and mean the same in training and in evaluation;
-            nothing of it changes. A trace takes `a += b` for `a = a + b`, so another name for the old `a` must not be
-            read afterwards.
+    Operations whose result nobody reads count too: they may have worked in place. A trace takes `a += b` for
+    `a = a + b`, so another name for the old `a` must not be read afterwards.
 
     Raises:
-        ValueError: If the network cannot be traced, or holds an operation of no such kind; the message names the
-            module. Or its two modes differ, or something that a trace does not see: a hook other than Cooling's own,
-            or a forward function that was replaced.
+        ValueError: If `torch.fx` cannot trace the network, its two modes differ, or it holds an operation of no such
+            kind or one that a trace does not see (a hook, a forward function of its own); the message names the module.
     """
     for path, module in model.named_modules():
         what = f"module {path!r} ({type(module).__name__})" if path else f"the network ({type(module).__name__})"
@@ -98,21 +75,26 @@ def _walked(model: nn.Module) -> ScaleGraph:
     return walk.result()
 
 
+class _Tracer(fx.Tracer):
+    def is_leaf_module(self, m: nn.Module, module_qualified_name: str) -> bool:
+        return operations.is_norm_with_activation(m) or super().is_leaf_module(m, module_qualified_name)
+
+
 class _Walk:
-    """Groups as a forest: each node points towards the representative of its group."""
+    """Joins the nodes of a graph into groups, one by one."""
 
     def __init__(self, model: nn.Module) -> None:
         self.model = model
-        self.parents: dict[fx.Node, fx.Node] = {}
+        self.groups = DisjointSet()
         self.numbers: set[fx.Node] = set()  # Sizes and what is computed from them: nothing that could be scaled.
         self.fixed: list[tuple[fx.Node, str]] = []
-        self.layers: list[tuple[str, fx.Node, fx.Node, bool]] = []
+        self.layers: list[tuple[fx.Node, fx.Node, str, str | None, bool]] = []
         self.logits: fx.Node | None = None
         self.owners: dict[int, str] = {}
 
     def visit(self, node: fx.Node) -> None:
         if node.op == "placeholder":
-            self._start(node)
+            self.groups.add(node)
             self.fixed.append((node, f"the input {node.target!r}"))
         elif node.op == "output":
             self._output(node)
@@ -126,19 +108,18 @@ class _Walk:
     def result(self) -> ScaleGraph:
         assert self.logits is not None, "a traced network has an output"
         index: dict[fx.Node, int] = {}
-        group = {node: index.setdefault(self._find(node), len(index)) for node in self.parents}
+        group = {node: index.setdefault(self.groups[node], len(index)) for node in self.groups}
         layers = tuple(
-            Layer(name, group[source], group[target], *self._parameter_names(name), counts=counts)
-            for name, source, target, counts in self.layers
+            Layer(group[source], group[target], weight, bias, counts)
+            for source, target, weight, bias, counts in self.layers
         )
-        outputs = {str(node.target): group[node] for node in self.parents if node.op == "call_module"}
-        return ScaleGraph(
-            layers, len(index), {group[node]: why for node, why in self.fixed}, group[self.logits], outputs
-        )
+        outputs = {str(node.target): group[node] for node in self.groups if node.op == "call_module"}
+        fixed = {group[node]: why for node, why in self.fixed}
+        return ScaleGraph(layers, len(index), fixed, group[self.logits], outputs)
 
     def _output(self, node: fx.Node) -> None:
         logits = node.args[0]
-        if not isinstance(logits, fx.Node) or logits not in self.parents:
+        if not isinstance(logits, fx.Node) or logits not in self.groups:
             raise ValueError(f"model must return one tensor of logits to be cooled, got {logits}")
         self.logits = logits
 
@@ -147,24 +128,25 @@ class _Walk:
         module = self.model.get_submodule(path)
         what = f"module {path!r} ({type(module).__name__})"
         source = self._only_input(node, what)
-        self._start(node)
+        self.groups.add(node)
         if type(module) in operations.HOMOGENEOUS_MODULES and not getattr(module, "return_indices", False):
-            self._join(node, source)
+            self.groups.merge(node, source)
         elif type(module) in operations.LINEAR_LAYERS:
-            self._layer(path, what, source, node, counts=True)
-        elif type(module) in operations.BATCH_NORMS:
-            self._batch_norm(path, what, source, node)
+            self._layer(what, source, node, counts=True)
+        elif type(module) in operations.BATCH_NORMS or operations.is_norm_with_activation(module):
+            for inner in module.children():
+                if type(inner) not in operations.HOMOGENEOUS_MODULES:
+                    raise _refusal(what, f"holds {type(inner).__name__}, which does not pass its scale on")
+            self.fixed.append((source, what))
+            if dict(module.named_parameters(recurse=False)):
+                self._layer(what, source, node, counts=False)
+            else:
+                self.fixed.append((node, what))
         else:
             raise _refusal(what, "does not pass the scale of its input on to its output")
 
-    def _batch_norm(self, path: str, what: str, source: fx.Node, node: fx.Node) -> None:
-        self.fixed.append((source, what))
-        if dict(self.model.get_submodule(path).named_parameters(recurse=False)):
-            self._layer(path, what, source, node, counts=False)
-        else:
-            self.fixed.append((node, what))
-
-    def _layer(self, path: str, what: str, source: fx.Node, node: fx.Node, *, counts: bool) -> None:
+    def _layer(self, what: str, source: fx.Node, node: fx.Node, *, counts: bool) -> None:
+        path = str(node.target)
         parameters = dict(self.model.get_submodule(path).named_parameters(recurse=False))
         if "weight" not in parameters:
             raise _refusal(what, "computes its weight from other parameters")
@@ -174,20 +156,22 @@ class _Walk:
             if memory in self.owners:
                 raise _refusal(what, f"shares a parameter with {self.owners[memory]}, or is called twice")
             self.owners[memory] = what
-        self.layers.append((path, source, node, counts))
+        bias = f"{path}.bias" if "bias" in parameters else None
+        self.layers.append((source, node, f"{path}.weight", bias, counts))
 
     def _function(self, node: fx.Node) -> None:
-        name, what = operation_name(node.target), _called(node)
+        name, what = operations.operation_name(node.target), _called(node)
         scaled = [each for each in node.all_input_nodes if each not in self.numbers]
-        if not scaled or name in operations.SIZES or _reads_size(name, node):
+        reads_size = name == "getattr" and node.args[1] in operations.SIZE_ATTRIBUTES
+        if not scaled or name in operations.SIZES or reads_size:
             self.numbers.add(node)
             return
-        self._start(node)
+        self.groups.add(node)
         if _passes(name, node, scaled[0]):
-            self._join(node, self._only_input(node, what))
+            self.groups.merge(node, self._only_input(node, what))
         elif _unites(name, node) and len(scaled) == len(node.all_input_nodes):
             for each in scaled:
-                self._join(node, each)
+                self.groups.merge(node, each)
         else:
             raise _refusal(what, "does not pass the scale of its input on to its output")
 
@@ -197,24 +181,9 @@ class _Walk:
             raise _refusal(what, f"reads {len(scaled)} tensors where one is expected")
         return scaled[0]
 
-    def _parameter_names(self, path: str) -> tuple[str, str | None]:
-        has_bias = getattr(self.model.get_submodule(path), "bias", None) is not None
-        return f"{path}.weight", f"{path}.bias" if has_bias else None
-
-    def _start(self, node: fx.Node) -> None:
-        self.parents[node] = node
-
-    def _find(self, node: fx.Node) -> fx.Node:
-        while self.parents[node] is not node:
-            node = self.parents[node]
-        return node
-
-    def _join(self, one: fx.Node, other: fx.Node) -> None:
-        self.parents[self._find(one)] = self._find(other)
-
 
 def _trace(model: nn.Module) -> fx.Graph:
-    tracer = fx.Tracer()
+    tracer = _Tracer()
     try:
         # The tracer stores constants that it meets on the module that it traces: a shallow copy keeps them.
         return tracer.trace(copy.copy(model))
@@ -236,10 +205,6 @@ def _innermost(stack: Mapping[str, tuple[str, type[nn.Module]]]) -> str:
         return "the network's own forward"
     path, kind = list(stack.values())[-1]
     return f"module {path!r} ({kind.__name__})"
-
-
-def _reads_size(name: str | None, node: fx.Node) -> bool:
-    return name == "getattr" and node.args[1] in operations.SIZE_ATTRIBUTES
 
 
 def _passes(name: str | None, node: fx.Node, tensor: fx.Node) -> bool:

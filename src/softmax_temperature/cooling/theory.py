@@ -1,8 +1,9 @@
-"""What the cooling paper predicts of outputs and gradients (Lemma 3.3, Proposition 3.5, Theorem 3.7)."""
+"""What the cooling paper predicts of outputs and gradients (Lemma 3.3, Proposition 3.5, Theorem 3.7), and measures."""
 
 from __future__ import annotations
 
 import copy
+from dataclasses import dataclass
 
 import torch
 import torch.nn.functional as F
@@ -16,14 +17,8 @@ from softmax_temperature.metrics.checks import check_batch, check_positive
 def scale_equivalent(model: nn.Module, temperature: float) -> nn.Module:
     """A copy with a temperature spread over its layers and taken back behind the last (Definition 3.6).
 
-    Both networks compute the same function; the paper's β_i are T^-(power of layer i), and 1 for the logits.
-
-    Args:
-        model: Any that `plan_redistribution` takes; held or not.
-        temperature: Finite and positive.
-
-    Raises:
-        ValueError: If the network cannot be redistributed, or `temperature` is not finite and positive.
+    Both networks compute the same function; the paper's β_i are T^-(power of layer i), and 1 for the logits. Raises
+    ValueError if the network cannot be redistributed, or `temperature` is not finite and positive.
     """
     twin = copy.deepcopy(model)
     rescale_parameters(parameter_scales(twin, plan_redistribution(twin), temperature))
@@ -33,14 +28,10 @@ def scale_equivalent(model: nn.Module, temperature: float) -> nn.Module:
 
 
 def predicted_output_ratios(model: nn.Module, temperature: float) -> dict[str, float]:
-    """Output of each module in `scale_equivalent(model, temperature)` over that in `model` (Lemma 3.3).
+    """Output of each module, by path, in `scale_equivalent(model, temperature)` over that in `model` (Lemma 3.3).
 
-    Returns:
-        A factor for every module, by path, in the order of computation: T^(-i/L) for layer i of a chain. That of the
-        last layer is what it hands to the final division.
-
-    Raises:
-        ValueError: As for `scale_equivalent`.
+    In the order of computation: T^(-i/L) for layer i of a chain. That of the last layer is what it hands to the final
+    division. Raises ValueError as `scale_equivalent` does.
     """
     check_positive(temperature, "temperature")
     return {path: temperature**-power for path, power in plan_redistribution(model).outputs.items()}
@@ -49,18 +40,8 @@ def predicted_output_ratios(model: nn.Module, temperature: float) -> dict[str, f
 def predicted_gradient_ratios(model: nn.Module, temperature: float, *, relative: bool = False) -> dict[str, float]:
     """Gradient of each parameter in `scale_equivalent(model, temperature)` over that in `model` (Theorem 3.7).
 
-    β_i / β_(i+1) for weights and 1 / β_(i+1) for biases: the inverse of what the parameter was multiplied by.
-
-    Args:
-        model: Any that `plan_redistribution` takes.
-        temperature: Finite and positive.
-        relative: Whether to compare gradients divided by their parameters ("Relative gradients"): the squares.
-
-    Returns:
-        A factor for every parameter, by name; 1 for those that are not scaled.
-
-    Raises:
-        ValueError: As for `scale_equivalent`.
+    By name, β_i / β_(i+1) for weights and 1 / β_(i+1) for biases: the inverse of what the parameter was multiplied by,
+    or its square for gradients divided by their parameters (`relative`). Raises ValueError as `scale_equivalent` does.
     """
     check_positive(temperature, "temperature")
     powers = plan_redistribution(model).parameters
@@ -69,29 +50,92 @@ def predicted_gradient_ratios(model: nn.Module, temperature: float, *, relative:
 
 
 def predicted_last_layer_gradients(model: nn.Module, images: Tensor, labels: Tensor) -> dict[str, Tensor]:
-    """Gradients of the mean cross-entropy of a held network, from equation 3.1 (Proposition 3.5).
+    """Gradients of the mean cross-entropy of a held network, by name, from equation 3.1 (Proposition 3.5).
 
-    <softmax(z / T) - y, dz/dw> / T, with z the logits in front of the division by its temperature T, and y one-hot.
-
-    Args:
-        model: Held by a `Cooling`; used in its present mode.
-        images: A batch, shape (n, ...).
-        labels: True classes, shape (n,), integers.
-
-    Returns:
-        One tensor for each parameter that has a gradient, by name.
-
-    Raises:
-        ValueError: If logits and labels do not fit.
+    <softmax(z / T) - y, dz/dw> / T, with z the logits in front of the division by its temperature T, and y one-hot; on
+    images (n, ...) and labels (n,), in the network's present mode. Raises ValueError if logits and labels do not fit.
     """
     temperature = last_layer_temperature(model)
     raw = model(images) * temperature
     check_batch(raw, labels)
     residual = torch.softmax(raw.detach() / temperature, dim=1) - F.one_hot(labels.long(), raw.shape[1])
-    return gradients_by_name(model, raw, residual / (temperature * len(labels)))
+    return _gradients_by_name(model, raw, residual / (temperature * len(labels)))
 
 
-def gradients_by_name(model: nn.Module, outputs: Tensor, weights: Tensor | None = None) -> dict[str, Tensor]:
+@dataclass(frozen=True)
+class MeasuredRatio:
+    """How one tensor relates to another of its shape."""
+
+    value: float  # The factor that brings the second nearest to the first (least squares); NaN if the second is zero.
+    deviation: float  # Norm of what the factor leaves, over the norm of the first: 0 where they are proportional.
+
+
+def measured_output_ratios(model: nn.Module, other: nn.Module, images: Tensor) -> dict[str, MeasuredRatio]:
+    """Output of each module of `other`, a copy with other weights, over that in `model`, on images (n, ...).
+
+    By path, for every module without submodules that returns one tensor; of several calls the last. Both networks are
+    used in their present mode.
+    """
+    before, after = (_outputs(network, images) for network in (model, other))
+    return {path: _ratio(after[path], output) for path, output in before.items()}
+
+
+def measured_gradient_ratios(
+    model: nn.Module, other: nn.Module, images: Tensor, labels: Tensor, *, relative: bool = False
+) -> dict[str, MeasuredRatio]:
+    """Gradient of the mean cross-entropy in each parameter of `other`, a copy with other weights, over that in `model`.
+
+    By name, for every parameter that has a gradient; images (n, ...) and labels (n,) as for `measured_gradients`.
+    `relative` divides each gradient by its parameter first, and leaves parameters out that are 0.
+    """
+    before, after = (_gradients(network, images, labels, relative=relative) for network in (model, other))
+    return {name: _ratio(after[name], gradient) for name, gradient in before.items()}
+
+
+def measured_gradients(model: nn.Module, images: Tensor, labels: Tensor) -> dict[str, Tensor]:
+    """Gradients of the mean cross-entropy by autograd, by name; arguments as for `predicted_last_layer_gradients`."""
+    logits = model(images)
+    check_batch(logits, labels)
+    return _gradients_by_name(model, F.cross_entropy(logits, labels.long()))
+
+
+def _gradients(model: nn.Module, images: Tensor, labels: Tensor, *, relative: bool) -> dict[str, Tensor]:
+    gradients = measured_gradients(model, images, labels)
+    if not relative:
+        return gradients
+    parameters = {name: parameter.detach() for name, parameter in model.named_parameters()}
+    present = {name: parameters[name] != 0 for name in gradients}
+    return {name: gradients[name][mask] / parameters[name][mask] for name, mask in present.items()}
+
+
+@torch.no_grad()
+def _outputs(model: nn.Module, images: Tensor) -> dict[str, Tensor]:
+    found: dict[str, Tensor] = {}
+
+    def keep(path: str, output: object) -> None:
+        if isinstance(output, Tensor):
+            found[path] = output.clone()  # The next operation may be in place.
+
+    handles = [
+        module.register_forward_hook(lambda _module, _inputs, output, path=path: keep(path, output))
+        for path, module in model.named_modules()
+        if path and not any(True for _ in module.children())
+    ]
+    try:
+        model(images)
+    finally:
+        for handle in handles:
+            handle.remove()
+    return found
+
+
+def _ratio(numerator: Tensor, denominator: Tensor) -> MeasuredRatio:
+    above, below = numerator.double().flatten(), denominator.double().flatten()
+    value = (above @ below) / (below @ below)
+    return MeasuredRatio(value.item(), ((above - value * below).norm() / above.norm()).item())
+
+
+def _gradients_by_name(model: nn.Module, outputs: Tensor, weights: Tensor | None = None) -> dict[str, Tensor]:
     """Gradients of weighted outputs, or of a scalar, in each parameter of the network that they depend on."""
     named = {name: parameter for name, parameter in model.named_parameters() if parameter.requires_grad}
     gradients = torch.autograd.grad(outputs, tuple(named.values()), weights, allow_unused=True)

@@ -2,7 +2,6 @@
 
 from softmax_temperature.cosine_classifier.grid import TemperatureGrid
 from softmax_temperature.cosine_classifier.inputs import normalise
-from softmax_temperature.cosine_classifier.search import train_temperature_grid
-from softmax_temperature.cosine_classifier.trainer import TemperatureGridTrainer
+from softmax_temperature.cosine_classifier.trainer import TemperatureGridTrainer, train_temperature_grid
 
 __all__ = ["TemperatureGrid", "TemperatureGridTrainer", "normalise", "train_temperature_grid"]

@@ -1,12 +1,11 @@
-"""Blocks of problems: how many at a time, each worked on by one thread, in scratch memory of its own."""
+"""Blocks of problems: how many at a time, each worked on by one thread."""
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from math import ceil, prod
+from math import ceil
 from typing import TypeVar
 
 import torch
@@ -21,44 +20,15 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 
-class Buffers(threading.local):
-    """Named scratch tensors of one device and dtype, other ones in each thread.
-
-    Fresh memory for every product would cost page faults.
-    """
-
-    def __init__(self, dtype: torch.dtype, device: torch.device) -> None:
-        self.dtype = dtype
-        self._empty = torch.empty(0, dtype=dtype, device=device)
-        self._flat: dict[str, Tensor] = {}
-
-    def take(self, name: str, *shape: int) -> Tensor:
-        """An uninitialised contiguous tensor in the memory of this name, which grows where it is too small."""
-        size = prod(shape)
-        flat = self._flat.get(name, self._empty)
-        if flat.numel() < size:
-            flat = self._flat[name] = self._empty.new_empty(size)
-        return flat[:size].view(shape)
-
-
 def problem_blocks(
     weights: Tensor, batch: int, score_dtype: torch.dtype, *, at_once: int | None, workers: int
-) -> Iterator[slice]:
-    """Slices of the problems, one for each worker or more; their lengths differ by one at most.
-
-    Args:
-        weights: of all problems, shape (problems, classes, dim).
-        batch: the most samples of a step.
-        score_dtype: of the products of weights and samples.
-        at_once: the most problems of a slice; default: what suits the CPU's cache or half the free GPU memory.
-        workers: how many blocks are worked on at a time.
-    """
+) -> list[slice]:
+    """Slices of weights (problems, classes, dim), at least one per worker; their lengths differ by one at most."""
     problems = len(weights)
     blocks = ceil(problems / (at_once or _problems_that_fit(weights, batch, score_dtype)))
     # A multiple of the number of workers, so that none waits for the others at the end.
     blocks = min(problems, workers * ceil(blocks / workers))
-    for block in range(blocks):
-        yield slice(problems * block // blocks, problems * (block + 1) // blocks)
+    return [slice(problems * block // blocks, problems * (block + 1) // blocks) for block in range(blocks)]
 
 
 def _problems_that_fit(weights: Tensor, batch: int, score_dtype: torch.dtype) -> int:

@@ -16,12 +16,9 @@ class TemperatureGrid:
     """Accuracy of every inverse temperature, repeat and epoch (classifier_temperature, sections 3.2 and 4.3).
 
     Attributes:
-        inverse_temperatures: in the order of the second axis of the curves.
-        curves: accuracy after each epoch, shape (repeats, temperatures, epochs), fractions.
-        evaluated: number of samples behind each accuracy.
-
-    Raises:
-        ValueError: the shapes disagree, an accuracy is no fraction or `evaluated` is below 1.
+        inverse_temperatures: In the order of the second axis of the curves.
+        curves: Accuracy after each epoch, shape (repeats, temperatures, epochs), fractions.
+        evaluated: Number of samples behind each accuracy, at least 1.
     """
 
     inverse_temperatures: tuple[float, ...]

@@ -1,32 +1,74 @@
-"""Checks and L2 normalisation of embeddings and labels."""
+"""Checked settings, embeddings and labels, and the random streams of a training."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
 import torch
 from torch import Tensor
 from torch.nn import functional
 
+from softmax_temperature.metrics.checks import check_count, check_positive
+
+OPTIMIZERS = ("sgd", "adam")
+PRECISIONS = ("float32", "bfloat16", "float64")
+INITIAL_WEIGHTS, BATCH_ORDER = 0, 1  # Streams of random numbers that one seed spawns.
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What `train_temperature_grid` explains, and the most problems in a block."""
+
+    batch_size: int
+    lr: float
+    momentum: float = 0.9
+    rescale: bool = True
+    optimizer: str = "sgd"
+    repeats: int = 1
+    seed: int = 0
+    precision: str = "float32"
+    problems_per_block: int | None = None
+
+    def __post_init__(self) -> None:
+        for name, least in (("batch_size", 1), ("repeats", 1), ("seed", 0), ("problems_per_block", 1)):
+            if (value := getattr(self, name)) is not None:
+                check_count(value, name, least=least)
+        check_positive(self.lr, "lr")
+        if not 0 <= self.momentum < 1:
+            raise ValueError(f"momentum must be in [0, 1), got {self.momentum}")
+        for name, values in (("optimizer", OPTIMIZERS), ("precision", PRECISIONS)):
+            if (value := getattr(self, name)) not in values:
+                raise ValueError(f"{name} must be one of {', '.join(values)}, got {value!r}")
+
+    @property
+    def wide_dtype(self) -> torch.dtype:
+        """The dtype of weights, softmax and update; only matrix products are narrower."""
+        return torch.float64 if self.precision == "float64" else torch.float32
+
+
+def checked_inverse_temperatures(inverse_temperatures: Sequence[float] | Tensor) -> tuple[float, ...]:
+    """The same numbers, at least one, all finite and positive."""
+    numbers = tuple(float(number) for number in inverse_temperatures)
+    if not numbers:
+        raise ValueError("inverse_temperatures must hold at least one number, got none")
+    for number in numbers:
+        check_positive(number, "inverse_temperatures")
+    return numbers
+
 
 def normalise(embeddings: Tensor, *, name: str = "embeddings") -> Tensor:
-    """Embeddings of Euclidean length 1, shape (n, dim).
+    """Embeddings, shape (n, dim), scaled to Euclidean length 1.
 
-    Args:
-        embeddings: floating point, shape (n, dim).
-        name: what to call them in messages.
-
-    Raises:
-        ValueError: they are empty, of another shape or dtype, or a row is not finite or all zeros.
+    Raises ValueError if they are empty, of another shape or dtype, or a row is not finite or all zeros.
     """
     # The largest entry, taken out first, keeps the squares of very small and very large embeddings in range.
     return functional.normalize(embeddings / largest_entries(embeddings, name), dim=1)
 
 
 def largest_entries(embeddings: Tensor, name: str) -> Tensor:
-    """The largest absolute entry of each embedding, shape (n, 1), once it is clear that each has a direction.
-
-    Raises:
-        ValueError: as `normalise`.
-    """
+    """The largest absolute entry of each embedding, shape (n, 1); refuses embeddings without a direction."""
     shape = tuple(embeddings.shape)
     if embeddings.ndim != 2 or 0 in shape or not embeddings.is_floating_point():
         found = f"{embeddings.dtype} of shape {shape}"
@@ -40,12 +82,8 @@ def largest_entries(embeddings: Tensor, name: str) -> Tensor:
     return largest
 
 
-def check_class_labels(labels: Tensor, rows: int, name: str) -> int:
-    """The highest label.
-
-    Raises:
-        ValueError: the labels are not integers from 0, one for each of the rows.
-    """
+def highest_label(labels: Tensor, rows: int, name: str) -> int:
+    """The highest label; refuses labels that are not int64 of shape (rows,), at least 0."""
     if labels.shape != (rows,):
         raise ValueError(f"{name} must have shape ({rows},) like the embeddings, got {tuple(labels.shape)}")
     if labels.dtype != torch.int64:
@@ -54,3 +92,9 @@ def check_class_labels(labels: Tensor, rows: int, name: str) -> int:
     if low < 0:
         raise ValueError(f"{name} must not be negative, got {low}")
     return high
+
+
+def generator(seed: int, stream: int, index: int) -> torch.Generator:
+    """The random numbers of a stream for one repeat or epoch; on the CPU, so that every device draws the same."""
+    state = np.random.SeedSequence([seed, stream, index]).generate_state(1, np.uint64)
+    return torch.Generator().manual_seed(int(state[0] >> np.uint64(1)))

@@ -2,51 +2,72 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
-from typing import Any, Protocol
+from math import prod
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from softmax_temperature.cosine_classifier.blocks import Buffers
-
 _DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float64": torch.float64}
 
 
-class Products(Protocol):
-    """Prepares a right-hand matrix once and multiplies it often."""
+class Buffers(threading.local):
+    """Named scratch tensors of one device and dtype for each thread: fresh memory would cost page faults."""
 
-    dtype: torch.dtype
+    def __init__(self, dtype: torch.dtype, device: torch.device) -> None:
+        self.dtype = dtype
+        self._empty = torch.empty(0, dtype=dtype, device=device)
+        self._flat: dict[str, Tensor] = {}
 
-    def prepare(self, right: Tensor) -> Tensor:
-        """A matrix of this dtype, shape (inner, columns), in whatever form `multiply` takes."""
+    def take(self, name: str, *shape: int) -> Tensor:
+        """An uninitialised contiguous tensor in the memory of this name, which grows where it is too small."""
+        size = prod(shape)
+        flat = self._flat.get(name, self._empty)
+        if flat.numel() < size:
+            flat = self._flat[name] = self._empty.new_empty(size)
+        return flat[:size].view(shape)
 
-    def multiply(self, left: Tensor, right: Tensor, name: str) -> Tensor:
-        """`left`, shape (rows, inner), of any dtype, times a prepared matrix: shape (rows, columns), of this dtype.
 
-        The result is overwritten when the same thread next asks for a product of the same name.
-        """
-
-
-class DirectProducts:
-    """torch.mm; sums of bfloat16 products run in float32 and are rounded once, at the end."""
+class Products:
+    """Prepares a right-hand matrix (inner, columns) of this dtype once and multiplies it often."""
 
     def __init__(self, dtype: torch.dtype, device: torch.device) -> None:
         self.dtype = dtype
         self._buffers = Buffers(dtype, device)
 
     def prepare(self, right: Tensor) -> Tensor:
-        """The matrix as it is."""
+        """The matrix in the form that `multiply` takes."""
+        raise NotImplementedError
+
+    def multiply(self, left: Tensor, right: Tensor, name: str) -> Tensor:
+        """`left` (rows, inner) of any dtype times a prepared matrix, in this dtype.
+
+        The result is overwritten when the same thread next asks for a product of the same name.
+        """
+        raise NotImplementedError
+
+    def _rounded(self, left: Tensor, name: str) -> Tensor:
+        """A left-hand matrix of this dtype, copied where it has another."""
+        if left.dtype == self.dtype:
+            return left
+        return self._buffers.take(f"left of {name}", *left.shape).copy_(left)
+
+
+class DirectProducts(Products):
+    """torch.mm; sums of bfloat16 products run in float32 and are rounded once, at the end."""
+
+    def prepare(self, right: Tensor) -> Tensor:
+        """The matrix itself."""
         return right
 
     def multiply(self, left: Tensor, right: Tensor, name: str) -> Tensor:
-        """One product, after a copy of a left-hand matrix that is wider."""
-        if left.dtype != self.dtype:
-            left = self._buffers.take(f"left of {name}", *left.shape).copy_(left)
-        return torch.mm(left, right, out=self._buffers.take(name, len(left), right.shape[1]))
+        """One product in memory of this name."""
+        return torch.mm(self._rounded(left, name), right, out=self._buffers.take(name, len(left), right.shape[1]))
 
 
-class PackedProducts:
+class PackedProducts(Products):
     """float32 or bfloat16 on a CPU, the right-hand matrix put once into the order that oneDNN's kernels read.
 
     torch.mm calls MKL for float32, which keeps to AVX2 on AMD processors: 110 GFLOP/s on a Zen 5 core, where oneDNN
@@ -54,43 +75,34 @@ class PackedProducts:
     packed matrices reach 380 to 420.
     """
 
-    def __init__(self, dtype: torch.dtype, device: torch.device) -> None:
-        self.dtype = dtype
-        self._buffers = Buffers(dtype, device)
-
     def prepare(self, right: Tensor) -> Tensor:
         """A packed copy; the operator multiplies by the transpose of its second argument."""
         packed: Tensor = _onednn("_reorder_linear_weight")(right.T.contiguous())
         return packed
 
     def multiply(self, left: Tensor, right: Tensor, name: str) -> Tensor:
-        """One product, after a copy of a left-hand matrix of another dtype; in memory of oneDNN's own."""
-        if left.dtype != self.dtype:
-            left = self._buffers.take(f"left of {name}", *left.shape).copy_(left)
-        product: Tensor = _onednn("_linear_pointwise")(left, right, None, "none", [], "")
+        """One product, in memory of oneDNN's own."""
+        product: Tensor = _onednn("_linear_pointwise")(self._rounded(left, name), right, None, "none", [], "")
         return product
 
 
-class RoundedProducts:
-    """bfloat16 on a CPU that has no instructions for it: rounded as there, what is between in float32.
+class RoundedProducts(Products):
+    """bfloat16 on a CPU without instructions for it: rounded as with them, float32 in between.
 
     torch.mm emulates each product: 0.9 GFLOP/s on a Zen 3 core, which reaches 75 in float32.
     """
 
-    dtype = torch.bfloat16
-
     def __init__(self, device: torch.device) -> None:
-        self._wide, self._buffers = PackedProducts(torch.float32, device), Buffers(self.dtype, device)
+        super().__init__(torch.bfloat16, device)
+        self._wide = PackedProducts(torch.float32, device)
 
     def prepare(self, right: Tensor) -> Tensor:
         """A wider copy, packed."""
         return self._wide.prepare(right.float())
 
     def multiply(self, left: Tensor, right: Tensor, name: str) -> Tensor:
-        """One product; as with instructions for it, its sums are rounded once, at the end."""
-        if left.dtype != self.dtype:
-            left = self._buffers.take(f"left of {name}", *left.shape).copy_(left)
-        product = self._wide.multiply(left, right, name)
+        """One product, its sums rounded once, at the end."""
+        product = self._wide.multiply(self._rounded(left, name), right, name)
         return self._buffers.take(name, *product.shape).copy_(product)
 
 

@@ -4,22 +4,89 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from math import ceil
-from typing import TYPE_CHECKING
+from typing import Any
 
 import torch
 from torch import Tensor
 from torch.nn import functional
 
 from softmax_temperature.cosine_classifier.blocks import Workers, problem_blocks
-from softmax_temperature.cosine_classifier.classifiers import CosineClassifiers
-from softmax_temperature.cosine_classifier.draws import INITIAL_WEIGHTS, generator
-from softmax_temperature.cosine_classifier.inputs import check_class_labels, largest_entries
-from softmax_temperature.cosine_classifier.rows import RowsInMemory
-from softmax_temperature.cosine_classifier.settings import Settings, checked_inverse_temperatures
+from softmax_temperature.cosine_classifier.classifiers import Batch, CosineClassifiers
+from softmax_temperature.cosine_classifier.grid import TemperatureGrid
+from softmax_temperature.cosine_classifier.inputs import (
+    BATCH_ORDER,
+    INITIAL_WEIGHTS,
+    Settings,
+    checked_inverse_temperatures,
+    generator,
+    highest_label,
+    largest_entries,
+    normalise,
+)
 
-if TYPE_CHECKING:
-    from softmax_temperature.cosine_classifier.classifiers import Batch
-    from softmax_temperature.cosine_classifier.rows import Portion, RowSource
+
+def train_temperature_grid(
+    train: tuple[Tensor, Tensor],
+    test: tuple[Tensor, Tensor],
+    inverse_temperatures: Sequence[float] | Tensor,
+    *,
+    epochs: int,
+    batch_size: int,
+    lr: float,
+    momentum: float = 0.9,
+    rescale: bool = True,
+    optimizer: str = "sgd",
+    repeats: int = 1,
+    seed: int = 0,
+    device: torch.device | str | None = None,
+    precision: str = "float32",
+) -> TemperatureGrid:
+    """Test accuracy of a cosine classifier at each inverse temperature, all trained at once.
+
+    classifier_temperature, sections 3.1 and 4.3: the paper trains 1,000 epochs with batches of 2,048 for alpha in
+    {1, 5, 10, ..., 250}, with SGD on the rescaled loss, and takes the best accuracy over the epochs on the test set.
+
+    Args:
+        train: Embeddings, shape (n, dim), floating point, normalised here; labels, shape (n,), int64, from 0.
+        test: The same for the samples to count accuracy on.
+        inverse_temperatures: Positive numbers alpha = 1/T that multiply the cosines, shape (temperatures,).
+        epochs: Passes over the training samples.
+        batch_size: Samples per step; the last batch of an epoch may be smaller.
+        lr: Learning rate.
+        momentum: Of SGD; for Adam its first decay rate.
+        rescale: Divide the loss by alpha, so that alpha does not scale the gradient (after Eq. 3).
+        optimizer: "sgd" or "adam".
+        repeats: Initialisations of each classifier; batches are the same in all.
+        seed: Spawns the initial weights of each repeat and the batch order of each epoch, the same on every device.
+        device: Where to train; default: where the train embeddings are.
+        precision: "float32"; "bfloat16", matrix products of the training in bfloat16, the rest in float32; "float64".
+
+    Raises:
+        ValueError: If an argument is out of range or a split is malformed; the message names it.
+    """
+    # Deviation: the paper states no learning rate, momentum or weight decay. The first two are arguments, there is no
+    # weight decay: it would change lengths alone, to which cosines are blind, and with them the learning rate.
+    if epochs < 1:
+        raise ValueError(f"epochs must be at least 1, got {epochs}")
+    trainer = TemperatureGridTrainer(
+        train,
+        inverse_temperatures,
+        batch_size=batch_size,
+        lr=lr,
+        momentum=momentum,
+        rescale=rescale,
+        optimizer=optimizer,
+        repeats=repeats,
+        seed=seed,
+        device=device,
+        precision=precision,
+    )
+    checked_test = trainer.checked_test(*test)
+    curves = []
+    for _ in range(epochs):
+        trainer.epoch()
+        curves.append(trainer.evaluate(*checked_test))
+    return TemperatureGrid(trainer.inverse_temperatures, torch.stack(curves, dim=2), evaluated=len(test[1]))
 
 
 class TemperatureGridTrainer:
@@ -28,107 +95,64 @@ class TemperatureGridTrainer:
     classifier_temperature, section 3.1: logits are alpha * cos(w_c, x), the loss is their cross-entropy, divided by
     alpha if `rescale`. One *problem* is one (repeat, inverse temperature) pair. All problems see the same batches, so
     that a batch meets the weights of many of them in one matrix product, and within a repeat all inverse temperatures
-    start from the same weights: comparisons between temperatures are paired, and repeats differ by their initial
-    weights alone. Problems are trained in blocks, so that the logits of all of them never exist at once; but for
-    rounding, a problem's result does not depend on the blocks.
+    start from the same weights: comparisons between temperatures are paired. Problems are trained in blocks, so that
+    the logits of all of them never exist at once; but for rounding, a problem's result does not depend on the blocks.
 
     Training that is interrupted after any epoch and resumed through `state_dict` equals uninterrupted training, on a
-    CPU with the same number of threads bit for bit.
-
-    Args:
-        train: embeddings, shape (n, dim), floating point, normalised here; labels, shape (n,), int64, from 0. Or a
-            source that brings them to memory a portion at a time, as `softmax_temperature.shards` has one.
-        inverse_temperatures: positive numbers alpha = 1/T that multiply the cosines, shape (temperatures,).
-        batch_size: samples per step; the last batch of an epoch may be smaller.
-        lr: learning rate.
-        momentum: of SGD; for Adam its first decay rate.
-        rescale: divide the loss by alpha, so that alpha does not scale the gradient (after Eq. 3).
-        optimizer: "sgd" or "adam".
-        repeats: initialisations of each classifier.
-        seed: spawns the initial weights of each repeat and the batch order of each epoch, the same on every device.
-        device: where to train; default: where the embeddings are.
-        precision: "float32"; "bfloat16", matrix products of the training in bfloat16, the rest in float32; "float64".
-        problems_per_block: the most problems in a block; default: what suits the CPU, or half the free GPU memory.
-
-    Attributes:
-        inverse_temperatures: as given.
-        classes: highest training label plus one.
-        completed_epochs: how often all training samples have been seen.
-
-    Raises:
-        ValueError: an argument is out of range, an embedding is not finite or all zeros, or there is one class only.
+    CPU with the same number of threads bit for bit. Settings and errors are those of `train_temperature_grid`; in
+    addition, `problems_per_block` is the most problems in a block, by default what suits the CPU, or half the free GPU
+    memory.
     """
 
     def __init__(
         self,
-        train: tuple[Tensor, Tensor] | RowSource,
+        train: tuple[Tensor, Tensor],
         inverse_temperatures: Sequence[float] | Tensor,
         *,
-        batch_size: int,
-        lr: float,
-        momentum: float = 0.9,
-        rescale: bool = True,
-        optimizer: str = "sgd",
-        repeats: int = 1,
-        seed: int = 0,
         device: torch.device | str | None = None,
-        precision: str = "float32",
-        problems_per_block: int | None = None,
+        **settings: Any,
     ) -> None:
-        self.settings = Settings(
-            batch_size, lr, momentum, rescale, optimizer, repeats, seed, precision, problems_per_block
-        )
+        self.settings = Settings(**settings)
         self.inverse_temperatures = checked_inverse_temperatures(inverse_temperatures)
-        self._rows = (
-            RowsInMemory(*train, self.settings, device)
-            if isinstance(train, tuple)
-            else train.prepared(self.settings, device)
-        )
-        self.classes = self._rows.classes
+        embeddings, labels = train
+        unit = normalise(embeddings.to(device, self.settings.wide_dtype), name="train embeddings")
+        self.classes = highest_label(labels, len(unit), "train labels") + 1
         if self.classes < 2:
             raise ValueError("train labels must name at least two classes, got class 0 alone")
-        initial = _initial_weights(self.settings, self.classes, self._rows.dim)
-        initial = initial.to(self._rows.device, self.settings.wide_dtype)
+        initial = _initial_weights(self.settings, self.classes, unit.shape[1]).to(unit)
         self._classifiers = CosineClassifiers(initial, self.inverse_temperatures, self.settings)
-        self._workers = Workers(self._rows.device)
-        blocks = problem_blocks(
+        self._embeddings, self._labels = unit.to(self._classifiers.products.dtype), labels.to(unit.device)
+        self._workers = Workers(unit.device)
+        self._blocks = problem_blocks(
             self._classifiers.weights,
-            min(batch_size, self._rows.count),
-            self._classifiers.products.dtype,
-            at_once=problems_per_block,
+            min(self.settings.batch_size, len(unit)),
+            self._embeddings.dtype,
+            at_once=self.settings.problems_per_block,
             workers=self._workers.count,
         )
-        self._blocks = list(blocks)
         self.completed_epochs = 0
 
     def epoch(self) -> None:
-        """Train every problem for one epoch.
-
-        Raises:
-            ValueError: the weights overflow; the message names the learning rate.
-        """
-        step = self.completed_epochs * ceil(self._rows.count / self.settings.batch_size) + 1
+        """Train every problem for one epoch; raises ValueError, naming the learning rate, if the weights overflow."""
+        step = self.completed_epochs * ceil(len(self._labels) / self.settings.batch_size) + 1
         with self._workers.busy():
-            for portion in self._rows.portions(self.completed_epochs):
-                self._train(portion, step)
-                step += len(portion.batches)
-            finite = self._workers.map(self._classifiers.is_finite, self._blocks)
+            batches = self._workers.map(self._prepare, self._batch_rows())
+
+            def train(block: slice) -> bool:
+                for number, batch in enumerate(batches, start=step):
+                    self._classifiers.train_step(block, batch, number)
+                return self._classifiers.is_finite(block)
+
+            finite = self._workers.map(train, self._blocks)
         self.completed_epochs += 1
         if not all(finite):
             raise ValueError(f"lr={self.settings.lr} made the weights overflow in epoch {self.completed_epochs}")
 
     def evaluate(self, embeddings: Tensor, labels: Tensor) -> Tensor:
-        """Accuracy of every problem; a sample is correct when no class has a higher cosine than its own.
+        """Accuracy of every problem, shape (repeats, temperatures), float64, on the CPU.
 
-        Args:
-            embeddings: shape (n, dim); of any length, since that scales the cosines of all classes alike.
-            labels: shape (n,), int64, below the number of training classes.
-
-        Returns:
-            Shape (repeats, temperatures), float64, fractions, on the CPU.
-
-        Raises:
-            ValueError: as `checked_test`.
+        A sample is correct when no class has a higher cosine than its own. Embeddings (n, dim), of any length; labels
+        (n,), int64. Raises ValueError as `checked_test` does.
         """
         with self._workers.busy():
             embeddings, labels = self.checked_test(embeddings, labels)
@@ -144,23 +168,19 @@ class TemperatureGridTrainer:
     def checked_test(self, embeddings: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
         """The same, in the dtype and on the device that `evaluate` works in.
 
-        Raises:
-            ValueError: the shapes disagree, a label is beyond the training classes, or an embedding is not finite or
-                all zeros.
+        Raises ValueError if the shapes disagree, a label is beyond the training classes, or an embedding has no
+        direction.
         """
-        device, dim = self._rows.device, self._rows.dim
-        embeddings = embeddings.to(device, self.settings.wide_dtype)
+        embeddings = embeddings.to(self._labels.device, self.settings.wide_dtype)
         largest_entries(embeddings, "test embeddings")
-        if embeddings.shape[1] != dim:
-            raise ValueError(
-                f"test embeddings must have dim {dim} like the train embeddings, got {embeddings.shape[1]}"
-            )
-        if (highest := check_class_labels(labels, len(embeddings), "test labels")) >= self.classes:
+        if (dim := self._embeddings.shape[1]) != embeddings.shape[1]:
+            raise ValueError(f"test embeddings must have dim {dim} like the training's, got {embeddings.shape[1]}")
+        if (highest := highest_label(labels, len(embeddings), "test labels")) >= self.classes:
             raise ValueError(f"test labels must be below {self.classes}, the training classes, got {highest}")
-        return embeddings, labels.to(device)
+        return embeddings, labels.to(embeddings.device)
 
     def state_dict(self) -> dict[str, Tensor | int]:
-        """A copy of all that training has changed, and of what it can be resumed with alone."""
+        """A copy of all that training has changed, and of the settings that a resumed training must share."""
         return {
             "completed_epochs": self.completed_epochs,
             "seed": self.settings.seed,
@@ -169,11 +189,7 @@ class TemperatureGridTrainer:
         }
 
     def load_state_dict(self, state: Mapping[str, Tensor | int]) -> None:
-        """Take up the `state_dict` of a trainer with the same data and arguments.
-
-        Raises:
-            ValueError: names, shapes, seed or inverse temperatures are not those of this trainer.
-        """
+        """Resume from the `state_dict` of a trainer with the same data and arguments; ValueError for any other."""
         own = self.state_dict()
         if set(state) != set(own):
             raise ValueError(f"state must hold {sorted(own)}, got {sorted(state)}")
@@ -184,20 +200,16 @@ class TemperatureGridTrainer:
             tensor.copy_(given[name])
         self.completed_epochs = int(given["completed_epochs"])
 
-    def _train(self, portion: Portion, first_step: int) -> None:
-        """One step on each batch of a portion, for the problems of every block."""
+    def _batch_rows(self) -> tuple[Tensor, ...]:
+        """Row numbers of each batch of the next epoch."""
+        stream = generator(self.settings.seed, BATCH_ORDER, self.completed_epochs)
+        order = torch.randperm(len(self._labels), generator=stream).to(self._labels.device)
+        batches: tuple[Tensor, ...] = order.split(self.settings.batch_size)
+        return batches
 
-        def prepare(rows: Tensor) -> Batch:
-            embeddings, labels = (tensor.index_select(0, rows) for tensor in (portion.embeddings, portion.labels))
-            return self._classifiers.prepare_batch(embeddings, labels)
-
-        batches = self._workers.map(prepare, portion.batches)
-
-        def train(block: slice) -> None:
-            for step, batch in enumerate(batches, start=first_step):
-                self._classifiers.train_step(block, batch, step)
-
-        self._workers.map(train, self._blocks)
+    def _prepare(self, rows: Tensor) -> Batch:
+        embeddings, labels = (tensor.index_select(0, rows) for tensor in (self._embeddings, self._labels))
+        return self._classifiers.prepare_batch(embeddings, labels)
 
 
 def _initial_weights(settings: Settings, classes: int, dim: int) -> Tensor:

@@ -7,6 +7,4 @@ cross-entropy, in the rescaled time s = β² η t of a learning rate η,
 
 in which β does not appear: as long as Θ stays what it was, equal Z at the start means equal Z ever after. Parameters
 move by (1/β) Jᵀ (Y - softmax(Z)) in a unit of s, so Θ changes the less, the larger β is.
-
-Nothing is imported here, so that a training of a correlated pair does not depend on the code that measures the theory.
 """

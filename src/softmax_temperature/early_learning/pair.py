@@ -7,9 +7,14 @@ import math
 from collections.abc import Mapping
 
 import torch
+from scipy.optimize import brentq
 from torch import Tensor, nn
 
+from softmax_temperature.metrics.checks import check_positive
+
 BATCH_NORMS = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d, nn.SyncBatchNorm)
+TOLERANCE = 1e-6
+"""Of the norm in `correlation_for_norm`, relative."""
 
 # Deviation: the abstract of the temperature_check paper makes the size of the logits at initialisation a variable of
 # its own, and the text at hand does not say how it is set. The pair is ours. The frozen parameters are
@@ -21,23 +26,15 @@ BATCH_NORMS = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d, nn.SyncBatchNorm)
 class CorrelatedPair(nn.Module):
     """f(x) = g(x; θ) - g(x; θ'), of which only θ is trained.
 
-    θ' = c θ(0) + sqrt(1 - c²) θ'', number by number. Where both draws agree, nothing was drawn: biases that start at
-    0, scales that start at 1 and the like are what they are in both networks. With c = 1 every logit starts at exactly
-    0.
+    θ' = c θ(0) + sqrt(1 - c²) θ'', number by number. Numbers that are equal in both draws were not drawn (biases that
+    start at 0, scales that start at 1) and are kept. With c = 1 every logit starts at exactly 0.
 
     The frozen network has buffers in the place of parameters: it moves and is saved with the pair, and no optimizer
-    sees it. It is in evaluation mode always, so dropout acts on the trained network alone. Batch normalisation follows
+    sees it. It is always in evaluation mode, so dropout acts on the trained network alone. Batch normalisation follows
     the mode of the pair in both networks: in training both normalise by the batch, in evaluation each by running
-    estimates of its own. The frozen network then depends on the batch, but on nothing that is learned.
+    estimates of its own.
 
-    Attributes:
-        network: the trained one; its hooks stay.
-        frozen: the other.
-
-    Args:
-        network: `classifier(features(inputs))` with whatever hooks it has; trained in place.
-        other: an independent draw of the same architecture; only read.
-        correlation: c, in [0, 1].
+    `network` is `classifier(features(inputs))`, with its hooks, and `other` an independent draw, which is only read.
 
     Raises:
         ValueError: `correlation` is outside [0, 1], or the networks differ in their parameters.
@@ -86,21 +83,17 @@ class CorrelatedPair(nn.Module):
 
 
 def frozen_parameters(network: nn.Module, other: nn.Module, correlation: float) -> dict[str, Tensor]:
-    """The parameters θ' of the frozen network, by name.
-
-    Args:
-        network: at its start.
-        other: an independent draw.
-        correlation: in [0, 1].
-
-    Raises:
-        ValueError: as `CorrelatedPair`.
-    """
+    """The parameters θ' of the frozen network of a `CorrelatedPair`, by name."""
     if not 0 <= correlation <= 1:
         raise ValueError(f"correlation must be in [0, 1], got {correlation}")
-    first, second = _parameters(network), _parameters(other)
-    if {name: value.shape for name, value in first.items()} != {name: value.shape for name, value in second.items()}:
-        raise ValueError(f"other must have the parameters of network, got {_difference(first, second)}")
+    first, second = (
+        {name: parameter.detach() for name, parameter in each.named_parameters()} for each in (network, other)
+    )
+    shapes, others = ({name: tuple(value.shape) for name, value in each.items()} for each in (first, second))
+    if shapes != others:
+        name = next(name for name in (*shapes, *others) if shapes.get(name) != others.get(name))
+        what = f"{name}: {others.get(name)} in the place of {shapes.get(name)}"
+        raise ValueError(f"other must have the parameters of network, got {what}")
     share = math.sqrt((1 - correlation) * (1 + correlation))  # 1 - c² would lose the digits of a c close to 1.
     return {
         name: torch.where(value == second[name], value, correlation * value + share * second[name])
@@ -108,16 +101,49 @@ def frozen_parameters(network: nn.Module, other: nn.Module, correlation: float) 
     }
 
 
-def _parameters(network: nn.Module) -> dict[str, Tensor]:
-    return {name: parameter.detach() for name, parameter in network.named_parameters()}
+def correlation_for_norm(
+    network: nn.Module, other: nn.Module, inputs: Tensor, logit_norm: float, *, inverse_temperature: float
+) -> float:
+    """The correlation at which a pair starts with tempered logits of a given norm.
 
+    The norm of the logits rises from 0 at correlation 1, in proportion to the angle whose cosine the correlation is, so
+    the angle is what is solved for. Where the norm is not monotonic, one of the solutions is found.
 
-def _difference(first: Mapping[str, Tensor], second: Mapping[str, Tensor]) -> str:
-    for name in (*first, *second):
-        shapes = [tuple(some[name].shape) if name in some else None for some in (first, second)]
-        if shapes[0] != shapes[1]:
-            return f"{name}: {shapes[1]} in the place of {shapes[0]}"
-    return "the same"
+    Args:
+        network: at its start, in the mode that the logits are wanted in; it is not changed.
+        other: an independent draw of the same architecture.
+        inputs: (n, ...), the samples over which the norm is taken.
+        logit_norm: the wanted ||Z||, the Frobenius norm over samples and classes; at least 0.
+        inverse_temperature: multiplies the logits of the pair.
+
+    Raises:
+        ValueError: `logit_norm` is negative or larger than at correlation 0; the message names the range.
+    """
+    check_positive(inverse_temperature, "inverse_temperature")
+    own = copy.deepcopy(network)  # Each forward pass in training mode moves running estimates of batch normalisation.
+
+    @torch.no_grad()
+    def norm(correlation: float) -> float:
+        replaced = torch.func.functional_call(own, frozen_parameters(network, other, correlation), (inputs,))
+        return inverse_temperature * float((own(inputs) - replaced).double().norm().item())
+
+    largest = norm(0.0)
+    if not 0 <= logit_norm <= largest:
+        reach = f"[0, {largest:g}] for correlations from 1 to 0 at inverse temperature {inverse_temperature:g}"
+        raise ValueError(f"logit_norm must be in {reach}, got {logit_norm}")
+    if logit_norm == 0:
+        return 1.0
+    if logit_norm == largest:
+        return 0.0
+    right = math.pi / 2
+    angle = brentq(
+        lambda some: norm(math.cos(some) if some < right else 0.0) - logit_norm,
+        0.0,
+        right,
+        xtol=TOLERANCE * min(1.0, logit_norm / largest),
+        rtol=TOLERANCE,
+    )
+    return math.cos(angle)
 
 
 def _with_buffers(network: nn.Module, values: Mapping[str, Tensor]) -> nn.Module:

@@ -2,17 +2,36 @@
 
 classifier_temperature, sections 3.2 and 4.3. `pairs` holds a row per data set and backbone, as a DataFrame or mappings:
 `dataset`, `backbone`, `inverse_temperature` (the best one found; multiplies the logits), the statistics named in
-`statistic_names.STATISTICS`, and optionally `plateau_low` and `plateau_high`, the ends of the range that is as good.
+`dataset_statistics.STATISTICS`, and optionally `plateau_low` and `plateau_high`, the ends of the range that is as good.
 No result depends on the order of the rows. All functions raise ValueError for a missing column, a value that is not a
 finite number, a pair given twice, or fewer data sets than they need (`MINIMUM_DATASETS`, unless said).
 """
 
-from softmax_temperature.heuristic.correlation import Correlation, correlations, pearson
-from softmax_temperature.heuristic.fitted import Estimate, Heuristic, Term, fit
+from softmax_temperature.heuristic.fitted import (
+    Estimate,
+    Heuristic,
+    Term,
+    fit,
+    lower_bound_from_classes,
+    square_root_of_dimension,
+)
 from softmax_temperature.heuristic.leave_one_out import LeaveOneOut, leave_one_dataset_out
-from softmax_temperature.heuristic.pairs import MINIMUM_DATASETS, SEARCHED, SEARCHED_RANGE, Floats, Pairs
-from softmax_temperature.heuristic.plateaus import identified
-from softmax_temperature.heuristic.regression import COUNTS, RIDGE_PENALTIES, Method
+from softmax_temperature.heuristic.pairs import (
+    MINIMUM_DATASETS,
+    SEARCHED,
+    SEARCHED_RANGE,
+    Floats,
+    Pairs,
+    identified,
+)
+from softmax_temperature.heuristic.regression import (
+    COUNTS,
+    RIDGE_PENALTIES,
+    Correlation,
+    Method,
+    correlations,
+    pearson,
+)
 
 __all__ = [
     "COUNTS",
@@ -32,5 +51,7 @@ __all__ = [
     "fit",
     "identified",
     "leave_one_dataset_out",
+    "lower_bound_from_classes",
     "pearson",
+    "square_root_of_dimension",
 ]

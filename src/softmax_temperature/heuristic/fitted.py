@@ -5,45 +5,39 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike
 from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, PositiveInt, model_validator
 
 from softmax_temperature.heuristic.leave_one_out import out_of_fold, prepared
-from softmax_temperature.heuristic.pairs import (
-    SEARCHED_RANGE,
-    Floats,
-    Pairs,
-    check_bounds,
-    checked_pairs,
-    floats,
-    identities,
-    matrix,
-)
+from softmax_temperature.heuristic.pairs import SEARCHED_RANGE, Floats, Pairs, checked_pairs, floats, identities, matrix
 from softmax_temperature.heuristic.regression import Method, Regression, check_name, check_names, regress
 
-if TYPE_CHECKING:
-    import pandas as pd
+EPSILON = 1e-3  # Section 2 quotes the bound of Liu, Li and Xu 2017 with a loss of "10e - 4".
+
+
+def square_root_of_dimension(dim: ArrayLike) -> Any:
+    """An inverse temperature without a search: the square root of the embeddings' length, as in attention."""
+    return np.sqrt(dim)
+
+
+def lower_bound_from_classes(n_classes: Any) -> Any:
+    """The least inverse temperature at which ideally placed embeddings have a loss of EPSILON, and at least 1."""
+    return np.maximum(0.5 * np.log((n_classes - 1) / math.expm1(EPSILON)), 1.0)
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """A predicted best inverse temperature (multiplies the logits).
-
-    Attributes:
-        inverse_temperature: The prediction, clipped to the searched range.
-        low: Lower end of the prediction interval, within the searched range.
-        high: Upper end of it.
-        linear: The regression's own value, before clipping.
-        outside: Used statistics outside the range they were fitted on; the interval then promises nothing.
-    """
+    """A predicted best inverse temperature (multiplies the logits) and its interval, clipped to the searched range."""
 
     inverse_temperature: float
     low: float
     high: float
-    linear: float
-    outside: tuple[str, ...]
+    linear: float  # The regression's own value, before clipping.
+    outside: tuple[str, ...]  # Used statistics outside their fitted range; the interval then promises nothing.
 
     @property
     def inside(self) -> bool:
@@ -76,36 +70,22 @@ class Heuristic(_Record):
 
     The interval is a hierarchical jackknife: the prediction, plus or minus `margin`, the `level` quantile of the
     absolute errors on data sets left out of the fit (choice of statistics included). Each data set weighs as much as
-    the next, and as one imagined data set that is missed by any distance. So it speaks of a pair of a new data set,
-    while the textbook formula of least squares takes the pairs of a data set for independent and the statistics for
-    given. With fewer than level / (1 - level) data sets (9 for 0.9) nothing bounds the imagined one: `margin` is None,
-    and the interval the whole searched range.
+    the next, and as one imagined data set that is missed by any distance, so it speaks of a pair of a new data set.
+    With fewer than level / (1 - level) data sets (9 for 0.9) nothing bounds the imagined one: `margin` is None, and the
+    interval the whole searched range.
 
     After Lee, Barber and Willett 2023 (arXiv 2306.06342). Their jackknife+ centres on the models of the folds, which
     bounds the misses at twice the promised share whatever the data. Ours gives up that bound to centre on the final
-    model: the interval holds its prediction, needs no other statistics, and covered as promised where we simulated it.
-
-    Attributes:
-        format: Of the saved text.
-        version: Of the saved text; another one is refused.
-        selection: How the statistics were chosen.
-        method: How the coefficients were found.
-        intercept: The prediction at the mean of every statistic.
-        terms: The rest of the regression.
-        bounds: The searched range, to which predictions and intervals are clipped.
-        level: Share of new pairs that the intervals are to hold.
-        margin: Half the width of an interval before clipping, in units of the inverse temperature.
-        n_pairs: How many pairs it was fitted on.
-        datasets: The data sets it was fitted on.
+    model: the interval holds its prediction, and covered as promised where we simulated it.
     """
 
     format: Literal["softmax-temperature heuristic"]
     version: Literal[1]
     selection: str
     method: Method
-    intercept: FiniteFloat
+    intercept: FiniteFloat  # The prediction at the mean of every statistic.
     terms: tuple[Term, ...]
-    bounds: tuple[FiniteFloat, FiniteFloat]
+    bounds: tuple[FiniteFloat, FiniteFloat]  # The searched range, to which predictions and intervals are clipped.
     level: Annotated[float, Field(gt=0, lt=1)]
     margin: Annotated[FiniteFloat, Field(ge=0)] | None
     n_pairs: PositiveInt
@@ -114,22 +94,19 @@ class Heuristic(_Record):
     @model_validator(mode="after")
     def _coherent(self) -> Self:
         check_names([term.statistic for term in self.terms])
-        check_bounds(self.bounds)
+        if not 0 < self.bounds[0] < self.bounds[1]:
+            raise ValueError(f"bounds must be two increasing positive numbers, got {self.bounds}")
         return self
 
     @property
     def n_datasets(self) -> int:
-        """How many data sets it was fitted on."""
+        """Number of data sets it was fitted on."""
         return len(self.datasets)
 
     def predict(self, statistics: Mapping[str, float]) -> Estimate:
-        """The inverse temperature to expect from a data set's statistics.
+        """The inverse temperature to expect from statistics by name, as `dataset_statistics.describe` returns them.
 
-        Args:
-            statistics: Finite numbers by name, as from `dataset_statistics.describe`; those of `terms` are used.
-
-        Raises:
-            ValueError: If a used statistic is missing or not finite, or a name is unknown.
+        Raises ValueError if a used statistic is missing or not finite, or a name is unknown.
         """
         for name in statistics:
             check_name(name)
@@ -163,11 +140,7 @@ class Heuristic(_Record):
 
     @classmethod
     def from_json(cls, text: str) -> Self:
-        """The heuristic that `to_json` wrote.
-
-        Raises:
-            ValueError: If the text is not JSON or of another format or version, or a field is missing, unknown or bad.
-        """
+        """The heuristic that `to_json` wrote; raises ValueError for any other text."""
         return cls.model_validate_json(text)
 
 
@@ -181,15 +154,7 @@ def fit(
 ) -> Heuristic:
     """The final regression on all pairs (section 4.3, Figure 4), with prediction intervals (ours).
 
-    Args:
-        pairs: See the package.
-        statistics: As in `leave_one_dataset_out`.
-        method: As in `leave_one_dataset_out`.
-        level: Share of new pairs that the intervals are to hold, a fraction in (0, 1).
-        bounds: The searched range.
-
-    Raises:
-        ValueError: As in `leave_one_dataset_out`, and if `level` is out of range.
+    Intervals are to hold a share `level` of new pairs, in (0, 1). The rest is as in `leave_one_dataset_out`.
     """
     if not 0 < level < 1:
         raise ValueError(f"level must be in (0, 1), got {level}")

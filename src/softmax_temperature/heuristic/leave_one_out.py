@@ -10,18 +10,24 @@ from typing import Any, get_args
 import numpy as np
 import pandas as pd
 
-from softmax_temperature.heuristic.correlation import Correlation, is_constant, pearson
 from softmax_temperature.heuristic.pairs import (
     SEARCHED_RANGE,
     Floats,
     Pairs,
-    check_bounds,
     checked_pairs,
     floats,
     identities,
+    share_on_plateau,
 )
-from softmax_temperature.heuristic.plateaus import share_on_plateau
-from softmax_temperature.heuristic.regression import Method, Selection, regress, selection_of
+from softmax_temperature.heuristic.regression import (
+    Correlation,
+    Method,
+    Selection,
+    is_constant,
+    pearson,
+    regress,
+    selection_of,
+)
 from softmax_temperature.runner.errors import nearest
 
 
@@ -34,30 +40,20 @@ class LeaveOneOut:
             `predicted` (clipped to the searched range).
         folds: A row per data set: `dataset`, `pairs`, `statistics` (chosen without it), `r` and `p` between optimum and
             `linear`, and `undefined`: why r and p are missing (NaN), or "".
-        statistics: As asked for.
-        method: As asked for.
-        undefined_folds: Folds without an r. The next four are over the other folds, and None if too few are left.
-        median_r: Median of the folds' r.
-        mean_r: Mean of the folds' r.
-        sd_r: Standard deviation of the folds' r.
-        mean_p: Mean of the folds' p-values.
-        pooled: Correlation over all pairs at once; None where undefined.
-        mean_absolute_error: Of `predicted`, over pairs, in units of the inverse temperature.
-        share_on_plateau: Share of `predicted` on the pair's plateau; None without plateau columns.
     """
 
     predictions: pd.DataFrame
     folds: pd.DataFrame
     statistics: str
     method: Method
-    undefined_folds: int
+    undefined_folds: int  # Without an r. The next four are over the other folds, and None if too few are left.
     median_r: float | None
     mean_r: float | None
     sd_r: float | None
     mean_p: float | None
-    pooled: Correlation | None
-    mean_absolute_error: float
-    share_on_plateau: float | None
+    pooled: Correlation | None  # Over all pairs at once; None where undefined.
+    mean_absolute_error: float  # Of `predicted`, over pairs, in units of the inverse temperature.
+    share_on_plateau: float | None  # Share of `predicted` on the pair's plateau; None without plateau columns.
 
     def summary(self) -> dict[str, Any]:
         """The scalars, for a row of a table: `pooled` as `pooled_r` and so on, and the numbers of pairs and folds."""
@@ -82,8 +78,8 @@ def leave_one_dataset_out(
         pairs: See the package.
         statistics: "best", "four_best", "all", or how many: the most correlated ones, chosen anew in each fold. A list
             of names fixes them instead; names taken from a look at these same pairs inflate r.
-        method: "least_squares" as in the paper, or "ridge" (ours), with the penalty that is best for data sets left out
-            of the fold's training part.
+        method: "least_squares" as in the paper, or "ridge" (ours), with the penalty that is best for data sets left
+            out.
         bounds: The searched range.
 
     Raises:
@@ -120,7 +116,8 @@ def prepared(
     """The checked arguments of a regression: its selection, and the pairs as a table in one order."""
     if method not in get_args(Method):
         raise ValueError(f"method {method!r} is unknown. {nearest(method, get_args(Method))}")
-    check_bounds(bounds)
+    if not 0 < bounds[0] < bounds[1] < math.inf:
+        raise ValueError(f"bounds must be two increasing positive numbers, got {bounds}")
     selection = selection_of(statistics)
     table = checked_pairs(pairs, selection.candidates)
     for optimum in table["inverse_temperature"]:
@@ -141,17 +138,11 @@ def out_of_fold(table: pd.DataFrame, selection: Selection, method: Method) -> tu
 
 def _fold_row(dataset: str, fold: pd.DataFrame, chosen: Mapping[str, tuple[str, ...]]) -> dict[str, Any]:
     optima = floats(fold, "inverse_temperature")
-    found = pearson(optima, floats(fold, "linear"))
-    r, p = (found.r, found.p) if found else (math.nan, math.nan)
-    undefined = "" if found else _why_undefined(optima)
-    shared = {"dataset": dataset, "pairs": len(fold), "statistics": ", ".join(chosen[dataset])}
-    return {**shared, "r": r, "p": p, "undefined": undefined}
-
-
-def _why_undefined(optima: Floats) -> str:
-    if len(optima) < 3:
-        return "fewer than 3 pairs"
-    return "constant optimum" if is_constant(optima) else "constant prediction"
+    row = {"dataset": dataset, "pairs": len(fold), "statistics": ", ".join(chosen[dataset])}
+    if found := pearson(optima, floats(fold, "linear")):
+        return {**row, "r": found.r, "p": found.p, "undefined": ""}
+    constant = "constant optimum" if is_constant(optima) else "constant prediction"
+    return {**row, "r": math.nan, "p": math.nan, "undefined": constant if len(fold) >= 3 else "fewer than 3 pairs"}
 
 
 def _or_none(value: float) -> float | None:

@@ -1,8 +1,7 @@
-"""The table of pairs, and what is checked before any number is made from it; see the package for its columns."""
+"""The table of pairs, checked before any number is made from it, and its plateaus; see the package for its columns."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
@@ -21,37 +20,43 @@ Floats: TypeAlias = NDArray[np.float64]
 Pairs: TypeAlias = pd.DataFrame | Iterable[Mapping[str, Any]]
 
 
+def identified(pairs: Pairs, *, max_share: float = 0.5, grid: Sequence[float] = SEARCHED) -> pd.DataFrame:
+    """The pairs whose best inverse temperature is a number rather than a plateau, in the order given. Source: ours.
+
+    Where accuracy saturates, many values are equally good and the best of them is an accident of ties. A plateau, from
+    `plateau_low` to `plateau_high`, ends included, may hold at most `max_share`, a fraction in (0, 1], of the searched
+    `grid`. Raises ValueError also if a plateau does not hold its optimum.
+    """
+    if not 0 < max_share <= 1:
+        raise ValueError(f"max_share must be in (0, 1], got {max_share}")
+    if not len(grid):
+        raise ValueError("grid must hold the inverse temperatures that were searched, got none")
+    table = _as_table(pairs)
+    _check_plateaus(table)
+    low, high = matrix(table, ("plateau_low", "plateau_high")).T[:, :, None]
+    share = ((np.asarray(grid) >= low) & (np.asarray(grid) <= high)).mean(axis=1)
+    return table.iloc[np.flatnonzero(share <= max_share)].reset_index(drop=True)
+
+
+def share_on_plateau(table: pd.DataFrame, predicted: Floats) -> float | None:
+    """Share of the predictions, shape (pairs,), on their pair's plateau; None without plateau columns."""
+    if not {"plateau_low", "plateau_high"} <= set(table.columns):
+        return None
+    on_plateau = (floats(table, "plateau_low") <= predicted) & (predicted <= floats(table, "plateau_high"))
+    return float(on_plateau.mean())
+
+
 def checked_pairs(pairs: Pairs, statistics: Sequence[str], *, datasets: int = MINIMUM_DATASETS) -> pd.DataFrame:
     """The pairs as a table in one order, with the named statistics and at least that many data sets."""
-    table = as_table(pairs)
+    table = _as_table(pairs)
     _check_identities(table)
     _check_numbers(table, ("inverse_temperature", *statistics))
     if {"plateau_low", "plateau_high"} <= set(table.columns):
-        check_plateaus(table)
+        _check_plateaus(table)
     names = sorted(table["dataset"].unique())
     if len(names) < datasets:
         raise ValueError(f"pairs must hold at least {datasets} data sets, got {len(names)}: {', '.join(names)}")
     return table.sort_values(["dataset", "backbone"], ignore_index=True)
-
-
-def as_table(pairs: Pairs) -> pd.DataFrame:
-    """The pairs as a DataFrame, unchecked; one that is given is returned itself."""
-    return pairs if isinstance(pairs, pd.DataFrame) else pd.DataFrame([dict(pair) for pair in pairs])
-
-
-def check_plateaus(table: pd.DataFrame) -> None:
-    """Refuse plateaus that are not finite numbers or do not hold their optimum."""
-    names = ("plateau_low", "inverse_temperature", "plateau_high")
-    _check_numbers(table, names)
-    for low, optimum, high in matrix(table, names):
-        if not low <= optimum <= high:
-            raise ValueError(f"pairs: plateau_low {low} and plateau_high {high} must enclose the optimum {optimum}")
-
-
-def check_bounds(bounds: tuple[float, float]) -> None:
-    """Refuse a searched range that is not two increasing, positive, finite numbers."""
-    if not 0 < bounds[0] < bounds[1] < math.inf:
-        raise ValueError(f"bounds must be two increasing positive numbers, got {bounds}")
 
 
 def identities(table: pd.DataFrame) -> pd.DataFrame:
@@ -67,6 +72,18 @@ def floats(table: pd.DataFrame, name: str) -> Floats:
 def matrix(table: pd.DataFrame, names: Sequence[str]) -> Floats:
     """The named columns as an array of shape (pairs, names)."""
     return np.stack([floats(table, name) for name in names], axis=1)
+
+
+def _as_table(pairs: Pairs) -> pd.DataFrame:
+    return pairs if isinstance(pairs, pd.DataFrame) else pd.DataFrame([dict(pair) for pair in pairs])
+
+
+def _check_plateaus(table: pd.DataFrame) -> None:
+    names = ("plateau_low", "inverse_temperature", "plateau_high")
+    _check_numbers(table, names)
+    for low, optimum, high in matrix(table, names):
+        if not low <= optimum <= high:
+            raise ValueError(f"pairs: plateau_low {low} and plateau_high {high} must enclose the optimum {optimum}")
 
 
 def _check_identities(table: pd.DataFrame) -> None:

@@ -1,26 +1,83 @@
-"""The regression (section 4.3): which statistics, standardised how, and their weights by least squares or ridge."""
+"""Correlations (Figure 3) and the regression (section 4.3): statistics chosen, standardised, and weighted."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy import stats
 from sklearn.linear_model import RidgeCV
 from sklearn.model_selection import LeaveOneGroupOut
 
-from softmax_temperature.heuristic.correlation import is_constant, strongest_first
-from softmax_temperature.heuristic.pairs import Floats, floats, matrix
+from softmax_temperature.dataset_statistics import STATISTICS
+from softmax_temperature.heuristic.pairs import Floats, Pairs, checked_pairs, floats, matrix
 from softmax_temperature.runner.errors import nearest
-from softmax_temperature.statistic_names import STATISTICS
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 COUNTS = {"best": 1, "four_best": 4, "all": len(STATISTICS)}  # the rows of Table 1
 RIDGE_PENALTIES = tuple(10.0**exponent for exponent in range(-3, 5))
+LEVEL = 0.90  # of the intervals, as everywhere in this package
+COLUMNS = ["statistic", "r", "absolute_r", "p", "low", "high", "absolute_low", "absolute_high", "constant"]
 
 Method: TypeAlias = Literal["least_squares", "ridge"]
+
+
+class Correlation(NamedTuple):
+    """Pearson's r, its two-sided p-value, and its 90 % interval by Fisher's z; both take points for independent."""
+
+    r: float
+    p: float
+    low: float
+    high: float
+
+
+def pearson(first: Floats, second: Floats) -> Correlation | None:
+    """Pearson correlation of two arrays of shape (n,); None where it would say nothing.
+
+    That is for fewer than three points (two always lie on a line) and where a side is constant up to round-off.
+    """
+    if len(first) < 3 or is_constant(first) or is_constant(second):
+        return None
+    result = stats.pearsonr(first, second)
+    # Fisher's z has no standard error at three points, where SciPy warns or gives NaN.
+    low, high = result.confidence_interval(LEVEL) if len(first) > 3 else (-1.0, 1.0)
+    return Correlation(float(result.statistic), float(result.pvalue), float(low), float(high))
+
+
+def correlations(pairs: Pairs) -> pd.DataFrame:
+    """Correlation of each statistic with the best inverse temperature (Figure 3), strongest first.
+
+    Pairs of one data set are not independent, so the p-values and intervals are optimistic.
+
+    Returns:
+        Columns `statistic`, `r`, `absolute_r`, `p`, `low`, `high` (90 % interval by Fisher's z), `absolute_low`,
+        `absolute_high` (what it leaves of |r|) and `constant`: whether the statistic (or the optimum) never varies. Its
+        r is then defined as 0, with p 1 and interval [-1, 1].
+    """
+    table = checked_pairs(pairs, STATISTICS)
+    optima, rows = floats(table, "inverse_temperature"), []
+    for name in STATISTICS:
+        found = pearson(floats(table, name), optima)
+        shown = found or Correlation(r=0.0, p=1.0, low=-1.0, high=1.0)
+        ends = sorted((abs(shown.low), abs(shown.high)))
+        absolute = {"absolute_r": abs(shown.r), "absolute_high": ends[1]}
+        absolute["absolute_low"] = 0.0 if shown.low < 0 < shown.high else ends[0]
+        rows.append({"statistic": name, **shown._asdict(), **absolute, "constant": found is None})
+    frame = pd.DataFrame(rows)[COLUMNS]
+    return frame.iloc[strongest_first(frame["absolute_r"].to_numpy())].reset_index(drop=True)
+
+
+def strongest_first(absolute: Floats) -> NDArray[np.intp]:
+    """The order of absolute correlations from the largest to the smallest; ties keep the order given."""
+    # Rounded, so that statistics that tie, being multiples of each other, keep their order on every machine.
+    return np.argsort(-absolute.round(12), kind="stable")
+
+
+def is_constant(values: Floats) -> bool:
+    """Whether values of shape (n,) are equal up to round-off."""
+    return bool(np.ptp(values) <= 1e-9 * np.abs(values).max())
 
 
 class Selection(NamedTuple):
@@ -55,7 +112,7 @@ def check_names(names: Sequence[str]) -> None:
 
 
 def check_name(name: str) -> None:
-    """Refuse a name that is not among `statistic_names.STATISTICS`."""
+    """Refuse a name that is not among `dataset_statistics.STATISTICS`."""
     if name not in STATISTICS:
         raise ValueError(f"statistic {name!r} is unknown. {nearest(name, STATISTICS)}")
 

@@ -20,19 +20,9 @@ NOISE_DRAWS = 500  # The standard error of their mean is 1 % of the floor.
 def noise_floor(probs: Tensor, *, bins: int = 15, seed: int = 0) -> Tensor:
     """ECE that a perfectly calibrated model with these confidences shows on average at this n (source: ours).
 
-    Right and wrong are drawn from the confidences themselves, 500 times. An ECE near the floor is no evidence of
-    miscalibration.
-
-    Args:
-        probs: Shape (n, classes); rows sum to one.
-        bins: Number of bins on [0, 1].
-        seed: Of the draws, at least 0; the same draws on every device.
-
-    Returns:
-        A scalar in [0, 1], float64.
-
-    Raises:
-        ValueError: If a row does not sum to one, `bins` is below 1 or `seed` is negative.
+    Right and wrong are drawn from the confidences themselves, 500 times, the same draws on every device. An ECE near
+    the floor is no evidence of miscalibration. Arguments, result and errors are those of `expected_calibration_error`;
+    `seed` is at least 0.
     """
     check_probs(probs)
     check_count(bins, "bins", least=1)
@@ -49,18 +39,9 @@ def debiased_calibration_error(probs: Tensor, labels: Tensor, *, bins: int = 15)
 
     Each bin's accuracy a is taken as normal with variance a (1 - a) / count. The mean absolute gap under that normal,
     here in closed form where their code draws it, exceeds the gap by the bias. The correction is of first order: of the
-    bias of a perfectly calibrated model it takes off four tenths, and it leaves gaps that stand out of their noise.
-
-    Args:
-        probs: Shape (n, classes); rows sum to one.
-        labels: True classes, shape (n,), integers.
-        bins: Number of bins on [0, 1].
-
-    Returns:
-        A scalar, at most the ECE, float64; below zero where the bias exceeds it, which says "calibrated".
-
-    Raises:
-        ValueError: If the shapes disagree, a row does not sum to one, a label is out of range or `bins` is below 1.
+    bias of a perfectly calibrated model it takes off four tenths, and it leaves gaps that exceed their noise.
+    Arguments and errors are those of `expected_calibration_error`; the result is at most the ECE, and below zero where
+    the bias exceeds it, which says "calibrated".
     """
     table = reliability_bins(probs, labels, bins=bins)
     filled = table.counts > 0

@@ -20,31 +20,18 @@ def equal_width_bins(values: Tensor, bins: int) -> Tensor:
     return torch.bucketize(values.contiguous(), edges)
 
 
-def equal_mass_sizes(samples: int, bins: int) -> list[int]:
-    """How many samples each bin holds, lowest values first: sizes differ by at most one, the larger ones first."""
-    size, larger = divmod(samples, bins)
-    return [size + 1] * larger + [size] * (bins - larger)
-
-
 def equal_mass_edges(samples: int, bins: int) -> list[int]:
-    """The ranks between which each bin lies, ascending, from 0 to `samples`."""
-    edges = [0]
-    for size in equal_mass_sizes(samples, bins):
-        edges.append(edges[-1] + size)
-    return edges
+    """Ranks between which each bin lies, from 0 to `samples`: sizes differ by at most one, the larger ones first."""
+    size, larger = divmod(samples, bins)
+    return [number * size + min(number, larger) for number in range(bins + 1)]
 
 
 @dataclass(frozen=True)
 class Ranking:
-    """Distinct values in ascending order; those that are equal share a range of ranks.
+    """Distinct values in ascending order; those that are equal share a range of ranks."""
 
-    Attributes:
-        group: Which distinct value each sample has, shape (n,).
-        ends: The rank after the last sample of each distinct value, shape (groups,), int64.
-    """
-
-    group: Tensor
-    ends: Tensor
+    group: Tensor  # Which distinct value each sample has, shape (n,).
+    ends: Tensor  # The rank after the last sample of each distinct value, shape (groups,), int64.
 
     @classmethod
     def of(cls, values: Tensor) -> Ranking:

@@ -13,19 +13,12 @@ from softmax_temperature.metrics.checks import check_count, check_labels, check_
 
 @dataclass(frozen=True)
 class ReliabilityBins:
-    """What a reliability diagram shows (focal paper, Figure A.1); everything float64 but the counts.
+    """What a reliability diagram shows (focal paper, Figure A.1); everything float64 but the counts."""
 
-    Attributes:
-        edges: Of the bins, shape (bins + 1,).
-        counts: Samples in each bin, shape (bins,), int64; they sum to n.
-        confidence: Mean confidence in each bin, shape (bins,); NaN where it is empty.
-        accuracy: Share of right predictions in each bin, shape (bins,); NaN where it is empty.
-    """
-
-    edges: Tensor
-    counts: Tensor
-    confidence: Tensor
-    accuracy: Tensor
+    edges: Tensor  # Shape (bins + 1,).
+    counts: Tensor  # Samples in each bin, shape (bins,), int64; they sum to n.
+    confidence: Tensor  # Mean confidence in each bin, shape (bins,); NaN where it is empty.
+    accuracy: Tensor  # Share of right predictions in each bin, shape (bins,); NaN where it is empty.
 
     @property
     def shares(self) -> Tensor:
@@ -39,21 +32,13 @@ class ReliabilityBins:
 
 
 def reliability_bins(probs: Tensor, labels: Tensor, *, bins: int = 15) -> ReliabilityBins:
-    """Confidence and accuracy of the predicted class in bins of equal width.
+    """Confidence and accuracy of the predicted class, the first of equal largest ones, in bins of equal width.
 
-    Args:
-        probs: Shape (n, classes); rows sum to one. The first of equal largest probabilities is the prediction.
-        labels: True classes, shape (n,), integers.
-        bins: Number of bins on [0, 1].
-
-    Raises:
-        ValueError: If the shapes disagree, a row does not sum to one, a label is out of range or `bins` is below 1.
+    Arguments and errors are those of `expected_calibration_error`.
     """
-    confidences, correct = top_label(probs, labels, bins)
+    confidences, correct = _top_label(probs, labels, bins)
     index = equal_width_bins(confidences, bins)
     counts = torch.bincount(index, minlength=bins)
-    assert len(counts) == bins, f"a sample is in bin {len(counts) - 1} of {bins}"
-    assert int(counts.sum()) == len(index), f"{int(counts.sum())} of {len(index)} samples are in a bin"
     edges = torch.arange(bins + 1, dtype=torch.float64, device=counts.device) / bins
     sums = (binned_sums(index, values, bins) for values in (confidences, correct))
     return ReliabilityBins(edges, counts, *(total / counts for total in sums))
@@ -96,7 +81,7 @@ def adaptive_calibration_error(probs: Tensor, labels: Tensor, *, bins: int = 15)
     """
     # Deviation: the released code interpolates edges between sorted confidences and opens the bins on the left, which
     # drops the smallest confidence, and every sample tied with it.
-    confidences, correct = top_label(probs, labels, bins)
+    confidences, correct = _top_label(probs, labels, bins)
     membership = equal_mass_membership(Ranking.of(confidences), bins)
     return ((correct - confidences) @ membership).abs().sum() / len(correct)
 
@@ -108,7 +93,7 @@ def classwise_calibration_error(probs: Tensor, labels: Tensor, *, bins: int = 15
     Arguments, result and errors are those of `expected_calibration_error`.
     """
     # Deviation: the released code averages over the classes up to the largest label that occurs.
-    check_inputs(probs, labels, bins)
+    _check(probs, labels, bins)
     samples, classes = probs.shape
     offsets = torch.arange(classes, device=probs.device) * bins
     sums = torch.zeros(classes * bins, dtype=torch.float64, device=probs.device)
@@ -120,9 +105,9 @@ def classwise_calibration_error(probs: Tensor, labels: Tensor, *, bins: int = 15
     return sums.abs().sum() / (samples * classes)
 
 
-def top_label(probs: Tensor, labels: Tensor, bins: int) -> tuple[Tensor, Tensor]:
+def _top_label(probs: Tensor, labels: Tensor, bins: int) -> tuple[Tensor, Tensor]:
     """Confidence in the prediction, and whether it is right (0 or 1): each of shape (n,), float64; checked."""
-    check_inputs(probs, labels, bins)
+    _check(probs, labels, bins)
     confidences, predicted = probs.detach().double().max(dim=1)
     return confidences, (predicted == labels).double()
 
@@ -133,8 +118,7 @@ def class_gaps(probs: Tensor, labels: Tensor) -> Tensor:
     return gaps.scatter_add_(1, labels[:, None], torch.ones_like(gaps[:, :1]))
 
 
-def check_inputs(probs: Tensor, labels: Tensor, bins: int) -> None:
-    """Refuse what no binned metric can take."""
+def _check(probs: Tensor, labels: Tensor, bins: int) -> None:
     check_probs(probs)
     check_labels(labels, probs)
     check_count(bins, "bins", least=1)

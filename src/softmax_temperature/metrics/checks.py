@@ -14,13 +14,14 @@ def check_logits(logits: Tensor, *, name: str = "logits", values: bool = True) -
     """Refuse logits that are not finite floats of shape (n, classes) with n >= 1 and classes >= 2.
 
     Logits and probabilities cannot be told apart by their values, so this never guesses which of the two it was given.
-
-    Args:
-        logits: What the caller passed.
-        name: The argument to name in the message.
-        values: Whether to read the values too; shapes and dtypes are always checked.
+    Without `values` only shape and dtype are checked.
     """
-    _check_table(logits, name)
+    if not isinstance(logits, Tensor):
+        raise TypeError(f"{name} must be a torch tensor, got {type(logits).__name__}")
+    if not logits.is_floating_point():
+        raise ValueError(f"{name} must be floating point, got {logits.dtype}")
+    if logits.ndim != 2 or logits.shape[0] < 1 or logits.shape[1] < 2:
+        raise ValueError(f"{name} must have shape (n, classes), n >= 1, classes >= 2, got {tuple(logits.shape)}")
     if values and not torch.isfinite(logits).all():
         row, column = torch.nonzero(~torch.isfinite(logits))[0].tolist()
         raise ValueError(f"{name} must be finite, got {logits[row, column].item()} in row {row}, class {column}")
@@ -42,14 +43,14 @@ def check_probs(probs: Tensor) -> None:
 
 
 def check_labels(labels: Tensor, scores: Tensor, *, values: bool = True) -> None:
-    """Refuse labels that are not integers in [0, classes), one for each row of `scores` and on its device."""
+    """Refuse labels that are not integers in [0, classes), one per row of `scores` and on its device."""
     rows, classes = scores.shape
     if not isinstance(labels, Tensor):
         raise TypeError(f"labels must be a torch tensor, got {type(labels).__name__}")
     if labels.is_floating_point() or labels.is_complex() or labels.dtype == torch.bool:
         raise ValueError(f"labels must be integers, got {labels.dtype}")
     if labels.shape != (rows,):
-        raise ValueError(f"labels must have shape ({rows},), one for each row, got {tuple(labels.shape)}")
+        raise ValueError(f"labels must have shape ({rows},), one per row, got {tuple(labels.shape)}")
     if labels.device != scores.device:
         raise ValueError(f"labels must be on {scores.device} like the scores, got {labels.device}")
     if not values:
@@ -100,12 +101,3 @@ def check_gamma(gamma: float | Tensor) -> None:
 
 def _may_be_read(tensor: Tensor) -> bool:
     return tensor.device.type == "cpu" and not torch.compiler.is_compiling()
-
-
-def _check_table(scores: Tensor, name: str) -> None:
-    if not isinstance(scores, Tensor):
-        raise TypeError(f"{name} must be a torch tensor, got {type(scores).__name__}")
-    if not scores.is_floating_point():
-        raise ValueError(f"{name} must be floating point, got {scores.dtype}")
-    if scores.ndim != 2 or scores.shape[0] < 1 or scores.shape[1] < 2:
-        raise ValueError(f"{name} must have shape (n, classes), n >= 1, classes >= 2, got {tuple(scores.shape)}")

@@ -18,22 +18,16 @@ TOP = 5
 
 @dataclass(frozen=True)
 class Evidence:
-    """Contributions of each sample; weighted sums of them give every metric of the report.
+    """Contributions of each sample; weighted sums of them give every metric of the report."""
 
-    Attributes:
-        dense: Shape (n, columns): the SCORES; then gaps and counts of the equal-width bins; gaps of the equal-mass
-            bins; gaps of each class over all bins.
-        upper: The gaps of each class in each bin but the first, sparse, shape (classes * (bins - 1), n): at most `bins`
-            classes of a sample can be above the first bin. The gap of the first is what is missing from the total.
-        gaps: Right (1) or wrong (0) minus confidence, shape (n,).
-        ranking: Of the confidences.
-        bins: Number of bins.
-    """
-
+    # Shape (n, columns): the SCORES; gaps and counts of the equal-width bins; gaps of the equal-mass bins; gaps of each
+    # class over all bins.
     dense: Tensor
+    # The gaps of each class in each bin but the first, sparse, shape (classes * (bins - 1), n): at most `bins` classes
+    # of a sample can be above the first bin. The gap of the first is what is missing from the total.
     upper: Tensor
-    gaps: Tensor
-    ranking: Ranking
+    gaps: Tensor  # Right (1) or wrong (0) minus confidence, shape (n,).
+    ranking: Ranking  # Of the confidences.
     bins: int
 
     @classmethod
@@ -52,14 +46,9 @@ class Evidence:
         return cls(torch.cat([scores, *weighted, by_class], dim=1), _upper(probs, by_class, bins), gaps, ranking, bins)
 
     def metrics(self, weights: Tensor, *, rebin: bool = False) -> dict[str, Tensor]:
-        """Every metric for every row of weights.
+        """Every metric, shape (resamples,), for weights (resamples, n): how often each sample is drawn.
 
-        Args:
-            weights: How often each sample is drawn, shape (resamples, n), float64; each row sums to n.
-            rebin: Whether the bins of equal mass are drawn anew in each resample.
-
-        Returns:
-            Name to values of shape (resamples,).
+        `rebin` draws the bins of equal mass anew in each resample.
         """
         samples = weights.shape[1]
         classes = self.dense.shape[1] - len(SCORES) - 3 * self.bins

@@ -15,21 +15,18 @@ _ROWS = 50  # Resamples at a time.
 
 
 def out_of_distribution_auroc(logits_in: Tensor, logits_out: Tensor, *, score: str = "entropy") -> Tensor:
-    """Area under the ROC curve for detecting out-of-distribution samples, which are the positive class.
+    """Area under the ROC curve for detecting out-of-distribution samples, which are the positive class; float64.
 
     Args:
         logits_in: Of in-distribution samples, shape (n, classes).
         logits_out: Of out-of-distribution samples, shape (m, classes).
-        score: What calls a sample out-of-distribution: "entropy", the entropy of the softmax, as in the paper; or
-            "confidence", low probability of the predicted class.
-
-    Returns:
-        A scalar in [0, 1], float64, on the device of `logits_in`; 0.5 where the score tells nothing.
+        score: What calls a sample out-of-distribution: "entropy" of the softmax, as in the paper; or "confidence", low
+            probability of the predicted class.
 
     Raises:
         ValueError: If a shape is wrong, the numbers of classes differ, a logit is not finite or `score` is unknown.
     """
-    # Only this function needs scikit-learn, which takes half a second to import.
+    # scikit-learn takes a second to import, and every process of the pipeline imports this package.
     from sklearn.metrics import roc_auc_score
 
     scores = _scores(logits_in, logits_out, score)
@@ -41,20 +38,9 @@ def out_of_distribution_auroc(logits_in: Tensor, logits_out: Tensor, *, score: s
 def out_of_distribution_interval(
     logits_in: Tensor, logits_out: Tensor, *, score: str = "entropy", bootstrap: int = 1000, seed: int = 0
 ) -> tuple[float, float]:
-    """The 90 % interval of the area, over resamples of both sets (source: ours; the paper's Table 3 has none).
+    """5th and 95th percentile of the area over resamples of both sets (source: ours; the paper's Table 3 has none).
 
-    Args:
-        logits_in: As for `out_of_distribution_auroc`.
-        logits_out: Likewise.
-        score: Likewise.
-        bootstrap: Resamples, at least 1.
-        seed: Of the resamples, at least 0.
-
-    Returns:
-        The 5th and the 95th percentile.
-
-    Raises:
-        ValueError: As `out_of_distribution_auroc`, and if `bootstrap` is below 1 or `seed` negative.
+    Arguments and errors are those of `out_of_distribution_auroc`; `bootstrap` resamples, at least 1; `seed` at least 0.
     """
     check_count(bootstrap, "bootstrap", least=1)
     check_count(seed, "seed", least=0)

@@ -36,13 +36,10 @@ def calibration_report(
             bins of equal width are by nature; the interval then leaves out how the edges vary.
 
     Returns:
-        Plain numbers, ready for JSON: `samples`, `classes`, `bins`, `bootstrap`; `accuracy`, `top5_accuracy`,
-        `negative_log_likelihood` (nats), `brier_score` and the `expected_`, `maximum_`, `adaptive_` and
-        `classwise_calibration_error` as the functions of these names define them; `debiased_calibration_error` and
-        `noise_floor`, to be read beside the expected one; and `intervals`: name to (low, high), the 5th and 95th
-        percentile over the resamples, empty without a bootstrap. A calibration error is biased upwards, that of a
-        resample twice as much: its interval may lie above the value. Reflected at the value, (2 value - high,
-        2 value - low), it is the one of the paper's released code.
+        Plain numbers, ready for JSON: `samples`, `classes`, `bins`, `bootstrap`; `top5_accuracy` and the metrics of
+        this package by their names; and `intervals`: name to (low, high), the 5th and 95th percentile over the
+        resamples, empty without a bootstrap. A calibration error is biased upwards, that of a resample twice as much:
+        its interval may lie above the value.
 
     Raises:
         ValueError: If the shapes disagree, a logit is not finite, a label is out of range, `bins` is below 1, or
@@ -76,25 +73,11 @@ def paired_difference(
     seed: int = 0,
     rebin: bool = False,
 ) -> dict[str, Difference]:
-    """How every metric differs between two arms on the same samples (source: ours).
+    """How every metric that has an interval differs between two arms on the same samples (source: ours).
 
     Both arms see the same resamples, so what they share cancels: intervals of the two arms may overlap while that of
-    their difference excludes 0.
-
-    Args:
-        logits_a: Of arm a, shape (n, classes).
-        logits_b: Of arm b, shape (n, classes), the same samples in the same order.
-        labels: True classes, shape (n,), integers.
-        bins: Number of bins of every binned metric.
-        bootstrap: Resamples, at least 1.
-        seed: Of the resamples, at least 0; with the seed of a report, its very resamples.
-        rebin: As for `calibration_report`.
-
-    Returns:
-        Name of each metric of the report that has an interval, to a minus b and its 90 % percentile interval.
-
-    Raises:
-        ValueError: As `calibration_report`, and if the two shapes differ or `bootstrap` is below 1.
+    their difference excludes 0. Logits (n, classes) of both arms, the same samples in the same order; the other
+    arguments and errors are those of `calibration_report`, with at least one resample.
     """
     check_count(bootstrap, "bootstrap", least=1)
     if logits_a.shape != logits_b.shape:
@@ -111,22 +94,11 @@ def paired_difference(
 def confident_report(
     logits: Tensor, labels: Tensor, *, threshold: float = 0.99, bootstrap: int = 0, seed: int = 0
 ) -> dict[str, Any]:
-    """The predictions of high confidence: how many, and how many of them are right (focal paper, Table H.1).
+    """The predictions of at least a confidence: how many, and how many of them are right (focal paper, Table H.1).
 
-    Args:
-        logits: Of shape (n, classes), any float dtype; cast to float64 before the softmax.
-        labels: True classes, shape (n,), integers.
-        threshold: The least confidence that counts.
-        bootstrap: Resamples for the intervals; 0 for none.
-        seed: Of the resamples; with the seed of a `calibration_report`, its very resamples.
-
-    Returns:
-        `confident_share`, `confident_accuracy` (None when no prediction counts), and `intervals` as in
-        `calibration_report`; that of the accuracy is over the resamples that draw a confident prediction, and absent
-        when there is none.
-
-    Raises:
-        ValueError: As `calibration_report`.
+    `confident_share`, `confident_accuracy` (None when no prediction counts), and `intervals` as in
+    `calibration_report`, on its very resamples; that of the accuracy is over the resamples that draw a confident
+    prediction. Arguments and errors are those of `calibration_report`.
     """
     _check(logits, labels, 1, bootstrap, seed)
     confidences, predicted = torch.softmax(logits.detach().double(), dim=1).max(1)
@@ -159,7 +131,7 @@ def _estimates(arm: Evidence) -> dict[str, float]:
 
 
 def _resampled(arm: Evidence, resamples: int, seed: int, rebin: bool) -> dict[str, Tensor]:
-    """Every metric of every resample, shape (resamples,)."""
+    """Every metric, shape (resamples,)."""
     weights = resample_weights(len(arm.gaps), resamples, seed)
     pieces = [arm.metrics(some.to(arm.gaps.device), rebin=rebin) for some in weights]
     return {name: torch.cat([piece[name] for piece in pieces]) for name in pieces[0]}

@@ -16,13 +16,8 @@ INTERVAL = (0.05, 0.95)  # 90 %, focal paper, section 5.
 def resample_weights(samples: int, resamples: int, seed: int, *, rows: int | None = None) -> Iterator[Tensor]:
     """How often each sample is drawn: tensors of shape (rows, samples), `resamples` rows together, float64, on the CPU.
 
-    Depends on nothing but the first three arguments, so that every arm and every device sees the same resamples.
-
-    Args:
-        samples: How many there are, and how many are drawn.
-        resamples: How often.
-        seed: Of the draws.
-        rows: At most so many at a time; by default, what a moderate memory holds.
+    Depends on nothing but the first three arguments, so that every arm and every device sees the same resamples. By
+    default `rows` is what a moderate memory holds.
     """
     # A stream of its own: the noise floor draws from the same seed.
     generator = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(1,)))

@@ -10,36 +10,15 @@ from softmax_temperature.metrics.checks import check_count, check_labels, check_
 
 
 def accuracy(logits: Tensor, labels: Tensor) -> Tensor:
-    """Share of samples whose largest logit is that of the label; the first of equal logits is the prediction.
-
-    Args:
-        logits: Shape (n, classes).
-        labels: True classes, shape (n,), integers.
-
-    Returns:
-        A scalar, a fraction, float64.
-
-    Raises:
-        ValueError: If the shapes disagree, a logit is not finite or a label is out of range.
-    """
+    """Share of samples whose largest logit is that of the label: `top_accuracy` with `top` 1."""
     return top_accuracy(logits, labels, top=1)
 
 
 def top_accuracy(logits: Tensor, labels: Tensor, *, top: int = 5) -> Tensor:
-    """Share of samples whose label is among the `top` largest logits (focal paper, Table F.7).
+    """Share of samples whose label is among the `top` largest logits (focal paper, Table F.7), float64.
 
-    Of equal logits the one of the lower class ranks first. With no more than `top` classes this is 1.
-
-    Args:
-        logits: Shape (n, classes).
-        labels: True classes, shape (n,), integers.
-        top: At least 1.
-
-    Returns:
-        A scalar, a fraction, float64.
-
-    Raises:
-        ValueError: If the shapes disagree, a logit is not finite, a label is out of range or `top` is below 1.
+    Of equal logits the one of the lower class ranks first. Logits (n, classes), labels (n,) integers. Raises ValueError
+    if the shapes disagree, a logit is not finite, a label is out of range or `top` is below 1.
     """
     check_logits(logits)
     check_labels(labels, logits)
@@ -48,17 +27,10 @@ def top_accuracy(logits: Tensor, labels: Tensor, *, top: int = 5) -> Tensor:
 
 
 def negative_log_likelihood(logits: Tensor, labels: Tensor) -> Tensor:
-    """Mean of -log p of the true class (focal paper, section 3).
+    """Mean of -log p of the true class (focal paper, section 3), nats, float64.
 
-    Args:
-        logits: Shape (n, classes), any float dtype; cast to float64 before the softmax.
-        labels: True classes, shape (n,), integers.
-
-    Returns:
-        A scalar in nats, float64.
-
-    Raises:
-        ValueError: If the shapes disagree, a logit is not finite or a label is out of range.
+    Logits (n, classes) of any float dtype, labels (n,) integers. Raises ValueError if the shapes disagree, a logit is
+    not finite or a label is out of range.
     """
     check_logits(logits)
     check_labels(labels, logits)
@@ -66,17 +38,10 @@ def negative_log_likelihood(logits: Tensor, labels: Tensor) -> Tensor:
 
 
 def brier_score(probs: Tensor, labels: Tensor) -> Tensor:
-    """Squared distance of the probabilities to the one-hot label: summed over classes, averaged over samples.
+    """Squared distance of the probabilities to the one-hot label, summed over classes, averaged over samples.
 
-    Args:
-        probs: Shape (n, classes); rows sum to one.
-        labels: True classes, shape (n,), integers.
-
-    Returns:
-        A scalar in [0, 2], float64.
-
-    Raises:
-        ValueError: If the shapes disagree, a row does not sum to one or a label is out of range.
+    Probs (n, classes), rows that sum to one; labels (n,) integers; result float64, in [0, 2]. Raises ValueError if the
+    shapes disagree, a row does not sum to one or a label is out of range.
     """
     check_probs(probs)
     check_labels(labels, probs)

@@ -9,17 +9,16 @@ from softmax_temperature.metrics.checks import check_count
 
 
 def confusion_matrix(predictions: Tensor, labels: Tensor, *, classes: int, void: int | None = None) -> Tensor:
-    """Count the pixels of each class by what they were taken for; matrices of several batches add up.
+    """Count the pixels of each class by their predicted class; matrices of several batches add up.
 
     Args:
         predictions: Classes, integers in [0, classes), any shape.
         labels: True classes, the same shape, integers in [0, classes) or `void`.
         classes: Number of classes, at least 2.
-        void: Label of pixels that are left out, whatever was predicted there; not below `classes`. None for no such
-            label.
+        void: Label of pixels that are left out, whatever was predicted there; None for no such label.
 
     Returns:
-        Shape (classes, classes), int64, on the device of `labels`: rows are true classes, columns predictions.
+        Shape (classes, classes), int64: rows are true classes, columns predictions.
 
     Raises:
         ValueError: If a shape or dtype disagrees, or a class is out of range.
@@ -31,25 +30,22 @@ def confusion_matrix(predictions: Tensor, labels: Tensor, *, classes: int, void:
         if values.is_floating_point() or values.is_complex() or values.dtype == torch.bool:
             raise ValueError(f"{name} must be integers, got {values.dtype}")
     if predictions.shape != labels.shape:
-        raise ValueError(f"predictions must have the shape of labels, {_shape(labels)}, got {_shape(predictions)}")
+        shapes = f"{tuple(labels.shape)}, got {tuple(predictions.shape)}"
+        raise ValueError(f"predictions must have the shape of labels, {shapes}")
     kept = torch.ones_like(labels, dtype=torch.bool) if void is None else labels != void
     rows, columns = labels[kept].long(), predictions[kept].long()
-    _check_range(rows, "labels", classes)
-    _check_range(columns, "predictions", classes)
+    for found, name in ((rows, "labels"), (columns, "predictions")):
+        wrong = found[(found < 0) | (found >= classes)]
+        if len(wrong):
+            raise ValueError(f"{name} must be in [0, {classes}), got {wrong[0].item()}")
     return torch.bincount(rows * classes + columns, minlength=classes**2).view(classes, classes)
 
 
 def intersection_over_union(confusion: Tensor) -> Tensor:
-    """Of each class, the pixels that are of it and were taken for it, over those that are either.
+    """Of each class, the pixels that are of it and were predicted as it, over those that are either.
 
-    Args:
-        confusion: Shape (classes, classes), counts as `confusion_matrix` returns them.
-
-    Returns:
-        Shape (classes,), float64, fractions; NaN for a class that neither labels nor predictions have.
-
-    Raises:
-        ValueError: If the matrix is not square, holds a negative number, or counts nothing.
+    Shape (classes,), float64; NaN for a class that neither labels nor predictions have. Raises ValueError if the
+    confusion matrix is not square or counts nothing.
     """
     counts = _counts(confusion)
     both = counts.diagonal()
@@ -57,43 +53,19 @@ def intersection_over_union(confusion: Tensor) -> Tensor:
 
 
 def mean_intersection_over_union(confusion: Tensor) -> Tensor:
-    """Mean of `intersection_over_union` over the classes that labels or predictions have (section 4.4, mIoU).
-
-    Args:
-        confusion: Shape (classes, classes).
-
-    Returns:
-        A float64 scalar, a fraction.
-
-    Raises:
-        ValueError: As for `intersection_over_union`.
-    """
+    """Mean of `intersection_over_union` over the classes that labels or predictions have (section 4.4, mIoU)."""
     return intersection_over_union(confusion).nanmean()
 
 
 def pixel_accuracy(confusion: Tensor) -> Tensor:
-    """Share of the pixels that were taken for what they are; arguments and errors as above."""
+    """Share of the pixels that were predicted right, a fraction; arguments and errors as above."""
     counts = _counts(confusion)
     return counts.trace() / counts.sum()
 
 
 def _counts(confusion: Tensor) -> Tensor:
     if confusion.ndim != 2 or confusion.shape[0] != confusion.shape[1]:
-        raise ValueError(f"confusion must have shape (classes, classes), got {_shape(confusion)}")
-    counts = confusion.double()
-    if not bool((counts >= 0).all()):
-        raise ValueError(f"confusion must hold counts, got {counts.min().item()}")
-    if not counts.sum() > 0:
+        raise ValueError(f"confusion must have shape (classes, classes), got {tuple(confusion.shape)}")
+    if not confusion.sum() > 0:
         raise ValueError("confusion must count at least one pixel, got none")
-    return counts
-
-
-def _check_range(values: Tensor, name: str, classes: int) -> None:
-    if len(values):
-        low, high = (bound.item() for bound in torch.aminmax(values))
-        if low < 0 or high >= classes:
-            raise ValueError(f"{name} must be in [0, {classes}), got {low if low < 0 else high}")
-
-
-def _shape(values: Tensor) -> tuple[int, ...]:
-    return tuple(values.shape)
+    return confusion.double()

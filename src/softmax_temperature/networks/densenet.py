@@ -7,50 +7,41 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from softmax_temperature.metrics.checks import check_count
+from softmax_temperature.networks.layers import Classifier, check_sizes
 
 BOTTLENECK = 4
 
 
-class DenseNet(nn.Module):
+class DenseNet(Classifier):
     """A 3×3 stem, dense blocks with transitions between them, and the classifier; the defaults are DenseNet-121.
 
     It has 2 sum(`blocks`) + len(`blocks`) + 1 layers of weights. Weights start as PyTorch's, as in the focal paper's
-    released code: uniform within ±1 / sqrt(inputs of a unit), batch normalisation with scale 1 and shift 0.
+    released code.
 
     Args:
         blocks: Layers in each dense block.
         growth: Maps that a layer adds; the stem makes twice as many.
         reduction: Share of the maps that a transition keeps, rounded down.
-        num_classes: Outputs of `classifier`.
-
-    Raises:
-        ValueError: If an argument is out of range; the message names it and its value.
     """
 
     def __init__(
-        self,
-        blocks: Sequence[int] = (6, 12, 24, 16),
-        growth: int = 32,
-        reduction: float = 0.5,
-        num_classes: int = 10,
+        self, blocks: Sequence[int] = (6, 12, 24, 16), growth: int = 32, reduction: float = 0.5, num_classes: int = 10
     ) -> None:
         super().__init__()
-        if len(blocks) == 0:
-            raise ValueError(f"blocks must hold at least one dense block, got {blocks!r}")
-        for layers in blocks:
-            check_count(layers, "blocks", least=1)
-        check_count(growth, "growth", least=1)
+        check_sizes(blocks=blocks, growth=growth, num_classes=num_classes)
         if not 0 < reduction <= 1:
             raise ValueError(f"reduction must be in (0, 1], got {reduction}")
-        check_count(num_classes, "num_classes", least=1)
         channels = 2 * growth
         self.conv1 = nn.Conv2d(3, channels, 3, padding=1, bias=False)
         self.stages = nn.Sequential()
         for number, layers in enumerate(blocks):
             if number:
-                kept = _kept(channels, reduction)
-                self.stages.append(_transition(channels, kept))
+                kept = int(reduction * channels)
+                if kept == 0:
+                    before = f"a map of the {channels} before each transition"
+                    raise ValueError(f"reduction must leave {before}, got {reduction}")
+                convolution = nn.Conv2d(channels, kept, 1, bias=False)
+                self.stages.append(nn.Sequential(nn.BatchNorm2d(channels), nn.ReLU(), convolution, nn.AvgPool2d(2)))
                 channels = kept
             self.stages.append(nn.Sequential(*(DenseLayer(channels + i * growth, growth) for i in range(layers))))
             channels += layers * growth
@@ -60,20 +51,11 @@ class DenseNet(nn.Module):
         self.flatten = nn.Flatten()
         self.classifier = nn.Linear(channels, num_classes)
 
-    def features(self, images: Tensor) -> Tensor:
-        """What `classifier` reads: the means of the last maps, (n, channels), of images (n, 3, height, width)."""
-        maps = self.stages(self.conv1(images))
+    def features(self, inputs: Tensor) -> Tensor:
+        """The means of the last maps, (n, channels), of images (n, 3, h, w); each transition halves h and w."""
+        maps = self.stages(self.conv1(inputs))
         features: Tensor = self.flatten(self.pool(self.relu(self.norm(maps))))
         return features
-
-    def forward(self, images: Tensor) -> Tensor:
-        """Logits (n, num_classes) of images (n, 3, height, width); each transition halves height and width."""
-        logits: Tensor = self.classifier(self.features(images))
-        return logits
-
-
-make = DenseNet
-"""What a task that names this architecture trains."""
 
 
 class DenseLayer(nn.Module):
@@ -93,14 +75,3 @@ class DenseLayer(nn.Module):
         inner = self.conv1(self.relu1(self.norm1(maps)))
         new = self.conv2(self.relu2(self.norm2(inner)))
         return torch.cat((maps, new), dim=1)
-
-
-def _kept(channels: int, reduction: float) -> int:
-    kept = int(reduction * channels)
-    if kept == 0:
-        raise ValueError(f"reduction must leave a map of the {channels} before each transition, got {reduction}")
-    return kept
-
-
-def _transition(inputs: int, outputs: int) -> nn.Sequential:
-    return nn.Sequential(nn.BatchNorm2d(inputs), nn.ReLU(), nn.Conv2d(inputs, outputs, 1, bias=False), nn.AvgPool2d(2))

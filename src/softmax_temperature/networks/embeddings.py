@@ -1,4 +1,4 @@
-"""Embeddings: images through a frozen network, a batch at a time, into a file that grows on disk.
+"""Embeddings: images through a frozen network, one batch at a time, into a file that grows on disk.
 
 An artifact of embeddings holds
 
@@ -11,23 +11,24 @@ Memory is bounded by the batch, not by the data set.
 
 from __future__ import annotations
 
+import json
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
 
 from softmax_temperature.data.splits import SPLITS, Part, SplitName
-from softmax_temperature.data.tensor_stream import Stream, write_tensors
+from softmax_temperature.networks.backbones.preprocessing import Preprocess
 from softmax_temperature.runner.artifacts import Artifact, write_json
 from softmax_temperature.runner.errors import InputError
 
-if TYPE_CHECKING:
-    from softmax_temperature.networks.backbones.preprocessing import Preprocess
-
 EMBEDDINGS = "embeddings.safetensors"
 PROVENANCE = "provenance.json"
+_COLUMNS = ("labels", "index")
+_ALIGNMENT = 8
 
 Batches = Iterable[Tensor | Sequence[Tensor]]
 Precision = Literal["float32", "bfloat16"]
@@ -47,7 +48,7 @@ def extract(
     Args:
         network: prepared images (n, 3, size, size) to embeddings (n, dim); it is moved to the device.
         preprocess: prepares them.
-        batches: each (n, channels, height, width) uint8, or a sequence of n tensors (channels, height, width).
+        batches: what `preprocess` takes.
         device: where to compute.
         precision: of the network's products; "bfloat16" keeps weights and normalisation in float32.
         where: data set, split and backbone, for the error.
@@ -62,9 +63,21 @@ def extract(
     done = 0
     for images in batches:
         embeddings = _embed(network, preprocess(images, device=device), precision)
-        _check(embeddings, first_row=done, where=where)
+        for fault, rows in (("not finite", ~embeddings.isfinite().all(1)), ("all zero", ~embeddings.any(1))):
+            if rows.any():
+                what = f"the embedding of row {done + int(rows.int().argmax())} is {fault}"
+                remedy = "Look at that image; if it is sound, the backbone's weights or preprocessing are not."
+                raise InputError(what, where=where, remedy=remedy)
         done += len(embeddings)
         yield embeddings
+
+
+# Not around the loop of `extract`: a generator would carry the mode into its caller.
+@torch.inference_mode()
+def _embed(network: nn.Module, images: Tensor, precision: Precision) -> Tensor:
+    with torch.autocast(images.device.type, torch.bfloat16, enabled=precision == "bfloat16"):
+        embeddings: Tensor = network(images)
+    return embeddings.float().cpu()
 
 
 def write_embeddings(
@@ -78,28 +91,45 @@ def write_embeddings(
     Args:
         folder: where to.
         rows: by split, labels (n,) and index (n,), int64.
-        embed: the embeddings of a split, (b, dim) float32 in pieces; called when its turn comes.
+        embed: the embeddings of a split, (b, dim) float32 in batches.
         provenance: JSON values; "dataset" and "embedding" (dim) must be among them.
+
+    Raises:
+        ValueError: there are more or fewer embeddings than rows.
     """
     dim = int(provenance["embedding"])
-    streams = {}
-    for split, (labels, index) in rows.items():
-        streams[f"{split}.labels"] = Stream(torch.int64, tuple(labels.shape), [labels])
-        streams[f"{split}.index"] = Stream(torch.int64, tuple(index.shape), [index])
-    for split, (labels, _) in rows.items():
-        streams[f"{split}.embeddings"] = Stream(torch.float32, (len(labels), dim), _late(embed, split))
-    write_tensors(folder / EMBEDDINGS, streams)
+    sizes = {split: len(labels) for split, (labels, _) in rows.items()}
+    shapes = {f"{split}.{column}": [size] for split, size in sizes.items() for column in _COLUMNS}
+    shapes |= {f"{split}.embeddings": [size, dim] for split, size in sizes.items()}
+    with (folder / EMBEDDINGS).open("wb") as file:
+        header, size = _header(shapes)
+        file.write(header)
+        for labels, index in rows.values():
+            file.write(labels.numpy().data)
+            file.write(index.numpy().data)
+        for split in rows:
+            for batch in embed(split):
+                file.write(batch.contiguous().numpy().data)
+        if file.tell() != size:
+            raise ValueError(f"embed must give (n, {dim}) embeddings for each split, got a file of {file.tell()} bytes")
     write_json(folder / PROVENANCE, dict(provenance))
 
 
+def _header(shapes: Mapping[str, list[int]]) -> tuple[bytes, int]:
+    """The header of a safetensors file, whose library needs all tensors in memory; and the size of the file."""
+    entries, end = {}, 0
+    for name, shape in shapes.items():
+        dtype, width = ("F32", 4) if name.endswith("embeddings") else ("I64", 8)
+        start, end = end, end + math.prod(shape) * width
+        entries[name] = {"dtype": dtype, "shape": shape, "data_offsets": [start, end]}
+    text = json.dumps(entries).encode()
+    text += b" " * (-len(text) % _ALIGNMENT)
+    header = len(text).to_bytes(8, "little") + text
+    return header, len(header) + end
+
+
 def open_embeddings(artifact: Artifact) -> dict[SplitName, Part]:
-    """Read embeddings back.
-
-    Args:
-        artifact: what the stage embed made.
-
-    Returns:
-        By split, a part with data (n, dim) float32; mapped from disk.
+    """Read embeddings back: by split, a part with data (n, dim) float32, mapped from disk.
 
     Raises:
         ArtifactError: a file is missing or damaged.
@@ -107,27 +137,7 @@ def open_embeddings(artifact: Artifact) -> dict[SplitName, Part]:
     dataset = artifact.json(PROVENANCE)["dataset"]
     tensors = artifact.tensors(EMBEDDINGS)
     return {
-        split: Part(dataset, split, *(tensors[f"{split}.{column}"] for column in ("embeddings", "labels", "index")))
+        split: Part(dataset, split, *(tensors[f"{split}.{column}"] for column in ("embeddings", *_COLUMNS)))
         for split in SPLITS
         if f"{split}.labels" in tensors
     }
-
-
-# Not around the loop of `extract`: a generator would carry the mode into its caller.
-@torch.inference_mode()
-def _embed(network: nn.Module, images: Tensor, precision: Precision) -> Tensor:
-    with torch.autocast(images.device.type, torch.bfloat16, enabled=precision == "bfloat16"):
-        embeddings: Tensor = network(images)
-    return embeddings.float().cpu()
-
-
-def _check(embeddings: Tensor, *, first_row: int, where: str) -> None:
-    for fault, rows in (("not finite", ~embeddings.isfinite().all(1)), ("all zero", ~embeddings.any(1))):
-        if rows.any():
-            what = f"the embedding of row {first_row + int(rows.int().argmax())} is {fault}"
-            remedy = "Look at that image; if it is sound, the backbone's weights or preprocessing are not."
-            raise InputError(what, where=where, remedy=remedy)
-
-
-def _late(embed: Callable[[SplitName], Iterable[Tensor]], split: SplitName) -> Iterator[Tensor]:
-    yield from embed(split)

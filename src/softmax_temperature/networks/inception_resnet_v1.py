@@ -56,7 +56,7 @@ class _Convolution(nn.Module):
 
 
 class _Branches(nn.Module):
-    """Branches side by side, concatenated."""
+    """Parallel branches, concatenated."""
 
     def __init__(self, *branches: nn.Module) -> None:
         super().__init__()

@@ -8,6 +8,7 @@ from torch import Tensor, nn
 from softmax_temperature.data.tokens import PADDING
 from softmax_temperature.data.trees import LEFT, RIGHT, WORD
 from softmax_temperature.metrics.checks import check_count
+from softmax_temperature.networks.layers import Classifier, check_sizes
 
 # Deviation: the focal paper gives no sizes. Memory, embedding and dropout before the classifier are those of Tai et al.
 # 2015 for this task. Leaves and inner nodes have biases of their own, where equations 9 to 14 there share them; the
@@ -18,23 +19,18 @@ from softmax_temperature.metrics.checks import check_count
 # neutral is left out of the softmax too, so that the two shares of a sentence add up to 1.
 
 
-class TreeLSTM(nn.Module):
+class TreeLSTM(Classifier):
     """Word embeddings, a memory for each node made from those of the two below it, and a linear classifier.
 
-    Nodes of the same depth are computed together, over all trees of a batch: the steps are as many as the deepest tree
-    has levels, not as many as there are nodes. All of it computes in float32, under autocast too: a memory is updated
-    at every level. A tree's logits do not depend on how far it is padded, nor on labels.
+    Nodes of the same depth are computed together, over all trees of a batch: one step per level of the deepest tree,
+    not one per node. All of it computes in float32, under autocast too: a memory is updated at every level. A tree's
+    logits do not depend on how far it is padded, nor on labels.
 
     Args:
         vocabulary_size: Numbers that a word may have, `PADDING` included.
-        embedding: Width of the embedding.
         hidden: Width of a node's state and memory.
         dropout: Share of a state's numbers that the classifier does not see in training.
-        num_classes: Classes of a root.
         neutral: Whether `classifier` has one more output, the last, for the neutral nodes of training trees.
-
-    Raises:
-        ValueError: If an argument is too small, or `dropout` is not in [0, 1); the message names it and its value.
     """
 
     def __init__(
@@ -49,9 +45,7 @@ class TreeLSTM(nn.Module):
     ) -> None:
         super().__init__()
         check_count(vocabulary_size, "vocabulary_size", least=2)
-        check_count(embedding, "embedding", least=1)
-        check_count(hidden, "hidden", least=1)
-        check_count(num_classes, "num_classes", least=1)
+        check_sizes(embedding=embedding, hidden=hidden, num_classes=num_classes)
         if not 0 <= dropout < 1:
             raise ValueError(f"dropout must be in [0, 1), got {dropout!r}")
         self.embedding = nn.Embedding(vocabulary_size, embedding, padding_idx=PADDING)
@@ -64,11 +58,8 @@ class TreeLSTM(nn.Module):
     def states(self, trees: Tensor) -> Tensor:
         """The state of every node, (n, nodes, hidden) float32; 0 where there is none.
 
-        Args:
-            trees: (n, nodes, 4) int64, as `trees.encode_trees` gives them.
-
         Raises:
-            ValueError: If they are not of this form, or a word is not in the vocabulary.
+            ValueError: If `trees` are not (n, nodes, 4) as of `encode_trees`, or a word is not in the vocabulary.
         """
         levels = self._levels(trees)
         words = trees[..., WORD].flatten()
@@ -78,25 +69,19 @@ class TreeLSTM(nn.Module):
         flat = states.new_zeros(len(words), states.shape[1]).index_copy(0, torch.cat(levels), states)
         return flat.view(*trees.shape[:2], -1)
 
-    def features(self, trees: Tensor) -> Tensor:
-        """What `classifier` reads in evaluation: the states of the roots, (n, hidden) float32."""
-        return self.states(trees)[:, 0]
+    def features(self, inputs: Tensor) -> Tensor:
+        """What `classifier` reads in evaluation: the states of the roots of trees, (n, hidden) float32."""
+        return self.states(inputs)[:, 0]
 
-    def forward(self, trees: Tensor) -> Tensor:
+    def forward(self, inputs: Tensor) -> Tensor:
         """Logits of the roots, (n, num_classes); in training of all nodes, (n, nodes, outputs of `classifier`)."""
-        logits: Tensor
-        if self.training:
-            logits = self.classifier(self.dropout(self.states(trees)))
-        else:
-            logits = self.classifier(self.features(trees))[:, : self.num_classes]
+        if not self.training:
+            return super().forward(inputs)[:, : self.num_classes]
+        logits: Tensor = self.classifier(self.dropout(self.states(inputs)))
         return logits
 
     def _levels(self, trees: Tensor) -> list[Tensor]:
-        """The numbers of the nodes at each depth, in the flattened batch.
-
-        Below the nodes of a level that have any, in their order, are the nodes of the next: first all left ones, then
-        all right ones.
-        """
+        """Indices of the nodes at each depth in the flattened batch: the left children of a level, then the right."""
         if trees.ndim != 3 or trees.shape[2] != 4:
             raise ValueError(f"trees must have shape (n, nodes, 4), got {tuple(trees.shape)}")
         largest = int(trees[..., WORD].max())
@@ -139,7 +124,3 @@ def _made(taken: Tensor, shown: Tensor, new: Tensor, kept: Tensor | float = 0.0)
     """State and memory of nodes, (2, n, hidden), from their gates and what is kept of the memories below."""
     memory = taken.sigmoid() * new.tanh() + kept
     return torch.stack([shown.sigmoid() * memory.tanh(), memory])
-
-
-make = TreeLSTM
-"""What a task that names this architecture trains."""

@@ -7,8 +7,7 @@ from collections.abc import Callable, Sequence
 from torch import Tensor, nn
 
 from softmax_temperature.metrics.checks import check_count
-from softmax_temperature.networks.crelu import choose_activation
-from softmax_temperature.networks.glorot import draw_glorot
+from softmax_temperature.networks.layers import Classifier, check_sizes, draw_glorot, rectifier
 
 POOLINGS = ("flatten", "average")
 WEIGHTS = ("glorot", "pytorch")
@@ -22,25 +21,18 @@ WEIGHTS = ("glorot", "pytorch")
 # 2.303), a temperature fitted to it is noise (0.07 to 0.22 in two trainings), and Cooling then acts as a larger step.
 
 
-class SmallVGG(nn.Module):
+class SmallVGG(Classifier):
     """3×3 convolutions with max-pooling after each pair, a dense layer and the classifier (cooling paper, section 4.2).
 
     Every hidden layer is followed by the activation; after CReLU, the next layer reads twice the channels.
 
     Args:
-        num_classes: Outputs of `classifier`.
         activation: "relu" or "crelu".
-        pooling: "flatten" hands every value of the last maps to the dense layer, "average" each map's mean.
+        pooling: "flatten" gives every value of the last maps to the dense layer, "average" each map's mean.
         batch_norm: Whether each convolution, then without bias, is followed by batch normalisation.
         widths: Filters of the convolutions, an even number of them.
-        dense: Units of the dense layer.
-        weights: "glorot" starts as Keras does, see `draw_glorot`; "pytorch" uniform within ±1 / sqrt(inputs of a unit),
-            biases too.
-        image_size: Height and width of the images in pixels, rounded down wherever a pooling halves them; "average"
-            takes any that the poolings leave something of.
-
-    Raises:
-        ValueError: If an argument is unknown or too small; the message names it and its value.
+        weights: "glorot" starts as Keras does, see `draw_glorot`; "pytorch" as PyTorch does.
+        image_size: Height and width of the images in pixels; each pooling halves them, rounding down.
     """
 
     def __init__(
@@ -55,49 +47,32 @@ class SmallVGG(nn.Module):
         image_size: int = 32,
     ) -> None:
         super().__init__()
-        build, copies = choose_activation(activation)
-        side = _last_side(image_size, widths)
+        build, copies = rectifier(activation)
+        check_sizes(widths=widths, dense=dense, num_classes=num_classes)
+        if len(widths) % 2:
+            raise ValueError(f"widths must hold pairs of convolutions, got {widths!r}")
+        check_count(image_size, "image_size", least=2 ** (len(widths) // 2))
         if pooling not in POOLINGS:
             raise ValueError(f"pooling must be 'flatten' or 'average', got {pooling!r}")
         if weights not in WEIGHTS:
             raise ValueError(f"weights must be 'glorot' or 'pytorch', got {weights!r}")
-        check_count(dense, "dense", least=1)
-        check_count(num_classes, "num_classes", least=1)
         pool_first = activation == "relu"
         layers = _convolutions(widths, build, copies, batch_norm=batch_norm, pool_first=pool_first)
         self.convolutions = nn.Sequential(*layers)
         self.pool = nn.Identity() if pooling == "flatten" else nn.AdaptiveAvgPool2d(1)
         self.flatten = nn.Flatten()
-        self.dense = nn.Linear(copies * widths[-1] * (side**2 if pooling == "flatten" else 1), dense)
+        side = image_size >> (len(widths) // 2) if pooling == "flatten" else 1
+        self.dense = nn.Linear(copies * widths[-1] * side**2, dense)
         self.activation = build()
         self.classifier = nn.Linear(copies * dense, num_classes)
         if weights == "glorot":
             draw_glorot(self)
 
-    def features(self, images: Tensor) -> Tensor:
-        """What `classifier` reads: shape (n, dense), or (n, 2 dense) with CReLU, of images (n, 3, height, width)."""
-        maps = self.flatten(self.pool(self.convolutions(images)))
+    def features(self, inputs: Tensor) -> Tensor:
+        """Shape (n, dense), or (n, 2 dense) with CReLU, of images (n, 3, height, width)."""
+        maps = self.flatten(self.pool(self.convolutions(inputs)))
         features: Tensor = self.activation(self.dense(maps))
         return features
-
-    def forward(self, images: Tensor) -> Tensor:
-        """Logits (n, num_classes) of images (n, 3, height, width)."""
-        logits: Tensor = self.classifier(self.features(images))
-        return logits
-
-
-make = SmallVGG
-"""What a task that names this architecture trains."""
-
-
-def _last_side(image_size: int, widths: Sequence[int]) -> int:
-    """Height and width of the last maps in pixels."""
-    if len(widths) == 0 or len(widths) % 2:
-        raise ValueError(f"widths must hold pairs of convolutions, got {widths!r}")
-    for width in widths:
-        check_count(width, "widths", least=1)
-    check_count(image_size, "image_size", least=2 ** (len(widths) // 2))
-    return image_size >> (len(widths) // 2)
 
 
 def _convolutions(

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, NonNegativeFloat, PositiveFloat, PositiveInt, ValidationError, model_validator
 
-from softmax_temperature.losses.objectives import objective_names
+from softmax_temperature.losses import objective_names
 from softmax_temperature.params.recipe import Recipe
 from softmax_temperature.params.section import Name, Section, all_known, some_for
 from softmax_temperature.params.shared import Text

@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, field_validator
 
 from softmax_temperature.runner.errors import nearest
 
-_MODELS = Path(__file__).parents[1] / "networks"
-
 
 def architectures() -> list[str]:
-    """The modules of `softmax_temperature.networks` that can be trained from scratch: those that have `make`.
+    """The networks that can be trained from scratch."""
+    from softmax_temperature.networks import ARCHITECTURES  # Here, because it imports torch.
 
-    `make(num_classes=..., **arguments)` gives a network of images (n, 3, height, width) or of tokens (n, length), whose
-    last layer is `classifier`. They are found in the text, because importing them would make each the code of every
-    training.
-    """
-    return sorted(path.stem for path in _MODELS.glob("*.py") if "\nmake = " in path.read_text(encoding="utf-8"))
+    return sorted(ARCHITECTURES)
 
 
 class Network(BaseModel):
@@ -39,5 +33,5 @@ class Network(BaseModel):
 
     @property
     def module(self) -> str:
-        """The module that holds it; no other network's code counts as that of a cell that trains this one."""
-        return f"softmax_temperature.networks.{self.architecture}"
+        """The module that holds it."""
+        return "softmax_temperature.networks"

@@ -53,7 +53,7 @@ def cells(params: Params) -> list[Cell]:
 
 
 def _check(name: str, spec: Network) -> None:
-    from softmax_temperature.early_learning.flat_network import refuse_batch_norm  # Imports torch, as all of these.
+    from softmax_temperature.early_learning.tangent_kernel import refuse_batch_norm  # Imports torch, as all of these.
     from softmax_temperature.networks.shapes_only import shapes_only
     from softmax_temperature.training import build_network
 
@@ -118,9 +118,8 @@ def run_curves(
         times: when to look, in units of time.
         stride: the kernel is computed at every so many of them.
     """
-    from softmax_temperature.early_learning.courses import linearised_course, real_course
-    from softmax_temperature.early_learning.integration import Settings
-    from softmax_temperature.early_learning.scales import drift_rate
+    from softmax_temperature.early_learning.courses import drift_rate, linearised_course, real_course
+    from softmax_temperature.early_learning.flows import Settings
 
     problem = _problem(job, network, root, start_seed, images, probes, chunk)
     start = problem.start(1.0, 1.0)
@@ -177,7 +176,7 @@ def run_norms(
         InputError: the networks cannot start with one of the norms.
     """
     from softmax_temperature.early_learning.courses import event_times
-    from softmax_temperature.early_learning.integration import Settings
+    from softmax_temperature.early_learning.flows import Settings
 
     problem = _problem(job, network, root, start_seed, images, probes, chunk)
     found = []
@@ -208,8 +207,7 @@ def _problem(
     job: Job, network: dict[str, Any], root: str, seed: int, count: int, probes: int | None, chunk: int
 ) -> Problem:
     from softmax_temperature.data.prepared import open_prepared
-    from softmax_temperature.early_learning.losses import SoftmaxCrossEntropy
-    from softmax_temperature.early_learning.problem import Problem
+    from softmax_temperature.early_learning.problem import Problem, SoftmaxCrossEntropy
     from softmax_temperature.training import build_network
 
     classes = open_prepared(job.inputs["images"], root=Path(root)).classes
@@ -244,7 +242,7 @@ def _correlation(problem: Problem, logit_norm: float, inverse_temperature: float
 
 def _about(problem: Problem, start: Start) -> dict[str, Any]:
     """The problem as a record tells it; norms of the kernel with their standard errors."""
-    from softmax_temperature.early_learning.smoothness import is_smooth
+    from softmax_temperature.early_learning.courses import is_smooth
 
     norm = problem.sketch.norm(problem.kernel)
     return {

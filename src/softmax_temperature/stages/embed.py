@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from softmax_temperature.data.prepared import open_prepared
-from softmax_temperature.networks.backbones.sources import locate_weights
+from softmax_temperature.networks.backbones.weights import locate_weights
 from softmax_temperature.params.backbone import Backbone
 from softmax_temperature.runner.artifacts import digest_of_file
 from softmax_temperature.runner.errors import InputError

@@ -10,7 +10,7 @@ import pandas as pd
 
 from softmax_temperature import heuristic
 from softmax_temperature.cosine_classifier import TemperatureGrid
-from softmax_temperature.heuristic.rules_of_thumb import lower_bound_from_classes, square_root_of_dimension
+from softmax_temperature.heuristic import lower_bound_from_classes, square_root_of_dimension
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -35,7 +35,7 @@ def cells(params: Params) -> list[Cell]:
 
 
 def _cell(params: Params, experiment: str, schedule: str, arm: str, seed: int) -> Cell:
-    from softmax_temperature.losses.objectives import (  # Imports torch; `--help` must not.
+    from softmax_temperature.losses import (  # Imports torch; `--help` must not.
         make_objective,
         objective_module,
     )
@@ -97,7 +97,7 @@ def run(
     from safetensors.torch import save_file
 
     from softmax_temperature.data.prepared import open_prepared
-    from softmax_temperature.losses.objectives import make_objective
+    from softmax_temperature.losses import make_objective
     from softmax_temperature.training import ClosePlaces, Trainer, Watch, build_network, count_parameters, train
     from softmax_temperature.training.norms import Norms
 

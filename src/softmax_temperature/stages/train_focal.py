@@ -39,7 +39,7 @@ def cells(params: Params) -> list[Cell]:
 
 def _cell(params: Params, task: str, arm: str, seed: int) -> Cell:
     from softmax_temperature.data.gaussian_noise import archive_digest  # Imports torch; --help must not.
-    from softmax_temperature.losses.objectives import make_objective, objective_module
+    from softmax_temperature.losses import make_objective, objective_module
     from softmax_temperature.training import check_network
 
     paper = params.focal
@@ -185,7 +185,7 @@ def _trainer(
     model: nn.Module, samples: Samples, plan: Recipe, loss: tuple[str, dict[str, Any]], seed: int, device: str
 ) -> Trainer:
     """Training on the labels of the samples; of trees, on those of all nodes."""
-    from softmax_temperature.losses.objectives import make_objective
+    from softmax_temperature.losses import make_objective
     from softmax_temperature.training import Trainer
     from softmax_temperature.training.trees import TreeSet, over_labelled_nodes
 

@@ -55,7 +55,7 @@ def cells(params: Params) -> list[Cell]:
 
 
 def _cell(params: Params, section: Translation, shared: dict[str, Any], arm: str, seed: int) -> Cell:
-    from softmax_temperature.losses.objectives import objective_module
+    from softmax_temperature.losses import objective_module
 
     options = {"CE": {}, "LS": {"smoothing": section.smoothing}, "FL": {"gamma": section.gamma}}
     parameters = {
@@ -122,7 +122,7 @@ def run(
     """
     from safetensors.torch import save_model
 
-    from softmax_temperature.losses.objectives import make_objective
+    from softmax_temperature.losses import make_objective
     from softmax_temperature.training import Diverged, Trainer, count_parameters, train
     from softmax_temperature.training.translation.network import make_network
     from softmax_temperature.training.translation.training import TokenScores, per_token

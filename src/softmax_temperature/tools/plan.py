@@ -1,36 +1,23 @@
-"""What `dvc repro` would do: the stages, their cells, how many of them stand already, and what the others cost.
-
-Minutes are those that a run of the profile recorded; where there is no record, and for memory and disk, they are
-foretold from shapes (`cost`), and scaled by what the cells of the stage took that stand already.
-
-Nothing is run, fetched or written. A cell stands if there is a result for its parameters, its code and the results that
-it reads; one that reads a cell that has to run has to run too, unless that one turns out as before.
-"""
+"""What `dvc repro` would do: the stages, their cells, and how many are up to date. Nothing is run or written."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from softmax_temperature.cost.forecast import forecast
-from softmax_temperature.papers.shared.result_files import read_environments
-from softmax_temperature.papers.shared.results import PAPERS, RESULTS
+from softmax_temperature.papers.shared.results import RESULTS
+from softmax_temperature.params import Params
 from softmax_temperature.runner.artifacts import MANIFEST, ArtifactError
-from softmax_temperature.runner.cells import DATA, fingerprint, timing_file
+from softmax_temperature.runner.cells import DATA, Cell, fingerprint, result_folder
 from softmax_temperature.runner.errors import InputError
-from softmax_temperature.runner.progress import counting
-from softmax_temperature.runner.stage_code import imported
 from softmax_temperature.runner.yaml_files import read_yaml
-from softmax_temperature.stages import fetch
+from softmax_temperature.stages.programs import CELL_STAGES
 
-if TYPE_CHECKING:
-    from softmax_temperature.params import Params
-    from softmax_temperature.runner.jobs import Cell
-
-STAGES = "softmax_temperature.stages."
+NAMES_SHOWN = 5
 
 
 @dataclass(frozen=True)
@@ -38,137 +25,110 @@ class StagePlan:
     """What one stage of the graph would do.
 
     Attributes:
-        stage: its name, with the paper it is for.
+        stage: its name in dvc.yaml.
         cells: how many it has; None for a stage without cells, and where they cannot be listed.
-        to_run: those that do not stand.
-        minutes: of these cells, one after the other; None where nothing is recorded or foretold.
-        megabytes: that they would write; None where none of the stage stands to go by and shapes do not tell.
-        note: why something is not known, or what the stage waits for.
-        foretold: minutes from shapes, on so many GPUs (or cores); None where shapes do not tell.
-        foretold_cells: the cells that these are of, which may be fewer than have to run.
-        gpu_gigabytes: the most that one of these cells needs at a time; None likewise.
+        to_run: the names of those that are not up to date.
+        minutes: that all its cells took, one after the other, when the profile was last run; None if not recorded.
+        note: why the cells cannot be listed.
     """
 
     stage: str
     cells: int | None
     to_run: tuple[str, ...] = ()
-    minutes: float | None = 0.0
-    megabytes: float | None = 0.0
+    minutes: float | None = None
     note: str = ""
-    foretold: Mapping[int, float] | None = None
-    foretold_cells: int = 0
-    gpu_gigabytes: float | None = None
+
+    @property
+    def minutes_to_run(self) -> float | None:
+        """The share of the recorded minutes that belongs to the cells to run."""
+        return self.minutes and self.cells and self.minutes * len(self.to_run) / self.cells
 
 
-@dataclass
-class _Results:
-    """Where the results stand that later cells read, by the place where they will be published."""
-
-    standing: dict[Path, Path] = field(default_factory=dict)
-    pending: set[Path] = field(default_factory=set)
-
-
-def plan(params: Params, *, root: Path = Path()) -> list[StagePlan]:
+def plan(params: Params, root: Path = Path()) -> list[StagePlan]:
     """Plan a run of the pipeline.
+
+    A cell is up to date if there is a result for its parameters, its code and the results that it reads. A cell that
+    reads one that has to run has to run too.
 
     Args:
         params: the parameters.
-        root: of the project; must be the current folder, to which the stages' paths are relative.
+        root: the project; must be the current folder, to which the stages' paths are relative.
     """
-    graph: Mapping[str, Any] = read_yaml(root / "dvc.yaml")["stages"]
-    instances = [(stage, item) for stage, content in graph.items() for item in _items(params, content)]
-    minutes, results, plans = _recorded_minutes(root / RESULTS / params.profile), _Results(), []
-    with counting("stages", len(instances)) as advance:
-        for stage, item in instances:
-            program = root / graph[stage]["cmd"].split()[1]
-            modules = [name for name in imported(program.read_text(encoding="utf-8")) if name.startswith(STAGES)]
-            name = f"{stage}@{item}" if item else stage
-            if modules:
-                plans.append(_stage_plan(name, import_module(modules[0]), params, results, minutes))
-            else:
-                plans.append(StagePlan(name, None, note="runs when what it reads has changed"))
-            advance(1)
+    minutes = _recorded_minutes(root / RESULTS / params.profile / "environment.json")
+    offline = params.model_copy(update={"data": params.data.model_copy(update={"download": False})})
+    results: dict[Path, Path | None] = {}  # Where cells are published -> where the result lies; None if it has to run.
+    plans = []
+    for stage, content in read_yaml(root / "dvc.yaml")["stages"].items():
+        program = Path(content["cmd"].split()[1]).stem
+        if program in CELL_STAGES:
+            module = import_module(CELL_STAGES[program])
+            plans.append(_planned(stage, module, offline, results, minutes))
+        else:
+            plans.append(StagePlan(stage, None))
     return plans
 
 
-def _items(params: Params, content: Mapping[str, Any]) -> list[str]:
-    """The values of a stage's matrix, which is a section of the parameters; one empty text for a stage without."""
-    if "matrix" not in content:
-        return [""]
-    (reference,) = content["matrix"].values()
-    value: Any = params
-    for part in str(reference).removeprefix("${").removesuffix("}").split("."):
-        value = getattr(value, part)
-    return list(value)
-
-
-def _stage_plan(
-    name: str, stage: Any, params: Params, results: _Results, recorded: Mapping[str, float | None]
+def _planned(
+    stage: str, module: Any, params: Params, results: dict[Path, Path | None], minutes: Mapping[str, float]
 ) -> StagePlan:
-    output: Path = stage.OUTPUT
+    output: Path = module.OUTPUT
     try:
-        # The stage of data sets leaves these where they are; the others must not fetch their weights now.
-        cells: list[Cell] = fetch.all_cells(params) if stage is fetch else stage.cells(_offline(params))
+        cells: list[Cell] = module.cells(params)
     except InputError as error:
-        return StagePlan(name, None, minutes=None, megabytes=None, note=str(error))
-    label = output.relative_to(DATA).as_posix()
-    found = {cell.name: _standing(cell, label, params.seed, results) for cell in cells}
-    for cell_name, result in found.items():
-        if result is None:
-            results.pending.add(output / cell_name)
-        else:
-            results.standing[output / cell_name] = result
-    to_run = tuple(cell_name for cell_name, result in found.items() if result is None)
-    known = recorded.get(_minutes_key(stage.OUTPUT))
-    share = len(to_run) / len(cells) if cells else 0.0
-    standing = {cell_name: result for cell_name, result in found.items() if result is not None}
-    taking: float | None
-    will = forecast(stage.__name__.rpartition(".")[2], cells, standing, params)
-    if known is not None or not to_run:
-        taking, note = round((known or 0.0) * share, 2), ""
-    else:
-        taking = will.minutes[1] if will.minutes else None
-        source = f"foretold from shapes, of {will.timed} cells" if will.minutes else "not recorded"
-        note = f"minutes of profile {params.profile}: {source}"
-    if standing:
-        megabytes: float | None = round(_megabytes(list(standing.values())) / len(standing) * len(to_run), 4)
-    else:
-        megabytes = will.megabytes if to_run else 0.0
-    return StagePlan(name, len(cells), to_run, taking, megabytes, note, will.minutes, will.timed, will.gpu_gigabytes)
+        return StagePlan(stage, None, note=str(error))
+    found = {cell.name: _result(cell, output.relative_to(DATA).as_posix(), params.seed, results) for cell in cells}
+    results |= {output / name: result for name, result in found.items()}
+    to_run = tuple(name for name, result in found.items() if result is None)
+    return StagePlan(stage, len(cells), to_run, minutes.get(output.relative_to(DATA).as_posix()))
 
 
-def _offline(params: Params) -> Params:
-    return params.model_copy(update={"data": params.data.model_copy(update={"download": False})})
-
-
-def _standing(cell: Cell, stage: str, seed: int, results: _Results) -> Path | None:
-    """The folder of a cell's result, if it stands."""
-    if any(path in results.pending for path in cell.inputs.values()):
+def _result(cell: Cell, stage: str, seed: int, results: Mapping[Path, Path | None]) -> Path | None:
+    """The folder of a cell's result, if it is up to date."""
+    inputs = {name: results.get(path, path) for name, path in cell.inputs.items()}
+    if None in inputs.values():
         return None
-    # What is published may be of other parameters; a result of these parameters counts.
-    inputs = {name: results.standing.get(path, path) for name, path in cell.inputs.items()}
     try:
         digest = fingerprint(replace(cell, inputs=inputs), seed)
     except ArtifactError:
         return None
-    result = timing_file(stage, cell.name, digest).with_name("result")
+    result = result_folder(stage, cell.name, digest)
     return result if (result / MANIFEST).is_file() else None
 
 
-def _recorded_minutes(folder: Path) -> dict[str, float | None]:
-    """Minutes of all cells of each stage when the profile was run; see `_minutes_key`."""
-    found: dict[str, float | None] = {}
-    for paper, environment in read_environments(folder).items():
-        for output, minutes in environment["cell_minutes"].items():
+def _recorded_minutes(path: Path) -> dict[str, float]:
+    """Minutes of all cells of each output below data/, as the last run of the profile recorded them."""
+    if not path.is_file():
+        return {}
+    found = {}
+    for paper, record in json.loads(path.read_text(encoding="utf-8")).items():
+        for output, minutes in record["cell_minutes"].items():
             found[output] = found[f"{paper}/{output}"] = minutes
-    return found
+    return {output: minutes for output, minutes in found.items() if minutes is not None}
 
 
-def _minutes_key(output: Path) -> str:
-    """How a record names a stage's output: by its folder, below the paper's where it is one paper's."""
-    return f"{output.parent.name}/{output.name}" if output.parent.name in PAPERS else output.name
+def as_json(plans: list[StagePlan]) -> list[dict[str, Any]]:
+    """The plan as JSON values."""
+    return [asdict(stage) for stage in plans]
 
 
-def _megabytes(folders: list[Path]) -> float:
-    sizes: Iterator[int] = (path.stat().st_size for folder in folders for path in folder.rglob("*") if path.is_file())
-    return sum(sizes) / 1e6
+def summary(plans: list[StagePlan], params: Params) -> str:
+    """The plan as text: one line per stage with cells, then the sum."""
+    lines = []
+    for stage in plans:
+        if stage.cells is None:
+            lines.append(f"{stage.stage:28} {stage.note or 'runs when what it reads has changed'}")
+            continue
+        names = ", ".join(stage.to_run[:NAMES_SHOWN]) + (", ..." if len(stage.to_run) > NAMES_SHOWN else "")
+        run = f"{len(stage.to_run)} of {stage.cells} cells to run"
+        if stage.to_run and stage.minutes_to_run is not None:
+            run += f", {stage.minutes_to_run:.1f} min on the recorded machine"
+        lines.append(f"{stage.stage:28} {run if stage.to_run else f'{stage.cells} cells up to date'}")
+        if names and len(stage.to_run) < stage.cells:
+            lines.append(f"{'':28} {names}")
+    known = [stage.minutes_to_run for stage in plans if stage.minutes_to_run]
+    workers = 1 if params.compute.engine == "serial" else params.compute.workers
+    to_run = sum(len(stage.to_run) for stage in plans)
+    total = f"{to_run} of {sum(stage.cells or 0 for stage in plans)} cells to run"
+    if known:
+        total += f", about {sum(known) / workers:.0f} minutes with {workers} at a time, as recorded for this profile"
+    return "\n".join([*lines, total])

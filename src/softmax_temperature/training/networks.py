@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from functools import cache
-from importlib import import_module
 from typing import TYPE_CHECKING
 
 import torch
 from torch import nn
 
+from softmax_temperature.networks import ARCHITECTURES
 from softmax_temperature.networks.shapes_only import shapes_only
 from softmax_temperature.params.network import Network
 from softmax_temperature.runner.errors import InputError
@@ -28,8 +28,7 @@ def build_network(spec: Network, *, classes: int, seed: int) -> nn.Module:
     Raises:
         InputError: it does not take the arguments.
     """
-    # By name, so that only the module of this network belongs to the code of the cell that trains it.
-    make = import_module(spec.module).make
+    make = ARCHITECTURES[spec.architecture]
     arguments = {key: tuple(value) if isinstance(value, list) else value for key, value in spec.arguments.items()}
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)

@@ -14,10 +14,10 @@ import numpy as np
 import pandas as pd
 from ruamel.yaml import YAML
 
+from softmax_temperature.dataset_statistics import STATISTICS
 from softmax_temperature.params import read_params, validate
 from softmax_temperature.runner.errors import InputError
 from softmax_temperature.runner.yaml_files import read_yaml
-from softmax_temperature.statistic_names import STATISTICS
 from softmax_temperature.tools.dvc_records import LOCKS, has_whole_locks, recorded_outputs
 from softmax_temperature.tools.profiles import render_profile
 from softmax_temperature.tools.suggest import choice

@@ -11,7 +11,7 @@ import safetensors.torch
 import torch
 from torch import nn
 
-from softmax_temperature.networks.backbones.weights import load_exactly, read_torchvision_weights, read_weights
+from softmax_temperature.networks.backbones.weights import load_weights
 from softmax_temperature.runner.artifacts import canonical_json, digest_of_text, new_artifact, open_artifact
 from softmax_temperature.runner.checkpoints import is_whole, load_checkpoint
 from tests.faults.mutations import exchanged
@@ -39,14 +39,13 @@ def pickled_weights() -> bytes:
 def read_safe(folder: Path, content: bytes) -> None:
     path = folder / "weights.safetensors"
     path.write_bytes(content)
-    load_exactly(network(), read_weights(path), unused=("head.",), where=str(path))
+    load_weights(network(), path, unused=("head.",))
 
 
 def read_pickled(folder: Path, content: bytes) -> None:
-    """As if its digest were the one in its name."""
     path = folder / "weights.pth"
     path.write_bytes(content)
-    load_exactly(network(), read_torchvision_weights(path), unused=("head.",), where=str(path))
+    load_weights(network(), path, unused=("head.",))
 
 
 def checkpoint() -> bytes:
@@ -82,7 +81,7 @@ def manifest() -> bytes:
 
 MANIFEST = ("artifacts.read_sealed",)
 ARTIFACT = (*MANIFEST, "artifacts.digest_of_file", "artifacts.Artifact.json", "artifacts.Artifact.tensors")
-WEIGHTS = ("backbones.sources.whole_safetensors", "backbones.weights.read_weights")
+WEIGHTS = ("backbones.weights.read_weights",)
 CHECKPOINT = ("checkpoints.is_whole", "checkpoints.load_checkpoint")
 
 READERS = {
@@ -93,9 +92,7 @@ READERS = {
         lambda folder, header: read_safe(folder, with_header(safe_weights(), header)),
         exchanged,
     ),
-    "pickled weights": Reader(
-        ("backbones.weights.read_torchvision_weights",), lambda: [pickled_weights()], read_pickled
-    ),
+    "pickled weights": Reader(WEIGHTS, lambda: [pickled_weights()], read_pickled),
     "checkpoint": Reader(CHECKPOINT, lambda: [checkpoint()], read_checkpoint),
     "artifact": Reader(ARTIFACT, lambda: [safe_weights()], lambda *given: read_artifact("a.safetensors", *given)),
     "manifest": Reader(ARTIFACT, lambda: [manifest()], lambda *given: read_artifact("manifest.json", *given)),

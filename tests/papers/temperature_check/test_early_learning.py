@@ -13,7 +13,7 @@ import pytest
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from softmax_temperature.early_learning.following import FIT, LEARNED, TENTH, UNIT, WHOLE
+from softmax_temperature.early_learning.flows import FIT, LEARNED, TENTH, UNIT, WHOLE
 from softmax_temperature.papers.shared.claims import Evidence, NotTested, judge_all
 from softmax_temperature.papers.shared.tables import read_csv, write_csv
 from softmax_temperature.papers.temperature_check import early_learning_figures as figures

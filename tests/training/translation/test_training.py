@@ -10,7 +10,7 @@ import torch
 import torch.nn.functional as F
 
 from softmax_temperature.data.splits import ParallelPart
-from softmax_temperature.losses.objectives import make_objective
+from softmax_temperature.losses import make_objective
 from softmax_temperature.params.recipe import Recipe
 from softmax_temperature.runner.artifacts import canonical_json
 from softmax_temperature.runner.checkpoints import load_checkpoint, save_checkpoint

@@ -3,39 +3,34 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import nn
 
-from softmax_temperature.networks.backbones.networks import EmbeddingNetwork, build_embedding_network
+from softmax_temperature.networks.backbones.networks import build_embedding_network, described
 from softmax_temperature.networks.backbones.preprocessing import (
     Preprocess,
     described_preprocess,
     timm_preprocess,
     torchvision_preprocess,
 )
-from softmax_temperature.networks.backbones.sources import locate_weights, torchvision_weights
 from softmax_temperature.networks.backbones.weights import (
     digest_of_weights,
-    load_exactly,
-    read_torchvision_weights,
-    read_weights,
+    load_weights,
+    locate_weights,
+    torchvision_weights,
 )
+from softmax_temperature.params.backbone import Backbone
 from softmax_temperature.runner.artifacts import digest_of_file
 from softmax_temperature.runner.errors import InputError
 
-if TYPE_CHECKING:
-    from softmax_temperature.params.backbone import Backbone
-
 
 class LoadedBackbone(NamedTuple):
-    """A backbone that is ready for use.
+    """A backbone that is ready for use: frozen and in evaluation mode.
 
-    Attributes:
-        network: in evaluation mode, frozen; prepared images (n, 3, size, size) to embeddings (n, embedding).
-        preprocess: makes prepared images.
-        provenance: JSON values: architecture, source and digest of the weights, which tensor, its length, transform.
+    `network` maps prepared images (n, 3, size, size) to embeddings (n, embedding), `preprocess` prepares them, and
+    `provenance` holds JSON values: architecture, source and digest of the weights, tensor and its length, transform.
     """
 
     network: nn.Module
@@ -44,7 +39,7 @@ class LoadedBackbone(NamedTuple):
 
 
 def load_backbone(spec: Backbone, *, root: Path, seed: int, pretrained: Path | None = None) -> LoadedBackbone:
-    """Load a backbone without using the network; `locate_weights` fetches what it lacks.
+    """Load a backbone without a network connection; `locate_weights` fetches what it lacks.
 
     Args:
         spec: what to load.
@@ -65,53 +60,34 @@ def load_backbone(spec: Backbone, *, root: Path, seed: int, pretrained: Path | N
         network, preprocess = _build(spec, path)
     network.eval().requires_grad_(False)
     _check_embedding(spec, network, preprocess)
-    return LoadedBackbone(network, preprocess, _provenance(spec, network, preprocess, path))
+    names = {"library", "architecture", "arguments", "weights", "tag", "file", "tensor", "embedding"}
+    digest = digest_of_weights(network) if path is None else digest_of_file(path)
+    provenance = {**spec.model_dump(include=names), "weights_sha256": digest, "transform": preprocess.describe()}
+    return LoadedBackbone(network, preprocess, provenance)
 
 
 def _build(spec: Backbone, path: Path | None) -> tuple[nn.Module, Preprocess]:
-    if spec.weights == "hub" and spec.library == "timm":
+    hub = spec.weights == "hub"
+    if hub and spec.library == "timm":
         network = build_embedding_network(spec, timm_file=path).network
         return network, timm_preprocess(network)
-    built = build_embedding_network(spec)
-    if spec.weights == "hub" and path is not None:
-        return _with_torchvision_weights(spec, built, path)
-    if path is not None:
-        load_exactly(built.network, read_weights(path), unused=built.unused, where=str(path))
-    return built.network, described_preprocess(spec)
-
-
-def _with_torchvision_weights(spec: Backbone, built: EmbeddingNetwork, path: Path) -> tuple[nn.Module, Preprocess]:
-    if hasattr(built.network, "transform_input"):
+    network, unused = build_embedding_network(spec)
+    if hub and hasattr(network, "transform_input"):
         # The weights of googlenet and inception_v3 expect images in the scale of their first training.
-        setattr(built.network, "transform_input", True)  # noqa: B010
-    load_exactly(built.network, read_torchvision_weights(path), unused=built.unused, where=str(path))
-    return built.network, torchvision_preprocess(torchvision_weights(spec))
+        setattr(network, "transform_input", True)  # noqa: B010
+    if path is not None:
+        load_weights(network, path, unused=unused)
+    return network, torchvision_preprocess(torchvision_weights(spec)) if hub else described_preprocess(spec)
 
 
 @torch.inference_mode()
 def _check_embedding(spec: Backbone, network: nn.Module, preprocess: Preprocess) -> None:
-    where = f"backbone {spec.architecture}"
     try:
         shape = tuple(network(torch.zeros(1, 3, preprocess.size, preprocess.size)).shape)
     except (RuntimeError, AssertionError) as error:
         what = f"does not take images of {preprocess.size} pixels ({error})"
-        raise InputError(what, where=where, remedy="Correct `input_size`.") from error
+        raise InputError(what, where=described(spec), remedy="Correct `input_size`.") from error
     if shape != (1, spec.embedding):
         what = f"{spec.tensor} of one image has the shape {shape}, but `embedding` says {spec.embedding}"
         remedy = "Correct `embedding`, or choose another `tensor`."
-        raise InputError(what, where=where, remedy=remedy)
-
-
-def _provenance(spec: Backbone, network: nn.Module, preprocess: Preprocess, path: Path | None) -> dict[str, Any]:
-    return {
-        "library": spec.library,
-        "architecture": spec.architecture,
-        "arguments": spec.arguments,
-        "weights": spec.weights,
-        "tag": spec.tag,
-        "file": spec.file,
-        "weights_sha256": digest_of_weights(network) if path is None else digest_of_file(path),
-        "tensor": spec.tensor,
-        "embedding": spec.embedding,
-        "transform": preprocess.describe(),
-    }
+        raise InputError(what, where=described(spec), remedy=remedy)

@@ -4,22 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from torch import Tensor, nn
+from torchvision import models
 
+from softmax_temperature.networks.inception_resnet_v1 import HEAD, InceptionResnetV1
+from softmax_temperature.networks.resnets import CifarResNet
+from softmax_temperature.params.backbone import Backbone
 from softmax_temperature.runner.errors import InputError, nearest
-
-if TYPE_CHECKING:
-    from softmax_temperature.params.backbone import Backbone
 
 
 class EmbeddingNetwork(NamedTuple):
-    """A network that returns embeddings.
+    """A network from images (n, 3, size, size) to embeddings (n, embedding).
 
-    Attributes:
-        network: images (n, 3, size, size) to embeddings (n, embedding).
-        unused: prefixes of parameter names that weights for the whole architecture have besides those of `network`.
+    `unused` are prefixes of names that weights for the whole architecture have besides those of `network`.
     """
 
     network: nn.Module
@@ -35,18 +34,26 @@ def build_classifier(spec: Backbone, *, classes: int) -> nn.Module:
     return _whole_network(spec, num_classes=classes)
 
 
-def build_embedding_network(spec: Backbone, *, timm_file: Path | None = None) -> EmbeddingNetwork:
-    """The network up to its embedding, with random weights.
+def _whole_network(spec: Backbone, **arguments: Any) -> nn.Module:
+    builders = {"timm": _timm, "torchvision": _torchvision, "project": _project}
+    if spec.library not in builders:
+        raise InputError("cannot be trained here", where=described(spec), remedy="Choose a network of another library.")
+    try:
+        return builders[spec.library](spec, spec.arguments | arguments)
+    except (TypeError, ValueError) as error:
+        what = f"does not take these arguments: {spec.arguments | arguments} ({error})"
+        raise InputError(what, where=described(spec), remedy="Correct `arguments`.") from error
 
-    Args:
-        spec: what to build.
-        timm_file: pretrained weights of a timm network, which timm then loads; they may need its own conversion.
+
+def build_embedding_network(spec: Backbone, *, timm_file: Path | None = None) -> EmbeddingNetwork:
+    """The network up to its embedding, with random weights or, of timm, those of a file, which timm may convert.
 
     Raises:
         InputError: the library has no such network, it does not take the arguments, or has no such tensor.
     """
     if spec.library == "facenet":
-        return _facenet(spec)
+        require_known(spec, spec.architecture, {"inception_resnet_v1"})
+        return EmbeddingNetwork(InceptionResnetV1(), tuple(f"{name}." for name in HEAD))
     pretrained = {"pretrained": True, "pretrained_cfg_overlay": {"file": str(timm_file)}} if timm_file else {}
     whole = _whole_network(spec, **pretrained)
     # Deviation: the paper gives lengths of embeddings, not tensors. AlexNet's 256 can only be its pooled convolutional
@@ -56,15 +63,16 @@ def build_embedding_network(spec: Backbone, *, timm_file: Path | None = None) ->
         return EmbeddingNetwork(whole, ())
     if spec.tensor == "mean_features":
         return _mean_features(spec, whole)
-    return _timm_head_input(whole) if spec.library == "timm" else _head_input(spec, whole)
+    if spec.library == "timm":
+        # Not `forward_features`, which would be unpooled.
+        before = set(whole.state_dict())
+        whole.reset_classifier(0)  # type: ignore[operator]
+        return EmbeddingNetwork(whole, tuple(before - set(whole.state_dict())))
+    return _head_input(spec, whole)
 
 
 class MeanFeatures(nn.Module):
-    """The mean over all positions of a convolutional network's last map.
-
-    Attributes:
-        features: images to maps (n, embedding, height, width).
-    """
+    """The mean over all positions of a convolutional network's last map."""
 
     def __init__(self, features: nn.Module) -> None:
         super().__init__()
@@ -76,81 +84,61 @@ class MeanFeatures(nn.Module):
         return embeddings
 
 
+def mobilenet_v1(width: float = 1.0, num_classes: int = 1000, **arguments: Any) -> nn.Module:
+    """MobileNetV1 (Howard et al. 2017) with `width` times the channels; other arguments go to timm's generator.
+
+    timm has the network, but names only widths 1 and 1.25; its generator for the others is not public.
+    """
+    from timm.models.efficientnet import _gen_mobilenet_v1
+
+    build: Callable[..., nn.Module] = _gen_mobilenet_v1
+    return build("mobilenetv1_100", width, num_classes=num_classes, **arguments)
+
+
 def _mean_features(spec: Backbone, whole: nn.Module) -> EmbeddingNetwork:
     features = getattr(whole, "features", None)
     if not isinstance(features, nn.Module):
         what = "has no part `features`, so tensor cannot be mean_features"
-        raise InputError(what, where=_where(spec), remedy="Choose head_input or output.")
+        raise InputError(what, where=described(spec), remedy="Choose head_input or output.")
     unused = tuple(f"{name}." for name, _ in whole.named_children() if name != "features")
     return EmbeddingNetwork(MeanFeatures(features), unused)
-
-
-def _timm_head_input(whole: nn.Module) -> EmbeddingNetwork:
-    # What every timm network calls pooled, pre-logits features; `forward_features` would be unpooled.
-    before = set(whole.state_dict())
-    whole.reset_classifier(0)  # type: ignore[operator]
-    return EmbeddingNetwork(whole, tuple(before - set(whole.state_dict())))
 
 
 def _head_input(spec: Backbone, whole: nn.Module) -> EmbeddingNetwork:
     linear = [name for name, module in whole.named_modules() if isinstance(module, nn.Linear)]
     if not linear:
         what = "has no linear layer, so tensor cannot be head_input"
-        raise InputError(what, where=_where(spec), remedy="Choose mean_features or output.")
-    parent, _, child = linear[-1].rpartition(".")
-    setattr(whole.get_submodule(parent), child, nn.Identity())
+        raise InputError(what, where=described(spec), remedy="Choose mean_features or output.")
+    whole.set_submodule(linear[-1], nn.Identity())
     return EmbeddingNetwork(whole, (f"{linear[-1]}.",))
 
 
-def _facenet(spec: Backbone) -> EmbeddingNetwork:
-    from softmax_temperature.networks.inception_resnet_v1 import HEAD, InceptionResnetV1
-
-    _require_known(spec, {"inception_resnet_v1"})
-    return EmbeddingNetwork(InceptionResnetV1(), tuple(f"{name}." for name in HEAD))
-
-
-def _whole_network(spec: Backbone, **arguments: Any) -> nn.Module:
-    build = {"timm": _timm, "torchvision": _torchvision, "project": _project}.get(spec.library)
-    if build is None:
-        raise InputError("cannot be trained here", where=_where(spec), remedy="Choose a network of another library.")
-    try:
-        return build(spec, spec.arguments | arguments)
-    except (TypeError, ValueError) as error:
-        what = f"does not take these arguments: {spec.arguments | arguments} ({error})"
-        raise InputError(what, where=_where(spec), remedy="Correct `arguments`.") from error
-
-
 def _timm(spec: Backbone, arguments: dict[str, Any]) -> nn.Module:
-    import timm
+    import timm  # Optional: other libraries have backbones too.
 
-    if not timm.is_model(spec.architecture):
-        _require_known(spec, timm.list_models())
-    tag = f".{spec.tag}" if spec.tag else ""
-    network: nn.Module = timm.create_model(spec.architecture + tag, **arguments)
+    require_known(spec, spec.architecture, timm.list_models())
+    network: nn.Module = timm.create_model(spec.architecture + (f".{spec.tag}" if spec.tag else ""), **arguments)
     return network
 
 
 def _torchvision(spec: Backbone, arguments: dict[str, Any]) -> nn.Module:
-    from torchvision import models
-
-    _require_known(spec, models.list_models(module=models))
+    require_known(spec, spec.architecture, models.list_models(module=models))
     network: nn.Module = models.get_model(spec.architecture, weights=None, **arguments)
     return network
 
 
 def _project(spec: Backbone, arguments: dict[str, Any]) -> nn.Module:
-    from softmax_temperature.networks.cifar_resnet import CifarResNet
-    from softmax_temperature.networks.mobilenet_v1 import mobilenet_v1
-
     builders: dict[str, Callable[..., nn.Module]] = {"cifar_resnet": CifarResNet, "mobilenet_v1": mobilenet_v1}
-    _require_known(spec, builders)
+    require_known(spec, spec.architecture, builders)
     return builders[spec.architecture](**arguments)
 
 
-def _require_known(spec: Backbone, names: Collection[str]) -> None:
-    if spec.architecture not in names:
-        raise InputError("no such network", where=_where(spec), remedy=nearest(spec.architecture, names))
+def require_known(spec: Backbone, name: str, known: Collection[str], what: str = "network") -> None:
+    """Refuse a name that the library does not have."""
+    if name not in known:
+        raise InputError(f"no such {what}", where=described(spec), remedy=nearest(name, known))
 
 
-def _where(spec: Backbone) -> str:
-    return f"backbone {spec.architecture!r} of {spec.library}"
+def described(spec: Backbone) -> str:
+    """A backbone's name in errors."""
+    return f"backbone {spec.architecture}{f'.{spec.tag}' if spec.tag else ''} of {spec.library}"

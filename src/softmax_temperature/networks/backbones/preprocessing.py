@@ -5,19 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
+from torchvision.models import WeightsEnum
 from torchvision.transforms.v2 import functional
 
+from softmax_temperature.params.backbone import Backbone
 from softmax_temperature.runner.errors import InputError
-
-if TYPE_CHECKING:
-    from torch import nn
-    from torchvision.models import WeightsEnum
-
-    from softmax_temperature.params.backbone import Backbone
 
 GREATEST_PIXEL = 255
 
@@ -26,18 +22,10 @@ GREATEST_PIXEL = 255
 class Preprocess:
     """From uint8 images of any size to what a network expects; equal to the weights' own transform.
 
-    The shorter side is brought to `resize` pixels, smaller images are enlarged; the central square is cut out; grey is
-    repeated three times. Resizing works on uint8 with antialiasing, as Pillow does, and differs from the library's own
-    transform of the same image by at most one grey level (bicubic: two), where rounding fell the other way.
-
-    Attributes:
-        size: side of the square that the network sees, pixels.
-        resize: length of the shorter side before the cut, pixels; at least `size`.
-        interpolation: of the resizing.
-        mean: subtracted, per channel in the network's order, on the scale 0 to `pixel_scale`.
-        std: divides what is left.
-        channels: the order in which the network expects them.
-        pixel_scale: what white is before normalisation.
+    The shorter side becomes `resize` pixels, the central square of `size` is cropped, and grey is repeated three times;
+    then pixels on the scale 0 to `pixel_scale`, in the order `channels`, become (pixel - mean) / std. Resizing works on
+    uint8 with antialiasing, as Pillow does, and differs from the library's own transform of the same image by at most
+    one grey level (bicubic: two), where rounding fell the other way.
     """
 
     size: int
@@ -49,22 +37,16 @@ class Preprocess:
     pixel_scale: float = 1.0
 
     def __call__(self, images: Tensor | Sequence[Tensor], *, device: str | torch.device = "cpu") -> Tensor:
-        """Prepare a batch.
-
-        Args:
-            images: (n, channels, height, width) uint8, or n tensors (channels, height, width); 1 or 3 channels.
-            device: where to do it, and where the result is.
+        """Prepare images (n, channels, height, width) uint8, or n tensors (channels, height, width); 1 or 3 channels.
 
         Returns:
-            (n, 3, size, size) float32, channels last in memory.
+            (n, 3, size, size) float32 on `device`, channels last in memory.
 
         Raises:
             ValueError: the images have another type or shape.
         """
-        if isinstance(images, Tensor):
-            squares = self._square(_checked(images, dimensions=4).to(device))
-        else:
-            squares = torch.cat([self._square(_checked(image, dimensions=3)[None].to(device)) for image in images])
+        batches = [images] if isinstance(images, Tensor) else [image[None] for image in images]
+        squares = torch.cat([self._square(batch.to(device)) for batch in batches])
         pixels = squares.to(torch.float32, memory_format=torch.channels_last)
         mean, std = (self._row(values, pixels.device) for values in (self.mean, self.std))
         return pixels.mul_(self.pixel_scale / GREATEST_PIXEL).sub_(mean).div_(std)
@@ -74,7 +56,9 @@ class Preprocess:
         return {key: list(value) if isinstance(value, tuple) else value for key, value in asdict(self).items()}
 
     def _square(self, images: Tensor) -> Tensor:
-        """Repeat grey, order the channels, resize and cut; (n, 1 or 3, height, width) to (n, 3, size, size) uint8."""
+        """Repeat grey, order the channels, resize and crop; (n, 1 or 3, height, width) to (n, 3, size, size) uint8."""
+        if images.dtype != torch.uint8 or images.ndim != 4 or images.shape[1] not in (1, 3):
+            raise ValueError(f"images: {images.dtype} of shape {tuple(images.shape)}, must be uint8, 1 or 3 channels")
         colour = images.expand(-1, 3, -1, -1)
         # Channels last makes the resizing twice as fast, and the conversion to float after it five times.
         colour = (colour.flip(1) if self.channels == "bgr" else colour).contiguous(memory_format=torch.channels_last)
@@ -92,29 +76,13 @@ class Preprocess:
         return row.contiguous(memory_format=torch.channels_last)
 
 
-def _checked(images: Tensor, *, dimensions: int) -> Tensor:
-    if images.dtype != torch.uint8 or images.ndim != dimensions or images.shape[-3] not in (1, 3):
-        raise ValueError(f"images: {images.dtype} of shape {tuple(images.shape)}, must be uint8 with 1 or 3 channels")
-    return images
-
-
 def described_preprocess(spec: Backbone) -> Preprocess:
-    """The preprocessing that the parameters describe.
-
-    Raises:
-        ValueError: they describe none, as for weights from the hub.
-    """
-    if spec.input_size is None or spec.mean is None or spec.std is None:
-        raise ValueError(f"spec: {spec.architecture} has no input_size, mean and std")
-    return Preprocess(
-        size=spec.input_size,
-        resize=spec.resize or spec.input_size,
-        interpolation=spec.interpolation,
-        mean=tuple(spec.mean),
-        std=tuple(spec.std),
-        channels=spec.channels,
-        pixel_scale=spec.pixel_scale,
-    )
+    """The preprocessing that the parameters of weights other than the hub's describe."""
+    assert spec.input_size is not None
+    assert spec.mean is not None
+    assert spec.std is not None
+    size, mean, std = spec.input_size, tuple(spec.mean), tuple(spec.std)
+    return Preprocess(size, spec.resize or size, spec.interpolation, mean, std, spec.channels, spec.pixel_scale)
 
 
 def timm_preprocess(network: nn.Module) -> Preprocess:
@@ -123,7 +91,7 @@ def timm_preprocess(network: nn.Module) -> Preprocess:
     Raises:
         InputError: the transform is not of the kind "shorter side, then central square".
     """
-    from timm.data.config import resolve_model_data_config
+    from timm.data.config import resolve_model_data_config  # Optional: other libraries have backbones too.
 
     config: dict[str, Any] = resolve_model_data_config(network)
     height, width = config["input_size"][1:]

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 import torch.nn.functional as F
+from torch import Tensor, nn
 
+from softmax_temperature.networks.backbones.preprocessing import Preprocess
 from softmax_temperature.runner.jobs import seed_of
-
-if TYPE_CHECKING:
-    from torch import Tensor, nn
-
-    from softmax_temperature.networks.backbones.preprocessing import Preprocess
 
 EVALUATION_BATCH = 512
 
@@ -21,18 +18,18 @@ EVALUATION_BATCH = 512
 class Pretraining:
     """Stochastic gradient descent with momentum on the cross-entropy; the learning rate falls to 0 along a half cosine.
 
-    All that changes from epoch to epoch is in `state_dict`, and the order of the images depends on the seed and the
-    epoch alone, so a training that is interrupted between epochs and resumed gives the same bits on a CPU.
+    The order of the images depends on the seed and the epoch alone, so a training resumed from `state_dict` gives the
+    same bits on a CPU. The last, smaller batch of an epoch is left out, unless it is the only one.
 
     Args:
-        network: images to logits (n, classes); trained in place, on the device.
+        network: images to logits (n, classes); trained in place.
         preprocess: prepares its images.
         images: (n, channels, height, width) uint8.
         labels: (n,) int64.
-        epochs: how many the schedule has.
-        batch_size: images a step; the last, smaller batch of an epoch is left out, unless it is the only one.
+        epochs: length of the schedule.
+        batch_size: images per step.
         lr: learning rate of the first step.
-        momentum: of the gradient.
+        momentum: of the optimizer, as `weight_decay`.
         weight_decay: of all parameters.
         seed: of the order of the images.
         device: where to compute.
@@ -72,10 +69,8 @@ class Pretraining:
         order = torch.randperm(len(self.labels), generator=generator).to(self.device)
         first = self.epochs_done * self.steps_per_epoch
         self.network.train()
-        losses = [
-            self._step(first + number, order[number * self.batch_size : (number + 1) * self.batch_size])
-            for number in range(self.steps_per_epoch)
-        ]
+        batches = order.split(self.batch_size)[: self.steps_per_epoch]
+        losses = [self._step(first + number, rows) for number, rows in enumerate(batches)]
         self.loss = torch.stack(losses).mean().item()
         if not math.isfinite(self.loss):
             raise FloatingPointError(f"the loss is {self.loss} in epoch {self.epochs_done + 1}; lower lr ({self.lr})")
@@ -93,15 +88,11 @@ class Pretraining:
 
     def state_dict(self) -> dict[str, Any]:
         """All that the next epoch depends on."""
-        return {
-            "network": self.network.state_dict(),
-            "optimizer": self.optimizer.state_dict(),
-            "epochs_done": self.epochs_done,
-            "loss": self.loss,
-        }
+        progress = {"epochs_done": self.epochs_done, "loss": self.loss}
+        return {"network": self.network.state_dict(), "optimizer": self.optimizer.state_dict(), **progress}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Go on from where `state_dict` was taken."""
+        """Resume where `state_dict` was taken."""
         self.network.load_state_dict(state["network"])
         self.optimizer.load_state_dict(state["optimizer"])
         self.epochs_done, self.loss = state["epochs_done"], state["loss"]

@@ -1,79 +1,77 @@
-"""Weights: read them without running code, and load them only into the network that they belong to.
-
-Weights are safetensors; nothing is unpickled. (Torchvision's own weights come as `.pth`; their sha256 is compared with
-the one in their name, and they are read with `weights_only=True`, which constructs tensors and nothing else.)
-"""
+"""Pretrained weights: where they lie on this machine, and into which network they fit."""
 
 from __future__ import annotations
 
 import hashlib
+import re
+import textwrap
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import torch
+import torch.hub
+from huggingface_hub import hf_hub_download, try_to_load_from_cache
+from huggingface_hub.errors import HfHubHTTPError
 from safetensors.torch import load_file
+from torch import Tensor, nn
+from torchvision import models
+from torchvision.models import WeightsEnum
 
-from softmax_temperature.networks.backbones.sources import whole_safetensors
+from softmax_temperature.networks.backbones.networks import described, require_known
+from softmax_temperature.params.backbone import Backbone
 from softmax_temperature.runner.errors import InputError
 
-if TYPE_CHECKING:
-    from torch import Tensor, nn
-
-_NAMES_SHOWN = 3
-_REMOVE = "Delete the file, and let it be fetched again."
+_HUB_FILE = "model.safetensors"
+_SHOWN = 400  # Characters of a library's own message.
 
 
-def read_weights(path: Path) -> dict[str, Tensor]:
-    """Read a safetensors file.
-
-    Raises:
-        InputError: it is a pickle, truncated, or otherwise not whole.
-    """
-    return load_file(whole_safetensors(path))
+class NotCachedError(InputError):
+    """A library's weights are not on this machine."""
 
 
-def read_torchvision_weights(path: Path) -> dict[str, Tensor]:
-    """Read a file that `locate_weights` found in torchvision's cache.
-
-    Raises:
-        InputError: it is damaged, or holds something else than tensors by name.
-    """
-    try:
-        state = torch.load(path, map_location="cpu", weights_only=True)
-    except Exception as error:  # A damaged pickle can make torch stumble over anything.
-        raise InputError(f"is no file of weights ({type(error).__name__})", where=str(path), remedy=_REMOVE) from error
-    if not isinstance(state, dict) or not all(isinstance(value, torch.Tensor) for value in state.values()):
-        raise InputError("does not hold tensors by name", where=str(path), remedy=_REMOVE)
-    return {str(name): value for name, value in state.items()}
-
-
-def load_exactly(network: nn.Module, weights: dict[str, Tensor], *, unused: tuple[str, ...], where: str) -> None:
-    """Load weights that must cover the network exactly, apart from parts that it does not use.
+def locate_weights(spec: Backbone, *, root: Path, download: bool) -> Path | None:
+    """The file that holds a backbone's weights, or None for weights that the pipeline makes itself.
 
     Args:
-        network: takes them.
-        weights: by name.
-        unused: prefixes of names that are passed over.
-        where: the file, for the error.
+        spec: the backbone.
+        root: the folder of the user's files (data.root).
+        download: whether the library may fetch missing weights into its own cache; nothing else uses the network.
 
     Raises:
-        InputError: names or shapes differ, or a number is not finite.
+        InputError: it is not there and cannot be fetched.
+    """
+    if spec.weights == "hub":
+        return _timm_file(spec, download) if spec.library == "timm" else _torchvision_file(spec, download)
+    if spec.weights != "file" or spec.file is None:
+        return None
+    path = root / spec.file
+    if not path.is_file():
+        what = f"no such file: the weights of {spec.architecture}"
+        raise InputError(what, where=str(path), remedy="Put it there, or leave out the backbones that use it.")
+    return path
+
+
+def torchvision_weights(spec: Backbone) -> WeightsEnum:
+    """Torchvision's description of the weights that a spec names."""
+    require_known(spec, spec.architecture, models.list_models(module=models))
+    weights = models.get_model_weights(spec.architecture)
+    require_known(spec, str(spec.tag), weights.__members__, "weights")
+    return weights[str(spec.tag)]
+
+
+def load_weights(network: nn.Module, path: Path, *, unused: tuple[str, ...]) -> None:
+    """Load a file of weights that must cover the network exactly, apart from names with an `unused` prefix.
+
+    Raises:
+        InputError: it is no such file, or names or shapes differ.
     """
     own = network.state_dict()
-    given = {name: value for name, value in weights.items() if name in own or not name.startswith(unused)}
-    # Old files lack the counters of batch normalisation, which evaluation does not read.
-    missing = [name for name in own if name not in given and not name.endswith("num_batches_tracked")]
-    faults = {
-        "missing": missing,
-        "not in the network": [name for name in given if name not in own],
-        "of another shape": [name for name in own if name in given and own[name].shape != given[name].shape],
-        "not finite": [name for name, value in given.items() if not value.isfinite().all()],
-    }
-    described = [f"{len(names)} {fault} ({_some(names)})" for fault, names in faults.items() if names]
-    if described:
-        what = f"does not fit {type(network).__name__}: {'; '.join(described)}"
-        raise InputError(what, where=where, remedy="Give the architecture and arguments that it was made for.")
-    network.load_state_dict(own | given)
+    given = {name: value for name, value in read_weights(path).items() if name in own or not name.startswith(unused)}
+    try:
+        network.load_state_dict(given)
+    except RuntimeError as error:
+        what = f"does not fit {type(network).__name__} ({textwrap.shorten(str(error), _SHOWN)})"
+        remedy = "Give the architecture and arguments that it was made for."
+        raise InputError(what, where=str(path), remedy=remedy) from error
 
 
 def digest_of_weights(network: nn.Module) -> str:
@@ -85,5 +83,58 @@ def digest_of_weights(network: nn.Module) -> str:
     return digest.hexdigest()
 
 
-def _some(names: list[str]) -> str:
-    return ", ".join(sorted(names)[:_NAMES_SHOWN]) + (", …" if len(names) > _NAMES_SHOWN else "")
+def read_weights(path: Path) -> dict[str, Tensor]:
+    """Tensors by name, of a safetensors file or one that torch has saved; nothing else is unpickled."""
+    try:
+        if path.suffix == ".safetensors":
+            return load_file(path)
+        return dict(torch.load(path, map_location="cpu", weights_only=True))
+    except Exception as error:  # A damaged file can make either library stumble over anything.
+        what = f"is not a whole file of weights ({type(error).__name__}: {textwrap.shorten(str(error), _SHOWN)})"
+        remedy = "Fetch or copy it again; a file saved by torch ends in .pt or .pth and holds tensors by name."
+        raise InputError(what, where=str(path), remedy=remedy) from error
+
+
+def _timm_file(spec: Backbone, download: bool) -> Path:
+    import timm  # Optional: other libraries have backbones too.
+
+    require_known(spec, spec.architecture, timm.list_models())
+    tags = [name.partition(".")[2] for name in timm.list_pretrained(f"{spec.architecture}.*")]
+    require_known(spec, str(spec.tag), tags, "weights")
+    config = timm.get_pretrained_cfg(f"{spec.architecture}.{spec.tag}")
+    if config is None or config.hf_hub_id is None:
+        raise InputError("not published as safetensors", where=described(spec), remedy="Choose another tag.")
+    # Without a request: the library's own look at its cache makes one.
+    cached = try_to_load_from_cache(config.hf_hub_id, _HUB_FILE)
+    if isinstance(cached, str):
+        return Path(cached)
+    place = f"{_HUB_FILE} of {config.hf_hub_id} in the cache of the Hugging Face hub"
+    if not download:
+        raise _missing(spec, place)
+    try:
+        return Path(hf_hub_download(config.hf_hub_id, _HUB_FILE))
+    except (HfHubHTTPError, OSError) as error:
+        raise _missing(spec, place, error) from error
+
+
+def _torchvision_file(spec: Backbone, download: bool) -> Path:
+    url: str = torchvision_weights(spec).url
+    path = Path(torch.hub.get_dir()) / "checkpoints" / url.rpartition("/")[2]
+    if path.is_file():
+        return path
+    if not download:
+        raise _missing(spec, str(path))
+    digest = re.search(r"-([0-9a-f]{8,})\.", path.name)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        torch.hub.download_url_to_file(url, str(path), hash_prefix=digest[1] if digest else None)
+    except (OSError, RuntimeError) as error:  # RuntimeError: the digest is another.
+        raise _missing(spec, str(path), error) from error
+    return path
+
+
+def _missing(spec: Backbone, place: str, error: Exception | None = None) -> NotCachedError:
+    why = f", and could not be fetched: {error}" if error else ""
+    what = f"pretrained weights are not on this machine ({place}{why})"
+    remedy = "Set data.download to true, copy them there from another machine, or use `weights: file`."
+    return NotCachedError(what, where=described(spec), remedy=remedy)

@@ -23,10 +23,9 @@ from softmax_temperature.cooling import (
     scale_equivalent,
 )
 from softmax_temperature.cooling.last_layer import hold, set_last_layer_temperature
-from softmax_temperature.networks.bottleneck_resnet import BottleneckResNet
 from softmax_temperature.networks.densenet import DenseNet
+from softmax_temperature.networks.resnets import BottleneckResNet, WideResNet
 from softmax_temperature.networks.vgg import SmallVGG
-from softmax_temperature.networks.wide_resnet import WideResNet
 
 TEMPERATURE = 100.0  # Above which the paper's periodic Cooling redistributes.
 CLASSES, IMAGES, SIZE = 10, 16, 8

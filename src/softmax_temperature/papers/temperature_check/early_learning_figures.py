@@ -15,7 +15,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from softmax_temperature.early_learning.courses import TIME
-from softmax_temperature.early_learning.following import FIT, SHARE, TENTH, UNIT
+from softmax_temperature.early_learning.flows import FIT, SHARE, TENTH, UNIT
 from softmax_temperature.papers.shared.plots import PALETTE, WIDTH, style
 from softmax_temperature.papers.temperature_check.early_learning_slopes import (
     DRIFT,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import pandas as pd
 
-from softmax_temperature.early_learning.following import FIT, TENTH, UNIT
+from softmax_temperature.early_learning.flows import FIT, TENTH, UNIT
 from softmax_temperature.papers.shared.effects import Effect
 from softmax_temperature.papers.temperature_check.early_learning_tables import REAL
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from softmax_temperature.early_learning.following import FIT, LEARNED, TENTH, UNIT, WHOLE
+from softmax_temperature.early_learning.flows import FIT, LEARNED, TENTH, UNIT, WHOLE
 from softmax_temperature.runner.artifacts import open_artifact
 from softmax_temperature.stages.early_learning import CURVES, NORMS, OUTPUT, courses
 

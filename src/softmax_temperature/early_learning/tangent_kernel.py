@@ -1,0 +1,189 @@
+"""The logits of fixed samples as a function of a parameter vector, products with its Jacobian, and Θ = J Jᵀ."""
+
+from __future__ import annotations
+
+import copy
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from softmax_temperature.early_learning.pair import BATCH_NORMS
+from softmax_temperature.metrics.checks import check_count
+
+CHUNK = 256
+
+
+class FlatNetwork:
+    """z(θ) of fixed inputs, in float64 and evaluation mode; J is its Jacobian.
+
+    `start` (p,) are the parameters that the network came with, `shape` is (n, classes). Parameters and directions are
+    vectors (p,), weights of logits are (n, classes).
+
+    Args:
+        network: copied; its logits for one sample must not depend on the others.
+        inputs: (n, ...); they become float64 and move to the network's device.
+        frozen: parameters by name, of the same network, whose logits are subtracted (see `CorrelatedPair`).
+        chunk: samples at a time, which bounds the memory of activations.
+
+    Raises:
+        ValueError: the network has batch normalisation, or `chunk` is below 1.
+    """
+
+    def __init__(
+        self, network: nn.Module, inputs: Tensor, *, frozen: Mapping[str, Tensor] | None = None, chunk: int = CHUNK
+    ) -> None:
+        check_count(chunk, "chunk", least=1)
+        refuse_batch_norm(network)
+        self._network = copy.deepcopy(network).double().eval().requires_grad_(requires_grad=False)
+        named = dict(self._network.named_parameters())
+        self._names, self._shapes = list(named), [value.shape for value in named.values()]
+        self.start = torch.cat([value.flatten() for value in named.values()])
+        self._inputs = inputs.to(self.start)
+        self._chunk, self._baseline = chunk, None
+        logits = self.logits(self.start)
+        self.shape = (logits.shape[0], logits.shape[1])
+        if frozen is not None:
+            # By the same operations, so that equal parameters give a difference of exactly 0.
+            self._baseline = self.logits(torch.cat([frozen[name].to(self.start).flatten() for name in self._names]))
+
+    @torch.no_grad()
+    def logits(self, parameters: Tensor) -> Tensor:
+        """z, (n, classes) float64."""
+        return torch.cat([self._of(rows)(parameters) for rows in self._chunks()])
+
+    def pull_back(self, parameters: Tensor, weights: Tensor) -> Tensor:
+        """Jᵀ v, (p,)."""
+        return self.descend(parameters, lambda _, rows: weights[rows])[1]
+
+    def push_forward(self, parameters: Tensor, direction: Tensor) -> Tensor:
+        """J u, (n, classes)."""
+        with warnings.catch_warnings():
+            # At its first use, torch loads forward derivatives through a compiler of its own that it calls deprecated.
+            warnings.filterwarnings("ignore", message=".*torch.jit.script. is deprecated", category=FutureWarning)
+            parts = [torch.func.jvp(self._of(rows), (parameters,), (direction,))[1] for rows in self._chunks()]
+        return torch.cat(parts)
+
+    def kernel_product(self, parameters: Tensor, weights: Tensor) -> Tensor:
+        """Θ v = J Jᵀ v, (n, classes); no kernel is formed."""
+        return self.push_forward(parameters, self.pull_back(parameters, weights))
+
+    def descend(self, parameters: Tensor, weigh: Callable[[Tensor, slice], Tensor]) -> tuple[Tensor, Tensor]:
+        """Logits z (n, classes) and Jᵀ v (p,) in one pass, for a v that `weigh` makes of the logits of some rows."""
+        leaf = parameters.detach().requires_grad_()
+        logits, total = [], torch.zeros_like(parameters)
+        for rows in self._chunks():
+            # Plain autograd: the same as torch.func.vjp, in half its time for small networks.
+            some = self._of(rows)(leaf)
+            total += torch.autograd.grad(some, leaf, weigh(some.detach(), rows))[0]
+            logits.append(some.detach())
+        return torch.cat(logits), total
+
+    def jacobian(self, parameters: Tensor) -> Tensor:
+        """J whole, (n, classes, p): for small problems."""
+
+        def of_one(vector: Tensor, sample: Tensor) -> Tensor:
+            return self._call(vector, sample[None])[0]
+
+        of_all = torch.func.vmap(torch.func.jacrev(of_one), in_dims=(None, 0))
+        return torch.cat([of_all(parameters, self._inputs[rows]) for rows in self._chunks()])
+
+    def kernel(self, parameters: Tensor) -> Tensor:
+        """Θ whole, (n classes, n classes); logits are counted sample by sample."""
+        jacobian = self.jacobian(parameters).flatten(0, 1)
+        return jacobian @ jacobian.T
+
+    def _chunks(self) -> Iterator[slice]:
+        count = len(self._inputs)
+        return (slice(first, min(first + self._chunk, count)) for first in range(0, count, self._chunk))
+
+    def _of(self, rows: slice) -> Callable[[Tensor], Tensor]:
+        baseline = None if self._baseline is None else self._baseline[rows]
+
+        def logits(vector: Tensor) -> Tensor:
+            raw = self._call(vector, self._inputs[rows])
+            return raw if baseline is None else raw - baseline
+
+        return logits
+
+    def _call(self, vector: Tensor, inputs: Tensor) -> Tensor:
+        parts = vector.split([shape.numel() for shape in self._shapes])
+        named = {name: part.view(shape) for name, part, shape in zip(self._names, parts, self._shapes, strict=True)}
+        logits: Tensor = torch.func.functional_call(self._network, named, (inputs,))
+        return logits
+
+
+def refuse_batch_norm(network: nn.Module) -> None:
+    """Refuse a network in which one sample's logits depend on the others, or on estimates that a start has not.
+
+    Raises:
+        ValueError: it has batch normalisation; the message names the layer.
+    """
+    for name, module in network.named_modules():
+        if isinstance(module, BATCH_NORMS):
+            kind, why = type(module).__name__, "it couples samples"
+            raise ValueError(f"network must not have batch normalisation, got {kind} at {name!r}: {why}")  # noqa: TRY004
+
+
+class Estimate(NamedTuple):
+    """A number and its standard error, which is 0 where the kernel is whole."""
+
+    value: float
+    standard_error: float
+
+
+class KernelSketch:
+    """Θ at any parameters, as the columns Θ g_i for probes g_i that stay the same.
+
+    With probes from the standard normal distribution, the mean of ||A g||² over them is an unbiased estimate of the
+    squared Frobenius norm of any symmetric A, here Θ or a difference of two. Its relative standard deviation is
+    sqrt(2 / (probes r)) with r = tr(A²)² / tr(A⁴), which lies between 1 (one direction is all of A) and the rank of A;
+    that of the norm itself is half as large. Standard errors come from the spread over the probes.
+
+    Args:
+        network: whose kernel; (n, classes) logits.
+        probes: at least 2; None for the whole kernel, which takes (n classes)² numbers, and the Jacobian of (n,
+            classes, parameters) while it is made.
+        seed: of the probes.
+
+    Raises:
+        ValueError: `probes` is below 2.
+    """
+
+    def __init__(self, network: FlatNetwork, *, probes: int | None, seed: int = 0) -> None:
+        self._network, self._probes = network, None
+        if probes is not None:
+            check_count(probes, "probes", least=2)
+            generator = torch.Generator().manual_seed(seed)
+            drawn = torch.randn(probes, *network.shape, generator=generator, dtype=torch.float64)
+            self._probes = drawn.to(network.start)
+
+    def at(self, parameters: Tensor) -> Tensor:
+        """Θ g_i at parameters (p,), one row for each probe: (probes, n classes) float64."""
+        if self._probes is None:
+            return self._network.kernel(parameters)
+        return torch.stack([self._network.kernel_product(parameters, one).flatten() for one in self._probes])
+
+    def norm(self, kernel: Tensor) -> Estimate:
+        """Frobenius norm of what `at` returned."""
+        squares = kernel.square().sum(dim=1)
+        if self._probes is None:
+            return Estimate(squares.sum().sqrt().item(), 0.0)
+        mean = squares.mean()
+        relative = squares.std() / mean / len(squares) ** 0.5 / 2
+        return Estimate(mean.sqrt().item(), (mean.sqrt() * relative).item())
+
+    def drift(self, kernel: Tensor, reference: Tensor) -> Estimate:
+        """||Θ - Θ_0||_F / ||Θ_0||_F of what `at` returned at two places.
+
+        Numerator and denominator use the same probes: their common error cancels to first order, and the standard error
+        is that of the ratio (delta method).
+        """
+        above, below = (kernel - reference).square().sum(dim=1), reference.square().sum(dim=1)
+        value = (above.sum() / below.sum()).sqrt()
+        if self._probes is None or not above.any():
+            return Estimate(value.item(), 0.0)
+        relative = (above / above.mean() - below / below.mean()).std() / len(above) ** 0.5 / 2
+        return Estimate(value.item(), (value * relative).item())

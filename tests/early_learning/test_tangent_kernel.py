@@ -1,0 +1,108 @@
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.func import functional_call, jacrev
+
+from softmax_temperature.early_learning.pair import CorrelatedPair, frozen_parameters
+from softmax_temperature.early_learning.tangent_kernel import FlatNetwork, KernelSketch, refuse_batch_norm
+
+MakeNetwork = Callable[..., nn.Module]
+EVERY = pytest.mark.parametrize("name", ["mlp", "mlp-relu", "convnet", "vgg", "wide-resnet"])
+
+
+def jacobian(network: nn.Module, images: Tensor) -> Tensor:
+    """By torch alone, parameter by parameter: (n, classes, p)."""
+    own = copy.deepcopy(network).double().eval()
+    named = {name: value.detach() for name, value in own.named_parameters()}
+    parts = jacrev(lambda values: functional_call(own, values, (images,)))(named)
+    return torch.cat([part.flatten(2) for part in parts.values()], dim=2)
+
+
+@EVERY
+@pytest.mark.parametrize("chunk", [1, 4, 100])
+def test_products_are_those_of_the_jacobian(make_network: MakeNetwork, images: Tensor, name: str, chunk: int) -> None:
+    flat, expected = FlatNetwork(make_network(name), images, chunk=chunk), jacobian(make_network(name), images)
+    generator = torch.Generator().manual_seed(0)
+    weights = torch.randn(flat.shape, generator=generator, dtype=torch.float64)
+    direction = torch.randn(flat.start.shape, generator=generator, dtype=torch.float64)
+    pulled = torch.einsum("nkp,nk->p", expected, weights)
+    torch.testing.assert_close(flat.jacobian(flat.start), expected)
+    torch.testing.assert_close(flat.pull_back(flat.start, weights), pulled)
+    torch.testing.assert_close(flat.push_forward(flat.start, direction), expected @ direction)
+    torch.testing.assert_close(flat.kernel_product(flat.start, weights), expected @ pulled)
+    kernel = torch.einsum("nkp,mlp->nkml", expected, expected)
+    torch.testing.assert_close(flat.kernel(flat.start), kernel.flatten(2).flatten(0, 1))
+    logits, descended = flat.descend(flat.start, lambda some, rows: some.square() + weights[rows])
+    torch.testing.assert_close(logits, flat.logits(flat.start))
+    squared = torch.einsum("nkp,nk->p", expected, logits.square() + weights)
+    torch.testing.assert_close(descended, squared)
+
+
+@EVERY
+def test_a_pair_is_its_network_minus_a_constant(make_network: MakeNetwork, images: Tensor, name: str) -> None:
+    first, second = make_network(name, 0).double(), make_network(name, 1).double()
+    flat = FlatNetwork(first, images, frozen=frozen_parameters(first, second, 0.5), chunk=4)
+    torch.testing.assert_close(flat.logits(flat.start), CorrelatedPair(first, second, 0.5)(images).detach())
+    torch.testing.assert_close(flat.jacobian(flat.start), jacobian(first, images))
+    centred = FlatNetwork(first, images, frozen=frozen_parameters(first, second, 1.0), chunk=4)
+    assert (centred.logits(centred.start) == 0).all()
+
+
+def test_bad_arguments_are_refused_by_name(make_network: MakeNetwork, images: Tensor) -> None:
+    with pytest.raises(ValueError, match=r"must not have batch normalisation, got BatchNorm2d at 'stages.0.0.norm1'"):
+        FlatNetwork(make_network("wide-resnet-bn"), images)
+    with pytest.raises(ValueError, match="got BatchNorm1d at '1'"):
+        refuse_batch_norm(nn.Sequential(nn.Linear(2, 2), nn.BatchNorm1d(2)))
+    with pytest.raises(ValueError, match="chunk must be an integer of at least 1, got 0"):
+        FlatNetwork(make_network(), images, chunk=0)
+    with pytest.raises(ValueError, match="probes must be an integer of at least 2, got 1"):
+        KernelSketch(FlatNetwork(make_network(), images), probes=1)
+
+
+def test_without_probes_the_kernel_is_whole_and_its_norm_exact(make_network: MakeNetwork, images: Tensor) -> None:
+    flat = FlatNetwork(make_network(), images)
+    kernel, sketch = flat.kernel(flat.start), KernelSketch(flat, probes=None)
+    assert torch.equal(sketch.at(flat.start), kernel)
+    assert sketch.norm(kernel).value == pytest.approx(kernel.norm().item())
+    assert sketch.norm(kernel).standard_error == 0
+
+
+@pytest.mark.parametrize("name", ["mlp", "vgg"])
+def test_probes_estimate_norm_and_drift_within_their_errors(
+    make_network: MakeNetwork, images: Tensor, name: str
+) -> None:
+    flat = FlatNetwork(make_network(name), images)
+    noise = torch.randn(flat.start.shape, generator=torch.Generator().manual_seed(5), dtype=torch.float64)
+    moved = flat.start + 0.02 * noise
+    before, after = flat.kernel(flat.start), flat.kernel(moved)
+    norm, drift = before.norm().item(), ((after - before).norm() / before.norm()).item()
+    misses = []
+    for seed in range(20):
+        sketch = KernelSketch(flat, probes=24, seed=seed)
+        # The products of the whole kernel with the same probes: what the sketch does without it.
+        seen, then = (kernel @ sketch._probes.flatten(1).T for kernel in (before, after))
+        if seed == 0:
+            torch.testing.assert_close(sketch.at(flat.start), seen.T)
+            torch.testing.assert_close(sketch.at(moved), then.T)
+        for estimate, truth in ((sketch.norm(seen.T), norm), (sketch.drift(then.T, seen.T), drift)):
+            assert 0 < estimate.standard_error < 0.5 * estimate.value
+            misses.append((estimate.value - truth) / estimate.standard_error)
+    # Standard errors are about right: the misses in units of them have a mean square of about 1.
+    assert 0.4 < torch.tensor(misses).square().mean().sqrt().item() < 2
+
+
+def test_no_move_is_no_drift_and_one_direction_is_seen_exactly(make_network: MakeNetwork, images: Tensor) -> None:
+    flat = FlatNetwork(make_network(), images)
+    for probes in (None, 4):
+        sketch = KernelSketch(flat, probes=probes)
+        seen = sketch.at(flat.start)
+        assert sketch.drift(seen, seen).value == 0
+        # A kernel that only grows: the ratio has no error, whatever the probes.
+        drift = sketch.drift(1.5 * seen, seen)
+        assert drift.value == pytest.approx(0.5)
+        assert drift.standard_error == pytest.approx(0, abs=1e-12)

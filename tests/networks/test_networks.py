@@ -1,0 +1,161 @@
+"""What all networks of images have in common, and the numbers of parameters that the papers give or imply."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from softmax_temperature.networks import ARCHITECTURES
+from softmax_temperature.networks.unet import UNet
+
+CLASSES = 5
+TINY: dict[str, tuple[str, dict[str, Any], set[Any]]] = {
+    # The functions that their graphs call besides modules.
+    "bottleneck": ("bottleneck_resnet", {"blocks": (2, 1), "width": 3}, {operator.add}),
+    "bottleneck-crelu": (
+        "bottleneck_resnet",
+        {"blocks": (2, 1), "width": 3, "activation": "crelu"},
+        {operator.add, operator.neg, torch.cat},
+    ),
+    "convnet": ("convnet", {"image_size": 16}, set()),
+    "densenet": ("densenet", {"blocks": (2, 1, 3), "growth": 4}, {torch.cat}),
+    "mlp": ("mlp", {"image_size": 16}, set()),
+    "vgg": ("vgg", {"widths": (4, 4, 6, 6), "dense": 7, "image_size": 16}, set()),
+    "vgg-norm-crelu": (
+        "vgg",
+        {"widths": (4, 4), "dense": 7, "image_size": 16, "batch_norm": True, "activation": "crelu"},
+        {operator.neg, torch.cat},
+    ),
+    "wide": ("wide_resnet", {"depth": 14, "width": 1}, {operator.add}),
+    "wide-unnormalised": ("wide_resnet", {"depth": 14, "width": 1, "batch_norm": False}, {operator.add}),
+}
+EVERY = pytest.mark.parametrize("name", TINY)
+
+
+def images(samples: int = 4, side: int = 16) -> Tensor:
+    return torch.randn(samples, 3, side, side, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+
+
+def tiny(name: str) -> nn.Module:
+    torch.manual_seed(0)
+    architecture, arguments, _ = TINY[name]
+    return ARCHITECTURES[architecture](**arguments, num_classes=CLASSES).double()
+
+
+@EVERY
+def test_logits_are_the_classifiers_of_the_features_and_no_image_sees_another(name: str) -> None:
+    network: Any = tiny(name).eval()
+    logits = network(images())
+    assert logits.shape == (4, CLASSES)
+    assert torch.equal(network.classifier(network.features(images())), logits)
+    torch.testing.assert_close(network(images()[1:2]), logits[1:2])
+
+
+@EVERY
+def test_every_parameter_has_a_gradient(name: str) -> None:
+    network = tiny(name)
+    F.cross_entropy(network(images()), torch.tensor([0, 3, 4, 1])).backward()
+    for key, parameter in network.named_parameters():
+        assert parameter.grad is not None, key
+        assert parameter.grad.abs().max() > 0, key
+
+
+@EVERY
+def test_the_graph_holds_nothing_but_modules_and_simple_functions(name: str) -> None:
+    network = tiny(name).eval()
+    graph = torch.fx.symbolic_trace(network)
+    assert torch.equal(graph(images()), network(images()))
+    assert {node.target for node in graph.graph.nodes if node.op == "call_function"} == TINY[name][2]
+    assert not [node for node in graph.graph.nodes if node.op == "call_method"]
+
+
+@pytest.mark.parametrize(
+    ("build", "count", "layers"),
+    [
+        # 23,520,842 is what the widely used port reports. The layers leave the projections out.
+        (ARCHITECTURES["bottleneck_resnet"], 23_520_842, 50),
+        (lambda: ARCHITECTURES["bottleneck_resnet"](num_classes=100), 23_705_252, 50),
+        (lambda: ARCHITECTURES["bottleneck_resnet"]((3, 4, 26, 3)), 45_864_522, 110),
+        (lambda: ARCHITECTURES["bottleneck_resnet"](num_classes=100, activation="crelu"), 47_355_556, 50),
+        (lambda: ARCHITECTURES["cifar_resnet"](3), 269_722, 20),
+        (lambda: ARCHITECTURES["cifar_resnet"](18), 1_727_962, 110),
+        # What the widely used port reports.
+        (ARCHITECTURES["densenet"], 6_956_298, 121),
+        # What the usual ports report for depth 28; 26 is the same network without its projections.
+        (lambda: ARCHITECTURES["wide_resnet"](28), 36_479_194, 26),
+        (lambda: ARCHITECTURES["wide_resnet"](26), 36_479_194, 26),
+        (lambda: ARCHITECTURES["wide_resnet"](26, num_classes=100), 36_536_884, 26),
+        (lambda: ARCHITECTURES["wide_resnet"](26, batch_norm=False), 36_471_338, 26),
+        # The paper says approximately 620,000 and gives no layout.
+        (ARCHITECTURES["vgg"], 550_570, 8),
+        (lambda: ARCHITECTURES["vgg"](pooling="average"), 304_810, 8),
+        (lambda: ARCHITECTURES["vgg"](activation="crelu"), 1_099_690, 8),
+        (lambda: ARCHITECTURES["vgg"](activation="crelu", pooling="average"), 608_170, 8),
+        # Batch normalisation has a scale and a shift in the place of each filter's bias: 448 more.
+        (lambda: ARCHITECTURES["vgg"](batch_norm=True), 551_018, 8),
+        # By hand: 193 · 64 + 65 · 64 + 65 · 10, and (9 · 3 + 1) · 8 + (9 · 8 + 1) · 16 + (16 · 4 + 1) · 10.
+        (ARCHITECTURES["mlp"], 17_162, 3),
+        (ARCHITECTURES["convnet"], 2_042, 3),
+        # About nine million; the four up-convolutions are not counted as layers.
+        (UNet, 8_768_478, 19),
+    ],
+)
+def test_parameters_and_layers_of_weights(build: Callable[[], nn.Module], count: int, layers: int) -> None:
+    with torch.device("meta"):
+        network = build()
+    assert sum(parameter.numel() for parameter in network.parameters()) == count
+    weighted = [name for name, module in network.named_modules() if isinstance(module, nn.Conv2d | nn.Linear)]
+    assert len([name for name in weighted if "shortcut" not in name]) == layers
+
+
+@pytest.mark.parametrize(
+    ("name", "sides"),
+    [("bottleneck_resnet", [64, 32, 16, 8]), ("wide_resnet", [64, 32, 16]), ("densenet", [64, 32, 32, 16, 16, 8, 8])],
+)
+def test_each_stage_after_the_first_halves_the_maps(name: str, sides: list[int]) -> None:
+    with torch.device("meta"):
+        network: Any = ARCHITECTURES[name](num_classes=200)
+        maps = network.conv1(torch.empty(2, 3, 64, 64))
+        found = [(maps := stage(maps)).shape[2] for stage in network.stages]
+        assert network(torch.empty(2, 3, 64, 64)).shape == (2, 200)
+    # Of a DenseNet, dense block and transition in turn.
+    assert found == sides
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "message"),
+    [
+        ("bottleneck_resnet", {"blocks": ()}, r"blocks must not be empty, got \(\)"),
+        ("bottleneck_resnet", {"blocks": (1, 0)}, "blocks must be an integer of at least 1, got 0"),
+        ("bottleneck_resnet", {"activation": "elu"}, "activation must be 'relu' or 'crelu', got 'elu'"),
+        ("cifar_resnet", {"blocks": 0}, "blocks must be an integer of at least 1, got 0"),
+        ("convnet", {"image_size": 0}, "image_size must be an integer of at least 1, got 0"),
+        ("densenet", {"growth": 0}, "growth must be an integer of at least 1, got 0"),
+        ("densenet", {"reduction": 1.1}, r"reduction must be in \(0, 1\], got 1.1"),
+        ("densenet", {"growth": 1, "reduction": 0.1}, "reduction must leave a map of the 8 before each transition"),
+        ("mlp", {"activation": "gelu"}, "activation must be 'tanh' or 'relu', got 'gelu'"),
+        ("mlp", {"widths": (2.5,)}, "widths must be an integer of at least 1, got 2.5"),
+        ("vgg", {"pooling": "max"}, "pooling must be 'flatten' or 'average', got 'max'"),
+        ("vgg", {"weights": "he"}, "weights must be 'glorot' or 'pytorch', got 'he'"),
+        ("vgg", {"widths": (4, 4, 4)}, r"widths must hold pairs of convolutions, got \(4, 4, 4\)"),
+        ("vgg", {"image_size": 3}, "image_size must be an integer of at least 8, got 3"),
+        ("wide_resnet", {"depth": 27}, r"depth must be 6 n \+ 2 or 6 n \+ 4, got 27"),
+        ("wide_resnet", {"depth": 4}, "depth must be an integer of at least 8, got 4"),
+        ("wide_resnet", {"num_classes": 0}, "num_classes must be an integer of at least 1, got 0"),
+        ("gru", {"vocabulary_size": 1}, "vocabulary_size must be an integer of at least 2, got 1"),
+        ("gru", {"vocabulary_size": 5, "hidden": 0}, "hidden must be an integer of at least 1, got 0"),
+        ("text_cnn", {"vocabulary_size": 5, "width": 0}, "width must be an integer of at least 1, got 0"),
+        ("text_cnn", {"vocabulary_size": 5, "dropout": 1.0}, r"dropout must be in \[0, 1\), got 1.0"),
+        ("tree_lstm", {"vocabulary_size": 5, "embedding": 0}, "embedding must be an integer of at least 1, got 0"),
+        ("tree_lstm", {"vocabulary_size": 5, "dropout": -0.1}, r"dropout must be in \[0, 1\), got -0.1"),
+    ],
+)
+def test_bad_arguments_are_refused_by_name(name: str, arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        ARCHITECTURES[name](**arguments)

@@ -1,0 +1,168 @@
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from softmax_temperature.networks.resnets import BasicBlock, Bottleneck, BottleneckResNet, WideBlock, WideResNet
+
+
+def images(samples: int = 4, side: int = 8) -> Tensor:
+    return torch.randn(samples, 3, side, side, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+
+
+def test_shortcut_takes_every_second_pixel_between_zero_channels() -> None:
+    block = BasicBlock(2, 4, stride=2).eval()
+    nn.init.zeros_(block.bn2.weight)  # The residual part is then zero, and the shortcut is what is left.
+    maps = torch.arange(32.0).view(1, 2, 4, 4)
+    result = block(maps)
+    assert result.shape == (1, 4, 2, 2)
+    assert torch.equal(result[:, 1:3], maps[:, :, ::2, ::2])
+    assert not result[:, [0, 3]].any()
+
+
+def tiny_bottlenecks(activation: str = "relu") -> BottleneckResNet:
+    """Two stages of which the first has a block with an identity shortcut; its running statistics are not the first."""
+    torch.manual_seed(0)
+    network = BottleneckResNet((2, 1), num_classes=5, width=3, activation=activation).double()
+    for module in network.modules():
+        if isinstance(module, nn.BatchNorm2d):
+            for values in (module.weight, module.bias, module.running_mean, module.running_var):
+                nn.init.uniform_(values, 0.5, 1.5)
+    return network
+
+
+def classical_form(state: dict[str, Tensor], maps: Tensor, *, training: bool, double: bool) -> Tensor:
+    """The classical form: a block takes activated maps, and its activation follows the sum."""
+
+    def activate(values: Tensor) -> Tensor:
+        return torch.cat([values.clamp(min=0), (-values).clamp(min=0)], 1) if double else values.clamp(min=0)
+
+    def layer(name: str, norm: str, values: Tensor, stride: int = 1) -> Tensor:
+        weight = state[f"{name}.weight"]
+        values = F.conv2d(values, weight, stride=stride, padding=weight.shape[-1] // 2)
+        of = [state[f"{norm}.{part}"] for part in ("running_mean", "running_var", "weight", "bias")]
+        mean, variance, scale, shift = (part[None, :, None, None] for part in of)
+        if training:
+            mean = values.mean((0, 2, 3), keepdim=True)
+            variance = values.var((0, 2, 3), correction=0, keepdim=True)
+        return (values - mean) / (variance + 1e-5).sqrt() * scale + shift
+
+    maps = activate(layer("conv1", "bn1", maps))
+    for block, stride in (("stages.0.0", 1), ("stages.0.1", 1), ("stages.1.0", 2)):
+        inner = activate(layer(f"{block}.conv1", f"{block}.bn1", maps))
+        inner = activate(layer(f"{block}.conv2", f"{block}.bn2", inner, stride))
+        inner = layer(f"{block}.conv3", f"{block}.bn3", inner)
+        if f"{block}.shortcut.0.weight" in state:
+            beside = layer(f"{block}.shortcut.0", f"{block}.shortcut.1", maps, stride)
+        else:
+            # With CReLU the sum before the activation: the difference of its halves.
+            beside = maps[:, : maps.shape[1] // 2] - maps[:, maps.shape[1] // 2 :] if double else maps
+        maps = activate(inner + beside)
+    return F.linear(maps.mean((2, 3)), state["classifier.weight"], state["classifier.bias"])
+
+
+@pytest.mark.parametrize("activation", ["relu", "crelu"])
+@pytest.mark.parametrize("training", [False, True])
+def test_a_bottleneck_resnet_is_its_classical_form(activation: str, training: bool) -> None:
+    network = tiny_bottlenecks(activation).train(training)
+    state = {name: tensor.clone() for name, tensor in network.state_dict().items()}
+    expected = classical_form(state, images(), training=training, double=activation == "crelu")
+    torch.testing.assert_close(network(images()), expected)
+    torch.testing.assert_close(network.classifier(network.features(images())), expected)
+
+
+@pytest.mark.parametrize("activation", ["relu", "crelu"])
+def test_identity_shortcuts_of_bottlenecks_have_no_parameters(activation: str) -> None:
+    blocks = [module for module in tiny_bottlenecks(activation).modules() if isinstance(module, Bottleneck)]
+    assert [len(list(block.shortcut.parameters())) for block in blocks] == [3, 0, 3]
+    # With an empty branch the block is the identity, of the activated maps or, with CReLU, of the sum itself.
+    block, total = blocks[1].eval(), torch.randn(2, 12, 4, 4, dtype=torch.float64)
+    nn.init.zeros_(block.bn3.weight)
+    nn.init.zeros_(block.bn3.bias)
+    assert torch.equal(block(total), F.relu(total) if activation == "relu" else total)
+
+
+def tiny_wide(*, batch_norm: bool) -> WideResNet:
+    """Two blocks in each stage, so that both kinds of shortcut are there; running statistics are not the first."""
+    torch.manual_seed(0)
+    network = WideResNet(14, 1, num_classes=5, batch_norm=batch_norm).double()
+    for name, values in network.state_dict().items():
+        if "norm" in name and values.is_floating_point():
+            nn.init.uniform_(values, 0.5, 1.5)
+        elif name.endswith("bias"):
+            nn.init.normal_(values)
+    return network
+
+
+def wide_formula(state: dict[str, Tensor], maps: Tensor) -> Tensor:
+    """The network in evaluation."""
+
+    def convolved(name: str, values: Tensor, stride: int = 1) -> Tensor:
+        weight = state[f"{name}.weight"]
+        return F.conv2d(values, weight, state.get(f"{name}.bias"), stride, weight.shape[-1] // 2)
+
+    def activated(name: str, values: Tensor) -> Tensor:
+        if f"{name}.weight" in state:
+            parts = [state[f"{name}.{part}"] for part in ("running_mean", "running_var", "weight", "bias")]
+            mean, variance, scale, shift = (part[None, :, None, None] for part in parts)
+            values = (values - mean) / (variance + 1e-5).sqrt() * scale + shift
+        return values.clamp(min=0)
+
+    maps = convolved("conv1", maps)
+    for stage in range(3):
+        for number in range(2):
+            block, stride = f"stages.{stage}.{number}", 2 if stage and not number else 1
+            before = activated(f"{block}.norm1", maps)
+            inner = convolved(f"{block}.conv1", before, stride)
+            inner = convolved(f"{block}.conv2", activated(f"{block}.norm2", inner))
+            projects = f"{block}.shortcut.weight" in state
+            maps = inner + (convolved(f"{block}.shortcut", before, stride) if projects else maps)
+    pooled = activated("norm", maps).mean((2, 3))
+    return F.linear(pooled, state["classifier.weight"], state["classifier.bias"])
+
+
+@pytest.mark.parametrize("batch_norm", [True, False])
+def test_a_wide_resnet_is_its_formula(batch_norm: bool) -> None:
+    network = tiny_wide(batch_norm=batch_norm).eval()
+    expected = wide_formula(network.state_dict(), images())
+    torch.testing.assert_close(network(images()), expected)
+    torch.testing.assert_close(network.classifier(network.features(images())), expected)
+
+
+def test_he_s_weights_with_batch_normalisation() -> None:
+    torch.manual_seed(0)
+    for module in WideResNet(8, 4).modules():
+        if isinstance(module, nn.Conv2d) and module.weight.numel() > 5000:
+            variance = 2 / (module.kernel_size[0] ** 2 * module.out_channels)
+            assert module.weight.var().item() == pytest.approx(variance, rel=0.1)
+
+
+def test_without_normalisation_the_maps_keep_their_size() -> None:
+    torch.manual_seed(0)
+    network = WideResNet(26, 1, batch_norm=False)
+    with torch.no_grad():
+        stem = network.conv1(images(64).float())
+        growth = (network.stages(stem).square().mean() / stem.square().mean()).item()
+    # Plain He weights would double the mean square in each of 12 blocks.
+    assert 0.5 < growth < 1.5 * math.e
+
+
+def test_last_convolutions_of_branches_are_scaled_without_normalisation() -> None:
+    torch.manual_seed(0)
+    network = WideResNet(14, 4, batch_norm=False)
+    for name, module in network.named_modules():
+        if isinstance(module, nn.Conv2d):
+            assert module.bias is not None
+            assert module.bias.abs().max() == 0
+            inputs = module.kernel_size[0] ** 2 * module.in_channels
+            variance = 2 / inputs / (6 if name.endswith("conv2") else 1)
+            assert module.weight.var().item() == pytest.approx(variance, rel=0.15), name
+
+
+def test_width_one_needs_no_projection_in_the_first_stage() -> None:
+    blocks = [module for module in WideResNet(8, 1).modules() if isinstance(module, WideBlock)]
+    assert [block.projects for block in blocks] == [False, True, True]

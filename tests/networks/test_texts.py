@@ -1,0 +1,195 @@
+"""Classifiers of texts: by their equations, and blind to padding to the last bit."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from softmax_temperature.data.tokens import PADDING
+from softmax_temperature.networks.texts import GRU, TextCNN
+from softmax_temperature.training import count_parameters, last_layer_inputs
+
+VOCABULARY, LENGTH = 13, 40
+LENGTHS = (40, 1, 25, 11, 12, 10, 33) + 33 * (17,)
+"""Shorter and longer than the 11 tokens that three convolutions of width 3 see; more texts than one group of them."""
+LABELS = torch.arange(len(LENGTHS)) % 3
+
+
+def gru() -> GRU:
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        return GRU(VOCABULARY, embedding=5, hidden=7, num_classes=3)
+
+
+def text_cnn(dropout: float = 0.0) -> TextCNN:
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        model = TextCNN(VOCABULARY, embedding=5, filters=6, width=3, dense=7, dropout=dropout, num_classes=3)
+        for layer in (0, 3, 6):  # As after some training, so that biases count too.
+            torch.nn.init.normal_(model.convolutions[layer].bias, std=0.01)
+        return model
+
+
+EITHER = pytest.mark.parametrize("make", [gru, text_cnn])
+
+
+def tokens(length: int = LENGTH) -> Tensor:
+    generator = torch.Generator().manual_seed(1)
+    rows = torch.full((len(LENGTHS), length), PADDING)
+    for row, own in enumerate(LENGTHS):
+        rows[row, :own] = torch.randint(1, VOCABULARY, (own,), generator=generator)
+    return rows
+
+
+def gradients(model: Any, rows: Tensor) -> tuple[Tensor, list[Tensor]]:
+    logits = model(rows)
+    return logits, list(torch.autograd.grad(F.cross_entropy(logits, LABELS), list(model.parameters())))
+
+
+@EITHER
+@pytest.mark.parametrize("length", [41, 400])
+def test_padding_changes_no_bit_of_logits_and_gradients(make: Any, length: int) -> None:
+    logits, slopes = gradients(make(), tokens())
+    padded_logits, padded_slopes = gradients(make(), tokens(length))
+    assert torch.equal(logits, padded_logits)
+    for one, other in zip(slopes, padded_slopes, strict=True):
+        assert torch.equal(one, other)
+        assert one.abs().max() > 0
+
+
+@EITHER
+def test_the_embedding_of_padding_is_never_learned(make: Any) -> None:
+    _, slopes = gradients(make(), tokens())
+    assert not slopes[0][PADDING].any()
+    assert not make().embedding.weight[PADDING].any()
+
+
+@EITHER
+def test_order_and_company_of_texts_have_no_effect_and_the_order_of_words_has(make: Any) -> None:
+    model, rows = make(), tokens()
+    order = torch.randperm(len(rows), generator=torch.Generator().manual_seed(0))
+    torch.testing.assert_close(model(rows[order]), model(rows)[order], rtol=1e-5, atol=1e-6)
+    alone = torch.cat([model(row[None]) for row in rows[:6]])
+    torch.testing.assert_close(model(rows)[:6], alone, rtol=1e-5, atol=1e-6)
+    turned = rows[:1].flip(1)
+    assert (model(turned) - model(rows[:1])).abs().max() > 1e-4
+
+
+@EITHER
+def test_the_last_layer_is_given_with_its_inputs(make: Any) -> None:
+    model, rows = make(), tokens()
+    logits, features = last_layer_inputs(model, rows)
+    assert torch.equal(logits, model(rows))
+    assert torch.equal(features, model.features(rows))
+
+
+@EITHER
+def test_a_token_beyond_the_vocabulary_is_named(make: Any) -> None:
+    rows = tokens()
+    rows[2, 0] = VOCABULARY
+    with pytest.raises(ValueError, match=f"tokens must be below the vocabulary's size {VOCABULARY}, got {VOCABULARY}"):
+        make()(rows)
+
+
+def test_other_batches_of_tokens_are_refused() -> None:
+    rows = tokens()
+    rows[3] = PADDING
+    with pytest.raises(ValueError, match="tokens must have one in every row, got none in row 3"):
+        gru()(rows)
+    with pytest.raises(ValueError, match=r"tokens must have shape \(n, length\), got \(2, 3, 4\)"):
+        text_cnn()(torch.ones(2, 3, 4).long())
+
+
+# ---- the GRU
+
+
+def by_equations(model: GRU, row: list[int]) -> Tensor:
+    """The state after a text, one token and one gate at a time (Cho et al. 2014, with PyTorch's two biases)."""
+    weights = model.recurrent.state_dict()
+    inner, outer = weights["weight_ih_l0"].double().chunk(3), weights["weight_hh_l0"].double().chunk(3)
+    inner_bias, outer_bias = weights["bias_ih_l0"].double().chunk(3), weights["bias_hh_l0"].double().chunk(3)
+    state = torch.zeros(7, dtype=torch.float64)
+    for token in row:
+        word = model.embedding.weight[token].detach().double()
+        of_word = [weight @ word + bias for weight, bias in zip(inner, inner_bias, strict=True)]
+        of_state = [weight @ state + bias for weight, bias in zip(outer, outer_bias, strict=True)]
+        reset, update = ((one + other).sigmoid() for one, other in zip(of_word[:2], of_state[:2], strict=True))
+        new = (of_word[2] + reset * of_state[2]).tanh()
+        state = (1 - update) * new + update * state
+    return state
+
+
+def test_features_of_a_gru_are_the_states_after_the_last_tokens_by_the_equations() -> None:
+    model, rows = gru(), tokens()
+    expected = torch.stack([by_equations(model, row[:own].tolist()) for row, own in zip(rows, LENGTHS, strict=True)])
+    torch.testing.assert_close(model.features(rows).double(), expected, rtol=1e-5, atol=1e-6)
+    weight, bias = model.classifier.weight.double(), model.classifier.bias.double()
+    torch.testing.assert_close(model(rows).double(), expected @ weight.T + bias, rtol=1e-5, atol=1e-6)
+
+
+def test_under_autocast_all_of_a_gru_stays_float32() -> None:
+    model, rows = gru(), tokens()
+    with torch.autocast("cpu", torch.bfloat16):
+        logits, features = last_layer_inputs(model, rows)
+    assert logits.dtype == features.dtype == torch.float32
+    assert torch.equal(logits, model(rows))
+
+
+# ---- the global-pooling network
+
+
+def by_layers(model: TextCNN, row: list[int]) -> Tensor:
+    """One text, one place at a time: what each filter sees, and its maximum over neighbours, and over all."""
+    row = row + [PADDING] * (11 - len(row))
+    places = [model.embedding.weight[token].detach().double() for token in row]
+    first, second, third = (model.convolutions[number] for number in (0, 3, 6))
+    for number, layer in enumerate((first, second, third)):
+        weight, bias = layer.weight.detach().double(), layer.bias.detach().double()
+        seen = [torch.stack(places[place : place + 3], dim=1) for place in range(len(places) - 2)]
+        places = [((weight * window).sum((1, 2)) + bias).clamp(min=0) for window in seen]
+        if number < 2:
+            places = [torch.stack(places[place : place + 3]).amax(0) for place in range(len(places) - 2)]
+    dense = model.hidden[0]
+    pooled = torch.stack(places).amax(0)
+    return (dense.weight.detach().double() @ pooled + dense.bias.detach().double()).clamp(min=0)
+
+
+def test_features_of_a_text_cnn_are_those_of_its_layers_one_text_after_the_other() -> None:
+    model, rows = text_cnn(), tokens()
+    expected = torch.stack([by_layers(model, row[:own].tolist()) for row, own in zip(rows, LENGTHS, strict=True)])
+    assert expected.std(0).max() > 1e-3
+    torch.testing.assert_close(model.features(rows).double(), expected, rtol=1e-5, atol=1e-7)
+    weight, bias = model.classifier.weight.double(), model.classifier.bias.double()
+    torch.testing.assert_close(model(rows).double(), expected @ weight.T + bias, rtol=1e-5, atol=1e-6)
+
+
+def test_dropout_of_a_text_cnn_is_for_training_alone() -> None:
+    model, rows = text_cnn(dropout=0.5), tokens()
+    assert torch.equal(model.eval()(rows), text_cnn()(rows))
+    assert not torch.equal(model.train()(rows), text_cnn()(rows))
+
+
+def test_the_sizes_of_the_released_code_are_the_defaults() -> None:
+    model = TextCNN(20_002)
+    convolutions = [layer for layer in model.convolutions if isinstance(layer, torch.nn.Conv1d)]
+    assert [(layer.in_channels, layer.out_channels, layer.kernel_size) for layer in convolutions] == [
+        (100, 128, (5,)),
+        (128, 128, (5,)),
+        (128, 128, (5,)),
+    ]
+    assert (model.hidden[0].out_features, model.hidden[2].p, model.classifier.out_features) == (128, 0.3, 20)
+    rest = 128 * 100 * 5 + 2 * 128 * 128 * 5 + 3 * 128 + 128 * 128 + 128 + 128 * 20 + 20
+    assert count_parameters(model) == 20_002 * 100 + rest
+
+
+def test_weights_of_a_text_cnn_start_as_keras_draws_them() -> None:
+    model = TextCNN(1000, embedding=20)
+    assert model.embedding.weight.abs().max() <= 0.05 < 1.1 * model.embedding.weight.abs().max()
+    bound = (6 / (5 * 20 + 5 * 128)) ** 0.5
+    first = model.convolutions[0]
+    assert first.weight.abs().max() <= bound < 1.1 * first.weight.abs().max()
+    assert not any(layer.bias.any() for layer in (first, model.hidden[0], model.classifier))

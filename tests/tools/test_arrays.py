@@ -1,0 +1,98 @@
+"""Every type of file gives the same arrays, and what is none of them is refused in one line."""
+
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from safetensors.numpy import save_file
+
+from softmax_temperature.runner.errors import InputError
+from softmax_temperature.tools.arrays import read_arrays
+
+LOGITS = np.array([[1.5, -0.5], [0.25, 2.0], [0.0, 1.0]])
+LABELS = np.array([0, 1, 1])
+
+
+def write(path: Path) -> Path:
+    table = pd.DataFrame(LOGITS, columns=["a", "b"]).assign(label=LABELS)
+    match path.suffix:
+        case ".npz":
+            np.savez(path, logits=LOGITS, labels=LABELS)
+        case ".safetensors":
+            save_file({"logits": LOGITS, "labels": LABELS}, path)
+        case ".pt":
+            torch.save({"preds": torch.from_numpy(LOGITS), "targets": torch.from_numpy(LABELS)}, path)
+        case ".csv":
+            table.to_csv(path, index=False)
+        case ".parquet":
+            table.to_parquet(path)
+    return path
+
+
+@pytest.mark.parametrize("ending", [".npz", ".safetensors", ".pt", ".csv", ".parquet"])
+def test_every_type_gives_the_same_arrays(ending: str, tmp_path: Path) -> None:
+    found = read_arrays(write(tmp_path / f"saved{ending}"), "logits", required=("logits", "labels"))
+    np.testing.assert_array_equal(found["logits"], LOGITS)
+    np.testing.assert_array_equal(found["labels"], LABELS)
+
+
+def test_a_single_unnamed_array_is_what_is_required(tmp_path: Path) -> None:
+    np.save(tmp_path / "labels.npy", LABELS)
+    np.testing.assert_array_equal(
+        read_arrays(tmp_path / "labels.npy", "logits", required=("labels",))["labels"], LABELS
+    )
+
+
+def test_a_table_without_names_is_read_by_position(tmp_path: Path) -> None:
+    pd.DataFrame(LABELS).to_csv(tmp_path / "labels.csv", index=False, header=False)
+    found = read_arrays(tmp_path / "labels.csv", "logits", required=("labels",))
+    np.testing.assert_array_equal(found["labels"], LABELS)
+
+
+def test_half_precision_tensors_are_widened(tmp_path: Path) -> None:
+    torch.save({"logits": torch.ones(2, 2, dtype=torch.bfloat16), "labels": torch.zeros(2)}, tmp_path / "a.pt")
+    assert read_arrays(tmp_path / "a.pt", "logits", required=("logits",))["logits"].dtype == np.float32
+
+
+def test_the_index_of_a_data_frame_is_no_class(tmp_path: Path) -> None:
+    pd.DataFrame(LOGITS).assign(label=LABELS).to_csv(tmp_path / "with_index.csv")
+    with pytest.raises(InputError, match=r"looks like the index of a data frame.*index=False"):
+        read_arrays(tmp_path / "with_index.csv", "logits", required=("logits", "labels"))
+
+
+def test_a_pickle_is_not_run(tmp_path: Path) -> None:
+    marker = tmp_path / "ran"
+
+    class Payload:
+        def __reduce__(self) -> tuple[object, tuple[str]]:
+            return (marker.touch.__func__, (marker,))  # type: ignore[attr-defined,return-value]
+
+    (tmp_path / "evil.pt").write_bytes(pickle.dumps({"logits": Payload()}, protocol=2))
+    np.save(tmp_path / "evil.npy", np.array([Payload()], dtype=object), allow_pickle=True)
+    for name in ("evil.pt", "evil.npy"):
+        with pytest.raises(InputError, match="cannot be read"):
+            read_arrays(tmp_path / name, "logits", required=("logits",))
+    assert not marker.exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "said"),
+    [
+        ("missing.npz", None, "no such file"),
+        ("logits.txt", b"1 2", "unknown file type"),
+        ("cut.npz", b"PK\x03\x04 nothing", "cannot be read"),
+        ("words.csv", b"a,b,label\nx,1,0\ny,2,1\n", "not numeric"),
+        ("two.csv", b"label,labels,a\n0,0,1\n", "columns label and labels"),
+        ("bare.csv", b"a,b\n0.5,1.5\n0.5,1.5\n", "has no labels"),
+    ],
+)
+def test_what_cannot_be_used_is_refused(name: str, content: bytes | None, said: str, tmp_path: Path) -> None:
+    if content is not None:
+        (tmp_path / name).write_bytes(content)
+    with pytest.raises(InputError, match=said):
+        read_arrays(tmp_path / name, "logits", required=("logits", "labels"))
