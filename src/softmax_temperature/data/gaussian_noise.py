@@ -1,7 +1,5 @@
 """Test images with Gaussian noise, as an out-of-distribution set (focal paper, Table 3: CIFAR-10-C, severity 5)."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +15,7 @@ ARCHIVE = Path("CIFAR-10-C")
 _FILES = ("gaussian_noise", "labels")
 _SEVERITY = 5
 _PER_SEVERITY = 10_000
+_REMEDY = "Unpack CIFAR-10-C.tar there again, or remove the folder."
 
 
 def archive_digest(root: Path) -> str | None:
@@ -47,7 +46,7 @@ def read_archive(root: Path, index: Tensor, labels: Tensor) -> Tensor:
     images, their_labels = (_rows(root / ARCHIVE / f"{name}.npy", rows) for name in _FILES)
     if images.shape[1:] != (32, 32, 3) or images.dtype != np.uint8 or not np.array_equal(their_labels, labels.numpy()):
         what = "images or labels are not those of CIFAR-10's test part, in its order, five severities one after another"
-        raise InputError(what, where=str(root / ARCHIVE), remedy="Unpack CIFAR-10-C.tar there again, or remove it.")
+        raise InputError(what, where=str(root / ARCHIVE), remedy=_REMEDY)
     return torch.from_numpy(np.ascontiguousarray(images.transpose(0, 3, 1, 2)))
 
 
@@ -55,5 +54,4 @@ def _rows(path: Path, rows: NDArray[np.int64]) -> NDArray[np.uint8]:
     try:
         return np.asarray(np.load(path, mmap_mode="r", allow_pickle=False)[rows])
     except (OSError, ValueError, EOFError, IndexError) as error:
-        remedy = "Unpack CIFAR-10-C.tar there again, or remove the folder."
-        raise InputError(f"not readable ({error})", where=str(path), remedy=remedy) from error
+        raise InputError(f"not readable ({error})", where=str(path), remedy=_REMEDY) from error
