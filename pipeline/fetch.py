@@ -3,7 +3,7 @@
 import sys
 
 from softmax_temperature.stages import fetch
-from softmax_temperature.stages.programs import dataset_program
+from softmax_temperature.stages.programs import stage_program
 
 if __name__ == "__main__":
-    sys.exit(dataset_program(fetch, __doc__))
+    sys.exit(stage_program(fetch, __doc__))

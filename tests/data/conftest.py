@@ -11,8 +11,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from softmax_temperature.data.division import Rules
-from softmax_temperature.data.prepare import prepare
+from softmax_temperature.data.prepare import Rules, prepare
 from softmax_temperature.data.prepared import KIND, PreparedData, open_data
 from softmax_temperature.data.raw import RawDataset
 from softmax_temperature.runner.artifacts import new_artifact, open_artifact
