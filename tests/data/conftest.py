@@ -1,7 +1,5 @@
 """Small data sets in every form that a user may bring."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Farm: the same everywhere, and German as the grammar has it."""
 
-from __future__ import annotations
-
 import hashlib
 
 import pytest

@@ -1,7 +1,5 @@
 """Noise on images: its statistics, and the archive that has some of its own."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Splits are disjoint, stratified and complete; limits are balanced and refuse what cannot be trained on."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

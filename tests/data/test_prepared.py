@@ -46,6 +46,11 @@ def everything(images: PreparedData, split: Any, batch_size: int = 2) -> list[to
     return [image for batch in images.batches(split, batch_size) for image in batch]
 
 
+def read_train(data: PreparedData) -> None:
+    again = open_data(data.artifact, root=data.root)
+    again.texts("train") if again.form == "texts" else everything(again, "train")
+
+
 def test_arrays_come_back_channels_first(arrays: PreparedData, tmp_path: Path) -> None:
     stored = np.load(tmp_path / "arrays.npz")
     for split in arrays.splits:
@@ -126,8 +131,7 @@ def test_a_flipped_byte_of_what_is_stored_is_noticed(arrays: PreparedData, talk:
     content[len(content) // 2] ^= 4
     path.write_bytes(bytes(content))
     with pytest.raises(ArtifactError, match=name):
-        again = open_data(data.artifact, root=data.root)
-        again.texts("train") if again.form == "texts" else everything(again, "train")
+        read_train(data)
 
 
 def test_a_card_tells_the_whole_story(files: PreparedData, talk: PreparedData) -> None:
