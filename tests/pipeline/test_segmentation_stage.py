@@ -12,8 +12,7 @@ import pytest
 import torch
 from PIL import Image
 
-from softmax_temperature.data.glyph_scenes import draw_scenes
-from softmax_temperature.data.glyphs import downstream_pool
+from softmax_temperature.data.glyphs import downstream_pool, draw_scenes
 from softmax_temperature.papers.cooling.segmentation import COLUMNS, segmentation_pixels, segmentation_table
 from softmax_temperature.params.cooling import Segmentation
 from softmax_temperature.params.recipe import Recipe

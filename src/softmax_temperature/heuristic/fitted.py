@@ -168,5 +168,3 @@ def _margin(errors: Floats, datasets: pd.Series[str]) -> float | None:
     order = np.argsort(errors, kind="stable")
     enough = np.cumsum(weights[order]) >= LEVEL - 1e-12
     return float(errors[order][enough.argmax()]) if enough.any() else None
-
-
