@@ -132,10 +132,7 @@ class Heuristic(_Record):
 
 
 def fit(
-    pairs: Pairs,
-    *,
-    statistics: str | int | Sequence[str] = "four_best",
-    method: Method = "least_squares",
+    pairs: Pairs, *, statistics: str | int | Sequence[str] = "four_best", method: Method = "least_squares"
 ) -> Heuristic:
     """The final regression on all pairs (section 4.3, Figure 4); arguments and errors as in `leave_one_dataset_out`."""
     selection, table = prepared(pairs, statistics, method)

@@ -60,10 +60,7 @@ class LeaveOneOut:
 
 
 def leave_one_dataset_out(
-    pairs: Pairs,
-    *,
-    statistics: str | int | Sequence[str] = "best",
-    method: Method = "least_squares",
+    pairs: Pairs, *, statistics: str | int | Sequence[str] = "best", method: Method = "least_squares"
 ) -> LeaveOneOut:
     """Predict the pairs of each data set from all other data sets (section 4.3, Table 1).
 
