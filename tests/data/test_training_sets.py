@@ -79,7 +79,7 @@ def test_tree_sets_hold_the_trees_and_classes_of_their_splits(trees: PreparedDat
     # 0, 1, 3 and 4 of five are left: negative, negative, positive, positive.
     assert train.labels.tolist() == [0, 0, 1, 1] * 8
     numbers = {word: number for number, word in enumerate(words, start=2)}
-    assert train.trees[0, :, WORD].tolist() == [0, numbers["its"], 0, numbers["own"], numbers["train0"]]
+    assert train.inputs[0, :, WORD].tolist() == [0, numbers["its"], 0, numbers["own"], numbers["train0"]]
 
 
 def test_the_vocabulary_never_sees_validation_or_test_trees(trees: PreparedData) -> None:
@@ -108,6 +108,6 @@ def test_test_images_alone_can_be_an_out_of_distribution_set_and_nothing_else(
 ) -> None:
     write_npz(x_train=np.zeros((0, 5, 4, 3), dtype=np.uint8), y_train=np.zeros(0))
     prepared = prepare_data(NpzArchive(tmp_path / "birds.npz").read(), test_limit=4)
-    assert image_set(prepared.artifact, "test", "").images.shape == (4, 3, 5, 4)
+    assert image_set(prepared.artifact, "test", "").inputs.shape == (4, 3, 5, 4)
     with pytest.raises(InputError, match=r"has test images only .* out-of-distribution set and nothing else"):
         training_sets(prepared.artifact, "", None)

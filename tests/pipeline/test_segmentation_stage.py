@@ -104,7 +104,7 @@ def weights(cell: str) -> dict[str, torch.Tensor]:
 
 def test_a_row_for_every_epoch_of_every_training() -> None:
     table = segmentation_table(parameters())
-    assert tuple(table.columns) == COLUMNS
+    assert tuple(table.columns) == (*COLUMNS, "dataset", "classes")
     assert len(table) == 2 * 2 * 3
     assert not table.isna().any().any()
     assert table[["mean_iou", "pixel_accuracy"]].stack().between(0, 1).all()

@@ -34,27 +34,29 @@ def calibration_report(
 
     Returns:
         Plain numbers: `samples`, `classes`, `bins`, `bootstrap`; the metrics of this package by their names and
-        `top5_accuracy`; and `intervals`, name to (low, high), the 5th and 95th percentile over the resamples. A
-        calibration error is biased upwards, that of a resample twice as much: its interval may lie above the value.
+        `top5_accuracy`; and `intervals`, name to (low, high): the 5th and 95th percentile over the resamples. A
+        calibration error is biased upwards, that of a resample twice as much, so its interval is reflected at the value
+        (the basic bootstrap), and extended to hold it.
 
     Raises:
         ValueError: If the shapes disagree, a value is not finite or out of range, or a number is too small.
     """
-    # Deviation: the released error bars are reflected, (2 value - high, 2 value - low); these are plain percentiles,
-    # which cannot leave the range of the metric.
+    # Deviation: the released error bars are reflected for every metric, (2 value - high, 2 value - low). Here those of
+    # calibration errors are, which are biased; they hold the value and stay above 0. The others are plain percentiles.
     _check(logits, labels, bins, bootstrap, seed)
     exact = logits.detach().double()
     probs = torch.softmax(exact, dim=1)
     arm = Evidence.of(exact, labels.long(), bins)
+    estimates = _estimates(arm)
     return {
         "samples": len(exact),
         "classes": exact.shape[1],
         "bins": bins,
         "bootstrap": bootstrap,
-        **_estimates(arm),
+        **estimates,
         "debiased_calibration_error": debiased_calibration_error(probs, labels, bins=bins).item(),
         "noise_floor": noise_floor(probs, bins=bins, seed=seed).item(),
-        "intervals": _intervals(_resampled(arm, bootstrap, seed)) if bootstrap else {},
+        "intervals": _intervals(_resampled(arm, bootstrap, seed), estimates, least=0.0) if bootstrap else {},
     }
 
 
@@ -74,8 +76,9 @@ def paired_difference(
     arms = [Evidence.of(logits.detach().double(), labels.long(), bins) for logits in (logits_a, logits_b)]
     estimates_a, estimates_b = map(_estimates, arms)
     resampled_a, resampled_b = (_resampled(arm, bootstrap, seed) for arm in arms)
-    bounds = _intervals({name: values - resampled_b[name] for name, values in resampled_a.items()})
-    return {name: Difference(estimates_a[name] - estimates_b[name], *bounds[name]) for name in bounds}
+    differences = {name: estimates_a[name] - estimates_b[name] for name in estimates_a}
+    bounds = _intervals({name: values - resampled_b[name] for name, values in resampled_a.items()}, differences)
+    return {name: Difference(differences[name], *bounds[name]) for name in bounds}
 
 
 def confident_report(
@@ -124,6 +127,15 @@ def _resampled(arm: Evidence, resamples: int, seed: int) -> dict[str, Tensor]:
     return {name: torch.cat([piece[name] for piece in pieces]) for name in pieces[0]}
 
 
-def _intervals(resampled: dict[str, Tensor]) -> dict[str, tuple[float, float]]:
+def _intervals(
+    resampled: dict[str, Tensor], estimates: dict[str, float] | None = None, *, least: float = -1.0
+) -> dict[str, tuple[float, float]]:
+    """Percentiles; those of calibration errors are reflected at the estimates, which corrects their bias once."""
     bounds = {name: torch.quantile(values, values.new_tensor(INTERVAL)).tolist() for name, values in resampled.items()}
-    return {name: (low, high) for name, (low, high) in bounds.items()}
+    intervals = {name: (low, high) for name, (low, high) in bounds.items()}
+    for name, estimate in (estimates or {}).items():
+        if name.endswith("calibration_error") and name in intervals:
+            low, high = intervals[name]
+            # An error of few samples may be all bias, and the reflected interval lie below it.
+            intervals[name] = (max(least, min(2 * estimate - high, estimate)), max(2 * estimate - low, estimate))
+    return intervals
