@@ -45,7 +45,24 @@ def test_a_snippet_runs_and_prints(page: str, code: str, capsys: pytest.CaptureF
 
 
 def test_there_are_snippets() -> None:
-    assert len(blocks("python")) >= 5
+    assert len(blocks("python")) >= 3
+
+
+def test_the_readme_has_at_most_1500_words() -> None:
+    assert len(TEXTS["README.md"].split()) <= 1500
+
+
+def test_the_readme_counts_verdicts_as_the_scorecard_does() -> None:
+    rows = re.findall(r"^\| \*\*(\w+(?: tested)?).*?\| `(\w+)`,", TEXTS["docs/scorecard.md"], re.MULTILINE)
+    words = {"holds": "hold"}
+    for paper in ("classifier_temperature", "focal", "cooling", "temperature_check"):
+        counts = {
+            verdict: rows.count((verdict, paper)) for verdict in ("holds", "contradicted", "inconclusive", "not tested")
+        }
+        said = ", ".join(f"{count} {words.get(verdict, verdict)}" for verdict, count in counts.items() if count)
+        (row,) = [line for line in TEXTS["README.md"].splitlines() if f"notebooks/{paper}.ipynb" in line]
+        assert f"| {said} |" in row
+    assert f"all {len(rows)} claims" in TEXTS["README.md"]
 
 
 @pytest.mark.parametrize("page", TEXTS)
