@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 from pathlib import Path
 
 import hypothesis
@@ -22,6 +23,8 @@ for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
 
 def pytest_configure() -> None:
     os.environ["MPLBACKEND"] = "Agg"
+    # Shells start background jobs with it ignored, and the programs that tests interrupt would inherit that.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     os.environ["HF_HUB_OFFLINE"] = "1"
     # Servers of tests are on this machine, whatever proxy the user has.
     os.environ["NO_PROXY"] = os.environ["no_proxy"] = "127.0.0.1,localhost"

@@ -7,7 +7,7 @@ import torch
 
 from benchmarks import precision, side_by_side, training
 from benchmarks.__main__ import BENCHMARKS, PROMISES, Promise, merged
-from softmax_temperature.cosine_classifier.products import DirectProducts, Products, RoundedProducts
+from softmax_temperature.cosine_classifier.products import Products, RoundedProducts
 from softmax_temperature.params.network import Network
 from softmax_temperature.training import build_network
 
@@ -52,7 +52,7 @@ def test_every_benchmark_has_a_promise() -> None:
 
 @pytest.mark.parametrize(
     ("products", "fastest"),
-    [(RoundedProducts(CPU), "float32"), (DirectProducts(torch.bfloat16, CPU), "bfloat16")],
+    [(RoundedProducts(CPU), "float32"), (Products(torch.bfloat16, CPU), "bfloat16")],
 )
 def test_networks_are_timed_in_what_the_machine_multiplies(
     products: Products, fastest: str, monkeypatch: pytest.MonkeyPatch

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable
 from itertools import combinations
 
 import numpy as np
@@ -113,18 +111,6 @@ def assert_equal(ours: dict[str, float], theirs: dict[str, float], *, but: froze
             assert ours[name] == pytest.approx(theirs[name], rel=1e-9, abs=1e-9), name
 
 
-def test_the_names_are_the_papers_in_its_order() -> None:
-    names = (
-        "dim n_classes mean var sb_trace sw_trace feats_corr feats_cos_sim n_samples avg_samp_class pca_50 pca_75 "
-        "pca_80 pca_90 pca_95 pca_99 train_mean train_std avg_kurtosis avg_normality silhouette calinski_harabasz "
-        "david_bouldin"
-    )
-    assert tuple(names.split()) == STATISTICS
-    described = describe(*clustered(40, 4, 3))
-    assert tuple(described) == STATISTICS
-    assert {type(value) for value in described.values()} == {float}
-
-
 @pytest.mark.parametrize(
     ("samples", "dim", "n_classes"),
     # Tall, wide (more dimensions than samples), many small classes, two dimensions.
@@ -133,20 +119,6 @@ def test_the_names_are_the_papers_in_its_order() -> None:
 def test_every_statistic_equals_its_naive_computation(samples: int, dim: int, n_classes: int) -> None:
     embeddings, labels = clustered(samples, dim, n_classes)
     assert_equal(describe(embeddings, labels), expected(embeddings, labels))
-
-
-def test_more_numbers_than_one_block_holds() -> None:
-    # 2,100 x 600 numbers are two blocks of the moment pass; 2,100 x 2,000 distances are five.
-    embeddings, labels = clustered(2_100, 600, 6)
-    unit, described = unit_rows(embeddings), describe(embeddings, labels)
-    correlation_error = np.square(np.corrcoef(unit.T) - np.eye(600)).mean()
-    assert described["feats_corr"] == pytest.approx(correlation_error, rel=1e-9)
-    assert described["avg_kurtosis"] == pytest.approx(stats.kurtosis(unit, fisher=True, bias=True).mean(), rel=1e-9)
-    assert described["pca_90"] == explained_share(unit, 90)
-    # 2,000 of 2,100 rows are drawn: at worst the other 100 differ by the whole range of the coefficients.
-    every = silhouette_samples(unit, labels.numpy())
-    leeway = 100 * (every.max() - every.min()) / SILHOUETTE_ROWS
-    assert abs(described["silhouette"] - every.mean()) < leeway
 
 
 def test_two_collapsed_classes_by_hand() -> None:
@@ -183,16 +155,6 @@ def test_components_that_explain_exactly_a_percentage(seed: int) -> None:
     described = describe(torch.cat([axes, -axes]), torch.arange(40) % 4)
     assert [described[name] for name in PCA_NAMES] == [0.5, 0.75, 0.8, 0.9, 0.95, 1.0]
     assert described["feats_corr"] == pytest.approx(0.0, abs=1e-15)
-
-
-def test_sb_trace_is_the_spread_within_classes() -> None:
-    # The paper's assignment, the reverse of the usual: tight, far classes have a small sb and a large sw.
-    generator = torch.Generator().manual_seed(3)
-    labels = torch.arange(60) % 3
-    tight = torch.eye(3)[labels] + 0.01 * torch.randn(60, 3, generator=generator)
-    described = describe(tight, labels)
-    assert described["sb_trace"] < 0.01
-    assert described["sw_trace"] > 0.5
 
 
 @settings(max_examples=25, deadline=None)
@@ -241,19 +203,6 @@ def test_nothing_varies(dim: int) -> None:
     assert all(np.isfinite(value) for value in described.values())
 
 
-def test_classes_of_one_sample() -> None:
-    # Ten of eleven classes have a single member: they add no spread to sb_trace and 0 to the silhouette.
-    embeddings, _ = clustered(40, 5, 2)
-    labels = torch.cat([torch.zeros(30, dtype=torch.int64), torch.arange(1, 11)])
-    described = describe(embeddings, labels)
-    with warnings.catch_warnings():
-        # numpy's covariance of one row.
-        warnings.simplefilter("ignore", RuntimeWarning)
-        assert_equal(described, expected(embeddings, labels))
-    of_the_large = np.trace(np.cov(unit_rows(embeddings[:30]).T, bias=True))
-    assert described["sb_trace"] == pytest.approx(of_the_large / 11, rel=1e-9)
-
-
 def test_the_seed_only_draws_rows() -> None:
     small = clustered(300, 4, 3)
     assert describe(*small, seed=0) == describe(*small, seed=1)
@@ -274,54 +223,19 @@ def test_drawn_silhouettes_estimate_the_full_score_with_many_classes() -> None:
     assert abs(subset - every.mean()) > 10 * spread
 
 
-@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32])
-def test_equal_values_give_equal_statistics_in_every_type(dtype: torch.dtype) -> None:
-    embeddings, labels = clustered(120, 5, 3)
-    narrow = embeddings.to(dtype)
-    assert describe(narrow, labels) == describe(narrow.double(), labels)
-
-
-def with_value(value: float) -> Callable[[Tensor], Tensor]:
-    def changed(embeddings: Tensor) -> Tensor:
-        embeddings = embeddings.double()
-        embeddings[1] = value
-        return embeddings
-
-    return changed
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        (with_value(float("nan")), "embeddings must be finite"),
-        (with_value(0.0), r"embeddings must have rows of positive, finite norm, got a norm of 0\.0"),
-        (with_value(1e300), "embeddings must have rows of positive, finite norm, got a norm of inf"),
-        (lambda embeddings: embeddings[0], r"embeddings must be .* \(3,\)"),
-        (lambda embeddings: embeddings.long(), r"embeddings must be .* torch\.int64"),
-        (lambda embeddings: embeddings[:9], "labels must have one entry for each of 9 embeddings, got 10"),
-    ],
-)
-def test_unusable_embeddings_are_refused(change: Callable[[Tensor], Tensor], message: str) -> None:
+def test_bad_input_is_refused_by_name() -> None:
     embeddings, labels = clustered(10, 3, 2)
-    with pytest.raises(ValueError, match=message):
-        describe(change(embeddings), labels)
-
-
-@pytest.mark.parametrize(
-    ("labels", "message"),
-    [
-        (torch.zeros(10, dtype=torch.int64), "labels must hold at least two classes.* got 1 classes in 10 samples"),
-        (torch.arange(10), "labels must hold .* two samples, got 10 classes in 10 samples"),
-        (torch.arange(10) % 2 - 1, "labels must not be negative, got -1"),
-        (torch.arange(10) % 2 + 0.5, r"labels must be an \(n,\) int64 tensor, got torch\.float32"),
-    ],
-)
-def test_unusable_labels_are_refused(labels: Tensor, message: str) -> None:
-    embeddings, _ = clustered(10, 3, 2)
-    with pytest.raises(ValueError, match=message):
-        describe(embeddings, labels)
-
-
-def test_a_negative_seed_is_refused() -> None:
-    with pytest.raises(ValueError, match="seed must not be negative, got -1"):
-        describe(*clustered(10, 3, 2), seed=-1)
+    zero_row = embeddings * (torch.arange(10) != 1)[:, None]
+    for some, classes, seed, message in (
+        (embeddings / 0, labels, 0, "embeddings must be finite"),
+        (zero_row, labels, 0, r"embeddings must have rows of positive, finite norm, got a norm of 0\.0"),
+        (embeddings[0], labels, 0, r"embeddings must be .* \(3,\)"),
+        (embeddings[:9], labels, 0, "labels must have one entry for each of 9 embeddings, got 10"),
+        (embeddings, labels * 0, 0, "labels must hold at least two classes.* got 1 classes in 10 samples"),
+        (embeddings, torch.arange(10), 0, "labels must hold .* two samples, got 10 classes in 10 samples"),
+        (embeddings, labels - 1, 0, "labels must not be negative, got -1"),
+        (embeddings, labels + 0.5, 0, r"labels must be an \(n,\) int64 tensor, got torch\.float32"),
+        (embeddings, labels, -1, "seed must not be negative, got -1"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            describe(some, classes, seed=seed)

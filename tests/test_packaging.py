@@ -142,7 +142,12 @@ def test_install_files_hold_no_address(project_root: Path, name: str) -> None:
 
 @pytest.mark.parametrize(
     ("folder", "extras"),
-    [("src", ("ray",)), ("pipeline", ("ray",)), ("benchmarks", ("ray", "dev")), ("tests", ("ray", "dev"))],
+    [
+        ("src", ("pipeline", "notebooks", "translation", "ray")),
+        ("pipeline", ("pipeline",)),
+        ("benchmarks", ("pipeline", "notebooks", "ray", "dev")),
+        ("tests", ("pipeline", "notebooks", "translation", "ray", "dev")),
+    ],
 )
 def test_every_import_is_a_declared_dependency(
     project: Project, project_root: Path, folder: str, extras: tuple[str, ...]

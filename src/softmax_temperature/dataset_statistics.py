@@ -1,44 +1,32 @@
 """The 23 statistics that describe a labelled set of embeddings (classifier_temperature, section 4.2).
 
-The paper names its statistics in one sentence each. This table fixes what is computed and, after "or", the readings
-that the sentence also allows. One rule holds throughout: every statistic is computed on the L2-normalised embeddings,
-because they are all that the cosine classifier sees (section 3.1), so that its best temperature cannot depend on
-anything else; only train_mean and train_std describe the raw values. The other 21 therefore do not change when
-embeddings are rescaled, row by row or all together.
+Every statistic is computed on the L2-normalised embeddings, all that the cosine classifier sees (section 3.1); only
+train_mean and train_std describe the raw values. docs/classifier_temperature.md has the other readings of the paper.
 
 =====================  ===============================================================================================
-statistic              definition; or: other readings
-=====================  ===============================================================================================
 dim                    number of dimensions
-n_classes              number of distinct labels; or: of possible labels
-mean, var              of all n * dim normalised values, population variance; or: of the raw values, which would make
-                       them train_mean and train_std**2, two pairs that the paper lists apart
+n_classes              number of distinct labels
+mean, var              of all n * dim normalised values, population variance
 train_mean, train_std  of all n * dim raw values, population form
 sb_trace               trace of the average over classes of the covariance within a class, population form: the paper's
-                       intra-class trace, although `b` usually means between; or: classes weighted by size,
-                       unbiased form (undefined for a class of one sample)
+                       intra-class trace, although `b` usually means between
 sw_trace               trace of the average over classes of (m_c - m)(m_c - m)', m_c the mean of a class, m that of all
-                       samples: the paper's inter-class trace; or: weighted by size, m the mean of the class means
-feats_corr             mean of the dim**2 squared entries of (correlation matrix of the dimensions - identity);
-                       or: of the entries off the diagonal
-feats_cos_sim          mean over pairs of different dimensions of the cosine of their columns, signed, not centred;
-                       or: absolute, with the diagonal
+                       samples: the paper's inter-class trace
+feats_corr             mean of the dim**2 squared entries of (correlation matrix of the dimensions - identity)
+feats_cos_sim          mean over pairs of different dimensions of the cosine of their columns, signed, not centred
 n_samples              number of rows
 avg_samp_class         n_samples / n_classes
-pca_50 ... pca_99      smallest number of principal components that explain this percentage of the variance, as a
-                       share of dim in [0, 1]; or: in percent
-avg_kurtosis           mean over dimensions of the excess (Fisher) kurtosis, biased form: 0 for a normal distribution;
-                       or: Pearson's (3 for a normal distribution), unbiased
-avg_normality          mean over dimensions of Shapiro and Wilk's W, on at most NORMALITY_ROWS rows; or: of its p-value
+pca_50 ... pca_99      number of principal components that explain this percentage of the variance, over dim
+avg_kurtosis           mean over dimensions of the excess (Fisher) kurtosis, biased form: 0 for a normal distribution
+avg_normality          mean over dimensions of Shapiro and Wilk's W, on at most NORMALITY_ROWS rows
 silhouette             mean Euclidean silhouette coefficient, of at most SILHOUETTE_ROWS rows against all rows
 calinski_harabasz      Calinski and Harabasz's variance ratio, as scikit-learn (1 where no class has any spread)
 david_bouldin          Davies and Bouldin's index, as scikit-learn (the paper's spelling)
 =====================  ===============================================================================================
 
-Dimensions that do not vary (but for rounding, or by less than 1e-19 of a row's length) have no correlation, no
-kurtosis and no W: feats_corr, feats_cos_sim, avg_kurtosis and avg_normality leave them out, so a dead unit does not
-move them. Where no dimension varies, these four are 0, 0, 0 and 1 and every pca share is 0. One dimension alone has no
-pairs: feats_corr and feats_cos_sim are 0. A class of one sample has no spread and silhouette 0.
+feats_corr, feats_cos_sim, avg_kurtosis and avg_normality leave out dimensions that do not vary (but for rounding, or by
+less than 1e-19 of a row's length); where none varies they are 0, 0, 0 and 1 and every pca share is 0. One dimension
+alone has feats_corr and feats_cos_sim 0. A class of one sample has no spread and silhouette 0.
 """
 
 from __future__ import annotations
@@ -61,8 +49,7 @@ STATISTICS: Final = (
 )
 # fmt: on
 SILHOUETTE_ROWS: Final = 2_000
-# Royston's approximation of the Shapiro-Wilk weights is validated up to here; scipy warns beyond.
-NORMALITY_ROWS: Final = 5_000
+NORMALITY_ROWS: Final = 5_000  # Royston's approximation of the weights is validated up to here; scipy warns beyond.
 
 _EXPLAINED_PERCENTAGES: Final = (50, 75, 80, 90, 95, 99)
 # Differences below this part of a value are rounding: float32 embeddings resolve 6e-8, float64 sums err by 1e-15.
@@ -79,8 +66,7 @@ Indices = NDArray[np.int64]
 def describe(embeddings: Tensor, labels: Tensor, *, seed: int = 0) -> dict[str, float]:
     """The 23 statistics of section 4.2, in the paper's order; their definitions are in this module's docstring.
 
-    The order of the rows does not matter, to the last bit. Everything is computed on the CPU in float64, whatever the
-    input's device and floating type. Memory: about two copies of the embeddings in float64.
+    The order of the rows does not matter, to the last bit. Computed on the CPU in float64, in about two copies' memory.
 
     Args:
         embeddings: (n, dim) floating; finite; no row all zero.
@@ -96,9 +82,8 @@ def describe(embeddings: Tensor, labels: Tensor, *, seed: int = 0) -> dict[str, 
     unit = _normalised(raw)
     normality_seed, silhouette_seed = np.random.SeedSequence(seed).spawn(2)
     values = {
-        **_sizes(unit, classes),
         **raw_moments,
-        **_unit_moments(unit),
+        **_sizes_and_moments(unit, classes),
         **_class_traces(unit, classes),
         **_dimension_statistics(unit, normality_seed),
         **_separation(unit, classes, silhouette_seed),
@@ -108,9 +93,8 @@ def describe(embeddings: Tensor, labels: Tensor, *, seed: int = 0) -> dict[str, 
 
 def _check(embeddings: Tensor, labels: Tensor, seed: int) -> None:
     if embeddings.ndim != 2 or embeddings.numel() == 0 or not embeddings.is_floating_point():
-        raise ValueError(
-            f"embeddings must be a non-empty (n, dim) floating tensor, got {embeddings.dtype} {tuple(embeddings.shape)}"
-        )
+        found = f"{embeddings.dtype} {tuple(embeddings.shape)}"
+        raise ValueError(f"embeddings must be a non-empty (n, dim) floating tensor, got {found}")
     if labels.ndim != 1 or labels.dtype != torch.int64:
         raise ValueError(f"labels must be an (n,) int64 tensor, got {labels.dtype} {tuple(labels.shape)}")
     if len(labels) != len(embeddings):
@@ -121,19 +105,14 @@ def _check(embeddings: Tensor, labels: Tensor, seed: int) -> None:
         raise ValueError(f"labels must not be negative, got {int(labels.min())}")
     n_classes = len(labels.unique())
     if not 2 <= n_classes < len(labels):
-        raise ValueError(
-            "labels must hold at least two classes, one of them with two samples, "
-            f"got {n_classes} classes in {len(labels)} samples"
-        )
+        found = f"{n_classes} classes in {len(labels)} samples"
+        raise ValueError(f"labels must hold at least two classes, one of them with two samples, got {found}")
     if seed < 0:
         raise ValueError(f"seed must not be negative, got {seed}")
 
 
 def _in_content_order(embeddings: Tensor, labels: Tensor) -> tuple[Array, Indices]:
-    """A copy of the rows in an order that depends on what they hold only, and their classes numbered from 0.
-
-    Drawn rows, and the rounding of sums, are then the same for every order of the input.
-    """
+    """A copy of the rows in an order that depends on what they hold only, and their classes numbered from 0."""
     # Adding 0.0 turns -0.0 into 0.0: equal numbers must have equal bytes, the bytes are the key.
     rows = embeddings.detach().to("cpu", torch.float64, copy=True).contiguous().add_(0.0).numpy()
     classes = np.unique(labels.cpu().numpy(), return_inverse=True)[1]
@@ -152,7 +131,7 @@ def _raw_moments(raw: Array) -> dict[str, float]:
 
 
 def _normalised(raw: Array) -> Array:
-    """The same array with rows of length 1: raw values are not needed after, and new memory costs time."""
+    """The same array with rows of length 1: new memory costs time."""
     norms = np.sqrt(np.einsum("nd,nd->n", raw, raw))
     usable = (norms > 0) & np.isfinite(norms)
     if not usable.all():
@@ -161,20 +140,15 @@ def _normalised(raw: Array) -> Array:
     return raw
 
 
-def _sizes(unit: Array, classes: Indices) -> dict[str, float]:
-    samples, dim = unit.shape
-    n_classes = classes.max() + 1
-    return {"dim": dim, "n_classes": n_classes, "n_samples": samples, "avg_samp_class": samples / n_classes}
-
-
-def _unit_moments(unit: Array) -> dict[str, float]:
-    mean = unit.mean()
+def _sizes_and_moments(unit: Array, classes: Indices) -> dict[str, float]:
+    (samples, dim), n_classes, mean = unit.shape, classes.max() + 1, unit.mean()
+    sizes = {"dim": dim, "n_classes": n_classes, "n_samples": samples, "avg_samp_class": samples / n_classes}
     # The squares of a normalised row sum to 1.
-    return {"mean": mean, "var": 1 / unit.shape[1] - mean**2}
+    return {**sizes, "mean": mean, "var": 1 / dim - mean**2}
 
 
 def _membership(classes: Indices) -> tuple[sparse.csc_array, Array]:
-    """The (n_classes, n) matrix of 0 and 1 that sums rows by class, and the class sizes."""
+    """The (n_classes, n) matrix that sums rows by class, and the class sizes."""
     entries = np.ones(len(classes)), (classes, np.arange(len(classes)))
     return sparse.csc_array(entries), np.bincount(classes).astype(np.float64)
 
@@ -235,7 +209,7 @@ def _central_moments(unit: Array) -> tuple[Array, Array]:
 
 
 def _mean_cosine(unit: Array, kept: Indices) -> float:
-    """The mean over pairs of columns; the square of a sum of directions holds every pair twice, and each column."""
+    """The mean over pairs of columns; the squared sum of directions holds every pair twice, and each column."""
     count = len(kept)
     if count == 1:
         return 0.0
@@ -249,7 +223,6 @@ def _mean_normality(unit: Array, seed: np.random.SeedSequence) -> float:
     sample = unit[_drawn_rows(len(unit), NORMALITY_ROWS, seed)]
     # A column may vary only outside the sample.
     sample = sample[:, _varies(sample)]
-    # W is scipy's, one dimension at a time: a quarter of a millisecond each, so weights of our own would save nothing.
     return float(np.mean([stats.shapiro(column).statistic for column in sample.T])) if sample.size else 1.0
 
 
@@ -271,7 +244,7 @@ def _separation(unit: Array, classes: Indices, seed: np.random.SeedSequence) -> 
 
 
 def _silhouettes(unit: Array, classes: Indices, rows: Indices) -> Array:
-    """Silhouette coefficients of these rows among all rows; as scikit-learn's `silhouette_samples`, for unit rows."""
+    """As scikit-learn's `silhouette_samples` for these of the unit rows, among all rows."""
     # Deviation: the paper does not say whether it sampled. scikit-learn's `sample_size` scores a subset within itself:
     # with 1,000 classes nearly every class of a 2,000-row subset has one or two members, and the score tends to 0.
     # Drawn rows scored against all rows estimate the full score without bias, still in time linear in n.

@@ -30,10 +30,9 @@ class TemperatureFit:
 def fit_temperature(logits: Tensor, labels: Tensor, *, criterion: str = "nll", bins: int = 15) -> TemperatureFit:
     """Find the temperature that minimises a criterion on held-out logits (focal paper, section 5).
 
-    "nll" finds the root of the slope of the negative log-likelihood, which is convex in 1 / T and so has one minimum,
-    on log T in [1e-4, 1e4] to 1e-6. Logits that separate the labels have none at any T > 0, nor have logits that speak
-    against them or that are constant: the fit then ends at the lower, upper and upper bound, and `at_bound` says so.
-    "ece" tries the paper's grid 0.1, 0.2, ..., 10.0 and keeps the first minimum of the expected calibration error.
+    "nll" finds the root of the slope of the negative log-likelihood, which is convex in 1 / T, on log T in [1e-4, 1e4]
+    to 1e-6; logits that separate the labels, speak against them or are constant have none, and end at a bound. "ece"
+    tries the paper's grid 0.1, 0.2, ..., 10.0 and keeps the first minimum of the expected calibration error.
 
     Args:
         logits: Shape (n, classes), any float dtype; cast to float64.
@@ -42,8 +41,7 @@ def fit_temperature(logits: Tensor, labels: Tensor, *, criterion: str = "nll", b
         bins: Number of bins of the calibration error; not used by "nll".
 
     Raises:
-        ValueError: If the shapes disagree, a logit is not finite, a label is out of range, `criterion` is unknown or
-            `bins` is below 1.
+        ValueError: If logits or labels are malformed, `criterion` is unknown or `bins` is below 1.
     """
     check_logits(logits)
     check_labels(labels, logits)
@@ -61,15 +59,10 @@ def fit_temperature(logits: Tensor, labels: Tensor, *, criterion: str = "nll", b
 def temperature_interval(
     logits: Tensor, labels: Tensor, temperature: float, *, level: float = 0.90
 ) -> tuple[float, float]:
-    """An interval for the temperature that minimises the negative log-likelihood (source: ours).
+    """An interval at `level` for the temperature that minimises the negative log-likelihood (source: ours).
 
-    Normal on log T, with the sandwich variance of the estimate, which holds where the model is wrong too.
-
-    Args:
-        logits: Those that the temperature was fitted on, shape (n, classes).
-        labels: Their true classes, shape (n,), integers.
-        temperature: The fitted one, not at a bound.
-        level: The share of such intervals that hold the temperature of the population.
+    Normal on log T, with the sandwich variance of the estimate, which holds where the model is wrong too. Logits (n,
+    classes) and labels (n,) are those that the temperature was fitted on, not at a bound.
     """
     check_logits(logits)
     check_labels(labels, logits)

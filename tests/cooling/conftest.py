@@ -12,7 +12,6 @@ from torch import Tensor, nn
 from softmax_temperature.networks.densenet import DenseNet
 from softmax_temperature.networks.layers import CReLU
 from softmax_temperature.networks.resnets import BottleneckResNet, CifarResNet, WideResNet
-from softmax_temperature.networks.small_networks import MLP, ConvNet
 from softmax_temperature.networks.unet import UNet
 from softmax_temperature.networks.vgg import SmallVGG
 
@@ -35,26 +34,6 @@ class Residual(nn.Module):
         inner = self.norm2(self.conv2(F.relu(self.norm1(self.conv1(maps)))))
         inner += self.shortcut(maps)
         return F.relu(inner)
-
-
-class TinyUNet(nn.Module):
-    """One level, without batch norm; scores for every pixel."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.down, self.inner, self.up = (
-            nn.Conv2d(3, 4, 3, padding=1),
-            nn.Conv2d(4, 6, 3, padding=1),
-            nn.Conv2d(6, 4, 1),
-        )
-        self.merge, self.classifier = nn.Conv2d(8, 5, 3, padding=1), nn.Conv2d(5, CLASSES, 1)
-
-    def forward(self, images: Tensor) -> Tensor:
-        beside = self.down(images).relu()
-        inner = F.leaky_relu(self.inner(F.avg_pool2d(beside, 2)), 0.1)
-        enlarged = F.interpolate(self.up(inner), size=beside.shape[2:], mode="bilinear")
-        scores: Tensor = self.classifier(self.merge(torch.cat((beside, enlarged), dim=1)).relu())
-        return scores
 
 
 class Appended(nn.Module):
@@ -114,19 +93,14 @@ NETWORKS: dict[str, Callable[[], nn.Module]] = {
     "CReLU": lambda: plain(CReLU, 2),
     "residual": lambda: residual(norm=False),
     "residual with batch norm": lambda: residual(norm=True),
-    "one-level U-Net": TinyUNet,
     "CifarResNet": lambda: CifarResNet(1, CLASSES, widths=(4, 6, 8)),
-    "VGG": lambda: SmallVGG(CLASSES, widths=(4, 4, 6, 6), dense=8, image_size=8),
     "VGG with CReLU and batch norm": lambda: SmallVGG(
         CLASSES, "crelu", "average", batch_norm=True, widths=(4, 4), dense=8, image_size=8
     ),
     "U-Net": lambda: UNet(CLASSES, width=3),
-    "bottlenecks": lambda: BottleneckResNet((1, 2), CLASSES, 2),
     "bottlenecks with CReLU": lambda: BottleneckResNet((1, 2), CLASSES, 2, "crelu"),
     "WideResNet": lambda: WideResNet(8, 1, CLASSES),
     "DenseNet": lambda: DenseNet((2, 2), growth=3, num_classes=CLASSES),
-    "MLP": lambda: MLP(CLASSES, (7, 6), "relu"),
-    "ConvNet": lambda: ConvNet(CLASSES, (4, 6), "relu"),
 }
 
 

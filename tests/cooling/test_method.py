@@ -109,58 +109,6 @@ def test_training_mode_is_divided_too_and_running_statistics_see_no_change(
         torch.testing.assert_close(value, twin.get_buffer(name), rtol=1e-10, atol=1e-12)
 
 
-def test_a_chain_is_divided_as_the_paper_writes(
-    make_network: MakeNetwork, images: Tensor, uncertain_labels: Label
-) -> None:
-    # Algorithm 3.1, lines 6 to 11: every kernel by the L-th root, biases by its powers.
-    network = make_network("plain")
-    held = cooling.Cooling(network, mode="distributed")
-    layers = [module for module in network if isinstance(module, nn.Conv2d | nn.Linear)]
-    before = copy.deepcopy(layers)
-    logits = evaluate(network, images)
-    kernel_scale, bias_scale = held.cool(logits, uncertain_labels(logits)) ** (1 / 4), 1.0
-    for layer, old in zip(layers, before, strict=True):
-        bias_scale *= kernel_scale
-        torch.testing.assert_close(layer.weight, old.weight / kernel_scale)
-        assert layer.bias is not None
-        torch.testing.assert_close(layer.bias, old.bias / bias_scale)
-
-
-@pytest.mark.parametrize("factor", [0.0, 0.5, 1.0, 1.3])
-def test_the_factor_acts_on_the_whole_temperature(
-    make_network: MakeNetwork, images: Tensor, uncertain_labels: Label, factor: float
-) -> None:
-    network = make_network("plain")
-    raw_network = copy.deepcopy(network)
-    held = cooling.Cooling(network, factor=factor)
-    present = 1.0
-    for period in range(3):
-        for each in (network, raw_network):
-            disturb(each, period)
-        raw, logits = evaluate(raw_network, images), evaluate(network, images)
-        labels = uncertain_labels(raw)
-        whole = fit_temperature(raw, labels).temperature ** factor
-        assert held.cool(logits, labels) == pytest.approx(whole / present, rel=1e-6)
-        assert held.temperature == pytest.approx(whole, rel=1e-6)
-        present = whole
-
-
-def test_the_increment_reading_raises_each_correction_to_the_factor(
-    make_network: MakeNetwork, images: Tensor, uncertain_labels: Label
-) -> None:
-    network = make_network("plain")
-    held = cooling.Cooling(network, factor=0.5, refit="increment")
-    whole = 1.0
-    for period in range(3):
-        disturb(network, period)
-        logits = evaluate(network, images)
-        labels = uncertain_labels(logits)
-        correction = fit_temperature(logits, labels).temperature ** 0.5
-        assert held.cool(logits, labels) == pytest.approx(correction, rel=1e-6)
-        whole *= correction
-    assert held.temperature == pytest.approx(whole, rel=1e-6)
-
-
 def test_periodic_redistributes_when_it_exceeds_the_maximum(
     make_network: MakeNetwork, images: Tensor, uncertain_labels: Label
 ) -> None:
@@ -187,24 +135,6 @@ def test_periodic_redistributes_when_it_exceeds_the_maximum(
     # The next period starts from the reset temperature.
     assert held.cool(evaluate(network, images), labels) == pytest.approx(1, rel=1e-6)
     assert held.temperature == pytest.approx(1.5 * best, rel=1e-6)
-
-
-@pytest.mark.parametrize(("special", "limits"), [("last_layer", (math.inf, math.inf)), ("distributed", (0.0, 1.0))])
-def test_periodic_has_the_other_modes_as_special_cases(
-    make_network: MakeNetwork, images: Tensor, uncertain_labels: Label, special: str, limits: tuple[float, float]
-) -> None:
-    states = []
-    for arguments in (
-        {"mode": special},
-        {"mode": "periodic", "max_temperature": limits[0], "reset_temperature": limits[1]},
-    ):
-        network = make_network("residual with batch norm")
-        held = cooling.Cooling(network, **arguments)
-        logits = evaluate(network, images)
-        held.cool(logits, uncertain_labels(logits))
-        states.append(network.state_dict())
-    for name, value in states[0].items():
-        torch.testing.assert_close(states[1][name], value, rtol=1e-14, atol=0)
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -254,7 +184,7 @@ def test_resumed_cooling_is_the_uninterrupted_one(
 def test_bad_input_is_refused_and_changes_nothing(
     make_network: MakeNetwork, images: Tensor, uncertain_labels: Label, mode: str
 ) -> None:
-    network = make_network("one-level U-Net")
+    network, images = make_network("U-Net"), images.repeat(1, 1, 2, 2)
     optimizer = torch.optim.RMSprop(network.parameters())
     held = cooling.Cooling(network, **MODES[mode])
     logits = evaluate(network, images)
@@ -264,9 +194,7 @@ def test_bad_input_is_refused_and_changes_nothing(
     wild[3, 1, 0, 0] = math.nan
     for call, message in (
         (lambda: held.cool(wild, labels), "logits must be finite, got nan"),
-        (lambda: held.cool(logits, labels[:, 0]), r"labels must have shape \(12, 8, 8\)"),
-        (lambda: held.cool(logits, labels + 4), r"labels must be in \[0, 4\)"),
-        (lambda: held.cool(logits, labels, optimizer=optimizer, policy="drop"), "policy must be"),
+        (lambda: held.cool(logits, labels[:, 0]), r"labels must have shape \(12, 16, 16\)"),
         (lambda: held.cool(logits, labels, optimizer=optimizer, policy="rescale"), "got RMSprop"),
     ):
         with pytest.raises(ValueError, match=message):
@@ -277,23 +205,29 @@ def test_bad_input_is_refused_and_changes_nothing(
 
 def test_arguments_out_of_range_are_refused_before_the_network_is_touched(make_network: MakeNetwork) -> None:
     network = make_network("dense")
-    for arguments, message in (
-        ({"mode": "last"}, "mode must be one of 'last_layer', 'distributed', 'periodic', got 'last'"),
-        ({"refit": "none"}, "refit must be one of 'whole', 'increment', got 'none'"),
-        ({"factor": -0.1}, "factor must be finite and at least 0, got -0.1"),
-        ({"max_temperature": -1.0}, "max_temperature must be at least 0, got -1"),
-        ({"reset_temperature": 0.0}, "reset_temperature must be finite and positive, got 0"),
-    ):
-        with pytest.raises(ValueError, match=message):
-            cooling.Cooling(network, **arguments)
+    for name, value in (("mode", "last"), ("refit", "none"), ("factor", -0.1), ("max_temperature", -1.0)):
+        with pytest.raises(ValueError, match=f"{name} must be .* got '?{value}"):
+            cooling.Cooling(network, **{name: value})
     assert "cooling_temperature" not in network.state_dict()
 
 
-def test_a_diverging_temperature_is_refused(make_network: MakeNetwork, images: Tensor, uncertain_labels: Label) -> None:
-    network = make_network("dense").float()
-    held = cooling.Cooling(network, factor=1000.0)
-    logits = 1000 * evaluate(network, images.float())
-    before = copy.deepcopy(network.state_dict())
-    with pytest.raises(ValueError, match="temperature must be finite and positive, got inf"):
-        held.cool(logits, uncertain_labels(logits))
-    assert_same_state(network, before)
+@pytest.mark.parametrize("factor", [0.0, 0.5, 1.0, 1.3])
+@pytest.mark.parametrize("refit", ["whole", "increment"])
+def test_the_factor_acts_on_the_whole_temperature_or_on_its_increment(
+    make_network: MakeNetwork, images: Tensor, uncertain_labels: Label, refit: str, factor: float
+) -> None:
+    network = make_network("plain")
+    raw_network = copy.deepcopy(network)
+    held = cooling.Cooling(network, factor=factor, refit=refit)
+    present = 1.0
+    for period in range(3):
+        for each in (network, raw_network):
+            disturb(each, period)
+        raw, logits = evaluate(raw_network, images), evaluate(network, images)
+        labels = uncertain_labels(raw)
+        whole = fit_temperature(raw, labels).temperature ** factor
+        if refit == "increment":
+            whole = present * fit_temperature(logits, labels).temperature ** factor
+        assert held.cool(logits, labels) == pytest.approx(whole / present, rel=1e-6)
+        assert held.temperature == pytest.approx(whole, rel=1e-6)
+        present = whole

@@ -6,7 +6,6 @@ from collections.abc import Callable
 
 import pytest
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from softmax_temperature import cooling
@@ -86,43 +85,3 @@ def test_last_layer_gradients_are_those_of_proposition_3_5(
     assert predicted.keys() == measured.keys() == dict(network.named_parameters()).keys()
     for parameter, gradient in measured.items():
         torch.testing.assert_close(predicted[parameter], gradient, rtol=1e-9, atol=1e-13)
-
-
-def test_equation_3_1_by_a_loop_over_samples_and_classes(
-    make_network: MakeNetwork, images: Tensor, labels: Tensor
-) -> None:
-    network, temperature = make_network("dense"), 3.0
-    weight = network[3].weight
-    total = torch.zeros_like(weight)
-    raw = network(images)
-    for scores, label in zip(raw, labels, strict=True):
-        residual = torch.softmax(scores / temperature, dim=0) - F.one_hot(label, 4)
-        for number in range(4):
-            (slope,) = torch.autograd.grad(scores[number], weight, retain_graph=True)
-            total += residual[number].detach() * slope / temperature / len(labels)
-    cooling.Cooling(network)
-    network.get_buffer("cooling_temperature").fill_(temperature)
-    torch.testing.assert_close(cooling.predicted_last_layer_gradients(network, images, labels)["3.weight"], total)
-
-
-def test_one_step_of_gradient_descent_moves_scale_equivalent_networks_apart(
-    make_network: MakeNetwork, images: Tensor, labels: Tensor
-) -> None:
-    # "It is evident that these two networks carry out the same operation. However, ... their update will be different."
-    network = make_network("plain")
-    twin = cooling.scale_equivalent(network, TEMPERATURE)
-    moved = []
-    for each in (network, twin):
-        optimizer = torch.optim.SGD(each.parameters(), lr=0.1)
-        F.cross_entropy(each(images), labels).backward()
-        optimizer.step()
-        moved.append(each(images).detach())
-    assert (moved[0] - moved[1]).abs().max() > 1e-3
-
-
-@pytest.mark.parametrize(
-    "predict", [cooling.scale_equivalent, cooling.predicted_output_ratios, cooling.predicted_gradient_ratios]
-)
-def test_only_temperatures_have_predictions(make_network: MakeNetwork, predict: Callable[..., object]) -> None:
-    with pytest.raises(ValueError, match="temperature must be finite and positive, got 0"):
-        predict(make_network("dense"), 0.0)

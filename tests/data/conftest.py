@@ -1,7 +1,5 @@
 """Small data sets in every form that a user may bring."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -11,8 +9,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from softmax_temperature.data.division import Rules
-from softmax_temperature.data.prepare import prepare
+from softmax_temperature.data.prepare import Rules, prepare
 from softmax_temperature.data.prepared import KIND, PreparedData, open_data
 from softmax_temperature.data.raw import RawDataset
 from softmax_temperature.runner.artifacts import new_artifact, open_artifact

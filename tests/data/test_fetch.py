@@ -1,8 +1,5 @@
-"""The fetch stage: one cell a data set, run again exactly when something that matters has changed."""
+"""The fetch stage: one cell per data set, run again exactly when something that matters has changed."""
 
-from __future__ import annotations
-
-import json
 from pathlib import Path
 from typing import Any
 
@@ -17,121 +14,106 @@ from softmax_temperature.runner.cells import Cell, fingerprint, run_cells
 from softmax_temperature.runner.errors import CellsFailed, InputError
 from softmax_temperature.stages import fetch
 
-OUTPUT = Path("data/prepared")
+OPTIONS = {"engine": "serial", "workers": 1, "threads_per_cell": 1, "device": "cpu"}
+COMPUTE = Compute.model_validate({**OPTIONS, "checkpoint_seconds": 0, "ray_address": None, "gpus_per_cell": 0})
 
 
 class SomeParams:
     """The sections that the stage reads."""
 
-    def __init__(self, root: Path, **limits: Any) -> None:
+    def __init__(self, root: Path, *names: str, **limits: Any) -> None:
         self.data = Data(root=str(root), download=False)
         self.fetch = Fetch.model_validate({"validation_fraction": 0.2, "image_size_limit": 512})
-        self.datasets = {
-            name: Dataset(**limits) for name in ("digits", "glyphs-5", "birds", "mnist", "cifar10", "phrases", "imdb")
-        }
+        self.datasets = {name: Dataset(**limits) for name in names}
         self.seed = 0
 
 
-def only_cell(params: SomeParams, name: str) -> Cell:
-    [cell] = fetch.cells(params, name)  # type: ignore[arg-type]
+def only_cell(params: SomeParams) -> Cell:
+    [cell] = fetch.cells(params)  # type: ignore[arg-type]
     return cell
 
 
-def fetched(params: SomeParams, name: str) -> PreparedData:
-    options = {"engine": "serial", "workers": 1, "threads_per_cell": 1, "device": "cpu"}
-    compute = Compute.model_validate({**options, "checkpoint_seconds": 0, "ray_address": None, "gpus_per_cell": 0})
-    run_cells([only_cell(params, name)], output=OUTPUT / name, compute=compute, seed=params.seed)
-    return open_data(open_artifact(OUTPUT / name, kind="fetch"), root=Path(params.data.root))
+def fetched(params: SomeParams) -> PreparedData:
+    run_cells(fetch.cells(params), output=fetch.OUTPUT, compute=COMPUTE, seed=0)  # type: ignore[arg-type]
+    name = next(iter(params.datasets))
+    return open_data(open_artifact(fetch.OUTPUT / name, kind="fetch"), root=Path(params.data.root))
 
 
 @pytest.fixture
 def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A project's folder with raw data: `birds.npz`."""
+    """A project's folder with raw data: `birds.npz` and `imdb.jsonl`."""
     monkeypatch.chdir(tmp_path)
-    write_birds(tmp_path / "räw data")
-    return Path("räw data")
+    raw = Path("räw data")
+    raw.mkdir()
+    write_birds(raw)
+    lines = [
+        f'{{"split": "{split}", "label": {n % 2}, "text": "{split} {n}"}}\n'
+        for split in ("train", "test")
+        for n in range(20)
+    ]
+    (raw / "imdb.jsonl").write_text("".join([*lines, '{"split": "test", "label": 1, "text": "A last one."}']))
+    return raw
 
 
 def write_birds(raw: Path, first_pixel: int = 0) -> None:
-    raw.mkdir(exist_ok=True)
     images = np.arange(20 * 48, dtype=np.uint32).astype(np.uint8).reshape(20, 4, 4, 3)
     images[0, 0, 0] = first_pixel
     labels = np.arange(20) % 4
     np.savez(raw / "birds.npz", x_train=images, y_train=labels, x_test=images[:8], y_test=labels[:8])
 
 
-def test_a_data_set_goes_from_archive_to_reader(root: Path) -> None:
-    images = fetched(SomeParams(root), "birds")
-    assert [images.size(split) for split in images.splits] == [16, 4, 8]
-    assert images.card["source"]["sha256"] == only_cell(SomeParams(root), "birds").parameters["archive"]
-
-
-@pytest.mark.parametrize("name", ["digits", "glyphs-5", "phrases"])
-def test_built_in_data_need_no_root(root: Path, name: str) -> None:
-    assert fetched(SomeParams(root / "absent"), name).card["source"]["sha256"] is None
-
-
-def write_reviews(raw: Path, last: str = '"A last one."') -> None:
-    rows = [
-        f'{{"split": "{split}", "label": {n % 2}, "text": "{split} {n}"}}'
-        for split in ("train", "test")
-        for n in range(20)
-    ]
-    (raw / "imdb.jsonl").write_text("\n".join([*rows, f'{{"split": "test", "label": 1, "text": {last}}}']))
+def test_images_go_from_archive_to_reader(root: Path) -> None:
+    images = fetched(SomeParams(root, "birds"))
+    assert [images.size(split) for split in SPLITS] == [16, 4, 8]
+    assert images.card["source"]["sha256"] == only_cell(SomeParams(root, "birds")).parameters["archive"]
 
 
 def test_texts_go_from_archive_to_reader(root: Path) -> None:
-    write_reviews(root)
-    texts = fetched(SomeParams(root, train_limit=10), "imdb")
-    assert [len(texts.texts(split).labels) for split in texts.splits] == [8, 2, 21]
-    assert list(texts.texts("test").texts)[-1] == "A last one."
-    assert texts.card["source"]["sha256"] == only_cell(SomeParams(root), "imdb").parameters["archive"]
+    texts = fetched(SomeParams(root, "imdb", train_limit=10))
+    assert [texts.size(split) for split in SPLITS] == [8, 2, 21]
+    assert texts.texts("test").texts[-1] == "A last one."
     assert texts.card["title"] == "IMDB (Large Movie Review Dataset)"
 
 
 def test_pooled_texts_are_divided_anew(root: Path) -> None:
-    write_reviews(root)
-    kept = fetched(SomeParams(root), "imdb")
-    everything = sorted(text for split in SPLITS for text in kept.texts(split).texts)
-    pooled = fetched(SomeParams(root, pool=True), "imdb")
-    parts = {split: pooled.texts(split).texts for split in SPLITS}
+    pooled = fetched(SomeParams(root, "imdb", pool=True))
     # Of 20 and 21: a quarter of each class for test, and a fifth of the rest for validation.
-    assert {split: len(some) for split, some in parts.items()} == {"train": 25, "validation": 6, "test": 10}
-    assert sorted(text for some in parts.values() for text in some) == everything
-    assert {text.split()[0] for text in parts["test"]} >= {"train", "test"}, "of both parts of the source"
+    assert [pooled.size(split) for split in SPLITS] == [25, 6, 10]
+    assert len({text for split in SPLITS for text in pooled.texts(split).texts}) == 41
+    assert {text.split()[0] for text in pooled.texts("test").texts} >= {"train", "test"}, "of both parts of the source"
     assert pooled.card["split_rule"].startswith("25% of each class drawn for test")
 
 
 def test_images_are_not_pooled(root: Path) -> None:
     with pytest.raises(CellsFailed, match=r"datasets\.digits\.pool: is for texts: images keep"):
-        fetched(SomeParams(root, pool=True), "digits")
+        fetched(SomeParams(root, "digits", pool=True))
 
 
-def test_a_changed_archive_changes_the_cell(root: Path) -> None:
-    before = fetched(SomeParams(root), "birds").artifact.digest
+def test_a_changed_archive_or_parameter_changes_the_cell(root: Path) -> None:
+    before = only_cell(SomeParams(root, "birds"))
+    other = only_cell(SomeParams(root, "birds", train_limit=8))
+    assert fingerprint(before, 0) == fingerprint(only_cell(SomeParams(root, "birds")), 0) != fingerprint(other, 0)
     write_birds(root, first_pixel=99)
-    assert fetched(SomeParams(root), "birds").artifact.digest != before
+    assert fingerprint(before, 0) != fingerprint(only_cell(SomeParams(root, "birds")), 0)
 
 
-def test_a_parameter_changes_the_fingerprint(root: Path) -> None:
-    cell = only_cell(SomeParams(root), "digits")
-    other = only_cell(SomeParams(root, train_limit=100), "digits")
-    assert fingerprint(cell, 0) == fingerprint(only_cell(SomeParams(root), "digits"), 0)
-    assert fingerprint(cell, 0) != fingerprint(other, 0)
-    json.dumps(dict(cell.parameters))
+def test_data_sets_that_are_missing_or_wrong_do_not_stop_the_others(root: Path) -> None:
+    (root / "folders" / "train" / "crow").mkdir(parents=True)
+    (root / "empty").mkdir()
+    params = SomeParams(root, "mnist", "folders", "empty", "digits", "birds", "phrases")
+    with pytest.raises(CellsFailed, match="mnist: not found in räw data, expected räw") as caught:
+        fetched(params)
+    assert set(caught.value.failures) == {"mnist", "folders", "empty"}
+    assert "folders: holds train. Make train and test" in caught.value.failures["folders"]
+    assert "data set empty: not found in räw data" in caught.value.failures["empty"]
+    assert not fetch.OUTPUT.exists()
+    done = Path("data/work/prepared").glob("*/*/result/card.json")
+    assert {path.parts[3] for path in done} == {"digits", "birds", "phrases"}
 
 
-def test_a_missing_data_set_fails_with_instructions_and_publishes_nothing(root: Path) -> None:
-    with pytest.raises(CellsFailed, match=r"mnist: not found in räw data.*räw data/mnist.npz.*data.download: true"):
-        fetched(SomeParams(root), "mnist")
-    assert not (OUTPUT / "mnist").exists()
-
-
-@pytest.mark.parametrize(("name", "remedy"), [("glyphs-6", "glyphs-5"), ("bird", "birds")])
-def test_a_name_without_parameters_is_refused(root: Path, name: str, remedy: str) -> None:
-    (root / "bird.npz").write_bytes(b"")
-    with pytest.raises(InputError, match=f"Did you mean '{remedy}'"):
-        fetch.cells(SomeParams(root), name)  # type: ignore[arg-type]
+def test_an_unknown_name_is_refused_before_any_cell_runs(root: Path) -> None:
+    with pytest.raises(InputError, match=r"unknown data set 'bird'\. Did you mean 'birds'"):
+        fetch.cells(SomeParams(root, "digits", "bird"))  # type: ignore[arg-type]
 
 
 REAL = {
@@ -148,41 +130,25 @@ REAL = {
 @pytest.mark.parametrize("name", [pytest.param(name, marks=pytest.mark.real_data(name)) for name in REAL])
 def test_real_archives_are_read(project_root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     monkeypatch.chdir(tmp_path)
-    params = SomeParams(project_root / "data" / "raw", train_limit=3500, test_limit=100)
-    params.datasets = {name: Dataset(train_limit=3500, test_limit=100)}
-    images = fetched(params, name)
+    images = fetched(SomeParams(project_root / "data" / "raw", name, train_limit=3500, test_limit=100))
     assert (images.classes, images.channels, images.one_size) == REAL[name]
-    assert images.size("test") == min(100, images.size("test"))
     batch = next(images.batches("test", 8))
     assert len({image.float().std().item() for image in batch}) == 8
 
 
-REAL_TEXTS = {"imdb": (2, False, 0), "sst2": (2, True, 0), "newsgroups20": (20, False, 34)}
+FEW = {"train_limit": 400, "test_limit": 100}
+REAL_TEXTS: dict[str, tuple[dict[str, int], list[int], int]] = {  # Limits, sizes, and sentences that are left out.
+    "imdb": (FEW, [320, 80, 100], 0),
+    "sst2": (FEW, [400, 872, 100], 0),
+    "newsgroups20": (FEW, [320, 80, 100], 34),
+    "sst_trees": ({}, [6920, 872, 1821], 1624 + 229 + 389),  # The sizes in the paper.
+}
 
 
 @pytest.mark.parametrize("name", [pytest.param(name, marks=pytest.mark.real_data(name)) for name in REAL_TEXTS])
 def test_real_texts_are_read(project_root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     monkeypatch.chdir(tmp_path)
-    params = SomeParams(project_root / "data" / "raw")
-    params.datasets = {name: Dataset(train_limit=400, test_limit=100)}
-    texts = fetched(params, name)
-    classes, own_validation, empty = REAL_TEXTS[name]
-    assert texts.classes == classes
-    assert (texts.card["validation_fraction"] is None) == own_validation
-    assert texts.card["source"]["empty_texts_left_out"] == empty
-    sizes = [len(texts.texts(split).labels) for split in texts.splits]
-    assert sizes == ([400, 872, 100] if own_validation else [320, 80, 100])
-    assert len({text for split in texts.splits for text in texts.texts(split).texts}) > 0.99 * sum(sizes)
-
-
-@pytest.mark.real_data("sst_trees")
-def test_the_treebank_has_the_sizes_of_the_paper(
-    project_root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    params = SomeParams(project_root / "data" / "raw")
-    params.datasets = {"sst_trees": Dataset()}
-    texts = fetched(params, "sst_trees")
-    assert texts.form == "trees"
-    assert [len(texts.texts(split).labels) for split in SPLITS] == [6920, 872, 1821]
-    assert texts.card["source"]["neutral_sentences_left_out"] == 1624 + 229 + 389
+    limits, sizes, left_out = REAL_TEXTS[name]
+    texts = fetched(SomeParams(project_root / "data" / "raw", name, **limits))
+    assert [texts.size(split) for split in SPLITS] == sizes
+    assert [value for key, value in texts.card["source"].items() if key.endswith("left_out")] == [left_out]

@@ -1,7 +1,5 @@
 """Noise on images: its statistics, and the archive that has some of its own."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from pathlib import Path
@@ -18,9 +16,6 @@ from softmax_temperature.runner.errors import InputError
 
 IMAGES = 6  # Of a severity, in the archive that the tests write.
 LABELS = np.array([3, 8, 8, 0, 6, 6])
-
-
-# ---- generated
 
 
 def level(value: int, count: int = 40) -> Tensor:
@@ -50,21 +45,12 @@ def test_pixels_are_clipped_at_both_ends(value: int) -> None:
     assert inwards == pytest.approx(25.5 / math.sqrt(2 * math.pi), rel=0.02)
 
 
-def test_without_noise_every_level_stays() -> None:
+def test_the_noise_is_that_of_its_seed_and_of_nothing_else() -> None:
     levels = torch.arange(256, dtype=torch.uint8).view(1, 1, 16, 16)
     assert torch.equal(add_noise(levels, 0.0, seed=0), levels)
-
-
-def test_the_noise_is_that_of_its_seed_and_of_nothing_else() -> None:
-    before = torch.get_rng_state()
     first, again, other = (add_noise(level(128, 2), 0.1, seed=seed) for seed in (5, 5, 6))
-    assert torch.equal(torch.get_rng_state(), before)
     assert torch.equal(first, again)
     assert not torch.equal(first, other)
-    assert not torch.equal(first[0], first[1])
-
-
-# ---- read
 
 
 @pytest.fixture
@@ -73,14 +59,11 @@ def write_archive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[.
 
     def write(**replaced: Any) -> np.ndarray:
         images = np.random.default_rng(0).integers(0, 256, (5 * IMAGES, 32, 32, 3), dtype=np.uint8)
-        arrays = {"gaussian_noise": images, "labels": np.tile(LABELS, 5).astype(np.uint8), **replaced}
         (tmp_path / "CIFAR-10-C").mkdir()
+        arrays = {"gaussian_noise": images, "labels": np.tile(LABELS, 5).astype(np.uint8), **replaced}
         for name, content in arrays.items():
-            path = tmp_path / "CIFAR-10-C" / f"{name}.npy"
-            if isinstance(content, bytes):
-                path.write_bytes(content)
-            elif content is not None:
-                np.save(path, content, allow_pickle=content.dtype == object)
+            if content is not None:
+                np.save(tmp_path / "CIFAR-10-C" / f"{name}.npy", content)
         return images
 
     monkeypatch.setattr(gaussian_noise, "_PER_SEVERITY", IMAGES)
@@ -97,14 +80,7 @@ def test_the_fifth_severity_is_read_in_the_order_asked_for(
     images = write_archive()
     found = read(tmp_path, [4, 0, 5])
     assert found.dtype == torch.uint8
-    assert found.shape == (3, 3, 32, 32)
-    for image, place in zip(found, (28, 24, 29), strict=True):
-        assert np.array_equal(image.numpy().transpose(1, 2, 0), images[place])
-    found.zero_()  # They are the caller's: the file is not.
-    assert read(tmp_path, [4]).any()
-
-
-SHAPE = (5 * IMAGES, 32, 32, 3)
+    assert np.array_equal(found.numpy().transpose(0, 2, 3, 1), images[[28, 24, 29]])
 
 
 @pytest.mark.parametrize(
@@ -112,17 +88,13 @@ SHAPE = (5 * IMAGES, 32, 32, 3)
     [
         ({"labels": np.tile(np.roll(LABELS, 1), 5)}, "not those of CIFAR-10's test part"),
         ({"gaussian_noise": np.zeros((5 * IMAGES, 3, 32, 32), np.uint8)}, "not those of CIFAR-10's test part"),
-        ({"gaussian_noise": np.zeros(SHAPE, np.uint8)[: 4 * IMAGES]}, r"gaussian_noise\.npy: not readable"),
-        ({"gaussian_noise": np.array([{"a": 1}] * 5 * IMAGES)}, r"gaussian_noise\.npy: not readable"),
+        ({"gaussian_noise": np.zeros((4 * IMAGES, 32, 32, 3), np.uint8)}, r"gaussian_noise\.npy: not readable"),
         ({"labels": None}, r"labels\.npy: not readable"),
-        ({"gaussian_noise": b"<html>404</html>"}, r"gaussian_noise\.npy: not readable"),
     ],
 )
 def test_what_is_not_the_archive_is_named(
     tmp_path: Path, write_archive: Callable[..., np.ndarray], replaced: dict[str, Any], says: str
 ) -> None:
     write_archive(**replaced)
-    with pytest.raises(InputError, match=says) as caught:
+    with pytest.raises(InputError, match=f"CIFAR-10-C.*{says}.*Unpack CIFAR-10-C.tar"):
         read(tmp_path, [1, 4])
-    assert "CIFAR-10-C" in caught.value.where
-    assert "Unpack CIFAR-10-C.tar" in caught.value.remedy

@@ -1,9 +1,6 @@
 """Subsets are balanced, holdouts are stratified, and both depend on the generator alone."""
 
-from __future__ import annotations
-
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -44,14 +41,3 @@ def test_seed_and_purpose_decide_and_nothing_else() -> None:
     assert (draws[0] == draws[1]).all()
     assert not (draws[0] == draws[2]).all()
     assert not (draws[0] == draws[3]).all()
-
-
-@pytest.mark.parametrize("fraction", [0.0, 1.0, -0.1])
-def test_a_fraction_outside_its_range_is_refused(fraction: float) -> None:
-    with pytest.raises(ValueError, match="fraction: "):
-        stratified_holdout(np.array([0, 1]), fraction, generator_for(0))
-
-
-def test_an_empty_subset_is_refused() -> None:
-    with pytest.raises(ValueError, match="limit: 0"):
-        balanced_subset(np.array([0, 1]), 0, generator_for(0))

@@ -1,7 +1,5 @@
 """One order of sources, and one error that says what to put where."""
 
-from __future__ import annotations
-
 import csv
 from pathlib import Path
 from typing import Any
@@ -10,10 +8,9 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_digits
 
+from softmax_temperature.data.archives import JsonlArchive, NpzArchive
 from softmax_temperature.data.catalogue import CATALOGUE
 from softmax_temperature.data.class_folders import ClassFolders
-from softmax_temperature.data.jsonl import JsonlArchive
-from softmax_temperature.data.npz_archives import NpzArchive
 from softmax_temperature.data.sources import check_known, find_archive, find_dataset
 from softmax_temperature.data.torchvision_sets import is_torchvision_set
 from softmax_temperature.runner.errors import InputError
@@ -113,9 +110,3 @@ def test_digits_are_scikit_learns_on_the_scale_of_bytes() -> None:
     assert (raw.train.labels == original.target).all()
     np.testing.assert_allclose(np.asarray(raw.train.samples)[..., 0], original.images * 255 / 16, atol=0.5)
     assert raw.test is None
-
-
-def test_a_root_that_does_not_exist_is_simply_empty(tmp_path: Path) -> None:
-    assert np.shape(find("digits", tmp_path / "absent").train.samples) == (1797, 8, 8, 1)
-    with pytest.raises(InputError, match="not found in"):
-        find("mnist", tmp_path / "absent")

@@ -1,7 +1,5 @@
 """Test data reach no fit, and only training texts make a vocabulary."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 
@@ -40,5 +38,3 @@ def test_only_training_texts_may_make_a_vocabulary() -> None:
 def test_rows_must_pair_up() -> None:
     with pytest.raises(ValueError, match="birds/train: 2 rows, 3 labels, 3 indices"):
         Part("birds", "train", torch.zeros(2, 2), ROWS, ROWS)
-    with pytest.raises(ValueError, match="letters/train: 2 sources, 1 targets"):
-        ParallelPart("letters", "train", ("a", "b"), ("c",))

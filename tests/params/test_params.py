@@ -80,9 +80,9 @@ def change(path: str, value: Any) -> Callable[[Any], None]:
 @pytest.mark.parametrize(
     ("edit", "says"),
     [
-        (change("cooling.experiments", {}), r"cooling: experiments: there must be one where `rebuild` names"),
-        (change("focal.tasks", {}), r"focal: tasks: there must be one where `rebuild` names"),
-        (change("temperature_check.sweeps", {}), r"temperature_check: sweeps: there must be one where `rebuild` names"),
+        (change("cooling.experiments", {}), r"cooling.experiments: there must be one where `papers` names"),
+        (change("focal.tasks", {}), r"focal.tasks: there must be one where `papers` names"),
+        (change("temperature_check.sweeps", {}), r"temperature_check.sweeps: there must be one where `papers` names"),
         (change("datasets", {}), r"params\.yaml: datasets: .*at least 1 item"),
         (
             change("classifier_temperature.search.epoch", 3),

@@ -65,8 +65,8 @@ def run(params: Params) -> None:
 
 
 def prepare(params: Params) -> None:
-    cells = fetch.cells(params, "digits")
-    run_cells(cells, output=fetch.OUTPUT / "digits", compute=params.compute, seed=params.seed)
+    cells = [cell for cell in fetch.cells(params) if cell.name == "digits"]
+    run_cells(cells, output=fetch.OUTPUT, compute=params.compute, seed=params.seed)
 
 
 @pytest.fixture(scope="module")

@@ -95,8 +95,8 @@ def make_params(tiny: Params) -> Params:
 
 def prepare(params: Params) -> None:
     write_data(Path("raw"))
-    for name in ("reviews", "parsed"):
-        run_cells(fetch.cells(params, name), output=fetch.OUTPUT / name, compute=params.compute, seed=params.seed)
+    cells = [cell for cell in fetch.cells(params) if cell.name in {"reviews", "parsed"}]
+    run_cells(cells, output=fetch.OUTPUT, compute=params.compute, seed=params.seed)
 
 
 def run(params: Params, stage: Any) -> None:

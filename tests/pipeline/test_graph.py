@@ -2,51 +2,28 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from softmax_temperature.papers.shared.results import PAPERS
+from softmax_temperature.params import Params
+from softmax_temperature.runner.fingerprint import import_closure
 from softmax_temperature.runner.reading import read_yaml
-from softmax_temperature.tools.profiles import profile_names, render_profile
+from softmax_temperature.stages.programs import PACKAGE, load
 
 ROOT = Path(__file__).parents[2]
 GRAPH = read_yaml(ROOT / "dvc.yaml")
 STAGES = GRAPH["stages"]
+SOURCE = "src/softmax_temperature"
 
 
 def program(stage: str) -> Path:
     return ROOT / STAGES[stage]["cmd"].split()[1]
 
 
-@pytest.mark.parametrize("stage", sorted(set(STAGES) - {"code"}))
-def test_a_stage_depends_on_its_program_and_its_code(stage: str) -> None:
-    assert STAGES[stage]["deps"][:2] == [program(stage).relative_to(ROOT).as_posix(), f"data/code/{stage}"]
-
-
-def test_the_code_stage_sees_all_code() -> None:
-    assert STAGES["code"]["deps"] == ["notebooks", "pipeline", "src/softmax_temperature"]
-
-
-def test_a_notebook_stage_depends_on_its_notebook() -> None:
-    for paper in PAPERS:
-        assert f"notebooks/{paper}.ipynb" in STAGES[f"notebook-{paper}"]["deps"]
-
-
-@pytest.mark.parametrize("paper", PAPERS)
-def test_a_paper_is_collected_again_when_anything_changes_that_its_records_name(paper: str) -> None:
-    stages = import_module(f"softmax_temperature.papers.{paper}.collect").STAGES
-    assert {stage.OUTPUT.as_posix() for stage in stages} <= set(STAGES[f"collect-{paper}"]["deps"])
-
-
-def test_the_report_is_made_from_what_every_notebook_shows() -> None:
-    assert {"data/shown", "results/${profile}/environment.json"} <= set(STAGES["report"]["deps"])
-    for paper in PAPERS:
-        assert f"data/shown/{paper}" in outputs(f"notebook-{paper}")
+CELL_STAGES = [name for name in STAGES if (ROOT / SOURCE / "stages" / program(name).name).is_file()]
 
 
 def outputs(stage: str) -> dict[str, dict[str, bool]]:
@@ -54,61 +31,67 @@ def outputs(stage: str) -> dict[str, dict[str, bool]]:
     return {path: dict(options) for output in STAGES[stage]["outs"] for path, options in output.items()}
 
 
-@pytest.mark.parametrize("stage", sorted(STAGES))
-def test_dvc_restores_nothing_by_itself(stage: str) -> None:
-    """It would take what its cache holds for whole; see the head of dvc.yaml."""
-    assert any(options.get("persist") for options in outputs(stage).values())
+@pytest.mark.parametrize("stage", STAGES)
+def test_a_stage_depends_on_its_program(stage: str) -> None:
+    assert program(stage).relative_to(ROOT).as_posix() in STAGES[stage]["deps"]
 
 
-@pytest.mark.parametrize("stage", sorted(STAGES))
-def test_of_the_results_only_single_files_persist(stage: str) -> None:
-    """Programs replace or clear their folders below data/; of a folder of tables DVC removes the one of yesterday."""
+@pytest.mark.parametrize("stage", CELL_STAGES)
+def test_a_stage_depends_on_the_folders_of_the_code_that_its_cells_run(stage: str) -> None:
+    deps = STAGES[stage]["deps"]
+    for module in import_closure(f"{PACKAGE}.{program(stage).stem}"):
+        place = module.replace("softmax_temperature", SOURCE, 1).replace(".", "/")
+        if place not in (SOURCE, f"{SOURCE}/stages"):
+            assert any(dep == f"{place}.py" or f"{place}/".startswith(f"{dep}/") for dep in deps), module
+
+
+@pytest.mark.parametrize("stage", CELL_STAGES)
+def test_a_stage_writes_the_folder_that_its_module_names(stage: str) -> None:
+    assert list(outputs(stage)) == [load(program(stage).stem).OUTPUT.as_posix()]
+
+
+@pytest.mark.parametrize("stage", CELL_STAGES)
+def test_every_parameter_that_a_stage_names_exists(stage: str) -> None:
+    for leaf in STAGES[stage]["params"]:
+        section: Any = Params
+        for part in leaf.split("."):
+            assert part in section.model_fields, leaf
+            section = section.model_fields[part].annotation
+
+
+def test_papers_are_a_matrix() -> None:
+    for stage in ("collect", "notebook"):
+        assert STAGES[stage]["matrix"] == {"paper": "${papers}"}
+    for paper in PAPERS:
+        assert (ROOT / "notebooks" / f"{paper}.ipynb").is_file()
+        assert (ROOT / SOURCE / "papers" / paper / "collect.py").is_file()
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_of_the_results_nothing_is_cached_and_of_the_data_all_persists(stage: str) -> None:
     for path, options in outputs(stage).items():
         assert options.get("cache", True) == (not path.startswith("results/"))
-        assert not options.get("persist") or path.startswith("data/") or Path(path).suffix
+        assert options.get("persist", False) == path.startswith("data/") or Path(path).suffix == ".html"
 
 
-def test_the_plots_show_each_paper_and_nothing_twice() -> None:
-    places = [place for plot in GRAPH["plots"] for place in ([plot] if isinstance(plot, str) else _data(plot))]
-    made = [ROOT / place.replace("${profile}", "mini") for place in places]
-    assert [path for path in made if not path.is_file()] == [], "mini's results are in Git"
-    assert len(set(made)) == len(made)
-    assert {path.relative_to(ROOT / "results/mini").parts[0] for path in made} == set(PAPERS)
+def test_the_plots_are_results_of_mini() -> None:
+    places = [place for plot in GRAPH["plots"] for place in ([plot] if isinstance(plot, str) else _sources(plot))]
+    assert [place for place in places if not (ROOT / place.replace("${profile}", "mini")).is_file()] == []
 
 
-def _data(plot: Mapping[str, Any]) -> list[str]:
-    """The files that a plot draws from."""
+def _sources(plot: dict[str, Any]) -> list[str]:
     return [place for content in plot.values() for place in content["y"]]
 
 
-@pytest.mark.parametrize("stage", sorted(STAGES))
-def test_keys_stand_in_one_order(stage: str) -> None:
+def test_keys_stand_in_one_order_and_the_file_stays_short() -> None:
     order = ["matrix", "cmd", "deps", "params", "outs"]
-    keys = list(STAGES[stage])
-    assert keys == [key for key in order if key in keys]
+    for stage, content in STAGES.items():
+        assert list(content) == [key for key in order if key in content], stage
+    assert len((ROOT / "dvc.yaml").read_text().splitlines()) <= 350
 
 
-def test_programs_are_thin() -> None:
-    for path in sorted((ROOT / "pipeline").glob("*.py")):
+def test_programs_are_thin_and_each_has_a_stage() -> None:
+    paths = sorted((ROOT / "pipeline").glob("*.py"))
+    assert {path.name for path in paths} == {program(stage).name for stage in STAGES}
+    for path in paths:
         assert len(path.read_text().splitlines()) < 60, path.name
-
-
-def test_every_program_has_a_stage() -> None:
-    used = {program(stage).name for stage in STAGES}
-    assert used == {path.name for path in (ROOT / "pipeline").glob("*.py")}
-
-
-def test_every_paper_is_collected_and_has_a_notebook() -> None:
-    for paper in PAPERS:
-        assert {f"collect-{paper}", f"notebook-{paper}"} <= set(STAGES)
-
-
-@pytest.mark.parametrize("name", profile_names(ROOT / "profiles"))
-def test_no_profile_makes_eighty_stages(name: str) -> None:
-    """DVC's cost grows with the square of the number of stages."""
-    _, params = render_profile(name, ROOT / "profiles")
-    sizes = {"${datasets}": len(params.datasets)} | {f"${{{paper}.rebuild}}": 1 for paper in PAPERS}
-    instances = 0
-    for stage in STAGES.values():
-        instances += math.prod(sizes[str(axis)] for axis in stage.get("matrix", {}).values())
-    assert instances < 80

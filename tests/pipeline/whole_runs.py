@@ -15,8 +15,8 @@ from softmax_temperature.stages import fetch
 
 def prepare(params: Params, datasets: Iterable[str]) -> None:
     """Prepare these data sets below the current folder."""
-    for name in datasets:
-        run_cells(fetch.cells(params, name), output=fetch.OUTPUT / name, compute=params.compute, seed=params.seed)
+    cells = [cell for cell in fetch.cells(params) if cell.name in set(datasets)]
+    run_cells(cells, output=fetch.OUTPUT, compute=params.compute, seed=params.seed)
 
 
 def run_stages(params: Params, stages: Sequence[Any]) -> None:

@@ -103,7 +103,8 @@ paper["experiments"] = {{"digits-vgg": paper["experiments"]["digits-vgg"] | few}
 params = validate(content, where="test")
 
 def work():
-    run_cells(fetch.cells(params, "digits"), output=fetch.OUTPUT / "digits", compute=params.compute, seed=0)
+    digits = [cell for cell in fetch.cells(params) if cell.name == "digits"]
+    run_cells(digits, output=fetch.OUTPUT, compute=params.compute, seed=0)
     run_cells(train_cooling.cells(params), output=train_cooling.OUTPUT, compute=params.compute, seed=0)
 
 sys.exit(exit_code(work))

@@ -12,11 +12,11 @@ BUFFER = "cooling_temperature"
 
 
 def hold(model: nn.Module) -> None:
-    """Make the network divide its logits by a buffer of its own, which starts at 1; in place.
+    """Make the network divide its logits by a buffer of its own, `cooling_temperature`, which starts at 1; in place.
 
-    The buffer is called `cooling_temperature` and is part of the state; it has the dtype of the parameters, but at
-    least float32. A network that is held already, such as a copy of a held one, keeps its temperature. Raises
-    ValueError for a compiled network: its own copy of the forward function would not see the buffer.
+    The buffer has the dtype of the parameters, but at least float32; a network that is held already keeps its
+    temperature. Raises ValueError for a compiled network: its own copy of the forward function would not see the
+    buffer.
     """
     if hasattr(model, "_orig_mod"):
         raise ValueError("model must be held before torch.compile, got a compiled one: hand over the network itself")

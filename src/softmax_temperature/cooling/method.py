@@ -7,12 +7,7 @@ import math
 import torch
 from torch import Tensor, nn, optim
 
-from softmax_temperature.cooling.last_layer import (
-    as_stored,
-    hold,
-    last_layer_temperature,
-    set_last_layer_temperature,
-)
+from softmax_temperature.cooling.last_layer import as_stored, hold, last_layer_temperature, set_last_layer_temperature
 from softmax_temperature.cooling.optimizer_state import check_policy, rescale_optimizer_state
 from softmax_temperature.cooling.redistribution import (
     Redistribution,
@@ -34,16 +29,14 @@ class Cooling:
 
     Takes hold of the network in place: from then on `model(images)` returns its logits divided by a scalar buffer,
     `cooling_temperature`, which starts at 1 and is part of `state_dict()`. All state lives in the network: to resume,
-    build it, take hold of it, and load the state. Take hold before `torch.compile`, and before loading a held state.
+    build it, take hold of it (before `torch.compile`), and load the state. In each period the temperature T of the
+    network *in front of the buffer* is fitted anew, and T^factor is what the network is divided by from then on.
 
     - "last_layer" changes that buffer alone (Definition 3.1).
     - "distributed" spreads each correction over the layers and leaves the buffer at 1 (Definition 3.2;
-      `plan_redistribution` says what is scaled in which network).
+      `plan_redistribution`).
     - "periodic" changes the buffer while it stays up to `max_temperature`; above, it is set to `reset_temperature`, and
       the excess, its ratio to that, is spread over the layers (Definition 3.4).
-
-    In each period the temperature T of the network *in front of the buffer* is fitted anew, and T^factor is what the
-    network is divided by from then on. In "distributed" mode the buffer stays 1, so the factor acts on each correction.
 
     Args:
         model: Returns one tensor of logits, shape (n, classes) or (n, classes, ...).
@@ -59,8 +52,7 @@ class Cooling:
         redistribution: What "distributed" and "periodic" do to the parameters; None for "last_layer".
 
     Raises:
-        ValueError: If an argument is out of range, the network is compiled, or it cannot be redistributed exactly (the
-            message names the module); nothing has changed then.
+        ValueError: If an argument is out of range, the network is compiled, or cannot be redistributed exactly.
     """
 
     # Deviation: "Temperature minimising cross entropy" and "update using new" (Algorithm 3.1, lines 1 and 12) leave
@@ -106,15 +98,13 @@ class Cooling:
         as it is, 1 is returned, and `last_fit.at_bound` is true.
 
         Args:
-            logits: Of held-out images, as the network gives them now in evaluation mode, (n, classes) or (n, classes,
-                ...).
+            logits: Of held-out images, as the network gives them now in evaluation mode, (n, classes, ...).
             labels: True classes, integers, shape (n,) or (n, ...), without pixels that have no label.
             optimizer: Whose state to carry over the rescaling of its parameters.
             policy: What to do with that state, see `rescale_optimizer_state`.
 
         Raises:
-            ValueError: If a shape disagrees, a logit is not finite, a label is out of range, `policy` is unknown or
-                does not know the optimizer, or no float can hold the new temperature; nothing has changed then.
+            ValueError: If an argument is malformed or no float can hold the new temperature; nothing has changed then.
         """
         check_policy(optimizer, policy)
         present = self.temperature
@@ -137,8 +127,7 @@ class Cooling:
 
     def _whole(self, present: float, correction: float) -> float:
         """The new temperature of the network in front of the buffer."""
-        # The fit is to the logits at hand, not to those in front of the buffer: fit(c z) = c fit(z), and however hot
-        # the network runs, the search stays far from its bounds.
+        # Fitted to the logits at hand, not to those in front of the buffer, the search stays far from its bounds.
         logarithms = torch.tensor([present, correction], dtype=torch.float64).log()
         powers = torch.tensor([self.factor if self.refit == "whole" else 1.0, self.factor], dtype=torch.float64)
         return (powers @ logarithms).exp().item()
@@ -153,8 +142,8 @@ class Cooling:
 
 
 def _as_table(logits: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
-    """Logits (n, classes, ...) and labels (n, ...) with one row for each pixel; tables as they are."""
-    if not (isinstance(logits, Tensor) and isinstance(labels, Tensor) and logits.ndim > 2):
+    """Logits (n, classes, ...) and labels (n, ...) with one row for each pixel."""
+    if logits.ndim <= 2:
         return logits, labels
     expected = (logits.shape[0], *logits.shape[2:])
     if labels.shape != expected:

@@ -23,12 +23,10 @@ def rescale_optimizer_state(
 ) -> None:
     """Carry an optimizer over a rescaling of its parameters, in place; `scales` is what each is multiplied by.
 
-    When w' = a w in scale-equivalent networks, dC/dw' = (1/a) dC/dw (Theorem 3.7). Momentum buffers and Adam's first
-    moments are sums of gradients, second moments of their squares: "rescale" divides the former by a and the latter by
-    a². The next step is then that of an optimizer that has seen the same networks in the new parameters all along (with
-    L2 weight decay, for the gradients only). "keep" leaves the state as it is. Cooling also changes the function, by
-    the temperature, and with it every gradient (Proposition 3.5); both policies leave that part, which has no single
-    factor.
+    When w' = a w in scale-equivalent networks, dC/dw' = (1/a) dC/dw (Theorem 3.7): "rescale" divides momentum buffers
+    and Adam's first moments by a, second moments by a². The next step is then that of an optimizer that has seen the
+    new parameters all along (with L2 weight decay, for the gradients only). "keep" leaves the state as it is. Both
+    leave the change of the function by the temperature (Proposition 3.5), which has no single factor.
 
     Raises ValueError if `policy` is unknown, or "rescale" does not know the optimizer; nothing has changed then.
     """
@@ -46,7 +44,7 @@ def rescale_optimizer_state(
 
 
 def check_policy(optimizer: optim.Optimizer | None, policy: str) -> None:
-    """Refuse an unknown policy, and "rescale" for an optimizer whose state it does not know; None has no state."""
+    """Refuse an unknown policy, and "rescale" for an optimizer whose state it does not know."""
     if policy not in POLICIES:
         raise ValueError(f"policy must be 'keep' or 'rescale', got {policy!r}")
     if policy == "rescale" and optimizer is not None and type(optimizer) not in GRADIENT_POWERS:

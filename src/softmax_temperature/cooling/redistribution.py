@@ -27,25 +27,17 @@ class Redistribution:
 def plan_redistribution(model: nn.Module) -> Redistribution:
     """Choose the powers by which a network's parameters are divided, so that its logits are divided by the temperature.
 
-    The paper divides the weights of each of L layers in a chain by T^(1/L) and the bias of layer i by T^(i/L), so that
-    what layer i returns is divided by T^(i/L); ReLU and its piecewise-linear kin need no change (Definition 3.2). Here
-    the same is done on the graph. Tensors that can only be scaled together (before and after ReLU or pooling, the terms
-    of a sum, the pieces of a concatenation) form a group, and each group has a power: the number of convolutions and
-    dense layers on the longest path to it, over L, which is that of the logits. A layer's bias is divided by T to the
-    power of the group that it returns, its weights by T to the difference to the group that it reads. Whatever the
-    powers are, the function is then the old one over T, exactly, as long as the input has power 0 and the logits have
-    power 1 (equation 3.2).
+    The paper divides the weights of each of L layers in a chain by T^(1/L) and the bias of layer i by T^(i/L)
+    (Definition 3.2). Here the same is done on the graph: tensors that can only be scaled together (before and after
+    ReLU or pooling, the terms of a sum, the pieces of a concatenation) form a group, whose power is the number of
+    convolutions and dense layers on the longest path to it, over L, which is that of the logits. A layer's bias is
+    divided by T to the power of the group that it returns, its weights by T to the difference to the group that it
+    reads. The function is then exactly the old one over T (equation 3.2).
 
-    - Layers between two tensors of one group (a residual branch beside an identity, or all that lies between the ends
-      of a U-Net's skip) count nothing: both ends need one power, so everything between has it too, and only biases are
-      scaled there.
-    - The input of a batch normalisation has power 0. Training mode would normalise any scale away, up to epsilon, but
-      running statistics and epsilon belong to the scale that they were gathered at. So its own weight and bias carry
-      the power of what it returns, the layer in front of it takes the power of its own input back (its weights are
-      *multiplied*), and running statistics and epsilon stay. The result is exact in training and in evaluation mode;
-      its price is that the relative gradients of the multiplied weights are divided by T to twice that power
-      (Theorem 3.7).
-    - Slopes of PReLU, and every parameter that is not named here, stay.
+    - Layers between two tensors of one group (a residual branch beside an identity) count nothing; only their biases
+      are scaled.
+    - The input of a batch normalisation has power 0, where its running statistics and epsilon belong: its own weight
+      and bias carry the power of what it returns, and the layer in front takes the power of its own input back.
 
     Raises:
         ValueError: If the network cannot be redistributed exactly; the message names the module. Nothing changes.
@@ -83,9 +75,8 @@ def rescale_parameters(scales: Mapping[nn.Parameter, float]) -> None:
 def _powers(graph: ScaleGraph) -> list[float]:
     """Of the temperature, for each group."""
     if graph.logits in graph.fixed:
-        raise ValueError(
-            f"model cannot be cooled layer by layer: no layer between {graph.fixed[graph.logits]} and the logits"
-        )
+        where = graph.fixed[graph.logits]
+        raise ValueError(f"model cannot be cooled layer by layer: no layer between {where} and the logits")
     depths = _depths(graph)
     total = max(1, depths[graph.logits])
     powers = [0.0 if group in graph.fixed else depths[group] / total for group in range(graph.groups)]

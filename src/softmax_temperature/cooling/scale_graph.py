@@ -2,16 +2,61 @@
 
 from __future__ import annotations
 
+import builtins
 import copy
-from collections.abc import Mapping
+import operator
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import torch
+import torch.nn.functional as F
 from scipy.cluster.hierarchy import DisjointSet
 from torch import fx, nn
 
-from softmax_temperature.cooling import operations
 from softmax_temperature.cooling.last_layer import divide
+
+# Types are compared exactly: a subclass may do anything to its weights, standardise them for instance.
+CONVOLUTIONS = (nn.Conv1d, nn.Conv2d, nn.Conv3d, nn.ConvTranspose1d, nn.ConvTranspose2d, nn.ConvTranspose3d)
+LINEAR_LAYERS: frozenset[type[nn.Module]] = frozenset({nn.Linear, *CONVOLUTIONS})
+BATCH_NORMS: frozenset[type[nn.Module]] = frozenset({nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d, nn.SyncBatchNorm})
+
+# f(c x) = c f(x) for every c > 0.
+HOMOGENEOUS_MODULES: frozenset[type[nn.Module]] = frozenset(
+    {
+        *(nn.ReLU, nn.LeakyReLU, nn.PReLU, nn.Identity),
+        *(nn.Dropout, nn.Dropout1d, nn.Dropout2d, nn.Dropout3d),
+        *(nn.MaxPool1d, nn.MaxPool2d, nn.MaxPool3d, nn.AvgPool1d, nn.AvgPool2d, nn.AvgPool3d),
+        *(nn.AdaptiveMaxPool1d, nn.AdaptiveMaxPool2d, nn.AdaptiveMaxPool3d),
+        *(nn.AdaptiveAvgPool1d, nn.AdaptiveAvgPool2d, nn.AdaptiveAvgPool3d),
+        *(nn.Flatten, nn.Unflatten, nn.PixelShuffle, nn.PixelUnshuffle, nn.ChannelShuffle),
+        *(nn.Upsample, nn.UpsamplingNearest2d, nn.UpsamplingBilinear2d),
+        *(nn.ZeroPad1d, nn.ZeroPad2d, nn.ZeroPad3d, nn.ReflectionPad2d, nn.ReplicationPad2d),
+    }
+)
+
+# Functions and methods by name. A homogeneous one reads one tensor, and any numbers.
+HOMOGENEOUS = frozenset(
+    {
+        *("relu", "relu_", "leaky_relu", "neg", "abs"),
+        *("dropout", "dropout1d", "dropout2d", "dropout3d"),
+        *("clone", "detach", "contiguous", "float", "double", "to"),
+        *("max_pool1d", "max_pool2d", "max_pool3d", "avg_pool1d", "avg_pool2d", "avg_pool3d"),
+        *("adaptive_max_pool1d", "adaptive_max_pool2d", "adaptive_max_pool3d"),
+        *("adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d"),
+        *("mean", "sum", "amax", "amin"),
+        *("flatten", "unflatten", "view", "reshape", "squeeze", "unsqueeze"),
+        *("permute", "transpose", "movedim", "expand", "getitem", "chunk", "split", "narrow"),
+        *("interpolate", "pixel_shuffle", "pixel_unshuffle", "channel_shuffle"),
+    }
+)
+JOINS = frozenset({"cat", "concat", "concatenate", "stack", "maximum", "minimum"})
+SUMS = frozenset({"add", "add_", "sub", "sub_"})
+PRODUCTS = frozenset({"mul", "mul_"})
+QUOTIENTS = frozenset({"truediv", "div", "div_"})
+SIZES = frozenset({"size", "dim"})
+SIZE_ATTRIBUTES = frozenset({"shape", "ndim", "dtype", "device"})
+
+_SPACES = (operator, torch, F, builtins)
 
 
 @dataclass(frozen=True)
@@ -39,16 +84,14 @@ class ScaleGraph:
 def scale_graph(model: nn.Module) -> ScaleGraph:
     """Walk the graph of a network and group its tensors by scale.
 
-    Every operation is one of four kinds. A homogeneous one (ReLU, pooling, reshaping, padding with zeros, multiplying
-    by a number) passes the scale of its input on. A sum or a concatenation wants one scale for all its inputs. A
-    convolution or dense layer may change the scale, by its weights. A batch normalisation wants its input at the scale
-    that its running statistics and its epsilon belong to, and may change the scale of its output by its own weights.
-    Operations whose result nobody reads count too: they may have worked in place. A trace takes `a += b` for
-    `a = a + b`, so another name for the old `a` must not be read afterwards.
+    A homogeneous operation (ReLU, pooling, reshaping, multiplying by a number) passes the scale of its input on; a sum
+    or a concatenation wants one scale for all its inputs; a convolution or dense layer may change the scale, by its
+    weights; a batch normalisation wants its input unscaled, and may change the scale of its output. A trace takes `a +=
+    b` for `a = a + b`, so another name for the old `a` must not be read afterwards.
 
     Raises:
-        ValueError: If `torch.fx` cannot trace the network, its two modes differ, or it holds an operation of no such
-            kind or one that a trace does not see (a hook, a forward function of its own); the message names the module.
+        ValueError: If `torch.fx` cannot trace the network, its two modes differ, or it holds another operation or one
+            that a trace does not see (a hook, a forward function of its own); the message names the module.
     """
     for path, module in model.named_modules():
         what = f"module {path!r} ({type(module).__name__})" if path else f"the network ({type(module).__name__})"
@@ -59,7 +102,7 @@ def scale_graph(model: nn.Module) -> ScaleGraph:
             raise _refusal(what, "has another forward function than its class")
     modes = {module: module.training for module in model.modules()}
     try:
-        in_training, in_evaluation = (_walked(model.train(mode)) for mode in (True, False))
+        in_training, in_evaluation = (_Walk(model.train(mode)).result() for mode in (True, False))
     finally:
         for module, mode in modes.items():
             module.training = mode
@@ -68,16 +111,9 @@ def scale_graph(model: nn.Module) -> ScaleGraph:
     return in_evaluation
 
 
-def _walked(model: nn.Module) -> ScaleGraph:
-    walk = _Walk(model)
-    for node in _trace(model).nodes:
-        walk.visit(node)
-    return walk.result()
-
-
 class _Tracer(fx.Tracer):
     def is_leaf_module(self, m: nn.Module, module_qualified_name: str) -> bool:
-        return operations.is_norm_with_activation(m) or super().is_leaf_module(m, module_qualified_name)
+        return _is_norm_with_activation(m) or super().is_leaf_module(m, module_qualified_name)
 
 
 class _Walk:
@@ -90,14 +126,17 @@ class _Walk:
         self.fixed: list[tuple[fx.Node, str]] = []
         self.layers: list[tuple[fx.Node, fx.Node, str, str | None, bool]] = []
         self.logits: fx.Node | None = None
-        self.owners: dict[int, str] = {}
+        self.owners: dict[nn.Parameter, str] = {}
 
-    def visit(self, node: fx.Node) -> None:
+    def _visit(self, node: fx.Node) -> None:
         if node.op == "placeholder":
             self.groups.add(node)
             self.fixed.append((node, f"the input {node.target!r}"))
         elif node.op == "output":
-            self._output(node)
+            logits = node.args[0]
+            if not isinstance(logits, fx.Node) or logits not in self.groups:
+                raise ValueError(f"model must return one tensor of logits to be cooled, got {logits}")
+            self.logits = logits
         elif node.op == "call_module":
             self._module(node)
         elif node.op in {"call_function", "call_method"}:
@@ -106,22 +145,15 @@ class _Walk:
             raise _refusal(f"{node.target!r}", "is a tensor used outside of the layers that can be scaled")
 
     def result(self) -> ScaleGraph:
+        for node in _trace(self.model).nodes:
+            self._visit(node)
         assert self.logits is not None, "a traced network has an output"
         index: dict[fx.Node, int] = {}
         group = {node: index.setdefault(self.groups[node], len(index)) for node in self.groups}
-        layers = tuple(
-            Layer(group[source], group[target], weight, bias, counts)
-            for source, target, weight, bias, counts in self.layers
-        )
+        layers = tuple(Layer(group[a], group[b], weight, bias, counts) for a, b, weight, bias, counts in self.layers)
         outputs = {str(node.target): group[node] for node in self.groups if node.op == "call_module"}
         fixed = {group[node]: why for node, why in self.fixed}
         return ScaleGraph(layers, len(index), fixed, group[self.logits], outputs)
-
-    def _output(self, node: fx.Node) -> None:
-        logits = node.args[0]
-        if not isinstance(logits, fx.Node) or logits not in self.groups:
-            raise ValueError(f"model must return one tensor of logits to be cooled, got {logits}")
-        self.logits = logits
 
     def _module(self, node: fx.Node) -> None:
         path = str(node.target)
@@ -129,13 +161,13 @@ class _Walk:
         what = f"module {path!r} ({type(module).__name__})"
         source = self._only_input(node, what)
         self.groups.add(node)
-        if type(module) in operations.HOMOGENEOUS_MODULES and not getattr(module, "return_indices", False):
+        if type(module) in HOMOGENEOUS_MODULES and not getattr(module, "return_indices", False):
             self.groups.merge(node, source)
-        elif type(module) in operations.LINEAR_LAYERS:
+        elif type(module) in LINEAR_LAYERS:
             self._layer(what, source, node, counts=True)
-        elif type(module) in operations.BATCH_NORMS or operations.is_norm_with_activation(module):
+        elif type(module) in BATCH_NORMS or _is_norm_with_activation(module):
             for inner in module.children():
-                if type(inner) not in operations.HOMOGENEOUS_MODULES:
+                if type(inner) not in HOMOGENEOUS_MODULES:
                     raise _refusal(what, f"holds {type(inner).__name__}, which does not pass its scale on")
             self.fixed.append((source, what))
             if dict(module.named_parameters(recurse=False)):
@@ -151,19 +183,16 @@ class _Walk:
         if "weight" not in parameters:
             raise _refusal(what, "computes its weight from other parameters")
         for parameter in parameters.values():
-            # Two parameters may lie in one place; empty ones lie in none.
-            memory = parameter.data_ptr() or id(parameter)
-            if memory in self.owners:
-                raise _refusal(what, f"shares a parameter with {self.owners[memory]}, or is called twice")
-            self.owners[memory] = what
+            if parameter in self.owners:
+                raise _refusal(what, f"shares a parameter with {self.owners[parameter]}, or is called twice")
+            self.owners[parameter] = what
         bias = f"{path}.bias" if "bias" in parameters else None
         self.layers.append((source, node, f"{path}.weight", bias, counts))
 
     def _function(self, node: fx.Node) -> None:
-        name, what = operations.operation_name(node.target), _called(node)
+        name, what = _operation_name(node.target), _called(node)
         scaled = [each for each in node.all_input_nodes if each not in self.numbers]
-        reads_size = name == "getattr" and node.args[1] in operations.SIZE_ATTRIBUTES
-        if not scaled or name in operations.SIZES or reads_size:
+        if not scaled or name in SIZES or (name == "getattr" and node.args[1] in SIZE_ATTRIBUTES):
             self.numbers.add(node)
             return
         self.groups.add(node)
@@ -187,7 +216,6 @@ def _trace(model: nn.Module) -> fx.Graph:
     try:
         # The tracer stores constants that it meets on the module that it traces: a shallow copy keeps them.
         return tracer.trace(copy.copy(model))
-    # Whatever a forward function raises when it is handed stand-ins for tensors.
     except (TypeError, ValueError, RuntimeError, AttributeError, NotImplementedError) as error:
         where, why = _innermost(tracer.module_stack), f"has no fixed graph that could be walked: {error}"
         raise ValueError(f"model ({type(model).__name__}) cannot be cooled layer by layer: {where} {why}") from error
@@ -214,24 +242,37 @@ def _passes(name: str | None, node: fx.Node, tensor: fx.Node) -> bool:
     types = [given for given in (*node.args, *node.kwargs.values()) if isinstance(given, torch.dtype)]
     if not all(given.is_floating_point for given in types) or (name == "view" and types):
         return False  # Whole numbers have no scale, nor have the bits of a number that are read as another.
-    if name in operations.QUOTIENTS:
+    if name in QUOTIENTS:
         # Not a number over the tensor; a keyword would be a way of rounding.
         return node.args[0] is tensor and not node.kwargs
-    return name in operations.HOMOGENEOUS or name in operations.PRODUCTS or (name == "pad" and _pads_zeros(node))
+    return name in HOMOGENEOUS or name in PRODUCTS or (name == "pad" and _pads_zeros(node))
 
 
 def _unites(name: str | None, node: fx.Node) -> bool:
     """Whether the output is c times what it was when all tensors that are read are c times what they were."""
-    if name in operations.SUMS:
+    if name in SUMS:
         # A number other than zero has a scale of its own; a keyword may be the second term.
         return all(isinstance(term, fx.Node) or term == 0 for term in node.args[:2]) and node.kwargs.keys() <= {"alpha"}
-    return name in operations.JOINS
+    return name in JOINS
 
 
 def _pads_zeros(node: fx.Node) -> bool:
     """Whether F.pad(input, pad, mode, value) adds only zeros, or values of the input."""
     given = dict(zip(("input", "pad", "mode", "value"), node.args, strict=False)) | node.kwargs
     return bool(given.get("mode", "constant") != "constant" or given.get("value") in {None, 0})
+
+
+def _is_norm_with_activation(module: nn.Module) -> bool:
+    """Whether this is timm's batch normalisation with dropout and activation inside; by name, as timm may be absent."""
+    return f"{type(module).__module__}.{type(module).__name__}" == "timm.layers.norm_act.BatchNormAct2d"
+
+
+def _operation_name(target: Callable[..., object] | str) -> str | None:
+    """The name of a method or of a function of torch or of Python's operators; None for any other function."""
+    if isinstance(target, str):
+        return target
+    name = getattr(target, "__name__", "")
+    return name if any(getattr(space, name, None) is target for space in _SPACES) else None
 
 
 def _refusal(what: str, why: str) -> ValueError:

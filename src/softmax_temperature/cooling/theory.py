@@ -11,14 +11,13 @@ from torch import Tensor, nn
 
 from softmax_temperature.cooling.last_layer import hold, last_layer_temperature, set_last_layer_temperature
 from softmax_temperature.cooling.redistribution import parameter_scales, plan_redistribution, rescale_parameters
-from softmax_temperature.metrics.checks import check_batch, check_positive
 
 
 def scale_equivalent(model: nn.Module, temperature: float) -> nn.Module:
     """A copy with a temperature spread over its layers and taken back behind the last (Definition 3.6).
 
-    Both networks compute the same function; the paper's β_i are T^-(power of layer i), and 1 for the logits. Raises
-    ValueError if the network cannot be redistributed, or `temperature` is not finite and positive.
+    Both compute the same function; the paper's β_i are T^-(power of layer i), and 1 for the logits. Raises ValueError
+    if the network cannot be redistributed, or `temperature` is not finite and positive.
     """
     twin = copy.deepcopy(model)
     rescale_parameters(parameter_scales(twin, plan_redistribution(twin), temperature))
@@ -30,20 +29,17 @@ def scale_equivalent(model: nn.Module, temperature: float) -> nn.Module:
 def predicted_output_ratios(model: nn.Module, temperature: float) -> dict[str, float]:
     """Output of each module, by path, in `scale_equivalent(model, temperature)` over that in `model` (Lemma 3.3).
 
-    In the order of computation: T^(-i/L) for layer i of a chain. That of the last layer is what it hands to the final
-    division. Raises ValueError as `scale_equivalent` does.
+    T^(-i/L) for layer i of a chain; that of the last layer is what it hands to the final division.
     """
-    check_positive(temperature, "temperature")
     return {path: temperature**-power for path, power in plan_redistribution(model).outputs.items()}
 
 
 def predicted_gradient_ratios(model: nn.Module, temperature: float, *, relative: bool = False) -> dict[str, float]:
     """Gradient of each parameter in `scale_equivalent(model, temperature)` over that in `model` (Theorem 3.7).
 
-    By name, β_i / β_(i+1) for weights and 1 / β_(i+1) for biases: the inverse of what the parameter was multiplied by,
-    or its square for gradients divided by their parameters (`relative`). Raises ValueError as `scale_equivalent` does.
+    β_i / β_(i+1) for weights and 1 / β_(i+1) for biases: the inverse of what the parameter was multiplied by, or its
+    square for gradients divided by their parameters (`relative`).
     """
-    check_positive(temperature, "temperature")
     powers = plan_redistribution(model).parameters
     times = 2 if relative else 1
     return {name: temperature ** (times * powers.get(name, 0.0)) for name, _ in model.named_parameters()}
@@ -52,12 +48,10 @@ def predicted_gradient_ratios(model: nn.Module, temperature: float, *, relative:
 def predicted_last_layer_gradients(model: nn.Module, images: Tensor, labels: Tensor) -> dict[str, Tensor]:
     """Gradients of the mean cross-entropy of a held network, by name, from equation 3.1 (Proposition 3.5).
 
-    <softmax(z / T) - y, dz/dw> / T, with z the logits in front of the division by its temperature T, and y one-hot; on
-    images (n, ...) and labels (n,), in the network's present mode. Raises ValueError if logits and labels do not fit.
+    <softmax(z / T) - y, dz/dw> / T, with z the logits in front of the division by its temperature T, and y one-hot.
     """
     temperature = last_layer_temperature(model)
     raw = model(images) * temperature
-    check_batch(raw, labels)
     residual = torch.softmax(raw.detach() / temperature, dim=1) - F.one_hot(labels.long(), raw.shape[1])
     return _gradients_by_name(model, raw, residual / (temperature * len(labels)))
 
@@ -71,11 +65,7 @@ class MeasuredRatio:
 
 
 def measured_output_ratios(model: nn.Module, other: nn.Module, images: Tensor) -> dict[str, MeasuredRatio]:
-    """Output of each module of `other`, a copy with other weights, over that in `model`, on images (n, ...).
-
-    By path, for every module without submodules that returns one tensor; of several calls the last. Both networks are
-    used in their present mode.
-    """
+    """Output of each module without submodules of `other`, a copy of `model`, over that in `model`, by path."""
     before, after = (_outputs(network, images) for network in (model, other))
     return {path: _ratio(after[path], output) for path, output in before.items()}
 
@@ -83,9 +73,8 @@ def measured_output_ratios(model: nn.Module, other: nn.Module, images: Tensor) -
 def measured_gradient_ratios(
     model: nn.Module, other: nn.Module, images: Tensor, labels: Tensor, *, relative: bool = False
 ) -> dict[str, MeasuredRatio]:
-    """Gradient of the mean cross-entropy in each parameter of `other`, a copy with other weights, over that in `model`.
+    """Gradient of the mean cross-entropy in each parameter of `other`, a copy, over that in `model`, by name.
 
-    By name, for every parameter that has a gradient; images (n, ...) and labels (n,) as for `measured_gradients`.
     `relative` divides each gradient by its parameter first, and leaves parameters out that are 0.
     """
     before, after = (_gradients(network, images, labels, relative=relative) for network in (model, other))
@@ -93,10 +82,8 @@ def measured_gradient_ratios(
 
 
 def measured_gradients(model: nn.Module, images: Tensor, labels: Tensor) -> dict[str, Tensor]:
-    """Gradients of the mean cross-entropy by autograd, by name; arguments as for `predicted_last_layer_gradients`."""
-    logits = model(images)
-    check_batch(logits, labels)
-    return _gradients_by_name(model, F.cross_entropy(logits, labels.long()))
+    """Gradients of the mean cross-entropy by autograd, by name."""
+    return _gradients_by_name(model, F.cross_entropy(model(images), labels.long()))
 
 
 def _gradients(model: nn.Module, images: Tensor, labels: Tensor, *, relative: bool) -> dict[str, Tensor]:
@@ -111,21 +98,15 @@ def _gradients(model: nn.Module, images: Tensor, labels: Tensor, *, relative: bo
 @torch.no_grad()
 def _outputs(model: nn.Module, images: Tensor) -> dict[str, Tensor]:
     found: dict[str, Tensor] = {}
-
-    def keep(path: str, output: object) -> None:
-        if isinstance(output, Tensor):
-            found[path] = output.clone()  # The next operation may be in place.
-
     handles = [
-        module.register_forward_hook(lambda _module, _inputs, output, path=path: keep(path, output))
+        # Cloned: the next operation may be in place.
+        module.register_forward_hook(lambda _module, _inputs, output, path=path: found.update({path: output.clone()}))
         for path, module in model.named_modules()
         if path and not any(True for _ in module.children())
     ]
-    try:
-        model(images)
-    finally:
-        for handle in handles:
-            handle.remove()
+    model(images)
+    for handle in handles:
+        handle.remove()
     return found
 
 

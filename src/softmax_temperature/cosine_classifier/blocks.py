@@ -11,8 +11,7 @@ from typing import TypeVar
 import torch
 from torch import Tensor
 
-# Scores of one block: enough rows for matrix products at full speed, few enough calls for Python, whose threads take
-# turns. In bfloat16 a quarter of it was 3 % slower and an eighth 6 %; twice as much gained nothing.
+# Scores of one block: a quarter of it was 3 % slower in bfloat16 and an eighth 6 %; twice as much gained nothing.
 _SCORE_BYTES_ON_CPU = 2**23
 _SHARE_OF_FREE_CUDA_MEMORY = 0.5
 
@@ -44,8 +43,7 @@ def _problems_that_fit(weights: Tensor, batch: int, score_dtype: torch.dtype) ->
 class Workers:
     """Calls a function for each block or batch: on a CPU on one thread each, as many at a time as torch may use.
 
-    Threads inside each operation, torch's way, would meet some twenty times a step: that costs microseconds on an idle
-    machine, but on a busy one, where the slowest thread holds up the others, training took ten times as long.
+    Threads inside each operation, torch's way, take ten times as long on a busy machine: they wait for the slowest.
     """
 
     def __init__(self, device: torch.device) -> None:
@@ -61,10 +59,7 @@ class Workers:
 
     @contextmanager
     def busy(self) -> Iterator[None]:
-        """While torch keeps to one thread for each caller, its own threads resting.
-
-        Its threads, once woken, spin for a while after their work is done and take the workers' cores.
-        """
+        """While torch keeps to one thread for each caller: its own, once woken, spin and take the workers' cores."""
         threads = torch.get_num_threads()
         torch.set_num_threads(1 if self._pool else threads)
         try:

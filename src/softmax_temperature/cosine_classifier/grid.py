@@ -8,30 +8,19 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from softmax_temperature.metrics.checks import check_count, check_fractions
-
 
 @dataclass(frozen=True, eq=False)
 class TemperatureGrid:
-    """Accuracy of every inverse temperature, repeat and epoch (classifier_temperature, sections 3.2 and 4.3).
-
-    Attributes:
-        inverse_temperatures: In the order of the second axis of the curves.
-        curves: Accuracy after each epoch, shape (repeats, temperatures, epochs), fractions.
-        evaluated: Number of samples behind each accuracy, at least 1.
-    """
+    """Accuracy of every inverse temperature, repeat and epoch (classifier_temperature, sections 3.2 and 4.3)."""
 
     inverse_temperatures: tuple[float, ...]
-    curves: Tensor
-    evaluated: int
+    curves: Tensor  # Accuracy after each epoch, shape (repeats, temperatures, epochs), fractions.
+    evaluated: int  # Number of samples behind each accuracy, at least 1.
 
     def __post_init__(self) -> None:
         shape, temperatures = tuple(self.curves.shape), len(self.inverse_temperatures)
         if len(shape) != 3 or 0 in shape or shape[1] != temperatures:
-            expected = f"(repeats, {temperatures} temperatures, epochs)"
-            raise ValueError(f"curves must have shape {expected}, none of them 0, got {shape}")
-        check_fractions(self.curves, "curves")
-        check_count(self.evaluated, "evaluated", least=1)
+            raise ValueError(f"curves must have shape (repeats, {temperatures} temperatures, epochs), got {shape}")
 
     @property
     def accuracy(self) -> Tensor:
@@ -40,10 +29,7 @@ class TemperatureGrid:
 
     @property
     def best_inverse_temperature(self) -> float:
-        """The inverse temperature with the highest best accuracy, averaged over the repeats.
-
-        Where several share the highest mean, it is their median, the lower of the two middle ones.
-        """
+        """The highest mean over repeats of the best accuracy; of tied ones the median, the lower of two middle ones."""
         # Deviation: the paper does not say which of several equally good temperatures it takes. The middle of a
         # saturated stretch says more than the end that a search happens to meet first.
         temperatures, mean = self._ascending()
@@ -54,7 +40,7 @@ class TemperatureGrid:
         """Lowest and highest inverse temperature of the unbroken run around the optimum that does as well.
 
         As well: a mean accuracy at most one standard error below the highest mean a. The standard error is the binomial
-        sqrt(a (1 - a) / evaluated) of one set of samples; repeats share that set and do not make it smaller.
+        sqrt(a (1 - a) / evaluated); repeats share one set of samples and do not make it smaller.
         """
         temperatures, mean = self._ascending()
         highest = float(mean.max())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -48,21 +47,8 @@ class Settings:
         return torch.float64 if self.precision == "float64" else torch.float32
 
 
-def checked_inverse_temperatures(inverse_temperatures: Sequence[float] | Tensor) -> tuple[float, ...]:
-    """The same numbers, at least one, all finite and positive."""
-    numbers = tuple(float(number) for number in inverse_temperatures)
-    if not numbers:
-        raise ValueError("inverse_temperatures must hold at least one number, got none")
-    for number in numbers:
-        check_positive(number, "inverse_temperatures")
-    return numbers
-
-
 def normalise(embeddings: Tensor, *, name: str = "embeddings") -> Tensor:
-    """Embeddings, shape (n, dim), scaled to Euclidean length 1.
-
-    Raises ValueError if they are empty, of another shape or dtype, or a row is not finite or all zeros.
-    """
+    """Embeddings, shape (n, dim), scaled to Euclidean length 1; ValueError if malformed, or a row has no direction."""
     # The largest entry, taken out first, keeps the squares of very small and very large embeddings in range.
     return functional.normalize(embeddings / largest_entries(embeddings, name), dim=1)
 
@@ -95,6 +81,6 @@ def highest_label(labels: Tensor, rows: int, name: str) -> int:
 
 
 def generator(seed: int, stream: int, index: int) -> torch.Generator:
-    """The random numbers of a stream for one repeat or epoch; on the CPU, so that every device draws the same."""
+    """The random numbers of one repeat or epoch; on the CPU, so that every device draws the same."""
     state = np.random.SeedSequence([seed, stream, index]).generate_state(1, np.uint64)
     return torch.Generator().manual_seed(int(state[0] >> np.uint64(1)))

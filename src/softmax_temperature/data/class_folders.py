@@ -3,9 +3,7 @@
 A data set without a split of its own is in `NAME/all/CLASS` and is split when it is prepared.
 """
 
-from __future__ import annotations
-
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,15 +11,13 @@ from typing import NoReturn
 
 import numpy as np
 
-from softmax_temperature.data.image_files import ENDINGS
+from softmax_temperature.data.image_files import ENDINGS, image_files
 from softmax_temperature.data.raw import RawDataset, RawPart
 from softmax_temperature.runner.artifacts import digest_of_file, digest_of_text
 from softmax_temperature.runner.errors import InputError
 
-TRAIN, TEST, ALL = "train", "test", "all"
-
+_PARTS = ("train", "test", "all")
 _READERS = 8  # Threads that wait for the disk.
-_LAYOUT = "Each class needs a folder of its own with image files directly in it, in train as in test."
 
 
 @dataclass(frozen=True)
@@ -37,26 +33,22 @@ class ClassFolders:
         return digest_of_files(self.root, [file for part in parts for own in part.values() for file in own])
 
     def read(self) -> RawDataset:
-        """List the files; they are read when the data set is prepared.
-
-        Raises:
-            InputError: a class is empty, train does not have a class of test, or there are fewer than two classes.
-        """
+        """List the files, which are read when the data set is prepared; too few or unknown classes raise InputError."""
         found = self._parts()
         first, *others = found
         names = tuple(found[first])
         if len(names) < 2:
             _refuse(self.root / self.name / first, f"has {len(names)} class folders")
         if unknown := [name for part in others for name in found[part] if name not in found[first]]:
-            _refuse(self.root / self.name / TEST / unknown[0], "a class that train does not have")
+            _refuse(self.root / self.name / "test" / unknown[0], "a class that train does not have")
         parts = [part_of(names, files) for files in found.values()]
         source = {"how": "class folders in data.root", "folder": self.name}
         return RawDataset(self.name, names, parts[0], parts[1] if others else None, source)
 
     def _parts(self) -> dict[str, dict[str, list[str]]]:
-        present = [part for part in (TRAIN, TEST, ALL) if (self.root / self.name / part).is_dir()]
-        if present not in ([TRAIN, TEST], [ALL]):
-            remedy = f"Make {TRAIN} and {TEST}, or {ALL} for a data set that is to be split."
+        present = [part for part in _PARTS if (self.root / self.name / part).is_dir()]
+        if present not in (["train", "test"], ["all"]):
+            remedy = "Make train and test, or all for a data set that is to be split."
             raise InputError(f"holds {' and '.join(present)}", where=str(self.root / self.name), remedy=remedy)
         return {part: class_files(self.root, f"{self.name}/{part}") for part in present}
 
@@ -70,23 +62,19 @@ def digest_of_files(root: Path, files: Sequence[str]) -> str:
 
 def has_class_folders(root: Path, name: str) -> bool:
     """Whether `NAME` below a folder has at least one of the parts that hold class folders."""
-    return any((root / name / part).is_dir() for part in (TRAIN, TEST, ALL))
+    return any((root / name / part).is_dir() for part in _PARTS)
 
 
-def class_files(root: Path, folder: str, *, leave_out: Collection[str] = frozenset()) -> dict[str, list[str]]:
+def class_files(root: Path, folder: str, *, leave_out: str | None = None) -> dict[str, list[str]]:
     """The image files of each class folder in `folder`, as paths below `root`; classes and files sorted.
 
-    Hidden entries, files without an image's ending, folders within a class and the classes `leave_out` are skipped.
-
-    Raises:
-        InputError: a class has no image.
+    Hidden entries, other files and the class `leave_out` are skipped; a class without an image raises InputError.
     """
     found = {}
     for place in sorted(path for path in (root / folder).iterdir() if path.is_dir()):
-        if place.name.startswith(".") or place.name in leave_out:
+        if place.name.startswith(".") or place.name == leave_out:
             continue
-        names = sorted(file.name for file in place.iterdir() if file.suffix.lower() in ENDINGS)
-        found[place.name] = [f"{folder}/{place.name}/{name}" for name in names if not name.startswith(".")]
+        found[place.name] = [f"{folder}/{place.name}/{file.name}" for file in image_files(place)]
         if not found[place.name]:
             _refuse(place, f"no image files (endings: {' '.join(sorted(ENDINGS))})")
     return found
@@ -100,4 +88,5 @@ def part_of(names: Sequence[str], files: Mapping[str, Sequence[str]]) -> RawPart
 
 
 def _refuse(path: Path, what: str) -> NoReturn:
-    raise InputError(what, where=str(path), remedy=_LAYOUT)
+    remedy = "Each class needs a folder of its own with image files directly in it, in train as in test."
+    raise InputError(what, where=str(path), remedy=remedy)

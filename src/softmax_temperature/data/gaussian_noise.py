@@ -1,7 +1,5 @@
 """Test images with Gaussian noise, as an out-of-distribution set (focal paper, Table 3: CIFAR-10-C, severity 5)."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +15,7 @@ ARCHIVE = Path("CIFAR-10-C")
 _FILES = ("gaussian_noise", "labels")
 _SEVERITY = 5
 _PER_SEVERITY = 10_000
+_REMEDY = "Unpack CIFAR-10-C.tar there again, or remove the folder."
 
 
 def archive_digest(root: Path) -> str | None:
@@ -38,24 +37,16 @@ def add_noise(images: Tensor, deviation: float, *, seed: int) -> Tensor:
 
 
 def read_archive(root: Path, index: Tensor, labels: Tensor) -> Tensor:
-    """The images of CIFAR-10-C with severity 5 that belong to some of CIFAR-10's test images.
-
-    Args:
-        root: the folder of the raw data.
-        index: (n,) the images' numbers in CIFAR-10's test part.
-        labels: (n,) their labels, compared with the archive's.
-
-    Returns:
-        (n, 3, 32, 32) uint8.
+    """The images of CIFAR-10-C with severity 5, (n, 3, 32, 32) uint8, at `index` (n,) of CIFAR-10's test part.
 
     Raises:
-        InputError: a file is missing or is not what it should be.
+        InputError: a file is missing or is not what it should be, or its labels are not `labels` (n,).
     """
     rows = (index + (_SEVERITY - 1) * _PER_SEVERITY).numpy()
     images, their_labels = (_rows(root / ARCHIVE / f"{name}.npy", rows) for name in _FILES)
     if images.shape[1:] != (32, 32, 3) or images.dtype != np.uint8 or not np.array_equal(their_labels, labels.numpy()):
         what = "images or labels are not those of CIFAR-10's test part, in its order, five severities one after another"
-        raise InputError(what, where=str(root / ARCHIVE), remedy="Unpack CIFAR-10-C.tar there again, or remove it.")
+        raise InputError(what, where=str(root / ARCHIVE), remedy=_REMEDY)
     return torch.from_numpy(np.ascontiguousarray(images.transpose(0, 3, 1, 2)))
 
 
@@ -63,5 +54,4 @@ def _rows(path: Path, rows: NDArray[np.int64]) -> NDArray[np.uint8]:
     try:
         return np.asarray(np.load(path, mmap_mode="r", allow_pickle=False)[rows])
     except (OSError, ValueError, EOFError, IndexError) as error:
-        remedy = "Unpack CIFAR-10-C.tar there again, or remove the folder."
-        raise InputError(f"not readable ({error})", where=str(path), remedy=remedy) from error
+        raise InputError(f"not readable ({error})", where=str(path), remedy=_REMEDY) from error

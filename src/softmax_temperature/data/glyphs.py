@@ -3,12 +3,14 @@
 `glyphs-N` has N classes; `glyphs-pretrain-N` has N classes that no `glyphs-N` uses, to train backbones on. A class has
 TRAIN_PER_CLASS images to train on and TEST_PER_CLASS to test on, of 32 x 32 grey pixels.
 
+`glyph-scenes-N` has a class for every pixel: N characters, which are the classes 1 to N; class 0 is paper. A scene of
+64 x 64 grey pixels has two to four of them in its quarters. Pixels that ink fills in part, at the edges of strokes, are
+void: nobody could say what they are.
+
 The characters depend only on the fonts that matplotlib ships. All random numbers are small integers, and every step
 after the rendering is exact in floating point, so equal versions of numpy, Pillow and matplotlib draw equal pixels on
 every machine.
 """
-
-from __future__ import annotations
 
 import re
 import unicodedata
@@ -27,23 +29,25 @@ from softmax_temperature.runner.errors import InputError
 
 TRAIN_PER_CLASS = 40
 TEST_PER_CLASS = 15
-LEAST_CLASSES = 2
+TRAIN_SCENES, TEST_SCENES = 400, 100
+VOID = 255
 
-_NAME = re.compile(r"glyphs-(pretrain-)?([0-9]+)")
+_NAME = re.compile(r"glyphs-(pretrain-)?[0-9]+")
+_SCENES_NAME = re.compile(r"glyph-scenes-[0-9]+")
+_SCENE = 64  # Side of a scene in pixels.
+_FAINT, _FULL = 32, 128  # In a scene, ink below the first is paper, from the second on a character.
 _UNIT = 1024  # The matrix of a distortion is a multiple of 1/_UNIT, so that its products with pixel places are exact.
 _BEND = 200  # Largest departure of the matrix from the identity, in units: rotation, shear and stretch of up to 20 %.
 _SHIFT = 8  # Largest shift on the canvas, in pixels of half an image pixel.
 _NOISE = 30  # Largest value of either of two uniform noises that are added to a pixel.
 _CANVAS = 64  # Side of the canvas that a character is drawn on, in pixels.
-_INK = 40  # The longer side of every character: size alone tells no class from another.
+_LONGER_SIDE = 40  # The longer side of every character: size alone tells no class from another.
 _FONT_SIZE = 80
 
-# Every character exists in all of these...
-_COMMON_FONTS = (
-    *("DejaVuSans.ttf", "DejaVuSans-Bold.ttf", "DejaVuSans-Oblique.ttf"),
-    *("DejaVuSerif.ttf", "DejaVuSerif-Bold.ttf", "DejaVuSerif-Italic.ttf"),
+# Every character exists in all of the common fonts, and is drawn with the others too where they have it.
+_COMMON_FONTS = tuple(
+    f"DejaVu{face}.ttf" for face in ("Sans", "Sans-Bold", "Sans-Oblique", "Serif", "Serif-Bold", "Serif-Italic")
 )
-# ...and is drawn with these too where they have it.
 _OTHER_FONTS = (
     *("DejaVuSansMono.ttf", "DejaVuSansMono-Bold.ttf", "DejaVuSansMono-Oblique.ttf"),
     *("STIXGeneral.ttf", "STIXGeneralBol.ttf", "STIXGeneralItalic.ttf"),
@@ -63,37 +67,67 @@ def is_glyphs(name: str) -> bool:
 
 
 def read_glyphs(name: str, *, seed: int) -> RawDataset:
-    """Draw "glyphs-N" or "glyphs-pretrain-N"; with one seed, a smaller set is part of a larger one.
-
-    Raises:
-        InputError: the pool has fewer than N characters, or N is below 2.
-    """
-    match = _NAME.fullmatch(name)
-    if match is None:
-        raise ValueError(f"name: {name!r}, must be glyphs-N or glyphs-pretrain-N")
-    pool = pretraining_pool if match[1] else downstream_pool
-    characters = choose_characters(int(match[2]), pool, where=name, seed=seed)
+    """Draw "glyphs-N" or "glyphs-pretrain-N"; with one seed, a smaller set is part of a larger one."""
+    pool = pretraining_pool if name.startswith("glyphs-pretrain-") else downstream_pool
+    characters = choose_characters(int(name.rpartition("-")[2]), pool, where=name, seed=seed)
     images, labels = draw_glyphs(characters, TRAIN_PER_CLASS + TEST_PER_CLASS, seed=seed)
     train = np.arange(len(labels)) % (TRAIN_PER_CLASS + TEST_PER_CLASS) < TRAIN_PER_CLASS
-    return RawDataset(
-        name=name,
-        class_names=tuple(f"U+{ord(character):04X} {unicodedata.name(character)}" for character in characters),
-        train=RawPart(images[train], labels[train]),
-        test=RawPart(images[~train], labels[~train]),
-        source={"how": "drawn by softmax_temperature.data.glyphs", "seed": seed},
-        split_rule=f"of each class {TRAIN_PER_CLASS} images to train and {TEST_PER_CLASS} to test, drawn independently",
-    )
+    names = tuple(f"U+{ord(character):04X} {unicodedata.name(character)}" for character in characters)
+    parts = RawPart(images[train], labels[train]), RawPart(images[~train], labels[~train])
+    source = {"how": "drawn by softmax_temperature.data.glyphs", "seed": seed}
+    rule = f"of each class {TRAIN_PER_CLASS} images to train and {TEST_PER_CLASS} to test, drawn independently"
+    return RawDataset(name, names, *parts, source, rule)
+
+
+def is_glyph_scenes(name: str) -> bool:
+    """Whether a data set's name is one of glyph scenes."""
+    return _SCENES_NAME.fullmatch(name) is not None
+
+
+def classes_of(name: str) -> int:
+    """The number of classes of "glyph-scenes-N", paper included: N + 1."""
+    return int(name.removeprefix("glyph-scenes-")) + 1
+
+
+def read_glyph_scenes(name: str, *, seed: int) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
+    """Draw "glyph-scenes-N", N up to 254: TRAIN_SCENES to train on, then TEST_SCENES to test on, all independent.
+
+    Returns (scenes, 64, 64) uint8 images, and labels of the same shape, with VOID.
+    """
+    characters = choose_characters(classes_of(name) - 1, downstream_pool, where=name, seed=seed)
+    return draw_scenes(characters, TRAIN_SCENES + TEST_SCENES, seed=seed)
+
+
+def draw_scenes(characters: Sequence[str], count: int, *, seed: int) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
+    """(count, 64, 64) uint8 images and labels, the characters having labels 1, 2, ...
+
+    With one seed, fewer scenes are the first of more.
+    """
+    scenes = [_scene(characters, np.random.default_rng([seed, number, *b"scenes"])) for number in range(count)]
+    images, labels = zip(*scenes, strict=True)
+    return np.stack(images), np.stack(labels)
+
+
+def _scene(characters: Sequence[str], generator: np.random.Generator) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
+    ink, labels = np.zeros((2, _SCENE, _SCENE), dtype=np.uint8)
+    for quarter in generator.permutation(4)[: generator.integers(2, 4, endpoint=True)]:
+        number = int(generator.integers(len(characters)))
+        glyph = _ink(characters[number], 1, generator)[0]
+        top, left = _SCENE // 2 * np.array(divmod(quarter, 2))
+        place = (slice(top, top + _SCENE // 2), slice(left, left + _SCENE // 2))
+        ink[place] = glyph
+        labels[place] = np.where(glyph >= _FULL, number + 1, np.where(glyph < _FAINT, 0, VOID))
+    return _developed(ink[None], generator)[0], labels
 
 
 def choose_characters(number: int, pool: Callable[[], tuple[str, ...]], *, where: str, seed: int) -> tuple[str, ...]:
     """The first `number` characters of a pool in an order that depends on the seed.
 
-    Raises:
-        InputError: the pool has fewer, or `number` is below 2; `where` names what asked for them.
+    A pool with fewer, or a number below 2, raises InputError; `where` names what asked for them.
     """
     characters = pool()
-    if not LEAST_CLASSES <= number <= len(characters):
-        remedy = f"Choose a number of classes from {LEAST_CLASSES} to {len(characters)}."
+    if not 2 <= number <= len(characters):
+        remedy = f"Choose a number of classes from 2 to {len(characters)}."
         raise InputError(f"cannot have {number} classes", where=where, remedy=remedy)
     order = np.random.default_rng([seed, *b"characters"]).permutation(len(characters))
     return tuple(characters[place] for place in order[:number])
@@ -104,23 +138,17 @@ def draw_glyphs(
 ) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
     """Draw every character several times, each in a random typeface, distortion, contrast and noise.
 
-    Returns:
-        Images (n, 32, 32, 1) uint8 and labels (n,) int64, class by class; a character's images depend only on it and
-        on the seed.
+    Images (n, 32, 32, 1) uint8 and labels (n,), class by class; a character's images depend only on it and on the seed.
     """
     images = []
     for character in characters:
         generator = np.random.default_rng([seed, ord(character)])
-        images.append(develop(draw_ink(character, images_per_class, generator), generator))
+        images.append(_developed(_ink(character, images_per_class, generator), generator))
     return np.concatenate(images)[..., None], np.repeat(np.arange(len(characters)), images_per_class)
 
 
-def draw_ink(character: str, count: int, generator: np.random.Generator) -> NDArray[np.uint8]:
-    """One character `count` times, in random typefaces and distortions, without paper and noise.
-
-    Returns:
-        (count, 32, 32) uint8: 0 where there is no ink, 255 where a pixel is full of it.
-    """
+def _ink(character: str, count: int, generator: np.random.Generator) -> NDArray[np.uint8]:
+    """(count, 32, 32) uint8: one character in random typefaces and distortions, 0 without ink and 255 full of it."""
     faces = _bitmaps(character)
     face = generator.integers(len(faces), size=count)
     matrix = np.array([_UNIT, 0, 0, _UNIT]) + generator.integers(-_BEND, _BEND, size=(count, 4), endpoint=True)
@@ -128,7 +156,7 @@ def draw_ink(character: str, count: int, generator: np.random.Generator) -> NDAr
     return np.stack([_distorted(faces[face[row]], matrix[row], shift[row]) for row in range(count)])
 
 
-def develop(ink: NDArray[np.uint8], generator: np.random.Generator) -> NDArray[np.uint8]:
+def _developed(ink: NDArray[np.uint8], generator: np.random.Generator) -> NDArray[np.uint8]:
     """Give each image (n, height, width) of ink its own brightness of paper and ink, then noise, all in integers."""
     count = len(ink)
     paper = generator.integers(0, 80, size=(count, 1, 1))
@@ -141,13 +169,13 @@ def develop(ink: NDArray[np.uint8], generator: np.random.Generator) -> NDArray[n
 @cache
 def downstream_pool() -> tuple[str, ...]:
     """The characters that `glyphs-N` chooses from."""
-    return tuple(character for number, character in enumerate(_pool()) if number % _PRETRAINING_SHARE)
+    return tuple(character for place, character in enumerate(_pool()) if place % _PRETRAINING_SHARE)
 
 
 @cache
 def pretraining_pool() -> tuple[str, ...]:
     """The characters that `glyphs-pretrain-N` chooses from: none is in the other pool, or looks like one in it."""
-    return tuple(character for number, character in enumerate(_pool()) if not number % _PRETRAINING_SHARE)
+    return _pool()[::_PRETRAINING_SHARE]
 
 
 @cache
@@ -189,7 +217,7 @@ def _bitmap(character: str, font: str) -> Image.Image:
     page = Image.new("L", (4 * _FONT_SIZE, 3 * _FONT_SIZE))
     ImageDraw.Draw(page).text((_FONT_SIZE, _FONT_SIZE), character, fill=255, font=_font(font))
     ink = page.crop(page.getbbox())
-    scale = _INK / max(ink.size)
+    scale = _LONGER_SIDE / max(ink.size)
     ink = ink.resize((max(1, round(ink.width * scale)), max(1, round(ink.height * scale))), Image.Resampling.BILINEAR)
     canvas = Image.new("L", (_CANVAS, _CANVAS))
     canvas.paste(ink, ((_CANVAS - ink.width) // 2, (_CANVAS - ink.height) // 2))

@@ -4,8 +4,6 @@ Pixels are taken as stored: an orientation tag is not applied, and transparency 
 folders do.
 """
 
-from __future__ import annotations
-
 import hashlib
 import io
 import struct
@@ -24,7 +22,7 @@ UNREADABLE = (OSError, SyntaxError, ValueError, struct.error, Image.Decompressio
 
 _GREY = frozenset({"1", "L", "LA"})
 _COLOUR = frozenset({"P", "PA", "RGB", "RGBA", "RGBX", "CMYK", "YCbCr", "LAB", "HSV"})
-_AGAIN = "Restore the file, or prepare the data set again (`dvc repro --force` on its fetch stage)."
+_REPLACE = "Replace the file, or take it out of the folder."
 
 
 class ImageFacts(NamedTuple):
@@ -36,32 +34,28 @@ class ImageFacts(NamedTuple):
     grey: bool
 
 
-def inspect_image(path: Path, *, size_limit: int | None) -> ImageFacts:
-    """Decode a file completely, so that a damaged one stops the preparation and not a later run.
+def image_files(folder: Path) -> list[Path]:
+    """The image files directly in a folder, sorted, without hidden ones."""
+    files = sorted(folder.iterdir())
+    return [file for file in files if file.suffix.lower() in ENDINGS and not file.name.startswith(".")]
 
-    Raises:
-        InputError: the file is missing, damaged, or has pixels of more than 8 bits.
-    """
+
+def inspect_image(path: Path, *, size_limit: int | None) -> ImageFacts:
+    """Decode a file completely; one that is missing, damaged, or of more than 8 bits per channel raises InputError."""
     content = _content(path)
     image = _decode(content, path, channels=None, size_limit=size_limit)
     return ImageFacts(hashlib.sha256(content).hexdigest(), image.height, image.width, image.mode == "L")
 
 
 def read_image(path: Path, *, sha256: str | None, channels: int, size_limit: int | None) -> NDArray[np.uint8]:
-    """Read one file as (channels, height, width) uint8.
+    """Read one file as (channels, height, width) uint8, 1 channel for grey or 3 for RGB.
 
-    Args:
-        path: the file.
-        sha256: its recorded digest; None for a file that is in no index.
-        channels: 1 for grey, 3 for RGB.
-        size_limit: the short side's largest length in pixels; larger images are shrunk to it.
-
-    Raises:
-        InputError: the file is missing, damaged, or has changed since it was indexed.
+    `sha256` is the recorded digest, None for a file in no index; the short side is shrunk to `size_limit` pixels. A
+    file that is missing, damaged or has changed since it was indexed raises InputError.
     """
     content = _content(path)
     if sha256 is not None and hashlib.sha256(content).hexdigest() != sha256:
-        raise InputError("changed since the data set was prepared (its sha256 differs)", where=str(path), remedy=_AGAIN)
+        _refuse(path, "changed since the data set was prepared (its sha256 differs)", "Restore it, or fetch it again.")
     pixels = np.asarray(_decode(content, path, channels=channels, size_limit=size_limit))
     return np.array(np.atleast_3d(pixels).transpose(2, 0, 1), order="C")  # A copy: Pillow's own pixels are read-only.
 
@@ -70,7 +64,7 @@ def _content(path: Path) -> bytes:
     try:
         return path.read_bytes()
     except OSError as error:
-        raise InputError(f"cannot be read ({error.strerror})", where=str(path), remedy=_AGAIN) from error
+        _refuse(path, f"cannot be read ({error.strerror})", "Restore it, or fetch the data set again.")
 
 
 def _decode(content: bytes, path: Path, *, channels: int | None, size_limit: int | None) -> Image.Image:
@@ -84,11 +78,10 @@ def _decode(content: bytes, path: Path, *, channels: int | None, size_limit: int
             # Bicubic with antialiasing, as most pretrained networks' own preprocessing.
             return plain.resize(size, Image.Resampling.BICUBIC, reducing_gap=3.0) if plain.size != size else plain
     except UNREADABLE as error:
-        _refuse(path, f"not a readable image ({error})")
+        _refuse(path, f"not a readable image ({error})", _REPLACE)
 
 
 def _shrunk_size(width: int, height: int, limit: int | None) -> tuple[int, int]:
-    """The (width, height) whose short side is at most `limit`; the proportions are kept."""
     short = min(width, height)
     if limit is None or short <= limit:
         return width, height
@@ -97,12 +90,12 @@ def _shrunk_size(width: int, height: int, limit: int | None) -> tuple[int, int]:
 
 def _plain(image: Image.Image, path: Path, channels: int | None) -> Image.Image:
     if image.mode not in _GREY | _COLOUR:
-        _refuse(path, f"pixels of mode {image.mode!r}, not 8 bits per channel")
+        _refuse(path, f"pixels of mode {image.mode!r}, not 8 bits per channel", _REPLACE)
     grey = channels == 1 if channels is not None else image.mode in _GREY
     if image.mode == "P":  # By way of RGBA, which keeps Pillow from warning about transparent palettes.
         image = image.convert("RGBA")
     return image.convert("L" if grey else "RGB")
 
 
-def _refuse(path: Path, what: str) -> NoReturn:
-    raise InputError(what, where=str(path), remedy="Replace the file, or take it out of the folder.")
+def _refuse(path: Path, what: str, remedy: str) -> NoReturn:
+    raise InputError(what, where=str(path), remedy=remedy)

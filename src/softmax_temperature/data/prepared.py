@@ -11,8 +11,6 @@ The artifact of kind "fetch" holds
 so a data set of large image files is not copied; each file is compared with its digest whenever it is read.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -36,47 +34,28 @@ ROWS = "rows.safetensors"
 
 @dataclass(frozen=True, eq=False)
 class PreparedData:
-    """A prepared data set of images, texts or trees; `card` holds what is known about it, `root` is data.root."""
+    """A prepared data set; `card` holds what is known about it, `root` is data.root.
+
+    `class_names` are in the order of the labels, and a split need not hold all of the classes. `form` is "images",
+    "texts" or "trees"; `channels` is 1 for grey images, 3 for RGB, 0 for texts.
+    """
 
     artifact: Artifact
     root: Path
     card: dict[str, Any]
     rows: dict[str, Tensor]
+    name: str
+    form: str
+    class_names: tuple[str, ...]
+    classes: int
+    channels: int
 
-    @property
-    def name(self) -> str:
-        """The data set's name."""
-        return str(self.card["name"])
-
-    @property
-    def classes(self) -> int:
-        """The number of classes; a split need not hold all of them."""
-        return len(self.card["class_names"])
-
-    @property
-    def class_names(self) -> tuple[str, ...]:
-        """The classes' names, in the order of the labels."""
-        return tuple(self.card["class_names"])
-
-    @property
-    def form(self) -> str:
-        """What the samples are: "images", "texts" or "trees"."""
-        return str(self.card.get("form", "images"))
-
-    @property
-    def channels(self) -> int:
-        """Of images: 1 for grey, 3 for RGB."""
-        return int(self.card["channels"])
+    splits = SPLITS
 
     @property
     def one_size(self) -> bool:
         """Whether all images of all splits have the same height and width."""
         return all(low == high for low, high in (self.card["height"], self.card["width"]))
-
-    @property
-    def splits(self) -> tuple[SplitName, ...]:
-        """The splits, in the order train, validation, test."""
-        return SPLITS
 
     def size(self, split: SplitName) -> int:
         """The number of samples in a split."""
@@ -84,11 +63,11 @@ class PreparedData:
 
     def labels(self, split: SplitName) -> Tensor:
         """(n,) int64, class numbers."""
-        return self._row(split, "labels")
+        return self.rows[f"{split}.labels"]
 
     def index(self, split: SplitName) -> Tensor:
         """(n,) int64, the samples' numbers in the original train or test part, ascending."""
-        return self._row(split, "index")
+        return self.rows[f"{split}.index"]
 
     def texts(self, split: SplitName) -> TextPart:
         """One split of texts or trees."""
@@ -96,11 +75,7 @@ class PreparedData:
         return TextPart(self.name, split, tuple(map(json.loads, lines)), self.labels(split), self.index(split))
 
     def part(self, split: SplitName) -> Part:
-        """A whole split of images in memory.
-
-        Raises:
-            ValueError: the images differ in size.
-        """
+        """A whole split of images in memory; images that differ in size raise ValueError."""
         if not self.one_size:
             raise ValueError(f"{self.name}: images differ in size; read them in batches")
         images = torch.cat([batch for batch in self.batches(split, 1024) if isinstance(batch, Tensor)])
@@ -109,28 +84,16 @@ class PreparedData:
     def batches(self, split: SplitName, batch_size: int) -> Iterator[list[Tensor] | Tensor]:
         """The images of a split in the order of its labels; at most two batches are in memory.
 
-        Yields:
-            (b, channels, height, width) uint8 when all images of the data set have one size, otherwise a list of b
-            tensors (channels, height, width). The last batch may be smaller.
-
-        Raises:
-            ValueError: unknown split, or `batch_size` below 1.
-            ArtifactError: the stored images are damaged.
-            InputError: an image file is missing or has changed; or the split of a data set of test images is empty.
+        A batch is (b, channels, height, width) uint8 when all images of the data set have one size, otherwise a list of
+        b tensors (channels, height, width); the last one may be smaller. Damaged images raise ArtifactError, missing or
+        changed files and the empty split of a data set of test images InputError.
         """
-        if batch_size < 1:
-            raise ValueError(f"batch_size: {batch_size}, must be at least 1")
         size = self.size(split)
         if size == 0:
             what = f"has test images only and no {split} split: it can be an out-of-distribution set and nothing else"
             raise InputError(what, where=f"data set {self.name}", remedy="Choose another one.")
         stream = self._from_array if f"{split}.safetensors" in self.artifact.files else self._from_files
         return stream(split, [range(start, min(start + batch_size, size)) for start in range(0, size, batch_size)])
-
-    def _row(self, split: SplitName, column: str) -> Tensor:
-        if split not in SPLITS:
-            raise ValueError(f"split: {split!r}, must be one of {', '.join(SPLITS)}")
-        return self.rows[f"{split}.{column}"]
 
     def _from_array(self, split: SplitName, batches: Sequence[range]) -> Iterator[Tensor]:
         path = self.artifact.path(f"{split}.safetensors")
@@ -158,12 +121,10 @@ class PreparedData:
 
 
 def open_data(artifact: Artifact, *, root: Path) -> PreparedData:
-    """Open a prepared data set of any form; card and labels are verified and read now, samples when asked for.
-
-    Raises:
-        ArtifactError: card or labels are missing or damaged.
-    """
-    return PreparedData(artifact, root, artifact.json(CARD), artifact.tensors(ROWS))
+    """Open a prepared data set of any form; ArtifactError if its card or labels are missing or damaged."""
+    card = artifact.json(CARD)
+    form, names, channels = card.get("form", "images"), tuple(card["class_names"]), card.get("channels", 0)
+    return PreparedData(artifact, root, card, artifact.tensors(ROWS), card["name"], form, names, len(names), channels)
 
 
 def open_prepared(artifact: Artifact, *, root: Path) -> PreparedData:

@@ -14,31 +14,20 @@ from numpy.typing import NDArray
 class RawPart:
     """The samples and labels of one part.
 
-    Attributes:
-        samples: (n, height, width, channels) uint8 with 1 or 3 channels; or n paths of image files below data.root,
-            with slashes; or n texts or trees in brackets.
-        labels: (n,) int64, below the number of classes.
+    `samples`: (n, height, width, channels) uint8 with 1 or 3 channels; n paths of image files below data.root; or n
+    texts or trees in brackets. `labels`: (n,) int64.
     """
 
     samples: NDArray[np.uint8] | tuple[str, ...]
     labels: NDArray[np.int64]
-
-    def __post_init__(self) -> None:
-        if len(self.samples) != len(self.labels):
-            raise ValueError(f"labels: {len(self.labels)}, must be as many as the {len(self.samples)} samples")
 
 
 @dataclass(frozen=True)
 class RawDataset:
     """A data set from any source.
 
-    Attributes:
-        train: what may be fitted on; the whole data set when `test` is None.
-        test: what may not be fitted on; None when the source has no such part.
-        source: JSON values that say where it came from, for its card.
-        split_rule: how the source tells train from test.
-        validation: what the source itself sets aside from training; None when it has no such part.
-        form: what the samples are.
+    `train` is the whole data set when `test` is None; `validation` is what the source itself sets aside, or None.
+    `source` and `split_rule` say on the card where it came from and how train and test were told apart.
     """
 
     name: str

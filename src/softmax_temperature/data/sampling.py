@@ -1,7 +1,5 @@
 """Choosing rows class by class: balanced subsets and stratified holdouts, from a generator and the labels alone."""
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -16,8 +14,6 @@ def balanced_subset(labels: NDArray[np.int64], limit: int, generator: np.random.
 
     With one generator state, a smaller subset is part of a larger one. The size is min(limit, n).
     """
-    if limit < 1:
-        raise ValueError(f"limit: {limit}, must be at least 1")
     rank = _rank_within_class(labels, generator)
     turn = generator.permutation(int(labels.max()) + 1)[labels]
     return np.sort(np.lexsort((turn, rank))[:limit])
@@ -28,8 +24,6 @@ def stratified_holdout(labels: NDArray[np.int64], fraction: float, generator: np
 
     A class with a single sample keeps it.
     """
-    if not 0 < fraction < 1:
-        raise ValueError(f"fraction: {fraction}, must be between 0 and 1")
     sizes = np.bincount(labels)
     held_out = np.clip(np.floor(sizes * fraction + 0.5).astype(np.int64), 1, np.maximum(sizes - 1, 0))
     rows: NDArray[np.bool_] = _rank_within_class(labels, generator) < held_out[labels]

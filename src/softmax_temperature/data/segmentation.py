@@ -5,8 +5,6 @@ set need not have. A label map has the size of its image and one 8-bit number pe
 pixels without a class (void). Palettes are taken as the numbers they are.
 """
 
-from __future__ import annotations
-
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,8 +17,8 @@ from PIL import Image
 
 from softmax_temperature.data.catalogue import BY_HAND
 from softmax_temperature.data.class_folders import digest_of_files
-from softmax_temperature.data.glyph_scenes import TRAIN, VOID, classes_of, is_glyph_scenes, read_glyph_scenes
-from softmax_temperature.data.image_files import ENDINGS, UNREADABLE, read_image
+from softmax_temperature.data.glyphs import TRAIN_SCENES, VOID, classes_of, is_glyph_scenes, read_glyph_scenes
+from softmax_temperature.data.image_files import UNREADABLE, image_files, read_image
 from softmax_temperature.data.sampling import generator_for
 from softmax_temperature.data.splits import Part, SplitName
 from softmax_temperature.runner.errors import InputError
@@ -29,14 +27,12 @@ Sides = tuple[int, int]
 """Height and width in pixels."""
 Parts = dict[SplitName, Part]
 Arrays = tuple[NDArray[np.uint8], NDArray[np.uint8]]
-"""Images (..., 3, height, width) and labels (..., height, width)."""
 
 SIDE_FACTOR = 16
 """Sides are multiples of it, because the U-Net halves them four times."""
 
 _READERS = 8  # Threads; Pillow releases the interpreter's lock while it decodes.
-_ENDINGS = {"images": ENDINGS, "labels": frozenset({".png"})}
-_SPLITS: dict[SplitName, str] = {"train": "train", "validation": "val", "test": "test"}
+_FOLDERS: dict[SplitName, str] = {"train": "train", "validation": "val", "test": "test"}
 _PARAMETERS = "cooling.segmentation"
 
 
@@ -44,12 +40,8 @@ _PARAMETERS = "cooling.segmentation"
 class Form:
     """What label maps say, and what is made of the files.
 
-    Attributes:
-        classes: labels are 0 to classes - 1, or void.
-        void: the label of pixels without a class.
-        crop: height and width that are cut out of the middle of each image; None keeps all of it.
-        size: height and width that the rest is resized to: images bilinear and antialiased, labels by the nearest
-            pixel; None keeps the pixels.
+    Labels are 0 to `classes` - 1, or `void`. `crop` is cut out of the middle of each image, and the rest is resized to
+    `size`: images bilinear and antialiased, labels by the nearest pixel. None leaves either out.
     """
 
     classes: int
@@ -67,39 +59,27 @@ def segmentation_digest(name: str, *, root: Path) -> str | None:
 
 
 def read_segmentation(name: str, form: Form, *, root: Path, seed: int) -> Parts:
-    """All parts of a data set, in memory.
+    """All parts of "glyph-scenes-N", which `seed` draws, or of a folder below `root` (data.root), in memory.
 
-    Args:
-        name: "glyph-scenes-N", or that of a folder below `root`.
-        form: what label maps say, and the size that images are resized to.
-        root: the folder of the raw data (data.root).
-        seed: draws glyph scenes; nothing else depends on it here.
-
-    Returns:
-        train and test, and validation where the data set has one: `data` (n, 3, height, width) and `labels`
-        (n, height, width), uint8; grey images have three equal channels. `index` counts images in name order.
-
-    Raises:
-        InputError: the data set is missing, its files are not of the right form, or `form` does not fit it.
+    Train and test, and validation where the data set has one: `data` (n, 3, height, width) and `labels`
+    (n, height, width), uint8; grey images have three equal channels. `index` counts images in name order. A missing
+    data set, files that are not of the right form, and a `form` that does not fit raise InputError.
     """
     if not is_glyph_scenes(name):
         return {split: _part(name, split, *_read(pairs, form)) for split, pairs in _all_pairs(name, root).items()}
-    if (form.classes, form.void, form.crop, form.size) != (classes_of(name), VOID, None, None):
+    if form != Form(classes_of(name), VOID, None, None):
         what = f"has {classes_of(name)} classes, void {VOID}, and one size"
         _refuse(f"data set {name}", what, f"Say so in {_PARAMETERS}: classes, void, crop: null, size: null.")
     images, labels = read_glyph_scenes(name, seed=seed)
     colour = np.broadcast_to(images[:, None], (len(images), 3, *images.shape[1:]))
-    return {
-        "train": _part(name, "train", colour[:TRAIN], labels[:TRAIN]),
-        "test": _part(name, "test", colour[TRAIN:], labels[TRAIN:]),
-    }
+    parts: dict[SplitName, slice] = {"train": slice(TRAIN_SCENES), "test": slice(TRAIN_SCENES, None)}
+    return {split: _part(name, split, colour[rows], labels[rows]) for split, rows in parts.items()}
 
 
 def set_aside(parts: Parts, count: int | None, *, seed: int) -> Parts:
     """Move `count` random training images to the validation part; None keeps the data set's own validation part.
 
-    Raises:
-        InputError: there are not more training images than that, or there is no validation part to keep.
+    InputError is raised if there are too few training images, or no validation part to keep.
     """
     train = parts["train"]
     if count is None:
@@ -110,11 +90,8 @@ def set_aside(parts: Parts, count: int | None, *, seed: int) -> Parts:
         what = f"has {len(train.labels)} training images, {count} of them to set aside"
         _refuse(f"data set {train.dataset}", what, f"Lower {_PARAMETERS}.cooling_images, or raise train_limit.")
     order = generator_for(seed, train.dataset, "validation").permutation(len(train.labels))
-    return {
-        "train": _rows(train, "train", order[count:]),
-        "validation": _rows(train, "validation", order[:count]),
-        "test": parts["test"],
-    }
+    kept, moved = _rows(train, "train", order[count:]), _rows(train, "validation", order[:count])
+    return {"train": kept, "validation": moved, "test": parts["test"]}
 
 
 def limited(part: Part, limit: int | None, *, seed: int) -> Part:
@@ -143,22 +120,21 @@ def _all_pairs(name: str, root: Path) -> dict[SplitName, list[tuple[Path, Path]]
     if not (folder / "images").is_dir():
         _refuse(f"data set {name}", f"not found in {root}", BY_HAND.get(name, layout).format(folder=folder))
     pairs: dict[SplitName, list[tuple[Path, Path]]] = {}
-    for split, part in _SPLITS.items():
+    for split, part in _FOLDERS.items():
         if split == "validation" and not (folder / "images" / part).is_dir():
             continue
-        found = {kind: _by_stem(folder / kind / part, endings) for kind, endings in _ENDINGS.items()}
-        if alone := sorted(found["images"].keys() ^ found["labels"].keys()):
-            what = f"{len(alone)} files have no counterpart of the same stem, such as {alone[0]}"
-            _refuse(folder, f"{part}: {what}", "Complete the pairs, or take these files out.")
-        pairs[split] = [(found["images"][stem], found["labels"][stem]) for stem in sorted(found["images"])]
-        if not pairs[split]:
+        images, labels = (_by_stem(folder / kind / part) for kind in ("images", "labels"))
+        if alone := sorted(images.keys() ^ labels.keys()):
+            what = f"{part}: {len(alone)} files have no counterpart of the same stem, such as {alone[0]}"
+            _refuse(folder, what, "Complete the pairs, or take these files out.")
+        if not images:
             _refuse(folder, f"{part} holds no images", layout)
+        pairs[split] = [(images[stem], labels[stem]) for stem in sorted(images)]
     return pairs
 
 
-def _by_stem(folder: Path, endings: frozenset[str]) -> dict[str, Path]:
-    files = sorted(folder.iterdir()) if folder.is_dir() else []
-    return {file.stem: file for file in files if file.suffix.lower() in endings and not file.name.startswith(".")}
+def _by_stem(folder: Path) -> dict[str, Path]:
+    return {file.stem: file for file in (image_files(folder) if folder.is_dir() else [])}
 
 
 def _read(pairs: list[tuple[Path, Path]], form: Form) -> Arrays:
@@ -189,9 +165,8 @@ def _read_pair(pair: tuple[Path, Path], form: Form) -> Arrays:
             _refuse(image_file, what, f"Set a smaller {_PARAMETERS}.crop, or use {_PARAMETERS}.size.")
         image, labels = (one.crop((left, top, left + width, top + height)) for one in (image, labels))
     if form.size is not None:
-        height, width = form.size
-        image = image.resize((width, height), Image.Resampling.BILINEAR)
-        labels = labels.resize((width, height), Image.Resampling.NEAREST)
+        image = image.resize(form.size[::-1], Image.Resampling.BILINEAR)
+        labels = labels.resize(form.size[::-1], Image.Resampling.NEAREST)
     if image.width % SIDE_FACTOR or image.height % SIDE_FACTOR:
         what = f"gives {_sides(image)} pixels, not multiples of {SIDE_FACTOR}"
         _refuse(image_file, what, f"Set {_PARAMETERS}.crop or {_PARAMETERS}.size.")
@@ -207,10 +182,8 @@ def _read_labels(file: Path, form: Form) -> Image.Image:
         _refuse(file, f"not a readable image ({error})", "Replace the file.")
     if mode not in {"L", "P"}:
         _refuse(file, f"labels of mode {mode!r}, not one 8-bit number per pixel", "Save them as such a PNG.")
-    present = np.bincount(numbers.ravel(), minlength=256) > 0
-    present[[*range(form.classes), form.void]] = False
-    if wrong := present.nonzero()[0].tolist():
-        what = f"holds label {wrong[0]}, which is neither one of {form.classes} classes nor {form.void} (void)"
+    if wrong := {*np.unique(numbers).tolist()} - {*range(form.classes), form.void}:
+        what = f"holds label {min(wrong)}, which is neither one of {form.classes} classes nor {form.void} (void)"
         _refuse(file, what, f"Correct {_PARAMETERS}.classes or {_PARAMETERS}.void, or the file.")
     return Image.fromarray(numbers)
 

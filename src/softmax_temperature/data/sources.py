@@ -1,18 +1,15 @@
 """Where data come from: built in, an archive in data.root, or torchvision; otherwise one error says what to do."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 
 import numpy as np
 from sklearn.datasets import load_digits
 
+from softmax_temperature.data.archives import JsonlArchive, NpzArchive
 from softmax_temperature.data.catalogue import BY_HAND, CATALOGUE
 from softmax_temperature.data.class_folders import ClassFolders, has_class_folders
 from softmax_temperature.data.glyphs import is_glyphs, read_glyphs
-from softmax_temperature.data.jsonl import JsonlArchive
-from softmax_temperature.data.npz_archives import NpzArchive
 from softmax_temperature.data.phrases import PHRASES, read_phrases
 from softmax_temperature.data.raw import RawDataset, RawPart
 from softmax_temperature.data.torchvision_sets import find_torchvision_set, is_torchvision_set
@@ -33,35 +30,27 @@ def find_archive(name: str, *, root: Path) -> NpzArchive | JsonlArchive | ClassF
     if _is_built_in(name) or not _NAME.fullmatch(name):
         return None
     if (root / f"{name}.npz").is_file():
-        return NpzArchive(root, name)
+        return NpzArchive(root / f"{name}.npz")
     if (root / f"{name}.jsonl").is_file():
-        return JsonlArchive(root, name)
+        return JsonlArchive(root / f"{name}.jsonl")
     return ClassFolders(root, name) if has_class_folders(root, name) else None
 
 
 def check_known(name: str, *, root: Path) -> None:
     """Refuse, with the nearest valid name, one that is neither built in, in the catalogue, nor in data.root."""
-    if _is_built_in(name) or name in CATALOGUE or find_archive(name, root=root):
+    in_root = find_archive(name, root=root) or (_NAME.fullmatch(name) and (root / name).is_dir())
+    if _is_built_in(name) or name in CATALOGUE or in_root:
         return
-    if _NAME.fullmatch(name) and (root / name).is_dir():
-        remedy = "Put class folders into train/ and test/ below it, or into all/ to be split."
-        raise InputError("holds neither train and test, nor all", where=str(root / name), remedy=remedy)
     archives = [path.stem for ending in ("npz", "jsonl") for path in root.glob(f"*.{ending}")]
     valid = {*CATALOGUE, *_EXAMPLES, *archives}
     raise InputError(f"unknown data set {name!r}", where="datasets", remedy=nearest(name.lower(), valid))
 
 
 def find_dataset(name: str, *, root: Path, download: bool, seed: int) -> RawDataset:
-    """Find a data set and check its form.
+    """Find a data set in `root` (data.root) and check its form; torchvision may use the network if `download` is true.
 
-    Args:
-        name: of the catalogue, "glyphs-N", or an archive's.
-        root: the folder of the raw data (data.root).
-        download: whether torchvision may use the network (data.download).
-        seed: draws glyphs and phrases; nothing else depends on it here.
-
-    Raises:
-        InputError: the name is unknown, the data are missing, or they are not of the right form.
+    Only glyphs and phrases depend on `seed`, which draws them. An unknown name, missing data, and data that are not of
+    the right form raise InputError.
     """
     check_known(name, root=root)
     if name == DIGITS:
@@ -85,26 +74,24 @@ def _read_digits() -> RawDataset:
     """The 1,797 real images of 8 x 8 grey pixels that scikit-learn ships: one part of the original, undivided."""
     images, labels = load_digits(return_X_y=True)
     counts = images.reshape(-1, 8, 8, 1).astype(np.int64)
-    return RawDataset(
-        name=DIGITS,
-        class_names=tuple(str(digit) for digit in range(10)),
-        train=RawPart(((counts * 255 + _DIGIT_LEVELS // 2) // _DIGIT_LEVELS).astype(np.uint8), labels.astype(np.int64)),
-        test=None,
-        source={"how": "shipped with scikit-learn"},
-    )
+    pixels = ((counts * 255 + _DIGIT_LEVELS // 2) // _DIGIT_LEVELS).astype(np.uint8)
+    names = tuple(str(digit) for digit in range(10))
+    source = {"how": "shipped with scikit-learn"}
+    return RawDataset(DIGITS, names, RawPart(pixels, labels.astype(np.int64)), None, source)
 
 
 def _missing(name: str, root: Path) -> InputError:
-    entry, folder = CATALOGUE[name], root / name
-    if entry.texts:
-        expected = (
-            f"{folder}.jsonl (one JSON object per line: {'split, tree' if entry.trees else 'split, label, text'})"
-        )
+    entry, folder = CATALOGUE.get(name), root / name
+    if entry and entry.texts:
+        keys = "split, tree" if entry.trees else "split, label, text"
+        expected = f"{folder}.jsonl (one JSON object per line: {keys})"
     else:
         expected = f"{folder}.npz (x_train, y_train, x_test, y_test), or class folders {folder}/train/CLASS/ and "
         expected += f"{folder}/test/CLASS/, or {folder}/all/CLASS/ to be split"
-    if name in BY_HAND:
+    if entry and name in BY_HAND:
         remedy = f"{BY_HAND[name].format(folder=folder)} ({entry.classes:,} classes; licence: {entry.licence}.)"
-    else:
+    elif is_torchvision_set(name):
         remedy = "Put one of them there, or set data.download: true to let torchvision download it."
+    else:
+        remedy = "Put one of them there."
     return InputError(f"not found in {root}, expected {expected}", where=f"data set {name}", remedy=remedy)

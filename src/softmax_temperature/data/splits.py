@@ -1,7 +1,5 @@
 """The split ledger: every array carries the split it came from, and test data cannot reach a fit."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -34,13 +32,10 @@ class _Ledger:
 
 @dataclass(frozen=True)
 class Part(_Ledger):
-    """One split of one data set.
+    """One split of one data set: (n, ...) images, embeddings or logits, (n,) int64 labels, and (n,) int64 `index`.
 
-    Attributes:
-        data: (n, ...) images, embeddings or logits.
-        labels: (n,) int64.
-        index: (n,) int64, the row numbers in the original train or test part; logits and labels that are joined must
-            agree in it.
+    The index holds the row numbers in the original train or test part; logits and labels that are joined must agree in
+    it.
     """
 
     data: Tensor
@@ -78,15 +73,10 @@ class TextPart(_Ledger):
 
 @dataclass(frozen=True)
 class ParallelPart(_Ledger):
-    """One split of a data set of sentences and their translations."""
+    """One split of a data set of sentences and their translations, as many of either."""
 
     sources: tuple[str, ...]
     targets: tuple[str, ...]
-
-    def __post_init__(self) -> None:
-        if len(self.sources) != len(self.targets):
-            lengths = f"{len(self.sources)} sources, {len(self.targets)} targets"
-            raise ValueError(f"{self.dataset}/{self.split}: {lengths}")
 
     def __len__(self) -> int:
         return len(self.sources)

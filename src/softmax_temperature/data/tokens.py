@@ -15,7 +15,6 @@ from tokenizers.trainers import WordLevelTrainer
 from torch import Tensor
 
 from softmax_temperature.data.splits import Part, TextPart
-from softmax_temperature.metrics.checks import check_count
 
 PADDING, UNKNOWN = 0, 1
 """What follows the last token of a text, and what stands for every word that is not in the vocabulary."""
@@ -35,31 +34,16 @@ _BATCH = 1000  # Texts that are encoded at a time.
 
 
 class Tokeniser:
-    """Turns texts into rows of token numbers.
+    """Turns texts into rows of token numbers; the word `words[number - 2]` of the vocabulary has that number.
 
-    Texts are brought to lower case and split at white space and around every punctuation mark. The numbers from 2 on
-    are the words of the vocabulary, the most frequent first, equally frequent ones in the order of their code points.
-
-    A text that is longer than `length` loses its end (`keep="start"`) or its beginning (`keep="end"`); a shorter one is
-    padded on the right. A word that is not in the vocabulary, of whatever characters, is `UNKNOWN`. A text without any
-    token is a single `UNKNOWN`: a network always has something to read.
-
-    Attributes:
-        words: the vocabulary; the word `words[number - 2]` has that number.
-        length: tokens of a row.
-
-    Raises:
-        ValueError: `keep` is unknown, `length` is below 1, or a word is in `words` twice.
+    A text of more than `length` tokens loses its end (`keep="start"`) or its beginning (`keep="end"`); a shorter one is
+    padded on the right. A word that is not in the vocabulary is `UNKNOWN`. A text without any token is a single
+    `UNKNOWN`: a network always has something to read.
     """
 
     def __init__(self, words: Iterable[str], *, length: int, keep: Keep) -> None:
-        check_count(length, "length", least=1)
-        if keep not in {"start", "end"}:
-            raise ValueError(f"keep must be 'start' or 'end', got {keep!r}")
         self.words, self.length = tuple(words), length
         numbers = _RESERVED | {word: number for number, word in enumerate(self.words, start=len(_RESERVED))}
-        if repeated := self.vocabulary_size - len(numbers):
-            raise ValueError(f"words must differ from each other, got {repeated} that were there before")
         padding, unknown = _RESERVED
         self._tokenizer = _splitter(WordLevel(numbers, unk_token=unknown))
         self._tokenizer.enable_truncation(length, direction="right" if keep == "start" else "left")
@@ -67,13 +51,10 @@ class Tokeniser:
 
     @classmethod
     def fit(cls, part: TextPart, *, vocabulary_size: int, length: int, keep: Keep) -> Tokeniser:
-        """A tokeniser for the words of a training split; equal texts in any order give an equal vocabulary.
+        """A tokeniser for the most frequent words of a training split, equally frequent ones by their code points.
 
-        Raises:
-            LeakError: `part` is another split.
-            ValueError: as above, or `vocabulary_size`, which counts padding and unknown words too, is below 3.
+        `vocabulary_size` counts padding and unknown words too. Any other split raises LeakError.
         """
-        check_count(vocabulary_size, "vocabulary_size", least=len(_RESERVED) + 1)
         counter = _splitter(WordLevel())
         trainer = WordLevelTrainer(
             vocab_size=vocabulary_size - len(_RESERVED), min_frequency=1, special_tokens=[], show_progress=False
@@ -84,7 +65,7 @@ class Tokeniser:
 
     @property
     def vocabulary_size(self) -> int:
-        """All numbers that a row may hold: those of padding, unknown words and words."""
+        """How many numbers a row may hold: those of padding, unknown words and words."""
         return len(_RESERVED) + len(self.words)
 
     def encode(self, texts: Iterable[str]) -> Tensor:

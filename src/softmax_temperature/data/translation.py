@@ -3,8 +3,6 @@
 PART is train, validation or test. Line k of one language is the translation of line k of the other.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import NoReturn
 
@@ -17,8 +15,6 @@ from softmax_temperature.data.sampling import generator_for
 from softmax_temperature.data.splits import SPLITS, ParallelPart, SplitName
 from softmax_temperature.runner.errors import InputError
 
-_LINES = "Put one sentence per line there, in UTF-8."
-
 
 def translation_digest(name: str, languages: tuple[str, str], *, root: Path) -> str | None:
     """A sha256 over the files of a data set, or None for the one that is generated; a missing one raises InputError."""
@@ -29,13 +25,9 @@ def translation_digest(name: str, languages: tuple[str, str], *, root: Path) -> 
 
 
 def read_translation(name: str, languages: tuple[str, str], *, root: Path, seed: int) -> dict[SplitName, ParallelPart]:
-    """All splits of a data set, in memory.
+    """All splits of "farm", which `seed` draws, or of a folder below `root` (data.root), in memory.
 
-    Args:
-        name: "farm", or that of a folder below `root`.
-        languages: the endings of the files; translations are from the first to the second.
-        root: the folder of the raw data (data.root).
-        seed: draws the sentences of farm; nothing else depends on it here.
+    `languages` are the endings of the files; translations are from the first to the second.
 
     Raises:
         InputError: the data set is missing, or its files are not of the right form; names file and line.
@@ -45,11 +37,8 @@ def read_translation(name: str, languages: tuple[str, str], *, root: Path, seed:
     if set(languages) != set(LANGUAGES):
         what = f"is in {' and '.join(LANGUAGES)}, not {' and '.join(languages)}"
         _refuse(f"data set {name}", what, "Correct focal.translation.source or focal.translation.target.")
-    forward = languages == LANGUAGES
-    return {
-        split: ParallelPart(name, split, *((english, german) if forward else (german, english)))
-        for split, (english, german) in read_farm(seed=seed).items()
-    }
+    order = 1 if languages == LANGUAGES else -1
+    return {split: ParallelPart(name, split, *sides[::order]) for split, sides in read_farm(seed=seed).items()}
 
 
 def limited(part: ParallelPart, limit: int | None, *, seed: int) -> ParallelPart:
@@ -71,17 +60,15 @@ def _files(name: str, languages: tuple[str, str], root: Path, split: SplitName) 
     source, target = (folder / f"{split}.{language}" for language in languages)
     for file in (source, target):
         if not file.is_file():
-            _refuse(file, "no such file", _LINES)
+            _refuse(file, "no such file", "Put one sentence per line there, in UTF-8.")
     return source, target
 
 
 def _read(files: tuple[Path, Path]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     source, target = (_sentences(file) for file in files)
     if len(source) != len(target):
-        longer, other = files if len(source) > len(target) else reversed(files)
-        few, many = sorted((len(source), len(target)))
-        what = f"has no counterpart: {longer.name} has {many:,} lines, {other.name} {few:,}"
-        _refuse(f"{longer}, line {few + 1}", what, "Make line k of one file the translation of line k of the other.")
+        what = f"has {len(source):,} lines, {files[1].name} {len(target):,}"
+        _refuse(files[0], what, "Make line k of one file the translation of line k of the other.")
     return source, target
 
 

@@ -4,13 +4,9 @@ A label stands before what it labels: `(3 (2 the) (4 (3 good) (2 one)))`. Every 
 and a label from 0, very negative, over 2, neutral, to 4, very positive.
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
-from itertools import islice
 from typing import NamedTuple
 
 import torch
@@ -18,7 +14,6 @@ from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
 from softmax_temperature.data.tokens import PADDING, UNKNOWN
-from softmax_temperature.metrics.checks import check_count
 
 NEGATIVE, POSITIVE, NEUTRAL = range(3)
 SENTIMENTS = (NEGATIVE, NEGATIVE, NEUTRAL, POSITIVE, POSITIVE)
@@ -42,14 +37,7 @@ _RESERVED = (PADDING, UNKNOWN)
 
 
 class Tree(NamedTuple):
-    """A parsed sentence: each node before those below it, the root first.
-
-    Attributes:
-        words: of each node; empty for a node with nodes below it.
-        left: the number of the left node below it, or 0.
-        right: the same for the right.
-        labels: 0 to 4.
-    """
+    """A parsed sentence, the root first: of each node its word or "", the nodes below it or 0, and its label."""
 
     words: tuple[str, ...]
     left: tuple[int, ...]
@@ -61,38 +49,33 @@ def parse_tree(text: str) -> Tree:
     """Read a tree in brackets; words become lower case, and the Penn Treebank's names of brackets become brackets.
 
     Raises:
-        ValueError: it is not such a tree; the message names the character, counted from 1.
+        ValueError: it is not such a tree.
     """
-    nodes: list[_Node] = []
-    above = [_Node()]  # The nodes whose brackets are open, below an outermost one that only holds the root.
-    for found in _PIECE.finditer(text):
-        piece, where = found[0], f"at character {found.start() + 1}"
+    pieces: list[list[str]] = []  # Of each node, its label and words...
+    below: list[list[int]] = []  # ...and the numbers of the nodes below it.
+    above: list[int] = []  # The nodes whose brackets are open.
+    for piece in _PIECE.findall(text):
         if piece == "(":
-            above[-1].below.append(len(nodes))
-            nodes.append(_Node())
-            above.append(nodes[-1])
-        elif len(above) == 1:
-            raise ValueError(f"{piece!r} is outside the brackets {where}")
+            if above:
+                below[above[-1]].append(len(pieces))
+            above.append(len(pieces))
+            pieces.append([])
+            below.append([])
+        elif not above:
+            raise ValueError(f"{piece!r} is outside the brackets")
         elif piece == ")":
             node = above.pop()
-            if node.pieces[:1] not in _LABELS or len(node.below) != (0 if node.pieces[1:] else 2):
-                raise ValueError(f"a node without a label from 0 to 4, then a word or two nodes, ends {where}")
+            if pieces[node][:1] not in _LABELS or len(below[node]) != (0 if pieces[node][1:] else 2):
+                raise ValueError(f"node {node + 1} is not a label from 0 to 4, then a word or two nodes")
         else:
-            above[-1].pieces.append(piece if not above[-1].below else "")
-    if len(above) > 1 or len(above[0].below) != 1:
-        raise ValueError(f"{len(above) - 1} brackets are not closed, and there are {len(above[0].below)} trees, not 1")
-    left, right = (tuple(node.below[side] if node.below else 0 for node in nodes) for side in (0, 1))
+            pieces[above[-1]].append("" if below[above[-1]] else piece)
+    trees = len(pieces) - sum(map(len, below))
+    if above or trees != 1:
+        raise ValueError(f"{len(above)} brackets are not closed, and there are {trees} trees, not 1")
+    left, right = (tuple(nodes[side] if nodes else 0 for nodes in below) for side in (0, 1))
     # The treebank's "2 1/2" is one word with a space in it.
-    words = tuple(" ".join(map(_plain, node.pieces[1:])) for node in nodes)
-    return Tree(words, left, right, tuple(int(node.pieces[0]) for node in nodes))
-
-
-@dataclass
-class _Node:
-    """A node as far as it has been read: its label and words, and the numbers of the nodes below it."""
-
-    pieces: list[str] = field(default_factory=list)
-    below: list[int] = field(default_factory=list)
+    words = tuple(" ".join(map(_plain, own[1:])) for own in pieces)
+    return Tree(words, left, right, tuple(int(own[0]) for own in pieces))
 
 
 def _plain(piece: str) -> str:
@@ -104,14 +87,10 @@ def tree_words(trees: Iterable[Tree], *, vocabulary_size: int) -> tuple[str, ...
     """The most frequent words of the training trees, equally frequent ones in the order of their code points.
 
     The word `words[number - 2]` has that number; `vocabulary_size` counts padding and unknown words too.
-
-    Raises:
-        ValueError: `vocabulary_size` is below 3.
     """
-    check_count(vocabulary_size, "vocabulary_size", least=len(_RESERVED) + 1)
     counts = Counter(word for tree in trees for word in tree.words if word)
     order = sorted(counts, key=lambda word: (-counts[word], word))
-    return tuple(islice(order, vocabulary_size - len(_RESERVED)))
+    return tuple(order[: vocabulary_size - len(_RESERVED)])
 
 
 def encode_trees(trees: Sequence[Tree], words: Sequence[str]) -> Tensor:
@@ -119,8 +98,8 @@ def encode_trees(trees: Sequence[Tree], words: Sequence[str]) -> Tensor:
 
     Returns:
         (n, nodes, 4) int64: the number of the word, `UNKNOWN` for one that is not in `words`, `PADDING` where there is
-        none; the numbers of the nodes below, 0 where there are none, since the root is below no node; and the class,
-        by `SENTIMENTS`. A row of padding is `PADDING`, 0, 0, `UNLABELLED`.
+        none; the numbers of the nodes below, or 0; and the class, by `SENTIMENTS`. A row of padding is `PADDING`, 0, 0,
+        `UNLABELLED`.
     """
     numbers = {word: number for number, word in enumerate(words, start=len(_RESERVED))}
     nodes = pad_sequence([_encoded(tree, numbers) for tree in trees], batch_first=True, padding_value=0)

@@ -1,12 +1,10 @@
 """Word vectors from a local file in the text form of GloVe: one word per line, then its numbers."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import NamedTuple, NoReturn
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -23,13 +21,7 @@ _REMEDY = (
 
 
 class WordVectors(NamedTuple):
-    """Vectors for the numbers that a text may hold.
-
-    Attributes:
-        vectors: (words + 2, width) float32; 0 for padding, unknown words, and words that the file does not have.
-        covered: how many words the file has.
-        words: how many were looked for.
-    """
+    """Vectors (words + 2, width) float32, 0 where the file has none; and how many of how many words it has."""
 
     vectors: Tensor
     covered: int
@@ -56,31 +48,26 @@ def read_word_vectors(path: Path, words: Sequence[str], *, width: int) -> WordVe
 
     Words of the file may hold spaces, as a few of GloVe's do; the first line of a word counts.
 
-    Args:
-        path: the file.
-        words: the vocabulary.
-        width: numbers of a vector.
-
     Raises:
         InputError: the file is missing, a line does not have `width` numbers, or one that is used is not a finite
             number; names file and line.
     """
     if not path.is_file():
-        _refuse("no such file of word vectors", str(path))
+        raise InputError("no such file of word vectors", where=str(path), remedy=_REMEDY)
     wanted = {word.encode(): number for number, word in enumerate(words, start=len(_RESERVED))}
     vectors = torch.zeros(len(words) + len(_RESERVED), width)
     with path.open("rb") as file:
         for line_number, line in enumerate(file, start=1):
             word, *values = line.rstrip(b"\r\n ").rsplit(b" ", width)
-            *before, last = word.split(b" ")
-            found = len(values) + bool(before and math.isfinite(_number(last)))
-            if found != width:
-                what = f"has {'more' if found > width else found} numbers after the word"
-                _refuse(f"{what}, the network's embedding has {width}", f"{path}, line {line_number}")
+            where = f"{path}, line {line_number}"
+            *before, last = word.split(b" ")  # Of a word with spaces, or of one number too many.
+            if len(values) != width or (before and math.isfinite(_number(last))):
+                what = f"does not have {width} numbers after the word, as the network's embedding has"
+                raise InputError(what, where=where, remedy=_REMEDY)
             if (number := wanted.pop(word, None)) is not None:
                 vectors[number] = torch.tensor([_number(value) for value in values])
                 if not vectors[number].isfinite().all():
-                    _refuse("has a number that is not finite", f"{path}, line {line_number}")
+                    raise InputError("has a number that is not finite", where=where, remedy=_REMEDY)
     return WordVectors(vectors, len(words) - len(wanted), len(words))
 
 
@@ -89,7 +76,3 @@ def _number(value: bytes) -> float:
         return float(value)
     except ValueError:
         return math.nan
-
-
-def _refuse(what: str, where: str) -> NoReturn:
-    raise InputError(what, where=where, remedy=_REMEDY)

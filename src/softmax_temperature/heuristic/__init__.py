@@ -16,36 +16,22 @@ from softmax_temperature.heuristic.fitted import (
     square_root_of_dimension,
 )
 from softmax_temperature.heuristic.leave_one_out import LeaveOneOut, leave_one_dataset_out
-from softmax_temperature.heuristic.pairs import (
-    MINIMUM_DATASETS,
-    SEARCHED,
-    SEARCHED_RANGE,
-    Floats,
-    Pairs,
-    identified,
-)
 from softmax_temperature.heuristic.regression import (
-    COUNTS,
-    RIDGE_PENALTIES,
+    MINIMUM_DATASETS,
     Correlation,
     Method,
     correlations,
+    identified,
     pearson,
 )
 
 __all__ = [
-    "COUNTS",
     "MINIMUM_DATASETS",
-    "RIDGE_PENALTIES",
-    "SEARCHED",
-    "SEARCHED_RANGE",
     "Correlation",
     "Estimate",
-    "Floats",
     "Heuristic",
     "LeaveOneOut",
     "Method",
-    "Pairs",
     "Term",
     "correlations",
     "fit",

@@ -10,11 +10,21 @@ from typing import Annotated, Any, Literal, Self
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
-from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, PositiveInt, model_validator
+from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, PositiveInt
 
 from softmax_temperature.heuristic.leave_one_out import out_of_fold, prepared
-from softmax_temperature.heuristic.pairs import SEARCHED_RANGE, Floats, Pairs, checked_pairs, floats, identities, matrix
-from softmax_temperature.heuristic.regression import Method, Regression, check_name, check_names, regress
+from softmax_temperature.heuristic.regression import (
+    LEVEL,
+    SEARCHED_RANGE,
+    Floats,
+    Method,
+    Pairs,
+    checked_pairs,
+    floats,
+    identities,
+    matrix,
+    regress,
+)
 
 EPSILON = 1e-3  # Section 2 quotes the bound of Liu, Li and Xu 2017 with a loss of "10e - 4".
 
@@ -44,11 +54,6 @@ class Estimate:
         """Whether every used statistic lies in the range it was fitted on."""
         return not self.outside
 
-    @property
-    def clipped(self) -> bool:
-        """Whether the regression's own value lay outside the searched range."""
-        return self.linear != self.inverse_temperature
-
 
 class _Record(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
@@ -69,14 +74,10 @@ class Heuristic(_Record):
     """A fitted regression from statistics to the best inverse temperature; plain numbers, saved as JSON.
 
     The interval is a hierarchical jackknife: the prediction, plus or minus `margin`, the `level` quantile of the
-    absolute errors on data sets left out of the fit (choice of statistics included). Each data set weighs as much as
-    the next, and as one imagined data set that is missed by any distance, so it speaks of a pair of a new data set.
-    With fewer than level / (1 - level) data sets (9 for 0.9) nothing bounds the imagined one: `margin` is None, and the
-    interval the whole searched range.
-
-    After Lee, Barber and Willett 2023 (arXiv 2306.06342). Their jackknife+ centres on the models of the folds, which
-    bounds the misses at twice the promised share whatever the data. Ours gives up that bound to centre on the final
-    model: the interval holds its prediction, and covered as promised where we simulated it.
+    absolute errors on data sets left out of the fit, each data set weighing as much as the next and as one imagined
+    data set that is missed by any distance. With fewer than level / (1 - level) data sets (9 for 0.9) `margin` is None,
+    and the interval the whole searched range. After Lee, Barber and Willett 2023 (arXiv 2306.06342), centred on the
+    final model instead of those of the folds: it holds the prediction, but their bound on misses is given up.
     """
 
     format: Literal["softmax-temperature heuristic"]
@@ -91,26 +92,15 @@ class Heuristic(_Record):
     n_pairs: PositiveInt
     datasets: tuple[str, ...]
 
-    @model_validator(mode="after")
-    def _coherent(self) -> Self:
-        check_names([term.statistic for term in self.terms])
-        if not 0 < self.bounds[0] < self.bounds[1]:
-            raise ValueError(f"bounds must be two increasing positive numbers, got {self.bounds}")
-        return self
-
-    @property
-    def n_datasets(self) -> int:
-        """Number of data sets it was fitted on."""
-        return len(self.datasets)
-
     def predict(self, statistics: Mapping[str, float]) -> Estimate:
         """The inverse temperature to expect from statistics by name, as `dataset_statistics.describe` returns them.
 
-        Raises ValueError if a used statistic is missing or not finite, or a name is unknown.
+        Raises ValueError if a used statistic is missing or not finite.
         """
-        for name in statistics:
-            check_name(name)
-        used = [(term, _statistic(statistics, term.statistic)) for term in self.terms]
+        used = [(term, statistics.get(term.statistic, math.nan)) for term in self.terms]
+        for term, value in used:
+            if not math.isfinite(value):
+                raise ValueError(f"statistics[{term.statistic!r}] must be a finite number, got {value}")
         linear = self.intercept + math.fsum(term.coefficient * (value - term.mean) / term.scale for term, value in used)
         lowest, highest = self.bounds
         margin = highest - lowest if self.margin is None else self.margin
@@ -124,10 +114,7 @@ class Heuristic(_Record):
         )
 
     def predict_pairs(self, pairs: Pairs) -> pd.DataFrame:
-        """A row per pair, sorted: the pair, its optimum, `predicted`, `linear`, `low`, `high` and `inside`.
-
-        On the pairs of the fit itself this is Figure 4, an in-sample fit as in the paper.
-        """
+        """The pairs, sorted, with `predicted`, `linear`, `low`, `high` and `inside`; for those of the fit, Figure 4."""
         names = [term.statistic for term in self.terms]
         table = checked_pairs(pairs, names, datasets=1)
         estimates = [self.predict(dict(zip(names, row, strict=True))) for row in matrix(table, names).tolist()]
@@ -145,59 +132,36 @@ class Heuristic(_Record):
 
 
 def fit(
-    pairs: Pairs,
-    *,
-    statistics: str | int | Sequence[str] = "four_best",
-    method: Method = "least_squares",
-    level: float = 0.9,
-    bounds: tuple[float, float] = SEARCHED_RANGE,
+    pairs: Pairs, *, statistics: str | int | Sequence[str] = "four_best", method: Method = "least_squares"
 ) -> Heuristic:
-    """The final regression on all pairs (section 4.3, Figure 4), with prediction intervals (ours).
-
-    Intervals are to hold a share `level` of new pairs, in (0, 1). The rest is as in `leave_one_dataset_out`.
-    """
-    if not 0 < level < 1:
-        raise ValueError(f"level must be in (0, 1), got {level}")
-    selection, table = prepared(pairs, statistics, method, bounds)
+    """The final regression on all pairs (section 4.3, Figure 4); arguments and errors as in `leave_one_dataset_out`."""
+    selection, table = prepared(pairs, statistics, method)
     linear, _ = out_of_fold(table, selection, method)
-    errors = np.abs(floats(table, "inverse_temperature") - np.clip(linear, *bounds))
+    errors = np.abs(floats(table, "inverse_temperature") - np.clip(linear, *SEARCHED_RANGE))
     regression = regress(table, selection, method)
+    values = matrix(table, regression.names)
+    columns = (regression.coefficients, regression.mean, regression.scale, values.min(axis=0), values.max(axis=0))
+    fields = ("coefficient", "mean", "scale", "low", "high")
+    rows = zip(regression.names, np.stack(columns, axis=1).tolist(), strict=True)
     return Heuristic(
         format="softmax-temperature heuristic",
         version=1,
         selection=selection.label,
         method=method,
         intercept=regression.intercept,
-        terms=_terms(regression, table),
-        bounds=(float(bounds[0]), float(bounds[1])),
-        level=float(level),
-        margin=_margin(errors, table["dataset"], level),
+        terms=tuple(Term(statistic=name, **dict(zip(fields, row, strict=True))) for name, row in rows),
+        bounds=SEARCHED_RANGE,
+        level=LEVEL,
+        margin=_margin(errors, table["dataset"]),
         n_pairs=len(table),
         datasets=tuple(table["dataset"].unique()),
     )
 
 
-def _terms(regression: Regression, table: pd.DataFrame) -> tuple[Term, ...]:
-    values = matrix(table, regression.names)
-    columns = (regression.coefficients, regression.mean, regression.scale, values.min(axis=0), values.max(axis=0))
-    fields = ("coefficient", "mean", "scale", "low", "high")
-    rows = zip(regression.names, np.stack(columns, axis=1).tolist(), strict=True)
-    return tuple(Term(statistic=name, **dict(zip(fields, row, strict=True))) for name, row in rows)
-
-
-def _margin(errors: Floats, datasets: pd.Series[str], level: float) -> float | None:
-    """The smallest error up to which the errors weigh `level`; see Heuristic."""
+def _margin(errors: Floats, datasets: pd.Series[str]) -> float | None:
+    """The smallest error up to which the errors weigh LEVEL; see Heuristic."""
     pairs_of_dataset = datasets.map(datasets.value_counts()).to_numpy(dtype=np.float64)
     weights = 1 / (pairs_of_dataset * (datasets.nunique() + 1))
     order = np.argsort(errors, kind="stable")
-    enough = np.cumsum(weights[order]) >= level - 1e-12
+    enough = np.cumsum(weights[order]) >= LEVEL - 1e-12
     return float(errors[order][enough.argmax()]) if enough.any() else None
-
-
-def _statistic(statistics: Mapping[str, float], name: str) -> float:
-    if name not in statistics:
-        raise ValueError(f"statistics lacks {name!r}, which this heuristic uses; it has {sorted(statistics)}")
-    value = float(statistics[name])
-    if not math.isfinite(value):
-        raise ValueError(f"statistics[{name!r}] must be finite, got {value}")
-    return value

@@ -10,23 +10,21 @@ from typing import Any, get_args
 import numpy as np
 import pandas as pd
 
-from softmax_temperature.heuristic.pairs import (
+from softmax_temperature.heuristic.regression import (
     SEARCHED_RANGE,
+    Correlation,
     Floats,
+    Method,
     Pairs,
+    Selection,
     checked_pairs,
     floats,
     identities,
-    share_on_plateau,
-)
-from softmax_temperature.heuristic.regression import (
-    Correlation,
-    Method,
-    Selection,
     is_constant,
     pearson,
     regress,
     selection_of,
+    share_on_plateau,
 )
 from softmax_temperature.runner.errors import nearest
 
@@ -35,11 +33,9 @@ from softmax_temperature.runner.errors import nearest
 class LeaveOneOut:
     """What the regression says about data sets it has not seen: a row of Table 1, and its evidence.
 
-    Attributes:
-        predictions: A row per pair: the pair, its optimum, and out of fold `linear` (the regression's value) and
-            `predicted` (clipped to the searched range).
-        folds: A row per data set: `dataset`, `pairs`, `statistics` (chosen without it), `r` and `p` between optimum and
-            `linear`, and `undefined`: why r and p are missing (NaN), or "".
+    `predictions` has a row per pair: the pair, its optimum, and out of fold `linear` (the regression's value) and
+    `predicted` (clipped to the searched range). `folds` has a row per data set: `dataset`, `pairs`, `statistics`
+    (chosen without it), `r` and `p` between optimum and `linear`, and `undefined`: why they are missing (NaN), or "".
     """
 
     predictions: pd.DataFrame
@@ -64,11 +60,7 @@ class LeaveOneOut:
 
 
 def leave_one_dataset_out(
-    pairs: Pairs,
-    *,
-    statistics: str | int | Sequence[str] = "best",
-    method: Method = "least_squares",
-    bounds: tuple[float, float] = SEARCHED_RANGE,
+    pairs: Pairs, *, statistics: str | int | Sequence[str] = "best", method: Method = "least_squares"
 ) -> LeaveOneOut:
     """Predict the pairs of each data set from all other data sets (section 4.3, Table 1).
 
@@ -76,18 +68,16 @@ def leave_one_dataset_out(
 
     Args:
         pairs: See the package.
-        statistics: "best", "four_best", "all", or how many: the most correlated ones, chosen anew in each fold. A list
-            of names fixes them instead; names taken from a look at these same pairs inflate r.
-        method: "least_squares" as in the paper, or "ridge" (ours), with the penalty that is best for data sets left
-            out.
-        bounds: The searched range.
+        statistics: "best", "four_best", "all", or how many: the most correlated ones, chosen anew in each fold; or a
+            list of names, which inflates r if they come from a look at these same pairs.
+        method: "least_squares" as in the paper, or "ridge" (ours), with the penalty that suits data sets left out.
 
     Raises:
-        ValueError: Also if a statistic or method is unknown, or an optimum lies outside `bounds`.
+        ValueError: Also if a statistic or method is unknown, or an optimum lies outside the searched range.
     """
-    selection, table = prepared(pairs, statistics, method, bounds)
+    selection, table = prepared(pairs, statistics, method)
     linear, chosen = out_of_fold(table, selection, method)
-    predicted = np.clip(linear, *bounds)
+    predicted = np.clip(linear, *SEARCHED_RANGE)
     predictions = identities(table).assign(linear=linear, predicted=predicted)
     folds = pd.DataFrame([_fold_row(str(name), fold, chosen) for name, fold in predictions.groupby("dataset")])
     optima = floats(table, "inverse_temperature")
@@ -110,19 +100,15 @@ def leave_one_dataset_out(
     )
 
 
-def prepared(
-    pairs: Pairs, statistics: str | int | Sequence[str], method: str, bounds: tuple[float, float]
-) -> tuple[Selection, pd.DataFrame]:
+def prepared(pairs: Pairs, statistics: str | int | Sequence[str], method: str) -> tuple[Selection, pd.DataFrame]:
     """The checked arguments of a regression: its selection, and the pairs as a table in one order."""
     if method not in get_args(Method):
         raise ValueError(f"method {method!r} is unknown. {nearest(method, get_args(Method))}")
-    if not 0 < bounds[0] < bounds[1] < math.inf:
-        raise ValueError(f"bounds must be two increasing positive numbers, got {bounds}")
     selection = selection_of(statistics)
     table = checked_pairs(pairs, selection.candidates)
-    for optimum in table["inverse_temperature"]:
-        if not bounds[0] <= optimum <= bounds[1]:
-            raise ValueError(f"bounds are {bounds}, but pairs hold an inverse_temperature of {optimum}")
+    if not (within := table["inverse_temperature"].between(*SEARCHED_RANGE)).all():
+        wrong = table["inverse_temperature"][~within].iloc[0]
+        raise ValueError(f"pairs must hold an inverse_temperature within {SEARCHED_RANGE}, got {wrong}")
     return selection, table
 
 

@@ -1,9 +1,9 @@
-"""Correlations (Figure 3) and the regression (section 4.3): statistics chosen, standardised, and weighted."""
+"""The table of pairs, its correlations (Figure 3) and the regression (section 4.3)."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Literal, NamedTuple, TypeAlias
+from collections.abc import Iterable, Sequence
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -13,15 +13,95 @@ from sklearn.linear_model import RidgeCV
 from sklearn.model_selection import LeaveOneGroupOut
 
 from softmax_temperature.dataset_statistics import STATISTICS
-from softmax_temperature.heuristic.pairs import Floats, Pairs, checked_pairs, floats, matrix
 from softmax_temperature.runner.errors import nearest
 
+# Leaving one out leaves two, the fewest among which the ridge penalty can in turn leave one out.
+MINIMUM_DATASETS = 3
+SEARCHED = (1.0, *(float(value) for value in range(5, 255, 5)))  # section 4.3
+SEARCHED_RANGE = (SEARCHED[0], SEARCHED[-1])
+
+KEYS = ["dataset", "backbone"]
+PLATEAU = ("plateau_low", "inverse_temperature", "plateau_high")
+
+Floats: TypeAlias = NDArray[np.float64]
+Pairs: TypeAlias = pd.DataFrame | Iterable[dict[str, Any]]
 COUNTS = {"best": 1, "four_best": 4, "all": len(STATISTICS)}  # the rows of Table 1
 RIDGE_PENALTIES = tuple(10.0**exponent for exponent in range(-3, 5))
 LEVEL = 0.90  # of the intervals, as everywhere in this package
 COLUMNS = ["statistic", "r", "absolute_r", "p", "low", "high", "absolute_low", "absolute_high", "constant"]
 
 Method: TypeAlias = Literal["least_squares", "ridge"]
+
+
+def identified(pairs: Pairs, *, max_share: float = 0.5, grid: Sequence[float] = SEARCHED) -> pd.DataFrame:
+    """The pairs whose best inverse temperature is a number rather than a plateau, in the order given (source: ours).
+
+    Where accuracy saturates, the best of many equally good values is an accident of ties. A plateau, ends included, may
+    hold at most `max_share`, a fraction in (0, 1], of the searched `grid`. Raises ValueError also if a plateau does not
+    hold its optimum.
+    """
+    if not 0 < max_share <= 1:
+        raise ValueError(f"max_share must be in (0, 1], got {max_share}")
+    table = pd.DataFrame(pairs)
+    _check_plateaus(table)
+    low, high = matrix(table, ("plateau_low", "plateau_high")).T[:, :, None]
+    share = ((np.asarray(grid) >= low) & (np.asarray(grid) <= high)).mean(axis=1)
+    return table.iloc[np.flatnonzero(share <= max_share)].reset_index(drop=True)
+
+
+def share_on_plateau(table: pd.DataFrame, predicted: Floats) -> float | None:
+    """Share of the predictions, shape (pairs,), on their pair's plateau; None without plateau columns."""
+    if not {*PLATEAU} <= {*table.columns}:
+        return None
+    on_plateau = (floats(table, "plateau_low") <= predicted) & (predicted <= floats(table, "plateau_high"))
+    return float(on_plateau.mean())
+
+
+def checked_pairs(pairs: Pairs, statistics: Sequence[str], *, datasets: int = MINIMUM_DATASETS) -> pd.DataFrame:
+    """The pairs as a table in one order, with the named statistics and at least that many data sets."""
+    table = pd.DataFrame(pairs)
+    _check_columns(table, (*KEYS, "inverse_temperature", *statistics))
+    repeated = table[table.duplicated(KEYS)]
+    if len(repeated):
+        raise ValueError(f"pairs holds {repeated['dataset'].iloc[0]} with {repeated['backbone'].iloc[0]} twice")
+    if {*PLATEAU} <= {*table.columns}:
+        _check_plateaus(table)
+    names = sorted(table["dataset"].unique())
+    if len(names) < datasets:
+        raise ValueError(f"pairs must hold at least {datasets} data sets, got {len(names)}: {', '.join(names)}")
+    return table.sort_values(KEYS, ignore_index=True)
+
+
+def identities(table: pd.DataFrame) -> pd.DataFrame:
+    """The columns that every table of predictions starts with: the pair and its optimum."""
+    return table[[*KEYS, "inverse_temperature"]]
+
+
+def floats(table: pd.DataFrame, name: str) -> Floats:
+    """A column as an array of shape (pairs,)."""
+    return table[name].to_numpy(dtype=np.float64, na_value=np.nan)
+
+
+def matrix(table: pd.DataFrame, names: Sequence[str]) -> Floats:
+    """The named columns as an array of shape (pairs, names)."""
+    return np.stack([floats(table, name) for name in names], axis=1)
+
+
+def _check_plateaus(table: pd.DataFrame) -> None:
+    _check_columns(table, PLATEAU)
+    for low, optimum, high in matrix(table, PLATEAU):
+        if not low <= optimum <= high:
+            raise ValueError(f"pairs: plateau_low {low} and plateau_high {high} must enclose the optimum {optimum}")
+
+
+def _check_columns(table: pd.DataFrame, names: Iterable[str]) -> None:
+    for name in names:
+        if name not in table.columns:
+            raise ValueError(f"pairs lacks the column {name!r}. {nearest(name, map(str, table.columns))}")
+        if name not in KEYS:
+            wrong = table[name][~np.isfinite(pd.to_numeric(table[name], errors="coerce"))]
+            if len(wrong):
+                raise ValueError(f"pairs[{name!r}] must hold finite numbers, got {wrong.iloc[0]}")
 
 
 class Correlation(NamedTuple):
@@ -34,10 +114,7 @@ class Correlation(NamedTuple):
 
 
 def pearson(first: Floats, second: Floats) -> Correlation | None:
-    """Pearson correlation of two arrays of shape (n,); None where it would say nothing.
-
-    That is for fewer than three points (two always lie on a line) and where a side is constant up to round-off.
-    """
+    """Pearson correlation of two arrays of shape (n,); None for fewer than three points or a constant side."""
     if len(first) < 3 or is_constant(first) or is_constant(second):
         return None
     result = stats.pearsonr(first, second)
@@ -49,12 +126,9 @@ def pearson(first: Floats, second: Floats) -> Correlation | None:
 def correlations(pairs: Pairs) -> pd.DataFrame:
     """Correlation of each statistic with the best inverse temperature (Figure 3), strongest first.
 
-    Pairs of one data set are not independent, so the p-values and intervals are optimistic.
-
-    Returns:
-        Columns `statistic`, `r`, `absolute_r`, `p`, `low`, `high` (90 % interval by Fisher's z), `absolute_low`,
-        `absolute_high` (what it leaves of |r|) and `constant`: whether the statistic (or the optimum) never varies. Its
-        r is then defined as 0, with p 1 and interval [-1, 1].
+    Columns `statistic`, `r`, `absolute_r`, `p`, `low`, `high` (90 % interval by Fisher's z), `absolute_low`,
+    `absolute_high` (what it leaves of |r|) and `constant`: whether r is defined as 0, with p 1 and interval [-1, 1],
+    because a side never varies. Pairs of one data set are not independent: the p-values and intervals are optimistic.
     """
     table = checked_pairs(pairs, STATISTICS)
     optima, rows = floats(table, "inverse_temperature"), []
@@ -81,7 +155,7 @@ def is_constant(values: Floats) -> bool:
 
 
 class Selection(NamedTuple):
-    """The most correlated of the candidates, as many as `size`."""
+    """The `size` most correlated candidates."""
 
     label: str
     candidates: tuple[str, ...]
@@ -99,22 +173,12 @@ def selection_of(statistics: str | int | Sequence[str]) -> Selection:
             raise ValueError(f"statistics must be 1 to {len(STATISTICS)} when a number, got {statistics}")
         return Selection(str(statistics), STATISTICS, statistics)
     names = tuple(statistics)
-    check_names(names)
-    return Selection(", ".join(names), names, len(names))
-
-
-def check_names(names: Sequence[str]) -> None:
-    """Refuse names that are unknown or repeated, or none at all."""
     for name in names:
-        check_name(name)
+        if name not in STATISTICS:
+            raise ValueError(f"statistic {name!r} is unknown. {nearest(name, STATISTICS)}")
     if not names or len(set(names)) < len(names):
-        raise ValueError(f"statistics must be one or more different names, got {list(names)}")
-
-
-def check_name(name: str) -> None:
-    """Refuse a name that is not among `dataset_statistics.STATISTICS`."""
-    if name not in STATISTICS:
-        raise ValueError(f"statistic {name!r} is unknown. {nearest(name, STATISTICS)}")
+        raise ValueError(f"statistics must hold different names, got {list(names)}")
+    return Selection(", ".join(names), names, len(names))
 
 
 class Regression(NamedTuple):

@@ -1,8 +1,8 @@
 """The heuristic that `suggest` asks (source: ours): ridge regression of the logarithm of the best inverse temperature.
 
-The paper predicts the inverse temperature itself by least squares (`regression`). Errors of that prediction matter by
-ratio, not by difference, and 23 correlated statistics of a hundred pairs want shrinkage; hence the logarithm and the
-ridge. What is scored with data sets left out (`score_rules`) is what is shipped.
+The paper's least squares (`regression`) predicts the inverse temperature itself; but errors matter by ratio, and 23
+correlated statistics of a hundred pairs want shrinkage. What `score_rules` scores on left-out data sets is what is
+shipped.
 """
 
 from __future__ import annotations
@@ -19,16 +19,13 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, PositiveFloat, PositiveInt
 
 from softmax_temperature.dataset_statistics import STATISTICS
+from softmax_temperature.heuristic.regression import KEYS, SEARCHED_RANGE, Floats
 
-Floats = NDArray[np.float64]
 Rows = NDArray[np.intp]
 
-SEARCHED_RANGE = (1.0, 250.0)
-PENALTIES = (1.0, 3.0, 10.0, 30.0, 100.0)
-"""Of the sum of squared coefficients, per standardised statistic; chosen inside the folds."""
-KEYS = ["dataset", "backbone"]
+PENALTIES = (1.0, 3.0, 10.0, 30.0, 100.0)  # Of the sum of squared coefficients of standardised statistics.
+# What `score_rules` fits on the other data sets.
 RULES = ("heuristic", "heuristic, backbone left out too", "best constant", "median of the study")
-"""What `score_rules` fits on the other data sets."""
 
 
 class Term(BaseModel):
@@ -45,17 +42,11 @@ class Term(BaseModel):
 
 @dataclass(frozen=True)
 class Estimate:
-    """What the heuristic says of one set of embeddings.
+    """What the heuristic says of one set of embeddings."""
 
-    Attributes:
-        inverse_temperature: The value to use: the prediction inside the fitted range, the constant outside.
-        predicted: The prediction, whether inside or not.
-        outside: The statistics that lie outside the range of the fit.
-    """
-
-    inverse_temperature: float
+    inverse_temperature: float  # The value to use: the prediction inside the fitted range, the constant outside.
     predicted: float
-    outside: tuple[str, ...]
+    outside: tuple[str, ...]  # The statistics that lie outside the range of the fit.
 
     @property
     def inside(self) -> bool:
@@ -64,35 +55,24 @@ class Estimate:
 
 
 class RidgeHeuristic(BaseModel):
-    """A fitted heuristic; plain numbers, saved as JSON.
-
-    Attributes:
-        terms: One for each statistic.
-        intercept: The mean logarithm of the best inverse temperature.
-        penalty: Of the ridge.
-        constant: The inverse temperature that costs least over all pairs of the fit: the answer outside their range.
-        n_pairs: How many pairs it was fitted on.
-        datasets: Their data sets.
-        lost: By rule, the accuracy that following it cost on data sets left out of the fit, as mean, 90th percentile
-            and worst: fractions. The rules are those of `score_rules`.
-    """
+    """A fitted heuristic; plain numbers, saved as JSON."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     format: Literal["softmax-temperature ridge heuristic"] = "softmax-temperature ridge heuristic"
-    terms: dict[str, Term]
-    intercept: FiniteFloat
+    terms: dict[str, Term]  # By statistic.
+    intercept: FiniteFloat  # The mean logarithm of the best inverse temperature.
     penalty: PositiveFloat
-    constant: PositiveFloat
+    constant: PositiveFloat  # The inverse temperature that costs least over all pairs of the fit.
     n_pairs: PositiveInt
     datasets: tuple[str, ...]
+    # Accuracy that following each rule of `score_rules` cost on left-out data sets: mean, 90th percentile and worst.
     lost: dict[str, tuple[float, float, float]] = {}
 
     def predict(self, statistics: Mapping[str, float]) -> Estimate:
         """The inverse temperature for a data set's statistics, as `dataset_statistics.describe` returns them.
 
-        Raises:
-            ValueError: If a statistic is missing or not finite.
+        Raises ValueError if a statistic is missing or not finite.
         """
         total, outside = self.intercept, []
         for name, term in self.terms.items():
@@ -106,23 +86,15 @@ class RidgeHeuristic(BaseModel):
         return Estimate(self.constant if outside else predicted, predicted, tuple(outside))
 
 
-def fit_ridge(
-    pairs: pd.DataFrame, accuracies: pd.DataFrame, *, penalties: Sequence[float] = PENALTIES
-) -> RidgeHeuristic:
+def fit_ridge(pairs: pd.DataFrame, accuracies: pd.DataFrame) -> RidgeHeuristic:
     """Fit on all pairs; the penalty is the one that loses least when each data set is left out in turn.
 
-    Args:
-        pairs: One row for each data set and backbone: `dataset`, `backbone`, `inverse_temperature` (the best one) and
-            the 23 statistics.
-        accuracies: One row for each pair and inverse temperature, the same ones for all pairs: `dataset`, `backbone`,
-            `inverse_temperature`, `test_accuracy`.
-        penalties: To choose from.
-
-    Raises:
-        ValueError: If there are fewer than three data sets.
+    `pairs` has one row for each data set and backbone: `dataset`, `backbone`, `inverse_temperature` (the best one) and
+    the 23 statistics; `accuracies` one for each pair and inverse temperature of one grid, with `test_accuracy`. Raises
+    ValueError if there are fewer than three data sets.
     """
     study = _Study.of(pairs, accuracies)
-    fold = study.fitted(np.arange(len(pairs)), penalties)
+    fold = study.fitted(np.arange(len(pairs)), PENALTIES)
     columns = zip(STATISTICS, fold.coefficients, fold.mean, fold.sd, fold.low, fold.high, strict=True)
     fields = ("coefficient", "mean", "sd", "low", "high")
     return RidgeHeuristic(
@@ -138,18 +110,11 @@ def fit_ridge(
 def score_rules(
     pairs: pd.DataFrame, accuracies: pd.DataFrame, *, penalties: Sequence[float] = PENALTIES
 ) -> pd.DataFrame:
-    """What following each rule costs on data sets that it was not fitted on.
+    """What following each rule costs on data sets that it was not fitted on; `fit_ridge` is run on each fold.
 
-    Args:
-        pairs: As in `fit_ridge`, which is run on each fold; a column `inverse_temperature_validation` is what a search
-            on validation data finds.
-        accuracies: As in `fit_ridge`.
-        penalties: As in `fit_ridge`.
-
-    Returns:
-        Rows `rule`, `dataset`, `backbone`, `inverse_temperature`, `lost` (fraction of accuracy below the pair's best).
-        The rules are "heuristic", the same with the pair's backbone left out of its fold too, the best constant and the
-        median of the other data sets, the square root of the dimension, and the search on validation data.
+    Rows `rule`, `dataset`, `backbone`, `inverse_temperature`, `lost` (fraction of accuracy below the pair's best). The
+    rules are RULES, the square root of the dimension, and the search on validation data, where `pairs` has a column
+    `inverse_temperature_validation`.
     """
     study = _Study.of(pairs, accuracies)
     everything, backbones = np.arange(len(pairs)), pairs["backbone"].to_numpy()

@@ -9,7 +9,6 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from softmax_temperature.losses.objective import Objective, at_every_epoch
 from softmax_temperature.metrics.checks import check_batch, check_count, check_fractions, check_gamma
 
 # Thresholds on the true class's probability, and the gamma below each; above the last, the last gamma. Section 4 names
@@ -21,9 +20,7 @@ POLICIES = {"53": ((0.2,), (5.0, 3.0)), "532": ((0.2, 0.5), (5.0, 3.0, 2.0))}
 def focal_loss(logits: Tensor, labels: Tensor, gamma: float | Tensor, *, reduction: str = "mean") -> Tensor:
     """Focal loss, -(1 - p)^gamma log p, with p the probability of the true class (focal paper, section 4), nats.
 
-    log(1 - p) is the log-probability of all other classes together, so nothing is clamped, and value and gradient are
-    right to rounding for every p, both ends included; the released (1 - p) ** gamma has a gradient of NaN at p = 1 for
-    gamma below 1.
+    Computed from log(1 - p), so value and gradient are right to rounding for every p, both ends included.
 
     Args:
         logits: Shape (n, classes).
@@ -53,9 +50,8 @@ def true_class_probs(logits: Tensor, labels: Tensor) -> Tensor:
 def sample_dependent_gamma(true_probs: Tensor, *, policy: str = "53") -> Tensor:
     """Gamma of each sample, in any shape, from the probability of its true class (focal paper, section 4, appendix F).
 
-    Policy "53" (FLSD-53) gives 5 for p in [0, 0.2) and 3 above; "532" gives 5, 3 for p in [0.2, 0.5), and 2 above.
-    Gamma is a constant for the gradient, as released. Raises ValueError if `policy` is unknown or a probability is
-    outside [0, 1].
+    Policy "53" (FLSD-53) gives 5 for p in [0, 0.2) and 3 above; "532" gives 5, 3 for p in [0.2, 0.5), and 2 above; a
+    constant for the gradient. Raises ValueError if `policy` is unknown or a probability is outside [0, 1].
     """
     if policy not in POLICIES:
         raise ValueError(f"policy must be one of {', '.join(map(repr, POLICIES))}, got {policy!r}")
@@ -72,9 +68,8 @@ def scheduled_gamma(
 ) -> float:
     """Gamma of an epoch, from 0: the first until the first milestone, then the next (focal paper, appendix F).
 
-    The defaults are FLSc-531 over 350 epochs; (5, 3, 2) is FLSc-532. The released scripts use the milestones (30, 70)
-    for the 100 epochs of Tiny-ImageNet and the same shares of the run, rounded down, for 20 Newsgroups. Raises
-    ValueError if `epoch` is negative, there is not one gamma more than milestones, or the milestones do not ascend.
+    The defaults are FLSc-531 over 350 epochs. Raises ValueError if `epoch` is negative, there is not one gamma more
+    than milestones, or the milestones do not ascend.
     """
     check_count(epoch, "epoch", least=0)
     if len(gammas) != len(milestones) + 1:
@@ -82,34 +77,6 @@ def scheduled_gamma(
     if list(milestones) != sorted(set(milestones)):
         raise ValueError(f"milestones must ascend, got {milestones!r}")
     return float(gammas[sum(epoch >= milestone for milestone in milestones)])
-
-
-def make(*, gamma: float) -> Objective:
-    """The objective "focal": one gamma, at least 0 (focal paper, section 4)."""
-    check_gamma(gamma)
-    return at_every_epoch(lambda logits, labels: focal_loss(logits, labels, gamma))
-
-
-def make_sample_dependent(*, policy: str = "53") -> Objective:
-    """The objective "sample_dependent_focal": the gamma of `sample_dependent_gamma` (appendix F: FLSD)."""
-    sample_dependent_gamma(torch.empty(0), policy=policy)  # Refuses an unknown policy before any training.
-
-    def loss(logits: Tensor, labels: Tensor) -> Tensor:
-        return focal_loss(logits, labels, sample_dependent_gamma(true_class_probs(logits, labels), policy=policy))
-
-    return at_every_epoch(loss)
-
-
-def make_scheduled(*, gammas: Sequence[float], milestones: Sequence[int]) -> Objective:
-    """The objective "scheduled_focal": the gamma of `scheduled_gamma`, over epochs of the recipe (appendix F: FLSc)."""
-    for gamma in gammas:
-        check_gamma(gamma)
-    scheduled_gamma(0, gammas=gammas, milestones=milestones)  # Refuses wrong milestones before any training.
-
-    def objective(logits: Tensor, labels: Tensor, position: float) -> Tensor:
-        return focal_loss(logits, labels, scheduled_gamma(int(position), gammas=gammas, milestones=milestones))
-
-    return objective
 
 
 def _one_per_sample(gamma: float | Tensor, logits: Tensor) -> float | Tensor:

@@ -16,9 +16,8 @@ def gradient_ratio(true_probs: Tensor, gamma: float | Tensor) -> Tensor:
     """The factor g(p, gamma) between the gradients of focal loss and cross-entropy (focal paper, Proposition 1).
 
     g = (1 - p)^gamma - gamma p (1 - p)^(gamma - 1) log p, in the equal form (1 - p)^gamma (1 + gamma r(p)) with r = -p
-    log p / (1 - p), which stays in [0, 1), so that neither end needs an epsilon. The gradient with respect to any
-    parameter below the softmax is that of the cross-entropy times g. `true_probs` may have any shape, and `gamma` is a
-    number or broadcasts. Raises ValueError if a probability is outside [0, 1] or `gamma` is negative or not finite.
+    log p / (1 - p), which needs no epsilon. `true_probs` has any shape, and `gamma` is a number or broadcasts. Raises
+    ValueError if a probability is outside [0, 1] or `gamma` is negative or not finite.
     """
     check_fractions(true_probs, "true_probs")
     check_gamma(gamma)
@@ -34,8 +33,7 @@ def gamma_star(p0: float | Tensor) -> Tensor:
     """The smallest gamma for which g(p, gamma) <= 1 at every p >= p0 (focal paper, Proposition 2), float64.
 
     gamma* = a/b + W_-1(-(a^(1 - a/b) / b) log a) / log a, with a = 1 - p0, b = p0 log p0 and W_-1 the lower branch of
-    Lambert's function; g(p0, gamma*) = 1. The principal branch returns the root gamma = 0. `p0` is a number or of any
-    shape, in (0, 0.5), otherwise ValueError: at 0.5 gamma* reaches 0, and above it every gamma will do.
+    Lambert's function; g(p0, gamma*) = 1. `p0`, of any shape, is in (0, 0.5), otherwise ValueError: at 0.5 gamma* is 0.
     """
     # Deviation: the released code adds 1e-12 inside W and takes the real part; the argument is kept at or above -1/e
     # instead, which only rounding next to p0 = 0.5 can cross.

@@ -1,28 +1,19 @@
-"""Maximum mean calibration error (Kumar, Sarawagi and Jain, ICML 2018): a baseline of the focal paper, section 5.
-
-Both forms are square roots of quadratic forms in residuals. They are penalties: the focal paper trains on the
-cross-entropy plus 2 times the weighted form.
-"""
+"""Maximum mean calibration error (Kumar, Sarawagi and Jain, ICML 2018): a baseline of the focal paper, section 5."""
 
 from __future__ import annotations
 
-import math
-
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
-from softmax_temperature.losses.objective import Objective, at_every_epoch
 from softmax_temperature.metrics.checks import check_batch, check_positive
 
 
 def mmce(logits: Tensor, labels: Tensor, *, kernel_width: float = 0.4, as_released: bool = False) -> Tensor:
-    """Maximum mean calibration error of a batch; its gradient is zero where the value is.
+    """Maximum mean calibration error of a batch, a penalty; its gradient is zero where the value is.
 
     The square root of sum_ij (c_i - r_i)(c_j - r_j) k(r_i, r_j) / n^2, with r the confidence, c whether the prediction
-    is right, and k(r, s) = exp(-|r - s| / kernel_width). `as_released` leaves the root out, as the focal paper's
-    repository does. Logits (n, classes), labels (n,) integers. Raises ValueError if a shape disagrees or `kernel_width`
-    is not finite and positive.
+    is right, and k(r, s) = exp(-|r - s| / kernel_width). `as_released` leaves the root out. Raises ValueError if a
+    shape disagrees or `kernel_width` is not finite and positive.
     """
     confidences, correct = _top_label(logits, labels, kernel_width)
     residuals = (correct - confidences) / len(confidences)
@@ -32,13 +23,11 @@ def mmce(logits: Tensor, labels: Tensor, *, kernel_width: float = 0.4, as_releas
 
 
 def weighted_mmce(logits: Tensor, labels: Tensor, *, kernel_width: float = 0.4, as_released: bool = False) -> Tensor:
-    """Weighted maximum mean calibration error of a batch: the form the focal paper trains with.
+    """Weighted maximum mean calibration error of a batch: the focal paper trains on cross-entropy plus twice this.
 
-    Right and wrong predictions each weigh one half, however many there are: the distance between the mean over the
-    right ones of (1 - r) k(r, .) and the mean over the wrong ones of r k(r, .). Where a batch has no wrong (right)
-    ones, their mean is zero. With `as_released`, as in the focal paper's repository, each
-    double mean is divided by the number of its pairs once more, and a batch that is all right or all wrong gives 0.
-    Everything else is as for `mmce`.
+    The distance between the mean over right predictions of (1 - r) k(r, .) and that over wrong ones of r k(r, .), zero
+    where a batch has none. `as_released` divides each double mean by the number of its pairs once more, and gives 0 for
+    a batch that is all right or all wrong. The rest is as for `mmce`.
     """
     confidences, correct = _top_label(logits, labels, kernel_width)
     right, wrong = correct.sum(), (1 - correct).sum()
@@ -49,19 +38,6 @@ def weighted_mmce(logits: Tensor, labels: Tensor, *, kernel_width: float = 0.4, 
         return _released_weighted(kernel, right_mean, wrong_mean, right, wrong)
     residuals = right_mean - wrong_mean
     return _safe_root(residuals @ kernel @ residuals)
-
-
-def make(*, weight: float = 2.0, as_released: bool = False) -> Objective:
-    """The objective "mmce": cross-entropy + weight × weighted MMCE; the weight is lambda of appendix E, at least 0."""
-    if not 0 <= weight < math.inf:
-        raise ValueError(f"weight must be finite and at least 0, got {weight}")
-    if not isinstance(as_released, bool):
-        raise TypeError(f"as_released must be true or false, got {as_released!r}")
-
-    def loss(logits: Tensor, labels: Tensor) -> Tensor:
-        return F.cross_entropy(logits, labels) + weight * weighted_mmce(logits, labels, as_released=as_released)
-
-    return at_every_epoch(loss)
 
 
 def _released_weighted(kernel: Tensor, right_mean: Tensor, wrong_mean: Tensor, right: Tensor, wrong: Tensor) -> Tensor:

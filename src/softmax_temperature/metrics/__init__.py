@@ -5,13 +5,14 @@ are fractions or nats. Bins of equal width are closed on the right, (a, b], and 
 contributes nothing; every sample is in exactly one bin.
 """
 
-from softmax_temperature.metrics.bias import debiased_calibration_error, noise_floor
 from softmax_temperature.metrics.calibration import (
     ReliabilityBins,
     adaptive_calibration_error,
     classwise_calibration_error,
+    debiased_calibration_error,
     expected_calibration_error,
     maximum_calibration_error,
+    noise_floor,
     reliability_bins,
 )
 from softmax_temperature.metrics.out_of_distribution import out_of_distribution_auroc, out_of_distribution_interval

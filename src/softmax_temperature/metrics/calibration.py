@@ -1,24 +1,30 @@
-"""Calibration errors: gaps between confidence and accuracy, in the four forms of the focal paper, section 2."""
+"""Calibration errors in the four forms of the focal paper, section 2, and how much of one is noise at this n."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 
+import numpy as np
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
-from softmax_temperature.metrics.binning import CHUNK, Ranking, binned_sums, equal_mass_membership, equal_width_bins
+from softmax_temperature.metrics.binning import CHUNK, binned_sums, equal_mass_membership, equal_width_bins
 from softmax_temperature.metrics.checks import check_count, check_labels, check_probs
+
+NOISE_DRAWS = 500  # The standard error of their mean is 1 % of the floor.
 
 
 @dataclass(frozen=True)
 class ReliabilityBins:
-    """What a reliability diagram shows (focal paper, Figure A.1); everything float64 but the counts."""
+    """What a reliability diagram shows (focal paper, Figure A.1); float64 but the counts; NaN where a bin is empty."""
 
     edges: Tensor  # Shape (bins + 1,).
-    counts: Tensor  # Samples in each bin, shape (bins,), int64; they sum to n.
-    confidence: Tensor  # Mean confidence in each bin, shape (bins,); NaN where it is empty.
-    accuracy: Tensor  # Share of right predictions in each bin, shape (bins,); NaN where it is empty.
+    counts: Tensor  # Shape (bins,), int64.
+    confidence: Tensor  # Mean in each bin, shape (bins,).
+    accuracy: Tensor  # Share of right predictions in each bin, shape (bins,).
 
     @property
     def shares(self) -> Tensor:
@@ -32,10 +38,7 @@ class ReliabilityBins:
 
 
 def reliability_bins(probs: Tensor, labels: Tensor, *, bins: int = 15) -> ReliabilityBins:
-    """Confidence and accuracy of the predicted class, the first of equal largest ones, in bins of equal width.
-
-    Arguments and errors are those of `expected_calibration_error`.
-    """
+    """Confidence and accuracy of the predicted class in equal-width bins, from what the ECE takes."""
     confidences, correct = _top_label(probs, labels, bins)
     index = equal_width_bins(confidences, bins)
     counts = torch.bincount(index, minlength=bins)
@@ -47,7 +50,7 @@ def reliability_bins(probs: Tensor, labels: Tensor, *, bins: int = 15) -> Reliab
 def expected_calibration_error(probs: Tensor, labels: Tensor, *, bins: int = 15) -> Tensor:
     """Gap between accuracy and confidence, averaged over equal-width bins weighted by their samples (ECE, section 2).
 
-    Not a proper score, and biased upwards: see `noise_floor` and `debiased_calibration_error`.
+    Biased upwards: see `noise_floor` and `debiased_calibration_error`.
 
     Args:
         probs: Shape (n, classes); rows sum to one.
@@ -65,32 +68,27 @@ def expected_calibration_error(probs: Tensor, labels: Tensor, *, bins: int = 15)
 
 
 def maximum_calibration_error(probs: Tensor, labels: Tensor, *, bins: int = 15) -> Tensor:
-    """Largest gap between accuracy and confidence of any non-empty equal-width bin (MCE, section 2).
-
-    Arguments, result and errors are those of `expected_calibration_error`.
-    """
+    """Largest gap of any non-empty equal-width bin (MCE, section 2); otherwise as `expected_calibration_error`."""
     return reliability_bins(probs, labels, bins=bins).gaps.abs().max()
 
 
 def adaptive_calibration_error(probs: Tensor, labels: Tensor, *, bins: int = 15) -> Tensor:
-    """ECE over bins of equal mass (AdaECE, section 2).
+    """ECE over bins of equal mass (AdaECE, section 2); otherwise as `expected_calibration_error`.
 
     Bin sizes differ by at most one (the first n % bins, of lowest confidence, are the larger ones) and no sample is
     dropped. Equal confidences that straddle an edge are split across it in proportion, right and wrong alike.
-    Arguments, result and errors are those of `expected_calibration_error`.
     """
     # Deviation: the released code interpolates edges between sorted confidences and opens the bins on the left, which
     # drops the smallest confidence, and every sample tied with it.
     confidences, correct = _top_label(probs, labels, bins)
-    membership = equal_mass_membership(Ranking.of(confidences), bins)
+    membership = equal_mass_membership(confidences, bins)
     return ((correct - confidences) @ membership).abs().sum() / len(correct)
 
 
 def classwise_calibration_error(probs: Tensor, labels: Tensor, *, bins: int = 15) -> Tensor:
-    """ECE of the probability of each class, over equal-width bins, averaged over classes (Classwise-ECE, section 2).
+    """ECE of the probability of each class, averaged over all classes, absent ones too (Classwise-ECE, section 2).
 
-    Every sample counts for every class, and every column of `probs` is a class, whether a label names it or not.
-    Arguments, result and errors are those of `expected_calibration_error`.
+    Every sample counts for every class; otherwise as `expected_calibration_error`.
     """
     # Deviation: the released code averages over the classes up to the largest label that occurs.
     _check(probs, labels, bins)
@@ -103,6 +101,36 @@ def classwise_calibration_error(probs: Tensor, labels: Tensor, *, bins: int = 15
         gaps, index = class_gaps(exact, their_labels), equal_width_bins(exact, bins) + offsets
         sums += binned_sums(index.flatten(), gaps.flatten(), len(sums))
     return sums.abs().sum() / (samples * classes)
+
+
+def noise_floor(probs: Tensor, *, bins: int = 15, seed: int = 0) -> Tensor:
+    """ECE that a perfectly calibrated model with these confidences shows on average at this n (source: ours).
+
+    Right and wrong are drawn from the confidences 500 times, the same draws on every device. An ECE near the floor is
+    no evidence of miscalibration. Otherwise as `expected_calibration_error`.
+    """
+    check_probs(probs)
+    check_count(bins, "bins", least=1)
+    check_count(seed, "seed", least=0)
+    confidences = probs.detach().double().amax(dim=1)
+    membership = F.one_hot(equal_width_bins(confidences, bins), bins).double()
+    expected = confidences @ membership
+    errors = [(right @ membership - expected).abs().sum(dim=1) for right in _drawn(confidences, seed)]
+    return torch.cat(errors).mean() / len(confidences)
+
+
+def debiased_calibration_error(probs: Tensor, labels: Tensor, *, bins: int = 15) -> Tensor:
+    """ECE minus its estimated bias (Kumar, Liang and Ma, "Verified uncertainty calibration", NeurIPS 2019).
+
+    Each bin's accuracy a is taken as normal with variance a (1 - a) / count; by how much the mean absolute gap under
+    that normal, in closed form, exceeds the gap is the bias. Below zero where the bias exceeds the ECE: "calibrated".
+    The correction is of first order, and removes four tenths of a perfectly calibrated model's bias.
+    """
+    table = reliability_bins(probs, labels, bins=bins)
+    filled = table.counts > 0
+    accuracy, counts, gaps = table.accuracy[filled], table.counts[filled], table.gaps[filled]
+    expected = _mean_absolute_normal(gaps, torch.sqrt(accuracy * (1 - accuracy) / counts))
+    return (table.shares[filled] * (2 * gaps.abs() - expected)).sum()
 
 
 def _top_label(probs: Tensor, labels: Tensor, bins: int) -> tuple[Tensor, Tensor]:
@@ -122,3 +150,19 @@ def _check(probs: Tensor, labels: Tensor, bins: int) -> None:
     check_probs(probs)
     check_labels(labels, probs)
     check_count(bins, "bins", least=1)
+
+
+def _mean_absolute_normal(mean: Tensor, deviation: Tensor) -> Tensor:
+    """E|X| for X normal; |mean| where the deviation is zero."""
+    scaled = mean.abs() / deviation.clamp(min=torch.finfo(mean.dtype).tiny)
+    spread = deviation * math.sqrt(2 / math.pi) * torch.exp(-scaled.square() / 2)
+    return spread + mean.abs() * torch.erf(scaled / math.sqrt(2))
+
+
+def _drawn(confidences: Tensor, seed: int) -> Iterator[Tensor]:
+    """Right (1) or wrong (0) drawn from the confidences, shape (draws, n), NOISE_DRAWS draws together."""
+    generator = np.random.default_rng(seed)
+    rows = max(1, CHUNK // len(confidences))
+    for start in range(0, NOISE_DRAWS, rows):
+        uniform = generator.random((min(rows, NOISE_DRAWS - start), len(confidences)))
+        yield (torch.from_numpy(uniform).to(confidences.device) < confidences).double()

@@ -1,4 +1,4 @@
-"""Refusals shared by losses, metrics and the temperature search: each names the argument and what it was."""
+"""Refusals shared by the library: each names the argument and what it was."""
 
 from __future__ import annotations
 
@@ -11,11 +11,7 @@ PROBABILITY_TOLERANCE = 1e-5  # Sums of float32 softmax rows stay well inside; r
 
 
 def check_logits(logits: Tensor, *, name: str = "logits", values: bool = True) -> None:
-    """Refuse logits that are not finite floats of shape (n, classes) with n >= 1 and classes >= 2.
-
-    Logits and probabilities cannot be told apart by their values, so this never guesses which of the two it was given.
-    Without `values` only shape and dtype are checked.
-    """
+    """Refuse logits that are not finite floats of shape (n, classes), n >= 1, classes >= 2; `values` are optional."""
     if not isinstance(logits, Tensor):
         raise TypeError(f"{name} must be a torch tensor, got {type(logits).__name__}")
     if not logits.is_floating_point():
@@ -28,14 +24,12 @@ def check_logits(logits: Tensor, *, name: str = "logits", values: bool = True) -
 
 
 def check_probs(probs: Tensor) -> None:
-    """Refuse probabilities that are not finite floats in [0, 1] of shape (n, classes) with rows that sum to one.
-
-    Rows may miss one by 1e-5, or by the rounding unit of their dtype where that is larger (half precision).
-    """
+    """Refuse probabilities that are not finite floats in [0, 1] of shape (n, classes) with rows that sum to one."""
     check_logits(probs, name="probs")
     low, high = (bound.item() for bound in torch.aminmax(probs))
     if low < 0 or high > 1 + PROBABILITY_TOLERANCE:
         raise ValueError(f"probs must lie in [0, 1], got values from {low} to {high}")
+    # Half-precision rows may miss one by their rounding unit.
     sums = probs.sum(dim=1, dtype=torch.float64)
     worst = int((sums - 1).abs().argmax())
     if abs(sums[worst].item() - 1) > max(PROBABILITY_TOLERANCE, torch.finfo(probs.dtype).eps):
@@ -73,10 +67,7 @@ def check_count(value: int, name: str, *, least: int) -> None:
 
 
 def check_batch(logits: Tensor, labels: Tensor) -> None:
-    """Refuse a training batch that no loss can take.
-
-    Values are read on the CPU only: on an accelerator each look at one would stop the queue of the training loop.
-    """
+    """Refuse a training batch that no loss can take; values are read on the CPU only."""
     values = _may_be_read(logits)
     check_logits(logits, values=values)
     check_labels(labels, logits, values=values)

@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from softmax_temperature.metrics.checks import check_count, check_logits
-from softmax_temperature.metrics.resampling import INTERVAL, resample_weights
+from softmax_temperature.metrics.evidence import INTERVAL, resample_weights
 
 _ROWS = 50  # Resamples at a time.
 
@@ -20,8 +20,7 @@ def out_of_distribution_auroc(logits_in: Tensor, logits_out: Tensor, *, score: s
     Args:
         logits_in: Of in-distribution samples, shape (n, classes).
         logits_out: Of out-of-distribution samples, shape (m, classes).
-        score: What calls a sample out-of-distribution: "entropy" of the softmax, as in the paper; or "confidence", low
-            probability of the predicted class.
+        score: "entropy" of the softmax, as in the paper; or "confidence", low probability of the predicted class.
 
     Raises:
         ValueError: If a shape is wrong, the numbers of classes differ, a logit is not finite or `score` is unknown.
@@ -38,10 +37,7 @@ def out_of_distribution_auroc(logits_in: Tensor, logits_out: Tensor, *, score: s
 def out_of_distribution_interval(
     logits_in: Tensor, logits_out: Tensor, *, score: str = "entropy", bootstrap: int = 1000, seed: int = 0
 ) -> tuple[float, float]:
-    """5th and 95th percentile of the area over resamples of both sets (source: ours; the paper's Table 3 has none).
-
-    Arguments and errors are those of `out_of_distribution_auroc`; `bootstrap` resamples, at least 1; `seed` at least 0.
-    """
+    """5th and 95th percentile of the area over `bootstrap` resamples of both sets (source: ours)."""
     check_count(bootstrap, "bootstrap", least=1)
     check_count(seed, "seed", least=0)
     inside, outside = _scores(logits_in, logits_out, score)

@@ -7,10 +7,9 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from softmax_temperature.metrics.bias import debiased_calibration_error, noise_floor
+from softmax_temperature.metrics.calibration import debiased_calibration_error, noise_floor
 from softmax_temperature.metrics.checks import check_count, check_labels, check_logits
-from softmax_temperature.metrics.evidence import Evidence
-from softmax_temperature.metrics.resampling import INTERVAL, resample_weights
+from softmax_temperature.metrics.evidence import INTERVAL, Evidence, resample_weights
 
 
 class Difference(NamedTuple):
@@ -22,7 +21,7 @@ class Difference(NamedTuple):
 
 
 def calibration_report(
-    logits: Tensor, labels: Tensor, *, bins: int = 15, bootstrap: int = 0, seed: int = 0, rebin: bool = False
+    logits: Tensor, labels: Tensor, *, bins: int = 15, bootstrap: int = 0, seed: int = 0
 ) -> dict[str, Any]:
     """Accuracy, proper scores and calibration errors of a classifier, with what is needed to judge them.
 
@@ -32,52 +31,42 @@ def calibration_report(
         bins: Number of bins of every binned metric.
         bootstrap: Resamples for the intervals, 1000 in the paper; 0 for none.
         seed: Of the resamples and of the noise floor, at least 0.
-        rebin: Whether each resample gets its own bins of equal mass. By default the bins are those of the sample, as
-            bins of equal width are by nature; the interval then leaves out how the edges vary.
 
     Returns:
-        Plain numbers, ready for JSON: `samples`, `classes`, `bins`, `bootstrap`; `top5_accuracy` and the metrics of
-        this package by their names; and `intervals`: name to (low, high), the 5th and 95th percentile over the
-        resamples, empty without a bootstrap. A calibration error is biased upwards, that of a resample twice as much:
-        its interval may lie above the value.
+        Plain numbers: `samples`, `classes`, `bins`, `bootstrap`; the metrics of this package by their names and
+        `top5_accuracy`; and `intervals`, name to (low, high): the 5th and 95th percentile over the resamples. A
+        calibration error is biased upwards, that of a resample twice as much, so its interval is reflected at the value
+        (the basic bootstrap), and extended to hold it.
 
     Raises:
-        ValueError: If the shapes disagree, a logit is not finite, a label is out of range, `bins` is below 1, or
-            `bootstrap` or `seed` is negative.
+        ValueError: If the shapes disagree, a value is not finite or out of range, or a number is too small.
     """
-    # Deviation: the released error bars are reflected, (2 value - high, 2 value - low); these are plain percentiles,
-    # which cannot leave the range of the metric.
+    # Deviation: the released error bars are reflected for every metric, (2 value - high, 2 value - low). Here those of
+    # calibration errors are, which are biased; they hold the value and stay above 0. The others are plain percentiles.
     _check(logits, labels, bins, bootstrap, seed)
     exact = logits.detach().double()
     probs = torch.softmax(exact, dim=1)
     arm = Evidence.of(exact, labels.long(), bins)
+    estimates = _estimates(arm)
     return {
         "samples": len(exact),
         "classes": exact.shape[1],
         "bins": bins,
         "bootstrap": bootstrap,
-        **_estimates(arm),
+        **estimates,
         "debiased_calibration_error": debiased_calibration_error(probs, labels, bins=bins).item(),
         "noise_floor": noise_floor(probs, bins=bins, seed=seed).item(),
-        "intervals": _intervals(_resampled(arm, bootstrap, seed, rebin)) if bootstrap else {},
+        "intervals": _intervals(_resampled(arm, bootstrap, seed), estimates, least=0.0) if bootstrap else {},
     }
 
 
 def paired_difference(
-    logits_a: Tensor,
-    logits_b: Tensor,
-    labels: Tensor,
-    *,
-    bins: int = 15,
-    bootstrap: int = 1000,
-    seed: int = 0,
-    rebin: bool = False,
+    logits_a: Tensor, logits_b: Tensor, labels: Tensor, *, bins: int = 15, bootstrap: int = 1000, seed: int = 0
 ) -> dict[str, Difference]:
     """How every metric that has an interval differs between two arms on the same samples (source: ours).
 
-    Both arms see the same resamples, so what they share cancels: intervals of the two arms may overlap while that of
-    their difference excludes 0. Logits (n, classes) of both arms, the same samples in the same order; the other
-    arguments and errors are those of `calibration_report`, with at least one resample.
+    Both arms see the same resamples, so what they share cancels. Logits (n, classes) of both arms, in the same order;
+    the other arguments and errors are those of `calibration_report`, with at least one resample.
     """
     check_count(bootstrap, "bootstrap", least=1)
     if logits_a.shape != logits_b.shape:
@@ -86,9 +75,10 @@ def paired_difference(
         _check(logits, labels, bins, bootstrap, seed, name=name)
     arms = [Evidence.of(logits.detach().double(), labels.long(), bins) for logits in (logits_a, logits_b)]
     estimates_a, estimates_b = map(_estimates, arms)
-    resampled_a, resampled_b = (_resampled(arm, bootstrap, seed, rebin) for arm in arms)
-    bounds = _intervals({name: values - resampled_b[name] for name, values in resampled_a.items()})
-    return {name: Difference(estimates_a[name] - estimates_b[name], *bounds[name]) for name in bounds}
+    resampled_a, resampled_b = (_resampled(arm, bootstrap, seed) for arm in arms)
+    differences = {name: estimates_a[name] - estimates_b[name] for name in estimates_a}
+    bounds = _intervals({name: values - resampled_b[name] for name, values in resampled_a.items()}, differences)
+    return {name: Difference(differences[name], *bounds[name]) for name in bounds}
 
 
 def confident_report(
@@ -98,7 +88,7 @@ def confident_report(
 
     `confident_share`, `confident_accuracy` (None when no prediction counts), and `intervals` as in
     `calibration_report`, on its very resamples; that of the accuracy is over the resamples that draw a confident
-    prediction. Arguments and errors are those of `calibration_report`.
+    prediction.
     """
     _check(logits, labels, 1, bootstrap, seed)
     confidences, predicted = torch.softmax(logits.detach().double(), dim=1).max(1)
@@ -126,17 +116,26 @@ def _check(logits: Tensor, labels: Tensor, bins: int, bootstrap: int, seed: int,
 
 
 def _estimates(arm: Evidence) -> dict[str, float]:
-    once = arm.metrics(torch.ones_like(arm.gaps)[None])
+    once = arm.metrics(arm.dense.new_ones(1, len(arm.dense)))
     return {name: value.item() for name, value in once.items()}
 
 
-def _resampled(arm: Evidence, resamples: int, seed: int, rebin: bool) -> dict[str, Tensor]:
+def _resampled(arm: Evidence, resamples: int, seed: int) -> dict[str, Tensor]:
     """Every metric, shape (resamples,)."""
-    weights = resample_weights(len(arm.gaps), resamples, seed)
-    pieces = [arm.metrics(some.to(arm.gaps.device), rebin=rebin) for some in weights]
+    weights = resample_weights(len(arm.dense), resamples, seed)
+    pieces = [arm.metrics(some.to(arm.dense.device)) for some in weights]
     return {name: torch.cat([piece[name] for piece in pieces]) for name in pieces[0]}
 
 
-def _intervals(resampled: dict[str, Tensor]) -> dict[str, tuple[float, float]]:
+def _intervals(
+    resampled: dict[str, Tensor], estimates: dict[str, float] | None = None, *, least: float = -1.0
+) -> dict[str, tuple[float, float]]:
+    """Percentiles; those of calibration errors are reflected at the estimates, which corrects their bias once."""
     bounds = {name: torch.quantile(values, values.new_tensor(INTERVAL)).tolist() for name, values in resampled.items()}
-    return {name: (low, high) for name, (low, high) in bounds.items()}
+    intervals = {name: (low, high) for name, (low, high) in bounds.items()}
+    for name, estimate in (estimates or {}).items():
+        if name.endswith("calibration_error") and name in intervals:
+            low, high = intervals[name]
+            # An error of few samples may be all bias, and the reflected interval lie below it.
+            intervals[name] = (max(least, min(2 * estimate - high, estimate)), max(2 * estimate - low, estimate))
+    return intervals

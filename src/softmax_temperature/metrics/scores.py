@@ -17,8 +17,8 @@ def accuracy(logits: Tensor, labels: Tensor) -> Tensor:
 def top_accuracy(logits: Tensor, labels: Tensor, *, top: int = 5) -> Tensor:
     """Share of samples whose label is among the `top` largest logits (focal paper, Table F.7), float64.
 
-    Of equal logits the one of the lower class ranks first. Logits (n, classes), labels (n,) integers. Raises ValueError
-    if the shapes disagree, a logit is not finite, a label is out of range or `top` is below 1.
+    Of equal logits the one of the lower class ranks first. Raises ValueError as `negative_log_likelihood`, and if `top`
+    is below 1.
     """
     check_logits(logits)
     check_labels(labels, logits)
@@ -29,8 +29,7 @@ def top_accuracy(logits: Tensor, labels: Tensor, *, top: int = 5) -> Tensor:
 def negative_log_likelihood(logits: Tensor, labels: Tensor) -> Tensor:
     """Mean of -log p of the true class (focal paper, section 3), nats, float64.
 
-    Logits (n, classes) of any float dtype, labels (n,) integers. Raises ValueError if the shapes disagree, a logit is
-    not finite or a label is out of range.
+    Raises ValueError if the shapes disagree, a logit is not finite or a label is out of range.
     """
     check_logits(logits)
     check_labels(labels, logits)
@@ -38,10 +37,9 @@ def negative_log_likelihood(logits: Tensor, labels: Tensor) -> Tensor:
 
 
 def brier_score(probs: Tensor, labels: Tensor) -> Tensor:
-    """Squared distance of the probabilities to the one-hot label, summed over classes, averaged over samples.
+    """Squared distance of the probabilities to the one-hot label, summed over classes, float64, in [0, 2].
 
-    Probs (n, classes), rows that sum to one; labels (n,) integers; result float64, in [0, 2]. Raises ValueError if the
-    shapes disagree, a row does not sum to one or a label is out of range.
+    Raises ValueError if the shapes disagree, a row does not sum to one or a label is out of range.
     """
     check_probs(probs)
     check_labels(labels, probs)

@@ -9,29 +9,18 @@ from softmax_temperature.metrics.checks import check_count
 
 
 def confusion_matrix(predictions: Tensor, labels: Tensor, *, classes: int, void: int | None = None) -> Tensor:
-    """Count the pixels of each class by their predicted class; matrices of several batches add up.
+    """Count the pixels of each class by their predicted class: shape (classes, classes), int64, rows true classes.
 
-    Args:
-        predictions: Classes, integers in [0, classes), any shape.
-        labels: True classes, the same shape, integers in [0, classes) or `void`.
-        classes: Number of classes, at least 2.
-        void: Label of pixels that are left out, whatever was predicted there; None for no such label.
-
-    Returns:
-        Shape (classes, classes), int64: rows are true classes, columns predictions.
-
-    Raises:
-        ValueError: If a shape or dtype disagrees, or a class is out of range.
+    Predictions and labels are integers of one shape in [0, classes); labels may also be `void`, which leaves the pixel
+    out. Matrices of several batches add up. Raises ValueError if a shape or dtype disagrees, or a class is out of
+    range.
     """
     check_count(classes, "classes", least=2)
-    if void is not None and 0 <= void < classes:
-        raise ValueError(f"void must not be one of the {classes} classes, got {void}")
     for values, name in ((predictions, "predictions"), (labels, "labels")):
         if values.is_floating_point() or values.is_complex() or values.dtype == torch.bool:
             raise ValueError(f"{name} must be integers, got {values.dtype}")
     if predictions.shape != labels.shape:
-        shapes = f"{tuple(labels.shape)}, got {tuple(predictions.shape)}"
-        raise ValueError(f"predictions must have the shape of labels, {shapes}")
+        raise ValueError(f"predictions must have shape {tuple(labels.shape)}, got {tuple(predictions.shape)}")
     kept = torch.ones_like(labels, dtype=torch.bool) if void is None else labels != void
     rows, columns = labels[kept].long(), predictions[kept].long()
     for found, name in ((rows, "labels"), (columns, "predictions")):
@@ -42,12 +31,11 @@ def confusion_matrix(predictions: Tensor, labels: Tensor, *, classes: int, void:
 
 
 def intersection_over_union(confusion: Tensor) -> Tensor:
-    """Of each class, the pixels that are of it and were predicted as it, over those that are either.
+    """Of each class, the pixels labelled and predicted as it over those that are either: (classes,), float64.
 
-    Shape (classes,), float64; NaN for a class that neither labels nor predictions have. Raises ValueError if the
-    confusion matrix is not square or counts nothing.
+    NaN for a class that neither labels nor predictions have.
     """
-    counts = _counts(confusion)
+    counts = confusion.double()
     both = counts.diagonal()
     return both / (counts.sum(0) + counts.sum(1) - both)
 
@@ -58,14 +46,6 @@ def mean_intersection_over_union(confusion: Tensor) -> Tensor:
 
 
 def pixel_accuracy(confusion: Tensor) -> Tensor:
-    """Share of the pixels that were predicted right, a fraction; arguments and errors as above."""
-    counts = _counts(confusion)
+    """Share of the pixels that were predicted right."""
+    counts = confusion.double()
     return counts.trace() / counts.sum()
-
-
-def _counts(confusion: Tensor) -> Tensor:
-    if confusion.ndim != 2 or confusion.shape[0] != confusion.shape[1]:
-        raise ValueError(f"confusion must have shape (classes, classes), got {tuple(confusion.shape)}")
-    if not confusion.sum() > 0:
-        raise ValueError("confusion must count at least one pixel, got none")
-    return confusion.double()

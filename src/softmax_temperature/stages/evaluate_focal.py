@@ -106,7 +106,7 @@ def _report(logits: Tensor, labels: Tensor, settings: dict[str, int]) -> dict[st
     """One row: every metric, and the ends of its interval where it has one."""
     row: dict[str, Any] = {}
     for report in (
-        calibration_report(logits, labels, **settings),  # type: ignore[arg-type]
+        calibration_report(logits, labels, **settings),
         confident_report(logits, labels, threshold=CONFIDENT, **settings),
     ):
         intervals = report.pop("intervals")
@@ -117,7 +117,7 @@ def _report(logits: Tensor, labels: Tensor, settings: dict[str, int]) -> dict[st
 
 
 def _differences(logits: Tensor, reference: Tensor, labels: Tensor, settings: dict[str, int]) -> list[dict[str, Any]]:
-    differences = paired_difference(logits, reference, labels, **settings)  # type: ignore[arg-type]
+    differences = paired_difference(logits, reference, labels, **settings)
     return [{"metric": name, **difference._asdict()} for name, difference in differences.items()]
 
 

@@ -1,7 +1,5 @@
 """Prepared data as networks are trained on them: images as RGB, texts and trees as numbers."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
@@ -18,13 +16,7 @@ from softmax_temperature.training.texts import TokenSet, TreeSet
 
 
 class TrainingSets(NamedTuple):
-    """A data set, ready to be trained on.
-
-    Attributes:
-        sets: by split.
-        classes: how many it has.
-        words: the vocabulary; the word `words[number - 2]` has that number. Empty for images.
-    """
+    """A data set, ready to be trained on; the word `words[number - 2]` has that number, and images have no words."""
 
     sets: Mapping[SplitName, Samples]
     classes: int
@@ -32,12 +24,9 @@ class TrainingSets(NamedTuple):
 
 
 def training_sets(prepared: Artifact, root: str, text: Mapping[str, Any] | None) -> TrainingSets:
-    """All splits of a prepared data set.
+    """All splits of a prepared data set of images, texts or trees; `root` is data.root.
 
-    Args:
-        prepared: images, texts or trees.
-        root: the folder of the raw data.
-        text: how texts are read, `vocabulary`, `length` and `keep`; trees are read whole, and images ignore it.
+    `text` says how texts are read: `vocabulary`, `length` and `keep`; trees are read whole.
 
     Raises:
         InputError: the data set's images differ in size, or it holds texts and `text` does not say how to read them.
@@ -52,11 +41,7 @@ def training_sets(prepared: Artifact, root: str, text: Mapping[str, Any] | None)
 
 
 def image_set(prepared_images: Artifact, split: SplitName, root: str, size: int | None = None) -> ImageSet:
-    """One split of a prepared data set as RGB, brought to the side `size` if it is given.
-
-    Raises:
-        InputError: the data set's images differ in size, or it holds texts.
-    """
+    """One split of a prepared data set as RGB, brought to the side `size`; InputError for images of several sizes."""
     data = open_prepared(prepared_images, root=Path(root))
     if not data.one_size:
         what = "images differ in size, and a network that is trained on them needs one"

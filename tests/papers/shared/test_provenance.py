@@ -9,7 +9,7 @@ import pytest
 
 from softmax_temperature.papers.shared.provenance import provenance
 from softmax_temperature.params import Compute
-from softmax_temperature.runner.artifacts import canonical_json, new_artifact, open_artifact, write_json
+from softmax_temperature.runner.artifacts import canonical_json, open_artifact, write_json
 from softmax_temperature.runner.cells import Cell, Job, run_cells, seed_of
 from softmax_temperature.runner.fingerprint import code_digest
 
@@ -75,11 +75,3 @@ def test_two_runs_from_nothing_give_equal_bytes(
     first = canonical_json(made())
     monkeypatch.chdir(tmp_path_factory.mktemp("second"))
     assert canonical_json(made()) == first
-
-
-def test_a_manifest_from_before_code_was_kept_is_no_fault() -> None:
-    about = {"stage": "old", "cell": ".", "parameters": {}, "inputs": {}, "fingerprint": "0" * 64, "seed": 0}
-    with new_artifact(Path("data/old"), kind="old", about=about) as folder:
-        write_json(folder / "old.json", 1)
-    (cell,) = provenance([Path("data/old")])["cells"]
-    assert cell["code"] is None

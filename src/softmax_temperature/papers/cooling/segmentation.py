@@ -17,7 +17,7 @@ COLUMNS = ("arm", "seed", "epoch", "mean_iou", "pixel_accuracy", "temperature")
 
 
 def segmentation_table(params: Params) -> pd.DataFrame:
-    """Scores of the test images, one row per declared training and epoch, with the columns COLUMNS; fractions.
+    """Scores of the test images, one row per declared training and epoch: COLUMNS, the data set, its classes.
 
     A training that diverged ends with a row whose numbers are empty, for the epoch in which it did.
     """

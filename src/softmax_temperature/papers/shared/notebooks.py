@@ -34,6 +34,11 @@ def execute(source: Path, target: Path, parameters: Mapping[str, Any]) -> None:
             raise InputError(f"no parameter {name!r}", where=str(source), remedy=nearest(name, known))
     with tempfile.TemporaryDirectory() as folder:
         executed = Path(folder) / source.name
+        # The kernel warns that its port is not encrypted, which readers can do nothing about.
+        config = Path(folder, "profile_default", "ipython_kernel_config.py")
+        config.parent.mkdir()
+        config.write_text("c.IPKernelApp.log_level = 'ERROR'\n")
+        before, os.environ["IPYTHONDIR"] = os.environ.get("IPYTHONDIR"), folder
         try:
             papermill.execute_notebook(
                 source, executed, dict(parameters), kernel_name="python3", progress_bar=False, cwd=".",
@@ -48,6 +53,9 @@ def execute(source: Path, target: Path, parameters: Mapping[str, Any]) -> None:
         except RuntimeError as error:  # The client's error for a kernel that does not start, or is killed.
             remedy = "If memory ran out, free some; then run again."
             raise InputError(f"its kernel ended ({error})", where=str(source), remedy=remedy) from error
+        finally:
+            os.environ.pop("IPYTHONDIR")
+            os.environ |= {"IPYTHONDIR": before} if before else {}
         notebook = _without_times(nbformat.read(executed, as_version=4))
         for cell in notebook.cells:  # Relative links lead to the same files from where the executed copy is.
             up = os.path.relpath(source.parent.parent, target.parent)

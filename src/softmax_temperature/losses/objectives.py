@@ -1,0 +1,106 @@
+"""The losses that params.yaml can name, in the form in which a training loop takes them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from softmax_temperature.losses.baselines import brier_loss, label_smoothing_loss
+from softmax_temperature.losses.focal import focal_loss, sample_dependent_gamma, scheduled_gamma, true_class_probs
+from softmax_temperature.losses.mmce import weighted_mmce
+from softmax_temperature.metrics.checks import check_gamma, check_positive
+from softmax_temperature.runner.errors import InputError, nearest
+
+# Mean loss of a batch from logits (n, classes), labels (n,) and the position in the written recipe, in epochs.
+Objective = Callable[[Tensor, Tensor, float], Tensor]
+
+
+def at_every_epoch(loss: Callable[[Tensor, Tensor], Tensor]) -> Objective:
+    """The objective of a loss that does not change during training."""
+    return lambda logits, labels, _position: loss(logits, labels)
+
+
+def _tempered_cross_entropy(*, inverse_temperature: float) -> Objective:
+    """Cross-entropy of beta times the logits (temperature_check, abstract)."""
+    check_positive(inverse_temperature, "inverse_temperature")
+    return at_every_epoch(lambda logits, labels: F.cross_entropy(inverse_temperature * logits, labels))
+
+
+def _label_smoothing(*, smoothing: float = 0.05) -> Objective:
+    if not 0 <= smoothing < 1:
+        raise ValueError(f"smoothing must be in [0, 1), got {smoothing}")
+    return at_every_epoch(partial(label_smoothing_loss, smoothing=smoothing))
+
+
+def _mmce(*, weight: float = 2.0, as_released: bool = False) -> Objective:
+    """Cross-entropy + weight × weighted MMCE; the weight is the focal paper's lambda (appendix E)."""
+    if not 0 <= weight < math.inf:
+        raise ValueError(f"weight must be finite and at least 0, got {weight}")
+    if not isinstance(as_released, bool):
+        raise TypeError(f"as_released must be true or false, got {as_released!r}")
+    return at_every_epoch(
+        lambda logits, labels: (
+            F.cross_entropy(logits, labels) + weight * weighted_mmce(logits, labels, as_released=as_released)
+        )
+    )
+
+
+def _focal(*, gamma: float) -> Objective:
+    check_gamma(gamma)
+    return at_every_epoch(lambda logits, labels: focal_loss(logits, labels, gamma))
+
+
+def _sample_dependent_focal(*, policy: str = "53") -> Objective:
+    """FLSD of the focal paper, appendix F."""
+    sample_dependent_gamma(torch.empty(0), policy=policy)  # Refuses an unknown policy before any training.
+
+    def loss(logits: Tensor, labels: Tensor) -> Tensor:
+        return focal_loss(logits, labels, sample_dependent_gamma(true_class_probs(logits, labels), policy=policy))
+
+    return at_every_epoch(loss)
+
+
+def _scheduled_focal(*, gammas: Sequence[float], milestones: Sequence[int]) -> Objective:
+    """FLSc of the focal paper, appendix F, over epochs of the recipe."""
+    for gamma in gammas:
+        check_gamma(gamma)
+    scheduled_gamma(0, gammas=gammas, milestones=milestones)  # Refuses wrong milestones before any training.
+
+    def objective(logits: Tensor, labels: Tensor, position: float) -> Tensor:
+        return focal_loss(logits, labels, scheduled_gamma(int(position), gammas=gammas, milestones=milestones))
+
+    return objective
+
+
+OBJECTIVES: dict[str, Callable[..., Objective]] = {
+    "brier": lambda: at_every_epoch(brier_loss),
+    "cross_entropy": lambda: at_every_epoch(F.cross_entropy),
+    "focal": _focal,
+    "label_smoothing": _label_smoothing,
+    "mmce": _mmce,
+    "sample_dependent_focal": _sample_dependent_focal,
+    "scheduled_focal": _scheduled_focal,
+    "tempered_cross_entropy": _tempered_cross_entropy,
+}
+
+
+def objective_names() -> list[str]:
+    """The losses that params.yaml can name."""
+    return sorted(OBJECTIVES)
+
+
+def make_objective(name: str, options: dict[str, Any]) -> Objective:
+    """A loss by name; raises InputError if no loss has this name, or it does not take the options."""
+    if name not in OBJECTIVES:
+        raise InputError("no such loss", where=f"loss {name!r}", remedy=nearest(name, objective_names()))
+    try:
+        return OBJECTIVES[name](**options)
+    except (TypeError, ValueError) as error:
+        what = f"does not take the options {options} ({error})"
+        raise InputError(what, where=f"loss {name!r}", remedy="Correct `options`.") from error
