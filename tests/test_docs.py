@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 import textwrap
@@ -17,6 +18,7 @@ from softmax_temperature.tools import cli
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 TEXTS = {page.relative_to(ROOT).as_posix(): page.read_text(encoding="utf-8") for page in PAGES}
+SHARED = {"prepared"}  # The outputs that several papers read.
 COMMANDS: Mapping[str, Any] = typer.main.get_command(cli.app).commands  # type: ignore[attr-defined]
 
 
@@ -45,7 +47,24 @@ def test_a_snippet_runs_and_prints(page: str, code: str, capsys: pytest.CaptureF
 
 
 def test_there_are_snippets() -> None:
-    assert len(blocks("python")) >= 5
+    assert len(blocks("python")) >= 3
+
+
+def test_the_readme_has_at_most_1500_words() -> None:
+    assert len(TEXTS["README.md"].split()) <= 1500
+
+
+def test_the_readme_counts_verdicts_as_the_scorecard_does() -> None:
+    rows = re.findall(r"^\| \*\*(\w+(?: tested)?).*?\| `(\w+)`,", TEXTS["docs/scorecard.md"], re.MULTILINE)
+    words = {"holds": "hold"}
+    for paper in ("classifier_temperature", "focal", "cooling", "temperature_check"):
+        counts = {
+            verdict: rows.count((verdict, paper)) for verdict in ("holds", "contradicted", "inconclusive", "not tested")
+        }
+        said = ", ".join(f"{count} {words.get(verdict, verdict)}" for verdict, count in counts.items() if count)
+        (row,) = [line for line in TEXTS["README.md"].splitlines() if f"notebooks/{paper}.ipynb" in line]
+        assert f"| {said} |" in row
+    assert f"all {len(rows)} claims" in TEXTS["README.md"]
 
 
 @pytest.mark.parametrize("page", TEXTS)
@@ -57,6 +76,25 @@ def test_links_lead_to_files_and_headings_that_are_there(page: str) -> None:
         path = ((ROOT / page).parent / place).resolve() if place else ROOT / page
         assert path.exists(), target
         assert not anchor or anchor in anchors(path), target
+
+
+def test_the_readme_shows_the_verdict_that_its_snippet_prints(capsys: pytest.CaptureFixture[str]) -> None:
+    (code,) = [code for page, code in blocks("python") if page == "README.md" and "calibrate(" in code]
+    exec(compile(code, "README.md", "exec"), {"__name__": "__main__"})  # noqa: S102  # Our own text.
+    (shown,) = [text for page, text in blocks("text") if page == "README.md"]
+    assert shown.splitlines()[0] == capsys.readouterr().out.splitlines()[0]
+
+
+def test_the_readme_says_the_minutes_that_the_run_of_mini_recorded() -> None:
+    papers = json.loads((ROOT / "results/mini/environment.json").read_text(encoding="utf-8"))
+    outputs = {
+        output if output in SHARED else f"{paper}/{output}": minutes
+        for paper, record in papers.items()
+        for output, minutes in record["cell_minutes"].items()
+    }
+    said = re.search(r"about (\d+) minutes", TEXTS["README.md"])
+    assert said is not None
+    assert int(said[1]) == pytest.approx(sum(outputs.values()), abs=1)
 
 
 def test_every_page_is_linked_from_the_readme() -> None:
