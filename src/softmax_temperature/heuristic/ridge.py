@@ -125,9 +125,12 @@ def score_rules(
         values[heuristic][own] = study.fitted(others, penalties).predict(study.statistics[own])
         for row in own:
             rest = others[backbones[others] != backbones[row]]
-            values[without_backbone][row] = study.fitted(rest, penalties).predict(study.statistics[[row]])[0]
+            if len(rest):
+                values[without_backbone][row] = study.fitted(rest, penalties).predict(study.statistics[[row]])[0]
         values[constant][own] = study.best_constant(others)
         values[median][own] = np.median(pairs["inverse_temperature"].to_numpy(np.float64)[others])
+    if len(np.unique(backbones)) == 1:
+        del values[RULES[1]]
     values["square root of dimension"] = np.sqrt(pairs["dim"].to_numpy(np.float64))
     if "inverse_temperature_validation" in pairs:
         values["search on validation data"] = pairs["inverse_temperature_validation"].to_numpy(np.float64)
