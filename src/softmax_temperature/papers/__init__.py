@@ -1,1 +1,1 @@
-"""One folder a paper: its records, tables, figures and claims. Papers import methods, never one another."""
+"""The papers: records, tables, figures and claims of each, what they share, and the report."""

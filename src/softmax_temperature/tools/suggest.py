@@ -111,7 +111,7 @@ def read_heuristic(path: Path) -> RidgeHeuristic:
     Raises:
         InputError: There is no such file, or it is no heuristic.
     """
-    remedy = "Give results/PROFILE/classifier_temperature/tables/heuristic.json."
+    remedy = "Give results/PROFILE/classifier_temperature/heuristic.json."
     if not path.is_file():
         raise InputError("no such file", where=str(path), remedy=remedy)
     try:
