@@ -50,7 +50,7 @@ def test_the_table_knows_designs_from_rows() -> None:
     assert table["power"].tolist() == ["1.00", "1.00"]
 
 
-@pytest.mark.soak
+@pytest.mark.slow
 @pytest.mark.parametrize("sizes", [(2,), (3,), (10,), (2, 2), (3, 3), (3, 3, 3), (1, 1, 1, 1), (2, 5, 3)])
 def test_pooled_tasks_without_an_effect_rarely_hold(sizes: tuple[int, ...]) -> None:
     repeats, generator = 4000, np.random.default_rng(1)
@@ -58,7 +58,7 @@ def test_pooled_tasks_without_an_effect_rarely_hold(sizes: tuple[int, ...]) -> N
     assert found <= limit(repeats)
 
 
-@pytest.mark.soak
+@pytest.mark.slow
 @pytest.mark.parametrize("spread", [0.5, 2.0])
 def test_pooled_tasks_whose_effects_cancel_rarely_hold(spread: float) -> None:
     """On average over the paper's tasks there is no effect, though there is one in each."""
@@ -69,7 +69,7 @@ def test_pooled_tasks_whose_effects_cancel_rarely_hold(spread: float) -> None:
     assert found <= limit(2000)
 
 
-@pytest.mark.soak
+@pytest.mark.slow
 def test_claims_of_one_part_among_many_rarely_hold() -> None:
     found = chance_of_holding(
         above(some=True), [part(4)] * 5, [0.0] * 5, 4000, np.random.default_rng(3), keep_spread=False
@@ -77,7 +77,7 @@ def test_claims_of_one_part_among_many_rarely_hold() -> None:
     assert found <= limit(4000)
 
 
-@pytest.mark.soak
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [3, 5, 10])
 def test_shares_at_the_bound_rarely_hold(n: int) -> None:
     row = {"id": "a", "criterion": str(most()), "kind": "proportion", "bounds": [0.5], "published": None}
@@ -85,7 +85,7 @@ def test_shares_at_the_bound_rarely_hold(n: int) -> None:
     assert float(line["holds without an effect"]) <= limit(4000)
 
 
-@pytest.mark.soak
+@pytest.mark.slow
 def test_every_judged_row_of_the_committed_studies(project_root: Path) -> None:
     table = power_table([rows[0] for rows in best_evidence(project_root / "results")])
     assert (table["holds without an effect"].astype(float) <= limit(2000)).all(), table.to_string()
@@ -121,7 +121,7 @@ def sweeps(generator: np.random.Generator, *, seeds: int = 3, noise: float = 0.0
     return Sweeps(runs, table, empty, empty, empty, empty)
 
 
-@pytest.mark.soak
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name",
     [
@@ -137,7 +137,7 @@ def test_flat_sweeps_rarely_hold_whatever_is_chosen_in_them(name: str) -> None:
     assert held(temperature.CLAIMS, name, sweeps, 300) <= limit(300)
 
 
-@pytest.mark.soak
+@pytest.mark.slow
 def test_best_places_that_differ_by_two_decades_are_found() -> None:
     def apart(generator: np.random.Generator) -> Sweeps:
         return sweeps(generator, best=(1, 5, 1, 5))
@@ -145,7 +145,7 @@ def test_best_places_that_differ_by_two_decades_are_found() -> None:
     assert held(temperature.CLAIMS, "best-depends-on-architecture", apart, 50) > 0.8
 
 
-@pytest.mark.soak
+@pytest.mark.slow
 def test_slopes_of_spreads_of_equal_variance_rarely_hold() -> None:
     generator, hits, repeats = np.random.default_rng(5), 0, 1500
     names, places = np.repeat([*"abcd"], 7), np.tile(np.log10([0.01, 0.03, 0.1, 0.3, 1, 3, 10]), 4)
@@ -168,13 +168,13 @@ def unrelated(generator: np.random.Generator, *, dim: float = 0.0) -> Any:
     return classifier.Records(empty, table, empty, empty, empty, empty, empty, empty)
 
 
-@pytest.mark.soak
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["feats-corr-is-strongest", "several-beat-one", "prediction-is-significant"])
 def test_unrelated_statistics_rarely_hold(name: str) -> None:
     assert held(classifier.CLAIMS, name, unrelated, 100) <= limit(100)
 
 
-@pytest.mark.soak
+@pytest.mark.slow
 def test_a_correlation_on_the_bound_rarely_passes_for_weak() -> None:
     def at_bound(generator: np.random.Generator) -> Any:
         return unrelated(generator, dim=0.3 / (1 - 0.3**2) ** 0.5)
@@ -203,7 +203,7 @@ def noisy_curves(generator: np.random.Generator) -> Records:
     return Records(**tables | {"trainings": pd.DataFrame([{**run, "diverged": False} for run in runs])})
 
 
-@pytest.mark.soak
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["flsd-53-calibrates", "early-stopping-does-not-save-ce"])
 def test_losses_without_a_difference_rarely_hold(name: str) -> None:
     assert held(focal.CLAIMS, name, noisy_curves, 300) <= limit(300)
