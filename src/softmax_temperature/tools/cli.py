@@ -73,7 +73,7 @@ def plan(params: Params = PARAMS, as_json: Json = False) -> None:
 
 @app.command(epilog=EXIT_CODES)
 def verify(as_json: Json = False) -> None:
-    """Compare every artifact with its manifest; damaged ones are set aside."""
+    """Compare artifacts with their manifests."""
     from softmax_temperature.tools import verify as verification
 
     if not Path("dvc.yaml").is_file():  # Where there is nothing to find, nothing damaged would be found either.

@@ -1,0 +1,56 @@
+"""The commands plan, verify and profile, from a project's root folder."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from softmax_temperature.runner.artifacts import new_artifact, open_artifact
+from softmax_temperature.runner.cells import run_cells
+from softmax_temperature.stages import fetch
+from softmax_temperature.tools import cli
+from softmax_temperature.tools.plan import plan, summary
+from softmax_temperature.tools.profiles import render_profile
+from softmax_temperature.tools.verify import verify
+
+
+@pytest.fixture(autouse=True)
+def _in_a_project(project_root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shutil.copy(project_root / "dvc.yaml", tmp_path)
+    monkeypatch.chdir(tmp_path)
+
+
+def test_a_cell_that_has_run_is_up_to_date_and_what_reads_a_pending_one_has_to_run(project_root: Path) -> None:
+    _, params = render_profile("smoke", project_root / "profiles")
+    before = {stage.stage: stage for stage in plan(params)}
+    assert len(before["fetch"].to_run) == before["fetch"].cells == len(params.datasets)
+    run_cells(fetch.cells(params), output=fetch.OUTPUT, compute=params.compute, seed=params.seed)
+    after = {stage.stage: stage for stage in plan(params)}
+    assert after["fetch"].to_run == ()
+    assert after["embed"].to_run == before["embed"].to_run != ()
+    assert "cells up to date" in summary(list(after.values()), params)
+
+
+def test_a_flipped_byte_is_named_and_set_aside() -> None:
+    with new_artifact(Path("data/numbers"), kind="numbers", about={}) as folder:
+        (folder / "a.txt").write_text("one")
+    assert verify().problems == ()
+    Path("data/numbers/a.txt").write_text("two")
+    (line,) = verify().problems
+    assert line.startswith("data/numbers/a.txt: damaged")
+    assert not Path("data/numbers/a.txt").exists()
+    assert open_artifact(Path("data/numbers")).problems() == ["data/numbers/a.txt: missing"]
+
+
+def test_an_unknown_profile_is_one_line_and_exit_code_2(
+    project_root: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shutil.copytree(project_root / "profiles", "profiles")
+    monkeypatch.setattr("sys.argv", ["softmax-temperature", "profile", "minni"])
+    with pytest.raises(SystemExit) as ended:
+        cli.main()
+    assert ended.value.code == 2
+    assert capsys.readouterr().err == "error: profiles: unknown profile 'minni'. Did you mean 'mini'?\n"
+    assert not Path("params.yaml").exists()
