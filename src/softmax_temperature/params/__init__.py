@@ -66,6 +66,7 @@ class Params(Section):
             self._all_trainable("focal.tasks", self.focal.tasks)
             for name, task in self.focal.tasks.items():
                 all_known(f"focal.tasks.{name}.out_of_distribution", task.out_of_distribution, self.datasets)
+                all_known(f"focal.tasks.{name}.shifted", task.shifted, self.datasets)
         if "cooling" in self.papers:
             self._all_trainable("cooling.experiments", self.cooling.experiments)
         if "temperature_check" in self.papers:

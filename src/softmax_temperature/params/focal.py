@@ -12,10 +12,11 @@ from softmax_temperature.params.shared import Text
 
 
 class ArmChange(Section):
-    """What one arm does differently on one task: values of its loss's options and of the recipe that are replaced."""
+    """What one arm does differently on one task: replaced options of its loss, replaced values of the recipe, `seeds`."""
 
     options: dict[str, Any] = {}
     recipe: dict[str, Any] = {}
+    seeds: PositiveInt | None = None
 
 
 class Arm(Section):
@@ -43,7 +44,8 @@ class Task(Section):
     """A data set with a network, trained with every arm in `arms` (null: all of them).
 
     `out_of_distribution` are data sets whose test images are scored beside those of `dataset`, and so are its own with
-    noise of the standard deviation `gaussian_noise` (pixels on the scale 0 to 1). `text` says how texts are read; parse
+    noise of the standard deviation `gaussian_noise` (pixels on the scale 0 to 1). `shifted` are data sets of other
+    pictures under the same class names, on whose test images accuracy and calibration are measured. `text` says how texts are read; parse
     trees need the vocabulary alone; images ignore it. `embeddings` are the word vectors to start from; null learns them
     with the rest. `select` is the epoch whose weights are evaluated: the last, or the first with the best accuracy on
     validation data. `recipe` replaces values of `focal.recipe`, `arm_changes` those of one arm on this task.
@@ -57,6 +59,7 @@ class Task(Section):
     arms: Annotated[list[Name], Field(min_length=1)] | None = None
     out_of_distribution: list[Name] = []
     gaussian_noise: PositiveFloat | None = None
+    shifted: list[Name] = []
     text: Text | None = None
     embeddings: Embeddings | None = None
     select: Literal["last", "best_validation"] = "last"
@@ -73,8 +76,8 @@ class Task(Section):
             raise ValueError(f"arms: {', '.join(self.arms)}: one of them is there twice")
         if (self.printed_dataset is None) != (self.printed_network is None):
             raise ValueError("printed_dataset and printed_network stand together or not at all")
-        if self.text and (self.out_of_distribution or self.gaussian_noise):
-            raise ValueError("text: out_of_distribution and gaussian_noise are for images")
+        if self.text and (self.out_of_distribution or self.gaussian_noise or self.shifted):
+            raise ValueError("text: out_of_distribution, gaussian_noise and shifted are for images")
         if self.embeddings and not self.text:
             raise ValueError("embeddings: only a task with `text` has words")
         return self
@@ -225,7 +228,12 @@ class Focal(Section):
 
     def trainings(self) -> list[tuple[str, str, int]]:
         """Task, arm and seed of every training."""
-        return [(task, arm, seed) for task in self.tasks for arm in self.arms_of(task) for seed in range(self.seeds)]
+        return [
+            (task, arm, seed)
+            for task, about in self.tasks.items()
+            for arm in self.arms_of(task)
+            for seed in range(about.arm_changes.get(arm, ArmChange()).seeds or self.seeds)
+        ]
 
     @model_validator(mode="after")
     def _names_exist(self) -> Focal:

@@ -64,6 +64,16 @@ def prepare_torch(threads: int, device: str) -> str:
     return "cuda" if torch.cuda.is_available() else "cpu"
 
 
+def resolve_precision(precision: str, device: str) -> str:
+    """What "auto" means on a device: bfloat16 where it is multiplied by instructions of its own, float32 elsewhere."""
+    if precision != "auto":
+        return precision
+    if device == "cpu":
+        found = torch.cpu.get_capabilities()
+        return "bfloat16" if found.get("avx512_bf16") or found.get("amx_tile") or found.get("sve_bf16") else "float32"
+    return "bfloat16" if torch.cuda.is_bf16_supported(including_emulation=False) else "float32"
+
+
 def keep_freed_memory() -> None:
     """Let glibc keep up to 2 GiB that this process has freed; does nothing with other C libraries."""
     # It returns large blocks to the system at once, and the next training step faults them in again page by page: a

@@ -77,13 +77,15 @@ def run(job: Job, **parameters: Any) -> None:
         raise InputError("the weights changed during the run", where=where, remedy="Run it again.")
     batches = _Counted(job, images, plan.batch_size)
 
+    precision = resolve_precision(plan.precision, job.device)
+
     def embed(split: SplitName) -> Iterator[Tensor]:
         where = f"{images.name}/{split} with {plan.backbone}"
-        how = {"device": job.device, "precision": plan.precision, "where": where}
+        how = {"device": job.device, "precision": precision, "where": where}
         return extract(loaded.network, loaded.preprocess, batches.of(split), **how)  # type: ignore[arg-type]
 
     rows = {split: (images.labels(split), images.index(split)) for split in images.splits}
-    about = {"dataset": images.name, "backbone": plan.backbone, "precision": plan.precision}
+    about = {"dataset": images.name, "backbone": plan.backbone, "precision": precision}
     write_embeddings(job.output, rows, embed, loaded.provenance | about)
 
 

@@ -31,6 +31,7 @@ REFERENCE = "CE"
 CRITERIA = ("ece", "nll")
 CONFIDENT = 0.99  # Appendix H.
 CURVE_POINTS = 100
+SHIFT_METRICS = ("accuracy", "negative_log_likelihood", "expected_calibration_error")
 
 
 def cells(params: Params) -> list[Cell]:
@@ -54,13 +55,13 @@ def run(job: Job, *, bootstrap: int, resampling_seed: int) -> None:
     """Evaluate one training.
 
     Writes lists of rows: `runs.json`, a row for each scaling ("none", or the criterion whose best temperature on
-    validation data divides the logits); `differences.json`, against the reference arm; `ood.json` and `roc.json`. A
-    training that diverged has none of them.
+    validation data divides the logits); `differences.json`, against the reference arm; `ood.json` and `roc.json`; and
+    `shift.json`, on shifted data sets. A training that diverged has none of them.
     """
     settings = {"bootstrap": bootstrap, "seed": resampling_seed}
     logits = _logits(job.inputs["training"])
     reference = _logits(job.inputs["reference"]) if "reference" in job.inputs else None
-    rows: dict[str, list[dict[str, Any]]] = {name: [] for name in ("runs", "differences", "ood", "roc")}
+    rows: dict[str, list[dict[str, Any]]] = {name: [] for name in ("runs", "differences", "ood", "roc", "shift")}
     if logits is not None:
         for scaling in ("none", *CRITERIA):
             for name, some in _scaled_rows(logits, reference, scaling, settings).items():
@@ -77,10 +78,17 @@ def _scaled_rows(
     test, labels = logits["test.logits"] / temperature, logits["test.labels"]
     fit = {"temperature": temperature, "at_bound": at_bound}
     rows: dict[str, list[dict[str, Any]]] = {"runs": [{**fit, **_report(test, labels, settings)}], "ood": [], "roc": []}
+    shifted = sorted({key.removesuffix(".labels") for key in logits if key.endswith(".labels")} - set(HELD_OUT))
+    rows["shift"] = [
+        {"shifted": name, **_shift_report(logits[f"{name}.logits"] / temperature, logits[f"{name}.labels"], settings)}
+        for name in shifted
+    ]
     if reference:
         other = reference["test.logits"] / _temperature(reference, scaling)[0]
         rows["differences"] = _differences(test, other, labels, settings)
-    for name in sorted({key.rpartition(".")[0] for key in logits} - set(HELD_OUT)):
+    for name in sorted(
+        {key.removesuffix(".logits") for key in logits if key.endswith(".logits")} - {*HELD_OUT, *shifted}
+    ):
         score, curve = _out_of_distribution(test, logits[f"{name}.logits"] / temperature, settings)
         rows["ood"].append({"ood": name, **score})
         rows["roc"] += [{"ood": name, **point} for point in curve]
@@ -113,6 +121,16 @@ def _report(logits: Tensor, labels: Tensor, settings: dict[str, int]) -> dict[st
         row |= {name: value for name, value in report.items() if name not in ("classes", "bins", "bootstrap")}
         row |= {f"{name}_low": low for name, (low, _) in intervals.items()}
         row |= {f"{name}_high": high for name, (_, high) in intervals.items()}
+    return row
+
+
+def _shift_report(logits: Tensor, labels: Tensor, settings: dict[str, int]) -> dict[str, Any]:
+    """Accuracy, NLL and ECE with their intervals."""
+    report = calibration_report(logits, labels, **settings)
+    row: dict[str, Any] = {"samples": len(labels)}
+    for name in SHIFT_METRICS:
+        row[name] = report[name]
+        row[f"{name}_low"], row[f"{name}_high"] = report["intervals"][name]
     return row
 
 

@@ -18,6 +18,7 @@ from softmax_temperature.params.classifier_temperature import GridTraining
 from softmax_temperature.runner.artifacts import write_json
 from softmax_temperature.runner.cells import Cell, Job
 from softmax_temperature.runner.folders import EMBEDDINGS
+from softmax_temperature.runner.machine import resolve_precision
 
 PAPER = "classifier_temperature"
 OUTPUT = Path("data/classifier_temperature/search")
@@ -65,6 +66,7 @@ def train_with_curves(
         By split, a float32 tensor (repeats, temperatures, epochs) of accuracies.
     """
     how = grid.model_dump(exclude={"inverse_temperatures", "epochs"})
+    how["precision"] = resolve_precision(grid.precision, job.device)
     train = parts["train"].for_fitting()
     trainer = TemperatureGridTrainer(train, grid.inverse_temperatures, **how, **settings, device=job.device)
     checkpointer = job.checkpointer()

@@ -48,6 +48,7 @@ from softmax_temperature.training.texts import (
 PAPER = "focal"
 OUTPUT = FOCAL_TRAINING
 OUT_OF_DISTRIBUTION = "out_of_distribution/"
+SHIFTED = "shifted/"
 NOISE = "gaussian-noise"
 
 
@@ -107,6 +108,7 @@ def _cell(params: Params, name: str, arm: str, seed: int) -> Cell:
         training_seed=seed_of(params.seed, "focal", task.variant_of or name, str(seed)),
     )
     inputs = {OUT_OF_DISTRIBUTION + other: PREPARED / other for other in task.out_of_distribution}
+    inputs |= {SHIFTED + other: PREPARED / other for other in task.shifted}
     inputs["data"] = PREPARED / task.dataset
     return Cell(f"{name}/{arm}/{seed}", run, plan.model_dump(mode="json"), inputs)
 
@@ -114,7 +116,7 @@ def _cell(params: Params, name: str, arm: str, seed: int) -> Cell:
 def run(job: Job, **parameters: Any) -> None:
     """Train one network.
 
-    Writes `weights.safetensors`; `logits.safetensors`, of validation, test and each out-of-distribution set; the rows
+    Writes `weights.safetensors`; `logits.safetensors`, of validation, test and each out-of-distribution and shifted set; the rows
     of `Watch` in `history.json`, `gradient_norms.json` and `reliability.json`; and `record.json`. A training that
     diverged is a result: its record says so, its weights are the last finite ones, and there are no logits.
     """
@@ -122,6 +124,7 @@ def run(job: Job, **parameters: Any) -> None:
     text = plan.text.model_dump() if plan.text else None
     sets, classes, words = training_sets(job.inputs["data"], plan.root, text)
     outliers = _outliers(job, plan, sets["test"].inputs)
+    shifted = _others(job, plan, SHIFTED, sets["test"].inputs)
     model = build_network(plan.network, classes=classes, seed=plan.training_seed)
     embeddings = _start_embedding(model, words, plan)
     trainer = _trainer(job, plan, model, sets["train"])
@@ -133,7 +136,7 @@ def run(job: Job, **parameters: Any) -> None:
     finite = not train(trainer, callbacks, job)
     if best and finite:
         best.restore(trainer)
-    finite = finite and save_logits(job, trainer, sets, outliers)
+    finite = finite and save_logits(job, trainer, sets, outliers, shifted)
 
     save_weights(job, trainer.network)
     for name, rows in watch.state_dict().items():
@@ -187,14 +190,19 @@ def _outliers(job: Job, plan: FocalCell, test: Tensor) -> dict[str, Tensor]:
     """The test images of the out-of-distribution sets, and the task's own with noise, as RGB of the task's size."""
     # Deviation: sets of another size are resized to that of the training images; the paper's are all of one size. All
     # are normalised as the training images, as in the released code.
-    found = {
-        name.removeprefix(OUT_OF_DISTRIBUTION): image_set(artifact, "test", plan.root, test.shape[-1]).inputs
-        for name, artifact in job.inputs.items()
-        if name.startswith(OUT_OF_DISTRIBUTION)
-    }
+    found = {name: some.inputs for name, some in _others(job, plan, OUT_OF_DISTRIBUTION, test).items()}
     if plan.noise_archive:
         prepared = open_prepared(job.inputs["data"], root=Path(plan.root))
         found[NOISE] = read_archive(Path(plan.root), prepared.index("test"), prepared.labels("test"))
     elif plan.gaussian_noise is not None:
         found[NOISE] = add_noise(test, plan.gaussian_noise, seed=seed_of(plan.training_seed, "noise"))
     return found
+
+
+def _others(job: Job, plan: FocalCell, role: str, test: Tensor) -> dict[str, Samples]:
+    """The test images of other data sets, as RGB of the task's size."""
+    return {
+        name.removeprefix(role): image_set(artifact, "test", plan.root, test.shape[-1])
+        for name, artifact in job.inputs.items()
+        if name.startswith(role)
+    }

@@ -44,19 +44,24 @@ def save_weights(job: Job, network: nn.Module) -> None:
 
 
 def save_logits(
-    job: Job, trainer: Trainer, sets: Mapping[SplitName, Samples], others: Mapping[str, Tensor] | None = None
+    job: Job,
+    trainer: Trainer,
+    sets: Mapping[SplitName, Samples],
+    outliers: Mapping[str, Tensor] | None = None,
+    shifted: Mapping[str, Samples] | None = None,
 ) -> bool:
-    """Write `logits.safetensors`: logits and labels of validation and test data, and logits of other inputs.
+    """Write `logits.safetensors`: logits and labels of validation, test and shifted data, and logits of outliers.
 
     Returns:
         Whether all logits are finite; otherwise nothing is written.
     """
-    inputs: dict[str, Tensor] = {split: sets[split].inputs for split in HELD_OUT} | dict(others or {})
+    labelled: dict[str, Samples] = {split: sets[split] for split in HELD_OUT} | dict(shifted or {})
+    inputs = {name: some.inputs for name, some in labelled.items()} | dict(outliers or {})
     try:
         found = {f"{name}.logits": trainer.evaluate(some)[0] for name, some in inputs.items()}
     except Diverged:
         return False
-    save_file(found | {f"{split}.labels": sets[split].labels for split in HELD_OUT}, job.output / LOGITS)
+    save_file(found | {f"{name}.labels": some.labels for name, some in labelled.items()}, job.output / LOGITS)
     return True
 
 

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from softmax_temperature.losses import Objective
 from softmax_temperature.params.recipe import Recipe, Schedule
 from softmax_temperature.runner.cells import Job, seed_of
+from softmax_temperature.runner.machine import resolve_precision
 from softmax_temperature.training.networks import last_layer_inputs
 from softmax_temperature.training.processes import processes
 from softmax_temperature.training.samples import Samples
@@ -60,6 +61,7 @@ class Trainer:
         self.epochs_done, self.loss = 0, math.nan
         self.after_batch: list[Callable[[Trainer], None]] = []
         self.optimizer = _optimizer(network, recipe)
+        self._narrow = resolve_precision(recipe.precision, device) == "bfloat16"
         self._batch_size = min(recipe.batch_size, len(samples))
         self._processes = processes()
         self._shared = self._processes.train_together(self.network, self._batch_size)
@@ -157,7 +159,7 @@ class Trainer:
         return loss.detach()
 
     def _forward(self, network: nn.Module, inputs: Tensor) -> tuple[Tensor, Tensor]:
-        with torch.autocast(self.device, torch.bfloat16, enabled=self.recipe.precision == "bfloat16"):
+        with torch.autocast(self.device, torch.bfloat16, enabled=self._narrow):
             return last_layer_inputs(network, inputs)
 
 

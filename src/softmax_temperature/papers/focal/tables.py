@@ -16,7 +16,7 @@ from softmax_temperature.papers.focal.records import SLUG, Records
 from softmax_temperature.papers.focal.selection import (
     EVALUATION,
     MAIN_ARMS,
-    RELEASED_ARMS,
+    WRITTEN_ARMS,
     RUN,
     SCALED,
     SOURCES,
@@ -266,8 +266,8 @@ def _changes(records: Records) -> pd.DataFrame:
     trained = trained.assign(method=trained["arm"], by=SCALED)
     main = trained[trained["variant"] == ""].assign(main_task=lambda rows: rows["task"])
     recipes = trained[trained["variant"] != ""].assign(main_task=lambda rows: rows["variant_of"])
-    released = main[main["arm"].isin(RELEASED_ARMS)].assign(variant="as released")
-    released["method"] = released["method"].replace(dict(RELEASED_ARMS))
+    released = main[main["arm"].isin(WRITTEN_ARMS)].assign(variant="as written")
+    released["method"] = released["method"].replace(dict(WRITTEN_ARMS))
     by_likelihood = main.assign(variant="temperature by NLL", by="nll")
     return pd.concat([recipes, released, by_likelihood], ignore_index=True)
 
