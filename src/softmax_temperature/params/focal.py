@@ -12,7 +12,7 @@ from softmax_temperature.params.shared import Text
 
 
 class ArmChange(Section):
-    """What one arm does differently on one task: replaced options of its loss, replaced values of the recipe, `seeds`."""
+    """What one arm does differently on one task: values of its loss's options and of the recipe, and how many seeds."""
 
     options: dict[str, Any] = {}
     recipe: dict[str, Any] = {}
@@ -45,13 +45,13 @@ class Task(Section):
 
     `out_of_distribution` are data sets whose test images are scored beside those of `dataset`, and so are its own with
     noise of the standard deviation `gaussian_noise` (pixels on the scale 0 to 1). `shifted` are data sets of other
-    pictures under the same class names, on whose test images accuracy and calibration are measured. `text` says how texts are read; parse
-    trees need the vocabulary alone; images ignore it. `embeddings` are the word vectors to start from; null learns them
-    with the rest. `select` is the epoch whose weights are evaluated: the last, or the first with the best accuracy on
-    validation data. `recipe` replaces values of `focal.recipe`, `arm_changes` those of one arm on this task.
-    `variant_of` makes a task a part of the ablation: the same as another one, but for its recipe. `printed_dataset` and
-    `printed_network` are the paper's names for the two, if it has numbers for them; `differs` says in a few words what
-    is not as in the paper, beside the length of the training and the embeddings.
+    pictures under the same class names, on whose test images accuracy and calibration are measured. `text` says how
+    texts are read; parse trees need the vocabulary alone; images ignore it. `embeddings` are the word vectors to start
+    from; null learns them with the rest. `select` is the epoch whose weights are evaluated: the last, or the first with
+    the best accuracy on validation data. `recipe` replaces values of `focal.recipe`, `arm_changes` those of one arm on
+    this task. `variant_of` makes a task a part of the ablation: the same as another one, but for its recipe.
+    `printed_dataset` and `printed_network` are the paper's names for the two, if it has numbers for them; `differs`
+    says in a few words what is not as in the paper, beside the length of the training and the embeddings.
     """
 
     dataset: Name

@@ -19,6 +19,7 @@ from softmax_temperature.runner.artifacts import digest_of_file
 from softmax_temperature.runner.cells import Cell, Job, seed_of
 from softmax_temperature.runner.errors import InputError
 from softmax_temperature.runner.folders import BACKBONES, EMBEDDINGS, PREPARED
+from softmax_temperature.runner.machine import resolve_precision
 
 PAPER = "classifier_temperature"
 OUTPUT = EMBEDDINGS

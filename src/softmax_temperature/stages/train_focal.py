@@ -116,9 +116,10 @@ def _cell(params: Params, name: str, arm: str, seed: int) -> Cell:
 def run(job: Job, **parameters: Any) -> None:
     """Train one network.
 
-    Writes `weights.safetensors`; `logits.safetensors`, of validation, test and each out-of-distribution and shifted set; the rows
-    of `Watch` in `history.json`, `gradient_norms.json` and `reliability.json`; and `record.json`. A training that
-    diverged is a result: its record says so, its weights are the last finite ones, and there are no logits.
+    Writes `weights.safetensors`; `logits.safetensors`, of validation, test and each out-of-distribution and shifted
+    set; the rows of `Watch` in `history.json`, `gradient_norms.json` and `reliability.json`; and `record.json`. A
+    training that diverged is a result: its record says so, its weights are the last finite ones, and there are no
+    logits.
     """
     plan = FocalCell.model_validate(parameters)
     text = plan.text.model_dump() if plan.text else None

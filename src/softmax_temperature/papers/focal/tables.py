@@ -16,11 +16,11 @@ from softmax_temperature.papers.focal.records import SLUG, Records
 from softmax_temperature.papers.focal.selection import (
     EVALUATION,
     MAIN_ARMS,
-    WRITTEN_ARMS,
     RUN,
     SCALED,
     SOURCES,
     TRANSLATION,
+    WRITTEN_ARMS,
     finished,
     main_tasks,
     other_arms,
