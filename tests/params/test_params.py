@@ -103,9 +103,9 @@ def change(path: str, value: Any) -> Callable[[Any], None]:
         (change("focal.tasks.phrases-1200.select", "best"), r"phrases-1200\.select: .*'best_validation'"),
         (
             change("focal.tasks.phrases-1200.gaussian_noise", 0.1),
-            r"text: out_of_distribution and gaussian_noise are for im",
+            r"text: out_of_distribution, gaussian_noise and shifted are for im",
         ),
-        (change("focal.tasks.phrases-1200.out_of_distribution", ["digits"]), "text: out_of_distribution and"),
+        (change("focal.tasks.phrases-1200.out_of_distribution", ["digits"]), "gaussian_noise and shifted are"),
         (
             change("focal.tasks.phrases-1200.embeddings", {"file": "a.txt", "step": -1.0}),
             r"embeddings\.step: .*given: -1",

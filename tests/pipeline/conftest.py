@@ -39,6 +39,7 @@ def tiny() -> Params:
     paper["rescaling"] |= {"epochs": 3, "repeats": 2, "backbone": "untrained-64"}
     paper = content["focal"]
     paper["tasks"]["digits"]["arms"] = ["CE", "FL-3", "FLSD-53"]
+    paper["tasks"]["digits"]["shifted"] = ["digits"]  # No shift, so that its rows are known.
     paper["evaluation"] |= {"bootstrap": 20}
     paper["linear"] |= {"epochs": 5}
     paper = content["cooling"]

@@ -86,6 +86,15 @@ def test_a_run_in_the_table_is_what_its_logits_say() -> None:
     assert float(ours) == pytest.approx(float(row["expected_calibration_error"].iloc[0]), abs=1e-9)
 
 
+def test_without_a_shift_the_shifted_images_are_the_test_images() -> None:
+    cell = open_artifact(evaluate_focal.OUTPUT / "digits/FL-3/1")
+    runs = {row["scaling"]: row for row in cell.json("runs.json")}
+    assert [row["scaling"] for row in cell.json("shift.json")] == list(runs)
+    for row in cell.json("shift.json"):
+        assert row["shifted"] == "digits"
+        assert row.items() - {("shifted", "digits")} <= runs[row["scaling"]].items()
+
+
 def test_every_table_and_claim_is_written() -> None:
     written = {path.stem for path in (RESULTS / "tables").glob("*.csv")}
     assert written == {*TABLES, *SPECS, "table_k1", "ablation", "deviations", "not_in_a_table"}
