@@ -25,7 +25,8 @@ repro: $(READY) ## Rebuild every table and figure of params.yaml; only what chan
 	@profile=$$(sed -n 's/^profile: *\([A-Za-z0-9_-]*\).*/\1/p' params.yaml) && \
 	  printf '\nThe report on profile %s:\n' "$$profile" && ls results/"$$profile"/index.html
 
-report: $(READY) ## Rebuild the HTML report of every profile from results/ alone: no data, no GPU
+report: $(READY) ## Rebuild the picture and the HTML report of every profile from results/ alone: no data, no GPU
+	$(ENTER) $(BIN)/python pipeline/picture.py
 	$(ENTER) $(BIN)/python pipeline/report.py
 
 # Each test has one thread, so as many run side by side as there are cores, up to four: a process of tests takes up to

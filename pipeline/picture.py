@@ -1,0 +1,17 @@
+"""Draw the picture on the front page from the committed studies."""
+
+import sys
+from pathlib import Path
+
+from softmax_temperature.papers.picture import draw
+from softmax_temperature.papers.shared.results import RESULTS
+from softmax_temperature.stages.programs import exit_code, parser
+
+
+def main() -> int:
+    parser(__doc__).parse_args()
+    return exit_code(lambda: print(draw(RESULTS, Path("docs/images"))))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
