@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 from softmax_temperature.data.prepared import PreparedData, open_data
 from softmax_temperature.data.splits import SPLITS
@@ -66,6 +67,18 @@ def test_images_go_from_archive_to_reader(root: Path) -> None:
     images = fetched(SomeParams(root, "birds"))
     assert [images.size(split) for split in SPLITS] == [16, 4, 8]
     assert images.card["source"]["sha256"] == only_cell(SomeParams(root, "birds")).parameters["archive"]
+
+
+def test_archives_of_one_kind_are_joined(root: Path) -> None:
+    (root / "birds.npz").rename(root / "more_birds.npz")
+    write_birds(root, first_pixel=1)
+    images = fetched(SomeParams(root, "all_birds", source=["birds", "more_birds"]))
+    assert [images.size(split) for split in SPLITS] == [32, 8, 16]
+    first_pixels = torch.cat([images.part(split).data[:, 0, 0, 0] for split in ("train", "validation")])
+    assert {0, 1} <= {*first_pixels.tolist()}
+    assert images.card["source"]["file"] == "birds.npz, more_birds.npz"
+    with pytest.raises(CellsFailed, match="data sets birds, imdb: cannot be joined"):
+        fetched(SomeParams(root, "all_birds", source=["birds", "imdb"]))
 
 
 def test_texts_go_from_archive_to_reader(root: Path) -> None:

@@ -169,3 +169,10 @@ def test_parameters_cannot_be_changed_by_accident() -> None:
     params: Params = read_params(ROOT / "params.yaml")
     with pytest.raises(ValueError, match="frozen"):
         params.seed = 1  # type: ignore[misc]
+
+
+@pytest.mark.parametrize(("batch", "rows", "size"), [(128, 266, 128), ({"share": 0.1, "least": 32}, 1201, 121)])
+def test_a_batch_is_a_number_or_a_share_of_the_training_rows(content: Any, batch: Any, rows: int, size: int) -> None:
+    content["classifier_temperature"]["search"]["batch_size"] = batch
+    search = validate(content, where="here").classifier_temperature.search
+    assert (search.batch_of(rows), search.batch_of(10)) == (size, 128 if batch == 128 else 32)

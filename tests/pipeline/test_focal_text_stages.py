@@ -139,6 +139,7 @@ def test_the_record_says_which_words_have_vectors() -> None:
     # the, film, plot, is, bad, good, the comma, the point, and numbers: 18 words in all, of which five have vectors.
     assert frozen["words"] == learned["words"] == 18
     assert frozen["covered"] == pytest.approx(5 / 18)
+    assert 5 / 18 < frozen["covered_tokens"] < 1  # Those five are among the frequent ones.
     assert (tuned["words"], tuned["covered"]) == (7, pytest.approx(6 / 7))
     assert frozen["sha256"] == digest_of_file(Path("raw/vectors.txt"))
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+
+from softmax_temperature.runner.errors import InputError
 
 
 @dataclass(frozen=True)
@@ -45,3 +47,21 @@ class RawDataset:
         texts = tuple(str(text) for part in parts for text in part.samples)
         train = RawPart(texts, np.concatenate([part.labels for part in parts]))
         return replace(self, train=train, validation=None, test=None, source={**self.source, "pooled": True})
+
+
+def joined(parts: Sequence[RawDataset]) -> RawDataset:
+    """Archives of images of one size, with the same class names, end to end under the name of the first."""
+    first, *others = parts
+    if not others:
+        return first
+    shapes = {part.class_names + np.shape(part.train.samples)[1:] for part in parts}
+    if len(shapes) > 1 or any(part.test is None or not isinstance(part.train.samples, np.ndarray) for part in parts):
+        what = "cannot be joined: that takes arrays of images of one size, with the same class names"
+        raise InputError(what, where=f"data sets {', '.join(part.name for part in parts)}", remedy="Use one of them.")
+
+    def end_to_end(own: Sequence[Any]) -> RawPart:
+        return RawPart(np.concatenate([part.samples for part in own]), np.concatenate([part.labels for part in own]))
+
+    source = {**first.source, "file": ", ".join(str(part.source.get("file")) for part in parts)}
+    train, test = end_to_end([part.train for part in parts]), end_to_end([part.test for part in parts])
+    return replace(first, train=train, test=test, source=source)

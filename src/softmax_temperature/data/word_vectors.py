@@ -1,11 +1,12 @@
-"""Word vectors from a local file in the text form of GloVe: one word per line, then its numbers."""
+"""Word vectors: GloVe's text form, one word per line and then its numbers; or an npz with `words` and `vectors`."""
 
-import math
-from collections.abc import Sequence
+import zipfile
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -21,16 +22,19 @@ _REMEDY = (
 
 
 class WordVectors(NamedTuple):
-    """Vectors (words + 2, width) float32, 0 where the file has none; and how many of how many words it has."""
+    """Vectors (words + 2, width) float32, 0 where the file has none; and which of the words it has, (words + 2,)."""
 
     vectors: Tensor
-    covered: int
-    words: int
+    known: Tensor
 
     @property
     def share(self) -> float:
-        """Covered words as a fraction of all."""
-        return self.covered / self.words
+        """Known words as a fraction of all."""
+        return float(self.known[len(_RESERVED) :].double().mean())
+
+    def share_of_tokens(self, numbers: Tensor) -> float:
+        """Known words as a fraction of the words of texts, each as often as it is there; `numbers` of any shape."""
+        return float(self.known[numbers[numbers != PADDING]].double().mean())
 
 
 def word_vectors_digest(path: Path) -> str | None:
@@ -46,33 +50,51 @@ def _digest(path: Path, modified: int) -> str:  # noqa: ARG001
 def read_word_vectors(path: Path, words: Sequence[str], *, width: int) -> WordVectors:
     """The vectors of some words; the word `words[number - 2]` has that number. Only they are kept in memory.
 
-    Words of the file may hold spaces, as a few of GloVe's do; the first line of a word counts.
+    Words of a text file may hold spaces, as a few of GloVe's do; the first line of a word counts.
 
     Raises:
-        InputError: the file is missing, a line does not have `width` numbers, or one that is used is not a finite
-            number; names file and line.
+        InputError: the file is missing or not of either form, has other than `width` numbers for each word, or a number
+            that is not finite; names file and line.
     """
     if not path.is_file():
         raise InputError("no such file of word vectors", where=str(path), remedy=_REMEDY)
-    wanted = {word.encode(): number for number, word in enumerate(words, start=len(_RESERVED))}
+    wanted = {word: number for number, word in enumerate(words, start=len(_RESERVED))}
     vectors = torch.zeros(len(words) + len(_RESERVED), width)
-    with path.open("rb") as file:
-        for line_number, line in enumerate(file, start=1):
-            word, *values = line.rstrip(b"\r\n ").rsplit(b" ", width)
-            where = f"{path}, line {line_number}"
-            *before, last = word.split(b" ")  # Of a word with spaces, or of one number too many.
-            if len(values) != width or (before and math.isfinite(_number(last))):
+    known = torch.zeros(len(vectors), dtype=torch.bool)
+    read = _npz if path.suffix == ".npz" else _lines
+    for line, (word, values) in enumerate(read(path, width), start=1):
+        if (number := wanted.pop(word, None)) is not None:
+            try:
+                vectors[number] = torch.from_numpy(np.asarray(values, dtype=np.float32))
+            except ValueError:
+                vectors[number] = torch.nan
+            if not vectors[number].isfinite().all():
+                where = f"{path}, line {line}" if read is _lines else f"{path}, word {word!r}"
+                raise InputError("has a number that is not finite", where=where, remedy=_REMEDY)
+            known[number] = True
+    if words and not known.any():
+        what = f"has none of the {len(words):,} words with {width} numbers after it, as the network's embedding has"
+        raise InputError(what, where=str(path), remedy=_REMEDY)
+    return WordVectors(vectors, known)
+
+
+def _lines(path: Path, width: int) -> Iterator[tuple[str, Sequence[Any]]]:
+    with path.open(encoding="utf-8", errors="replace", newline="\n") as file:
+        for number, line in enumerate(file, start=1):
+            word, *values = line.rstrip("\r\n ").rsplit(" ", width)
+            if len(values) != width:
                 what = f"does not have {width} numbers after the word, as the network's embedding has"
-                raise InputError(what, where=where, remedy=_REMEDY)
-            if (number := wanted.pop(word, None)) is not None:
-                vectors[number] = torch.tensor([_number(value) for value in values])
-                if not vectors[number].isfinite().all():
-                    raise InputError("has a number that is not finite", where=where, remedy=_REMEDY)
-    return WordVectors(vectors, len(words) - len(wanted), len(words))
+                raise InputError(what, where=f"{path}, line {number}", remedy=_REMEDY)
+            yield word, values
 
 
-def _number(value: bytes) -> float:
+def _npz(path: Path, width: int) -> Iterator[tuple[str, Sequence[Any]]]:
     try:
-        return float(value)
-    except ValueError:
-        return math.nan
+        with np.load(path, allow_pickle=False) as file:
+            words, vectors = file["words"].tolist(), file["vectors"]
+    except (OSError, ValueError, KeyError, zipfile.BadZipFile) as error:
+        raise InputError(f"is no npz with words and vectors ({error})", where=str(path), remedy=_REMEDY) from error
+    if vectors.shape != (len(words), width):
+        what = f"has vectors of shape {vectors.shape} for {len(words):,} words and an embedding of {width} numbers"
+        raise InputError(what, where=str(path), remedy=_REMEDY)
+    return zip(words, vectors, strict=True)

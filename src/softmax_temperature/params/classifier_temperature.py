@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Literal
 
 from pydantic import PositiveFloat, PositiveInt
@@ -9,16 +10,28 @@ from pydantic import PositiveFloat, PositiveInt
 from softmax_temperature.params.section import Fraction, Momentum, Name, Precision, Section
 
 
+class Share(Section):
+    """A batch of this `share` of the training rows, rounded up, and of `least` rows at the least."""
+
+    share: Fraction
+    least: PositiveInt
+
+
 class GridTraining(Section):
     """The training of a cosine classifier with each inverse temperature of a grid."""
 
     inverse_temperatures: list[PositiveFloat]
     epochs: PositiveInt
-    batch_size: PositiveInt
+    batch_size: PositiveInt | Share
     lr: PositiveFloat
     momentum: Momentum
     repeats: PositiveInt
     precision: Precision
+
+    def batch_of(self, rows: int) -> int:
+        """How many of so many training rows a batch has."""
+        batch = self.batch_size
+        return max(batch.least, math.ceil(batch.share * rows)) if isinstance(batch, Share) else batch
 
 
 class Search(GridTraining):

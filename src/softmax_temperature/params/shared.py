@@ -38,11 +38,12 @@ class Dataset(Section):
     """How much of a data set is used; null means all of it. Limits keep classes balanced.
 
     The key of the section names it in this project; `source` is its name where it is found, when that differs: one data
-    set may be prepared in several ways. `validation_fraction` is its own, or that of `fetch`. `pool` puts the source's
-    own parts together, of texts alone; a quarter of each class is then drawn for test.
+    set may be prepared in several ways, and several archives joined. `validation_fraction` is its own, or that of
+    `fetch`. `pool` puts the source's own parts together, of texts alone; a quarter of each class is then drawn for
+    test.
     """
 
-    source: Name | None = None
+    source: Name | Annotated[list[Name], Field(min_length=1)] | None = None
     pool: bool = False
     validation_fraction: Fraction | None = None
     train_limit: PositiveInt | None = None

@@ -6,8 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from softmax_temperature.data.prepare import Rules, prepare
+from softmax_temperature.data.raw import joined
 from softmax_temperature.data.sources import check_known, find_archive, find_dataset
 from softmax_temperature.params import Params
+from softmax_temperature.runner.artifacts import digest_of_text
 from softmax_temperature.runner.cells import Cell, Job
 from softmax_temperature.runner.errors import InputError
 from softmax_temperature.runner.folders import PREPARED
@@ -27,13 +29,14 @@ def cells(params: Params) -> list[Cell]:
 
 def _cell(params: Params, dataset: str) -> Cell:
     root, limits = Path(params.data.root), params.datasets[dataset]
-    source = limits.source or dataset
-    check_known(source, root=root)
+    sources = [limits.source or dataset] if not isinstance(limits.source, list) else limits.source
+    for source in sources:
+        check_known(source, root=root)
     parameters = {
         "dataset": dataset,
-        "source": source,
+        "sources": sources,
         "root": params.data.root,
-        "archive": _archive_digest(source, root),
+        "archive": _archive_digest(sources, root),
         "download": params.data.download,
         **limits.model_dump(exclude={"source"}),
         "validation_fraction": limits.validation_fraction or params.fetch.validation_fraction,
@@ -43,20 +46,20 @@ def _cell(params: Params, dataset: str) -> Cell:
     return Cell(dataset, run, parameters)
 
 
-def _archive_digest(source: str, root: Path) -> str | None:
+def _archive_digest(sources: list[str], root: Path) -> str | None:
     """None without an archive, and for class folders that are not of the right form: the cell will say so."""
     try:
-        archive = find_archive(source, root=root)
-        return archive.digest() if archive else None
+        digests = [archive.digest() for source in sources if (archive := find_archive(source, root=root))]
     except InputError:
         return None
+    return digest_of_text("".join(digests)) if len(digests) > 1 else next(iter(digests), None)
 
 
 def run(
     job: Job,
     *,
     dataset: str,
-    source: str,
+    sources: list[str],
     root: str,
     archive: str | None,
     download: bool,
@@ -64,14 +67,14 @@ def run(
     pool: bool,
     **limits: Any,
 ) -> None:
-    """Prepare the data set `source` under the name `dataset`; `limits` are the other fields of `Rules`.
+    """Prepare the data sets `sources` as one under the name `dataset`; `limits` are the other fields of `Rules`.
 
     `seed` is the project's, not the cell's, so that a data set is the same in every stage that names it.
 
     Raises:
         InputError: the data set is missing or not of the right form, or a limit leaves too little of it.
     """
-    raw = find_dataset(source, root=Path(root), download=download, seed=seed)
+    raw = joined([find_dataset(source, root=Path(root), download=download, seed=seed) for source in sources])
     if pool and raw.form == "images":
         what = "is for texts: images keep their source's parts"
         raise InputError(what, where=f"datasets.{dataset}.pool", remedy="Leave it out.")

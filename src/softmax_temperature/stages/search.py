@@ -66,8 +66,8 @@ def train_with_curves(
         By split, a float32 tensor (repeats, temperatures, epochs) of accuracies.
     """
     how = grid.model_dump(exclude={"inverse_temperatures", "epochs"})
-    how["precision"] = resolve_precision(grid.precision, job.device)
     train = parts["train"].for_fitting()
+    how |= {"precision": resolve_precision(grid.precision, job.device), "batch_size": grid.batch_of(len(train[0]))}
     trainer = TemperatureGridTrainer(train, grid.inverse_temperatures, **how, **settings, device=job.device)
     checkpointer = job.checkpointer()
     # One block for all epochs: many small tensors between large ones that come and go would fragment the heap.

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from softmax_temperature.data.gaussian_noise import add_noise, archive_digest, read_archive
 from softmax_temperature.data.prepared import open_prepared
 from softmax_temperature.data.splits import SplitName
+from softmax_temperature.data.trees import WORD
 from softmax_temperature.data.word_vectors import read_word_vectors, word_vectors_digest
 from softmax_temperature.losses import make_objective
 from softmax_temperature.params import Params
@@ -19,6 +20,7 @@ from softmax_temperature.runner.artifacts import write_json
 from softmax_temperature.runner.cells import Cell, Job, seed_of
 from softmax_temperature.runner.folders import FOCAL_TRAINING, PREPARED
 from softmax_temperature.stages.training_cells import (
+    LAST_LOGITS,
     TrainingCell,
     check_networks,
     save_logits,
@@ -117,9 +119,9 @@ def run(job: Job, **parameters: Any) -> None:
     """Train one network.
 
     Writes `weights.safetensors`; `logits.safetensors`, of validation, test and each out-of-distribution and shifted
-    set; the rows of `Watch` in `history.json`, `gradient_norms.json` and `reliability.json`; and `record.json`. A
-    training that diverged is a result: its record says so, its weights are the last finite ones, and there are no
-    logits.
+    set; `last-logits.safetensors`, of validation and test data after the last epoch, where the best one is selected;
+    the rows of `Watch` in `history.json`, `gradient_norms.json` and `reliability.json`; and `record.json`. A training
+    that diverged is a result: its record says so, its weights are the last finite ones, and there are no logits.
     """
     plan = FocalCell.model_validate(parameters)
     text = plan.text.model_dump() if plan.text else None
@@ -127,7 +129,7 @@ def run(job: Job, **parameters: Any) -> None:
     outliers = _outliers(job, plan, sets["test"].inputs)
     shifted = _others(job, plan, SHIFTED, sets["test"].inputs)
     model = build_network(plan.network, classes=classes, seed=plan.training_seed)
-    embeddings = _start_embedding(model, words, plan)
+    embeddings = _start_embedding(model, words, sets["train"], plan)
     trainer = _trainer(job, plan, model, sets["train"])
     watch = _watch(plan, dict(sets) | {"train": sets["train"].sample(plan.watching.train_images)})
     callbacks: dict[str, Callback] = {"watch": watch}
@@ -136,6 +138,7 @@ def run(job: Job, **parameters: Any) -> None:
         best = callbacks["best"] = BestEpoch(watch)
     finite = not train(trainer, callbacks, job)
     if best and finite:
+        finite = save_logits(job, trainer, sets, file=LAST_LOGITS)
         best.restore(trainer)
     finite = finite and save_logits(job, trainer, sets, outliers, shifted)
 
@@ -152,8 +155,13 @@ def run(job: Job, **parameters: Any) -> None:
     save_record(job, trainer, diverged=not finite, recipe=plan.recipe, **about)
 
 
-def _start_embedding(model: nn.Module, words: tuple[str, ...], plan: FocalCell) -> dict[str, Any] | None:
-    """What the record says of the words: None for images; otherwise how many there are, and which share has vectors."""
+def _start_embedding(
+    model: nn.Module, words: tuple[str, ...], samples: Samples, plan: FocalCell
+) -> dict[str, Any] | None:
+    """What the record says of the words: None for images; otherwise how many there are, and which share has vectors.
+
+    The share is that of the vocabulary, and that of all words of the training texts, each as often as it is there.
+    """
     vectors = plan.embeddings
     if not words:
         return None
@@ -163,7 +171,9 @@ def _start_embedding(model: nn.Module, words: tuple[str, ...], plan: FocalCell) 
     set_embedding(model, found.vectors)
     if not vectors.step:
         freeze_embedding(model)
-    return {**vectors.model_dump(), "words": len(words), "covered": found.share}
+    numbers = samples.inputs[..., WORD] if isinstance(samples, TreeSet) else samples.inputs
+    covered = {"covered": found.share, "covered_tokens": found.share_of_tokens(numbers)}
+    return {**vectors.model_dump(), "words": len(words), **covered}
 
 
 def _trainer(job: Job, plan: FocalCell, model: nn.Module, samples: Samples) -> Trainer:

@@ -19,6 +19,8 @@ from softmax_temperature.training import Diverged, Samples, Trainer, check_netwo
 
 WEIGHTS = "weights.safetensors"
 LOGITS = "logits.safetensors"
+LAST_LOGITS = "last-logits.safetensors"
+"""Of the last epoch, where another one was selected to be evaluated."""
 HELD_OUT: tuple[SplitName, ...] = ("validation", "test")
 
 
@@ -49,8 +51,9 @@ def save_logits(
     sets: Mapping[SplitName, Samples],
     outliers: Mapping[str, Tensor] | None = None,
     shifted: Mapping[str, Samples] | None = None,
+    file: str = LOGITS,
 ) -> bool:
-    """Write `logits.safetensors`: logits and labels of validation, test and shifted data, and logits of outliers.
+    """Write `file`: logits and labels of validation, test and shifted data, and logits of outliers.
 
     Returns:
         Whether all logits are finite; otherwise nothing is written.
@@ -61,7 +64,7 @@ def save_logits(
         found = {f"{name}.logits": trainer.evaluate(some)[0] for name, some in inputs.items()}
     except Diverged:
         return False
-    save_file(found | {f"{name}.labels": some.labels for name, some in labelled.items()}, job.output / LOGITS)
+    save_file(found | {f"{name}.labels": some.labels for name, some in labelled.items()}, job.output / file)
     return True
 
 
