@@ -216,15 +216,21 @@ def test_close_looks_are_at_the_training_images_after_their_epochs(
 
 
 @pytest.mark.parametrize(
-    ("every", "close", "expected"),
-    [(1, (), [1, 2, 3, 4, 5, 6, 7]), (3, (), [1, 3, 6, 7]), (3, (5,), [1, 3, 5, 6, 7]), (9, (), [1, 7])],
+    ("every", "final", "close", "expected"),
+    [
+        (1, 1, (), [1, 2, 3, 4, 5, 6, 7]),
+        (3, 1, (), [1, 3, 6, 7]),
+        (3, 1, (5,), [1, 3, 5, 6, 7]),
+        (9, 1, (), [1, 7]),
+        (9, 3, (), [1, 5, 6, 7]),
+    ],
 )
 def test_looks_are_so_many_epochs_apart_and_at_both_ends(
-    make_trainer: MakeTrainer, make_images: Any, every: int, close: tuple[int, ...], expected: list[int]
+    make_trainer: MakeTrainer, make_images: Any, every: int, final: int, close: tuple[int, ...], expected: list[int]
 ) -> None:
     trainer, images = make_trainer(epochs=7, planned_epochs=7), make_images(8)
     plain = make_trainer(epochs=7, planned_epochs=7)
-    watch = Watch({"train": images}, reliability_epochs=frozenset(close), every=every)
+    watch = Watch({"train": images}, reliability_epochs=frozenset(close), every=every, final=final)
     for _ in range(7):
         trainer.epoch()
         watch.after_epoch(trainer)

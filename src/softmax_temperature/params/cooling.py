@@ -56,9 +56,14 @@ class Experiment(Section):
 
 
 class Watching(Section):
-    """A sample of `train_images` training images is evaluated in place of all of them (null: all)."""
+    """A sample of `train_images` training images is evaluated in place of all of them (null: all).
+
+    The test images are evaluated every `every` epochs, and after the first and each of the last ten, which the claims
+    rest on; the others after each epoch.
+    """
 
     train_images: PositiveInt | None
+    every: PositiveInt
 
 
 class SegmentationTask(Section):

@@ -19,6 +19,8 @@ from softmax_temperature.training.cooling import CoolingCallback
 PAPER = "cooling"
 OUTPUT = Path("data/cooling/training")
 NO_COOLING = "none"
+JUDGED = 10
+"""Epochs at the end whose mean is the accuracy of a training."""
 
 # Deviation: the paper names SGD with momentum and Adam, and does not say which one its tables and figures rest on
 # (section 4.1). The recipe takes SGD, and an ablation Adam. Weight decay, augmentation and the normalisation of pixels
@@ -76,10 +78,12 @@ def run(job: Job, **parameters: Any) -> None:
     model = build_network(plan.network, classes=classes, seed=plan.training_seed)
     objective = make_objective(plan.loss, plan.options)
     trainer = Trainer(model, objective, images["train"], plan.recipe, seed=plan.training_seed, device=job.device)
-    watch = Watch(dict(images) | {"train": images["train"].sample(plan.watching.train_images)})
+    sample = images["train"].sample(plan.watching.train_images)
+    watch = Watch({"train": sample, "validation": images["validation"]})
+    tests = Watch({"test": images["test"]}, every=plan.watching.every, final=JUDGED)
     norms = Norms(images["validation"].inputs)
     trainer.after_batch.append(norms.after_batch)
-    callbacks: dict[str, Callback] = {"norms": norms, "watch": watch}
+    callbacks: dict[str, Callback] = {"norms": norms, "watch": watch, "tests": tests}
     cooling = None
     if plan.cooling is not None:
         cooling = CoolingCallback(model, images["validation"], **plan.cooling.model_dump())
@@ -88,7 +92,7 @@ def run(job: Job, **parameters: Any) -> None:
     diverged = train(trainer, callbacks, job)
 
     save_weights(job, trainer.network)
-    write_json(job.output / "history.json", watch.history)
+    write_json(job.output / "history.json", sorted(watch.history + tests.history, key=lambda row: row["epoch"]))
     write_json(job.output / "norms.json", norms.history)
     write_json(job.output / "temperatures.json", cooling.temperatures if cooling else [])
     sizes = {split: len(some) for split, some in images.items()}

@@ -43,6 +43,7 @@ class Watch(Callback):
         reliability_epochs: counted from 1.
         inverse_temperature: multiplies the logits that `history` describes.
         every: evaluate after every so many epochs; after the first, the last and those above always.
+        final: evaluate after each of so many epochs at the end.
     """
 
     def __init__(
@@ -53,8 +54,9 @@ class Watch(Callback):
         reliability_epochs: frozenset[int] = frozenset(),
         inverse_temperature: float = 1.0,
         every: int = 1,
+        final: int = 1,
     ) -> None:
-        self._splits, self._inverse_temperature, self._every = splits, inverse_temperature, every
+        self._splits, self._inverse_temperature, self._every, self._final = splits, inverse_temperature, every, final
         self._gradient_epochs, self._reliability_epochs = gradient_epochs, reliability_epochs
         self.history: list[dict[str, Any]] = []
         self.gradient_norms: list[dict[str, Any]] = []
@@ -63,8 +65,8 @@ class Watch(Callback):
     def after_epoch(self, trainer: Trainer) -> None:
         """Evaluate the network, if the epoch is one to evaluate; raises Diverged if logits are not finite."""
         epoch = trainer.epochs_done
-        always = self._gradient_epochs | self._reliability_epochs | {1, trainer.recipe.epochs}
-        if epoch % self._every and epoch not in always:
+        always = self._gradient_epochs | self._reliability_epochs | {1}
+        if epoch % self._every and epoch not in always and epoch <= trainer.recipe.epochs - self._final:
             return
         weight_norm = trainer.network.classifier.weight.double().norm().item()
         for name, split in self._splits.items():

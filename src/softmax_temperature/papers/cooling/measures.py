@@ -278,7 +278,7 @@ def _share(rows: pd.DataFrame, hits: pd.Series[bool]) -> Share:
     return Share(int(seeds.sum()), len(seeds), own=is_own(str(rows["dataset"].iloc[0])))
 
 
-def _untested(reason: str, profile: str = "cifar10") -> NotTested:
+def _untested(reason: str, profile: str = "cooling_cifar10") -> NotTested:
     return NotTested(f"{reason}; profile {profile} would test it")
 
 
