@@ -7,10 +7,6 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.calibration import CalibratedClassifierCV
-from sklearn.frozen import FrozenEstimator
 from torch import Tensor
 
 from softmax_temperature import metrics, scaling
@@ -23,23 +19,6 @@ def drawn(samples: int, classes: int = 5, *, temperature: float = 1.7, seed: int
     logits = 3 * torch.randn(samples, classes, generator=generator, dtype=torch.float64)
     labels = torch.multinomial(torch.softmax(logits / temperature, dim=1), 1, generator=generator).squeeze(1)
     return logits, labels
-
-
-class Logits(ClassifierMixin, BaseEstimator):
-    """A fitted classifier for scikit-learn whose decision function is its input."""
-
-    def __init__(self, classes: int = 5) -> None:
-        self.classes = classes
-        self.classes_ = np.arange(classes)
-
-    def fit(self, *_: object) -> Logits:
-        return self
-
-    def predict(self, logits: NDArray[np.float64]) -> NDArray[np.int64]:
-        return logits.argmax(axis=1)
-
-    def decision_function(self, logits: NDArray[np.float64]) -> NDArray[np.float64]:
-        return logits
 
 
 @pytest.mark.parametrize("temperature", [0.3, 1.0, 2.5, 7.0])
@@ -64,13 +43,6 @@ def test_the_slope_vanishes_at_the_fit_and_the_value_is_the_likelihood() -> None
     # Newton's step from the fit is how far log T is off.
     assert abs(slope / curvature).item() < 1e-6
     assert fit.value == pytest.approx(value.item(), abs=1e-12)
-
-
-def test_scikit_learn_finds_the_same_temperature() -> None:
-    logits, labels = drawn(2000)
-    ours = fit_temperature(logits, labels).temperature
-    theirs = CalibratedClassifierCV(FrozenEstimator(Logits()), method="temperature").fit(logits.numpy(), labels.numpy())
-    assert ours == pytest.approx(1 / theirs.calibrated_classifiers_[0].calibrators[0].beta_, rel=1e-6)
 
 
 @given(st.integers(0, 10_000), st.integers(1, 40), st.integers(2, 6))

@@ -15,7 +15,7 @@ from softmax_temperature.cooling.redistribution import (
     plan_redistribution,
     rescale_parameters,
 )
-from softmax_temperature.metrics.checks import check_positive
+from softmax_temperature.metrics.checks import as_rows, check_positive
 from softmax_temperature.scaling import TemperatureFit, fit_temperature
 
 # Maximal and reset temperature of the special cases of Algorithm 3.1 ("Summary", section 3.2).
@@ -53,6 +53,16 @@ class Cooling:
 
     Raises:
         ValueError: If an argument is out of range, the network is compiled, or cannot be redistributed exactly.
+
+    Example:
+        >>> import torch
+        >>> network = torch.nn.Linear(2, 3)
+        >>> cooling = Cooling(network)
+        >>> images, labels = torch.randn(90, 2, generator=torch.manual_seed(0)), torch.arange(90) % 3
+        >>> before = network(images).detach()
+        >>> applied = cooling.cool(before, labels)
+        >>> torch.allclose(network(images), before / applied)
+        True
     """
 
     # Deviation: "Temperature minimising cross entropy" and "update using new" (Algorithm 3.1, lines 1 and 12) leave
@@ -109,7 +119,7 @@ class Cooling:
         check_policy(optimizer, policy)
         present = self.temperature
         check_positive(present, "cooling_temperature")
-        fit = fit_temperature(*_as_table(logits, labels), criterion="nll")
+        fit = fit_temperature(*as_rows(logits, labels), criterion="nll")
         if fit.at_bound:
             # Deviation: the paper does not say what happens when the likelihood has no optimum, as with a small
             # held-out set that is classified without an error. A search bound is no temperature, so nothing happens.
@@ -139,13 +149,3 @@ class Cooling:
             return as_stored(self.model, whole), 1.0
         kept = as_stored(self.model, self.reset_temperature)
         return kept, whole / kept
-
-
-def _as_table(logits: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
-    """Logits (n, classes, ...) and labels (n, ...) with one row for each pixel."""
-    if logits.ndim <= 2:
-        return logits, labels
-    expected = (logits.shape[0], *logits.shape[2:])
-    if labels.shape != expected:
-        raise ValueError(f"labels must have shape {expected}, one per pixel, got {tuple(labels.shape)}")
-    return logits.movedim(1, -1).flatten(0, -2), labels.flatten()

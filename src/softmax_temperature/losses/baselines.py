@@ -6,6 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from softmax_temperature.losses.focal import reduced
 from softmax_temperature.metrics.checks import check_batch, check_positive
 
 
@@ -20,15 +21,15 @@ def rescaled_cross_entropy(logits: Tensor, labels: Tensor, inverse_temperature: 
     return F.cross_entropy(inverse_temperature * logits, labels.long()) / inverse_temperature
 
 
-def brier_loss(logits: Tensor, labels: Tensor) -> Tensor:
+def brier_loss(logits: Tensor, labels: Tensor, *, reduction: str = "mean") -> Tensor:
     """Squared distance of the probabilities to the one-hot label, summed over classes, in [0, 2] (baseline b).
 
-    Raises ValueError if a shape disagrees.
+    `reduction` is as in `focal_loss`. Raises ValueError if a shape disagrees, or it is unknown.
     """
     check_batch(logits, labels)
     probs = torch.softmax(logits, dim=1)
     targets = F.one_hot(labels.long(), logits.shape[1]).to(logits.dtype)
-    return (probs - targets).square().sum(dim=1).mean()
+    return reduced((probs - targets).square().sum(dim=1), reduction)
 
 
 def label_smoothing_loss(logits: Tensor, labels: Tensor, *, smoothing: float = 0.05) -> Tensor:

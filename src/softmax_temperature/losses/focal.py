@@ -15,6 +15,7 @@ from softmax_temperature.metrics.checks import check_batch, check_count, check_f
 # 5 and 3 with the threshold 0.2, appendix F the "5, 3, 2" policy with 0.2 and 0.5.
 # Deviation: the released text-model code has the threshold 0.19 instead of 0.2; the paper's is kept.
 POLICIES = {"53": ((0.2,), (5.0, 3.0)), "532": ((0.2, 0.5), (5.0, 3.0, 2.0))}
+REDUCTIONS = ("mean", "sum", "none")
 
 
 def focal_loss(logits: Tensor, labels: Tensor, gamma: float | Tensor, *, reduction: str = "mean") -> Tensor:
@@ -33,12 +34,10 @@ def focal_loss(logits: Tensor, labels: Tensor, gamma: float | Tensor, *, reducti
     """
     # Deviation: the released code sums over the batch by default, which multiplies the step by the batch size; the
     # paper's loss is that of a sample, and its mean is the default here. "sum" gives the released objective.
-    if reduction not in {"mean", "sum", "none"}:
-        raise ValueError(f"reduction must be 'mean', 'sum' or 'none', got {reduction!r}")
     check_batch(logits, labels)
     log_true, log_others = _split_log_probs(logits, labels)
     losses = -log_true * torch.exp(_one_per_sample(gamma, logits) * log_others)
-    return losses if reduction == "none" else losses.mean() if reduction == "mean" else losses.sum()
+    return reduced(losses, reduction)
 
 
 def true_class_probs(logits: Tensor, labels: Tensor) -> Tensor:
@@ -77,6 +76,13 @@ def scheduled_gamma(
     if list(milestones) != sorted(set(milestones)):
         raise ValueError(f"milestones must ascend, got {milestones!r}")
     return float(gammas[sum(epoch >= milestone for milestone in milestones)])
+
+
+def reduced(losses: Tensor, reduction: str) -> Tensor:
+    """The losses of samples, shape (n,), as one number or as they are."""
+    if reduction not in REDUCTIONS:
+        raise ValueError(f"reduction must be one of {', '.join(map(repr, REDUCTIONS))}, got {reduction!r}")
+    return losses if reduction == "none" else losses.mean() if reduction == "mean" else losses.sum()
 
 
 def _one_per_sample(gamma: float | Tensor, logits: Tensor) -> float | Tensor:

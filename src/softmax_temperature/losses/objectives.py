@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from softmax_temperature.losses.baselines import brier_loss, label_smoothing_loss
-from softmax_temperature.losses.focal import focal_loss, sample_dependent_gamma, scheduled_gamma, true_class_probs
-from softmax_temperature.losses.mmce import weighted_mmce
+from softmax_temperature.losses.baselines import label_smoothing_loss
+from softmax_temperature.losses.focal import focal_loss, scheduled_gamma
+from softmax_temperature.losses.modules import BrierLoss, FocalLoss, MMCELoss, SampleDependentFocalLoss
 from softmax_temperature.metrics.checks import check_gamma, check_positive
 from softmax_temperature.runner.errors import InputError, nearest
 
@@ -38,34 +36,6 @@ def _label_smoothing(*, smoothing: float = 0.05) -> Objective:
     return at_every_epoch(partial(label_smoothing_loss, smoothing=smoothing))
 
 
-def _mmce(*, weight: float = 2.0, as_released: bool = False) -> Objective:
-    """Cross-entropy + weight × weighted MMCE; the weight is the focal paper's lambda (appendix E)."""
-    if not 0 <= weight < math.inf:
-        raise ValueError(f"weight must be finite and at least 0, got {weight}")
-    if not isinstance(as_released, bool):
-        raise TypeError(f"as_released must be true or false, got {as_released!r}")
-    return at_every_epoch(
-        lambda logits, labels: (
-            F.cross_entropy(logits, labels) + weight * weighted_mmce(logits, labels, as_released=as_released)
-        )
-    )
-
-
-def _focal(*, gamma: float) -> Objective:
-    check_gamma(gamma)
-    return at_every_epoch(lambda logits, labels: focal_loss(logits, labels, gamma))
-
-
-def _sample_dependent_focal(*, policy: str = "53") -> Objective:
-    """FLSD of the focal paper, appendix F."""
-    sample_dependent_gamma(torch.empty(0), policy=policy)  # Refuses an unknown policy before any training.
-
-    def loss(logits: Tensor, labels: Tensor) -> Tensor:
-        return focal_loss(logits, labels, sample_dependent_gamma(true_class_probs(logits, labels), policy=policy))
-
-    return at_every_epoch(loss)
-
-
 def _scheduled_focal(*, gammas: Sequence[float], milestones: Sequence[int]) -> Objective:
     """FLSc of the focal paper, appendix F, over epochs of the recipe."""
     for gamma in gammas:
@@ -79,12 +49,15 @@ def _scheduled_focal(*, gammas: Sequence[float], milestones: Sequence[int]) -> O
 
 
 OBJECTIVES: dict[str, Callable[..., Objective]] = {
-    "brier": lambda: at_every_epoch(brier_loss),
+    "brier": lambda: at_every_epoch(BrierLoss(ignore_index=None)),
     "cross_entropy": lambda: at_every_epoch(F.cross_entropy),
-    "focal": _focal,
+    "focal": lambda *, gamma: at_every_epoch(FocalLoss(gamma, ignore_index=None)),
     "label_smoothing": _label_smoothing,
-    "mmce": _mmce,
-    "sample_dependent_focal": _sample_dependent_focal,
+    # The weight is the focal paper's lambda.
+    "mmce": lambda *, weight=2.0, **options: at_every_epoch(MMCELoss(weight, ignore_index=None, **options)),
+    "sample_dependent_focal": lambda *, policy="53": at_every_epoch(
+        SampleDependentFocalLoss(policy, ignore_index=None)
+    ),
     "scheduled_focal": _scheduled_focal,
     "tempered_cross_entropy": _tempered_cross_entropy,
 }

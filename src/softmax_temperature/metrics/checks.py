@@ -92,3 +92,13 @@ def check_gamma(gamma: float | Tensor) -> None:
 
 def _may_be_read(tensor: Tensor) -> bool:
     return tensor.device.type == "cpu" and not torch.compiler.is_compiling()
+
+
+def as_rows(logits: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
+    """Logits (n, classes, ...) and labels (n, ...) as a table with one row per label; tables stay as they are."""
+    if logits.ndim <= 2:
+        return logits, labels
+    expected = (logits.shape[0], *logits.shape[2:])
+    if labels.shape != expected:
+        raise ValueError(f"labels must have shape {expected}, one per pixel, got {tuple(labels.shape)}")
+    return logits.movedim(1, -1).flatten(0, -2), labels.flatten()

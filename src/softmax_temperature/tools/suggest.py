@@ -101,6 +101,12 @@ def suggest_temperature(
 
     Raises:
         ValueError: If an array is not as stated, holds fewer than two classes, or no class has two rows.
+
+    Example:
+        >>> from sklearn.datasets import load_digits
+        >>> found = suggest_temperature(*load_digits(return_X_y=True))
+        >>> found.inverse_temperature, round(found.expected_loss, 3), found.inside, found.outside
+        (35.0, 0.013, False, ('avg_kurtosis', 'pca_50'))
     """
     return suggestion(checked_rows(embeddings, labels), heuristic or shipped(), seed=seed)
 

@@ -1,0 +1,173 @@
+"""The losses as modules, in the manner of `torch.nn.CrossEntropyLoss`; what params.yaml names is made of them too."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from softmax_temperature.losses.baselines import brier_loss
+from softmax_temperature.losses.focal import focal_loss, reduced, sample_dependent_gamma, true_class_probs
+from softmax_temperature.losses.mmce import weighted_mmce
+from softmax_temperature.metrics.checks import as_rows, check_gamma
+
+
+class _ClassifierLoss(nn.Module):
+    """A loss of logits (n, classes) and labels (n,), or (n, classes, ...) and (n, ...), with ignored labels."""
+
+    weight: Tensor | None
+
+    def __init__(self, weight: Tensor | None = None, *, ignore_index: int | None = -100) -> None:
+        super().__init__()
+        self.register_buffer("weight", weight)
+        self.ignore_index = ignore_index
+
+    def _kept_rows(self, logits: Tensor, labels: Tensor) -> tuple[Tensor, Tensor, Tensor | None]:
+        """Logits (rows, classes) and labels (rows,) that count, and which of all rows these are (None: all)."""
+        logits, labels = as_rows(logits, labels)
+        if self.ignore_index is None:
+            return logits, labels, None
+        kept = labels != self.ignore_index
+        return logits[kept], labels[kept], kept
+
+
+class _SampleLoss(_ClassifierLoss):
+    """A loss that is a mean over samples, weighted by `weight` of their classes."""
+
+    def __init__(
+        self, weight: Tensor | None = None, *, ignore_index: int | None = -100, reduction: str = "mean"
+    ) -> None:
+        super().__init__(weight, ignore_index=ignore_index)
+        self.reduction = reduction
+
+    def forward(self, logits: Tensor, labels: Tensor) -> Tensor:
+        rows, classes, kept = self._kept_rows(logits, labels)
+        losses = self._losses(rows, classes)
+        weights = None if self.weight is None else self.weight.to(losses.dtype)[classes.long()]
+        losses = losses if weights is None else weights * losses
+        if self.reduction == "mean" and weights is not None:
+            return losses.sum() / weights.sum()
+        if self.reduction == "none" and kept is not None:
+            losses = losses.new_zeros(len(kept)).masked_scatter(kept, losses)
+        found = reduced(losses, self.reduction)
+        return found.view(labels.shape) if self.reduction == "none" else found
+
+    def _losses(self, logits: Tensor, labels: Tensor) -> Tensor:
+        raise NotImplementedError
+
+
+class FocalLoss(_SampleLoss):
+    """Focal loss, -(1 - p)^gamma log p, nats (focal paper, section 4); see `losses.focal_loss`.
+
+    Args:
+        gamma: At least 0; with 0 this is the cross-entropy.
+        weight: Of each class, shape (classes,). A mean is over the weights, as in `torch.nn.CrossEntropyLoss`.
+        ignore_index: Labels of this value do not count. None does without the test, which waits for a GPU.
+        reduction: "mean", "sum", or "none" (the shape of the labels).
+
+    Called with logits (n, classes) and labels (n,), or (n, classes, ...) and (n, ...).
+
+    Example:
+        >>> import torch
+        >>> logits, labels = torch.tensor([[2.0, 0.0], [0.0, 1.0]]), torch.tensor([0, 0])
+        >>> FocalLoss(gamma=3.0)(logits, labels)
+        tensor(0.2567)
+        >>> FocalLoss(gamma=0.0)(logits, labels) == torch.nn.functional.cross_entropy(logits, labels)
+        tensor(True)
+    """
+
+    def __init__(
+        self,
+        gamma: float = 3.0,
+        weight: Tensor | None = None,
+        *,
+        ignore_index: int | None = -100,
+        reduction: str = "mean",
+    ) -> None:
+        super().__init__(weight, ignore_index=ignore_index, reduction=reduction)
+        check_gamma(gamma)
+        self.gamma = gamma
+
+    def _losses(self, logits: Tensor, labels: Tensor) -> Tensor:
+        return focal_loss(logits, labels, self.gamma, reduction="none")
+
+
+class SampleDependentFocalLoss(_SampleLoss):
+    """Focal loss whose gamma depends on the sample, FLSD (focal paper, section 4, appendix F); else as `FocalLoss`.
+
+    `policy` "53" has gamma 5 below a probability of 0.2 of the true class and 3 above; "532" has 5, 3 and 2.
+
+    Example:
+        >>> import torch
+        >>> SampleDependentFocalLoss()(torch.tensor([[0.0, 3.0], [0.0, 1.0]]), torch.tensor([0, 0]))
+        tensor(1.4521)
+    """
+
+    def __init__(
+        self,
+        policy: str = "53",
+        weight: Tensor | None = None,
+        *,
+        ignore_index: int | None = -100,
+        reduction: str = "mean",
+    ) -> None:
+        super().__init__(weight, ignore_index=ignore_index, reduction=reduction)
+        sample_dependent_gamma(torch.empty(0), policy=policy)  # Refuses an unknown policy before any training.
+        self.policy = policy
+
+    def _losses(self, logits: Tensor, labels: Tensor) -> Tensor:
+        gamma = sample_dependent_gamma(true_class_probs(logits, labels), policy=self.policy)
+        return focal_loss(logits, labels, gamma, reduction="none")
+
+
+class BrierLoss(_SampleLoss):
+    """Squared distance of the probabilities to the one-hot label, in [0, 2]; arguments and shapes as `FocalLoss`.
+
+    Example:
+        >>> import torch
+        >>> BrierLoss()(torch.zeros(1, 2), torch.tensor([1]))  # 0.5 ** 2 + 0.5 ** 2
+        tensor(0.5000)
+    """
+
+    def _losses(self, logits: Tensor, labels: Tensor) -> Tensor:
+        return brier_loss(logits, labels, reduction="none")
+
+
+class MMCELoss(_ClassifierLoss):
+    """Cross-entropy plus a multiple of the weighted maximum mean calibration error (focal paper, appendix E), nats.
+
+    Args:
+        penalty: The multiple, lambda.
+        weight: Of each class in the cross-entropy, shape (classes,).
+        ignore_index: As in `FocalLoss`, and so are the shapes.
+        as_released: Use the penalty of the released code, see `losses.weighted_mmce`.
+
+    Example:
+        >>> import torch
+        >>> MMCELoss()(torch.tensor([[2.0, 0.0], [0.0, 1.0]]), torch.tensor([0, 0]))
+        tensor(2.0297)
+    """
+
+    def __init__(
+        self,
+        penalty: float = 2.0,
+        weight: Tensor | None = None,
+        *,
+        ignore_index: int | None = -100,
+        as_released: bool = False,
+    ) -> None:
+        super().__init__(weight, ignore_index=ignore_index)
+        if not 0 <= penalty < math.inf:
+            raise ValueError(f"penalty must be finite and at least 0, got {penalty}")
+        if not isinstance(as_released, bool):
+            raise TypeError(f"as_released must be true or false, got {as_released!r}")
+        self.penalty, self.as_released = penalty, as_released
+
+    def forward(self, logits: Tensor, labels: Tensor) -> Tensor:
+        """The mean over the labels that count."""
+        rows, classes, _ = self._kept_rows(logits, labels)
+        penalty = weighted_mmce(rows, classes, as_released=self.as_released)
+        weight = None if self.weight is None else self.weight.to(rows.dtype)
+        return F.cross_entropy(rows, classes.long(), weight) + self.penalty * penalty

@@ -1,0 +1,115 @@
+"""In a real Lightning loop and a real Hugging Face loop, the temperature fits the held-out set after each epoch."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from lightning.pytorch import LightningModule
+from lightning.pytorch import Trainer as LightningTrainer
+from torch import Tensor, nn
+from torch.utils.data import DataLoader, Dataset, TensorDataset
+from transformers import BertConfig, BertForSequenceClassification, Trainer, TrainerCallback, TrainingArguments
+
+from softmax_temperature import Cooling
+from softmax_temperature.cooling.callbacks import lightning_callback, trainer_callback
+from softmax_temperature.scaling import fit_temperature
+
+
+def drawn(rows: int, seed: int) -> tuple[Tensor, Tensor]:
+    """Two overlapping classes."""
+    generator = torch.Generator().manual_seed(seed)
+    labels = torch.arange(rows) % 2
+    return torch.randn(rows, 4, generator=generator) + labels[:, None], labels
+
+
+class Module(LightningModule):
+    def __init__(self, network: nn.Module) -> None:
+        super().__init__()
+        self.network = network
+
+    def training_step(self, batch: Any, _: int) -> Tensor:
+        assert self.network.training
+        return nn.functional.cross_entropy(self.network(batch[0]), batch[1])
+
+    def configure_optimizers(self) -> torch.optim.Optimizer:
+        return torch.optim.SGD(self.parameters(), lr=2.0, momentum=0.9)
+
+
+@pytest.mark.parametrize("mode", ["last_layer", "distributed"])
+@pytest.mark.filterwarnings("ignore::UserWarning:lightning", "ignore::FutureWarning", "ignore::DeprecationWarning")
+def test_lightning_cools_after_each_epoch(mode: str, tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    network = nn.Sequential(nn.Linear(4, 16), nn.ReLU(), nn.Dropout(0.5), nn.Linear(16, 2))
+    cooling, (inputs, labels) = Cooling(network, mode=mode), drawn(60, 1)
+    temperatures = []
+    cool = cooling.cool
+    cooling.cool = lambda *args, **options: temperatures.append(cool(*args, **options))  # type: ignore[method-assign]
+    trainer = LightningTrainer(
+        max_epochs=3,
+        accelerator="cpu",
+        default_root_dir=tmp_path,
+        logger=False,
+        enable_checkpointing=False,
+        enable_progress_bar=False,
+        enable_model_summary=False,
+        callbacks=[lightning_callback(cooling, DataLoader(TensorDataset(inputs, labels), 25), policy="rescale")],
+    )
+    trainer.fit(Module(network), DataLoader(TensorDataset(*drawn(40, 0)), 20))
+    assert len(temperatures) == 3
+    assert temperatures[0] != 1
+    with torch.no_grad():
+        assert fit_temperature(network.eval()(inputs), labels).temperature == pytest.approx(1, abs=1e-3)
+
+
+class Tokens(Dataset[dict[str, Tensor]]):
+    """Two classes of four words each, one word in four from the other."""
+
+    def __init__(self, rows: int, seed: int) -> None:
+        generator = torch.Generator().manual_seed(seed)
+        self.labels = torch.arange(rows) % 2
+        other = torch.rand(rows, 6, generator=generator) < 0.25
+        words = torch.randint(4, (rows, 6), generator=generator)
+        self.words = words + 4 * (self.labels[:, None] ^ other.long())
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def __getitem__(self, row: int) -> dict[str, Tensor]:
+        return {"input_ids": self.words[row], "labels": self.labels[row]}
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning", "ignore::FutureWarning", "ignore::DeprecationWarning")
+def test_hugging_faces_trainer_cools_after_each_epoch_and_trains_on_cooled_logits(tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    config = BertConfig(
+        vocab_size=8, hidden_size=16, num_hidden_layers=1, num_attention_heads=2, intermediate_size=16, num_labels=2
+    )
+    model = BertForSequenceClassification(config)
+    cooling, held_out = Cooling(model.classifier), Tokens(64, 1)
+    epochs = []
+
+    class Watch(TrainerCallback):
+        def on_epoch_end(self, *_: Any, **__: Any) -> None:
+            epochs.append(cooling.temperature)
+
+    arguments = TrainingArguments(
+        str(tmp_path),
+        num_train_epochs=2,
+        learning_rate=0.03,
+        use_cpu=True,
+        report_to=[],
+        save_strategy="no",
+        disable_tqdm=True,
+        logging_strategy="no",
+    )
+    callbacks = [trainer_callback(cooling, DataLoader(held_out, 32)), Watch()]
+    Trainer(model, arguments, train_dataset=Tokens(64, 0), callbacks=callbacks).train()
+    assert len(set(epochs)) == 2
+    with torch.no_grad():
+        found = model.eval()(input_ids=held_out.words, labels=held_out.labels)
+    assert fit_temperature(found.logits, held_out.labels).temperature == pytest.approx(1, abs=1e-3)
+    expected = nn.functional.cross_entropy(found.logits, held_out.labels)
+    assert found.loss.item() == pytest.approx(expected.item(), rel=1e-6)
