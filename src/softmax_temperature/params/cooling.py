@@ -58,8 +58,8 @@ class Experiment(Section):
 class Watching(Section):
     """A sample of `train_images` training images is evaluated in place of all of them (null: all).
 
-    The test images are evaluated every `every` epochs, and after the first and each of the last ten, which the claims
-    rest on; the others after each epoch.
+    That is done after each epoch; validation and test images are evaluated every `every` epochs, and after the first
+    and each of the last ten, which the claims rest on.
     """
 
     train_images: PositiveInt | None

@@ -79,11 +79,14 @@ def run(job: Job, **parameters: Any) -> None:
     objective = make_objective(plan.loss, plan.options)
     trainer = Trainer(model, objective, images["train"], plan.recipe, seed=plan.training_seed, device=job.device)
     sample = images["train"].sample(plan.watching.train_images)
-    watch = Watch({"train": sample, "validation": images["validation"]})
-    tests = Watch({"test": images["test"]}, every=plan.watching.every, final=JUDGED)
+    # Training images after each epoch: what diverged or got stuck is told from them.
+    watch = Watch({"train": sample})
+    held_out = Watch(
+        {split: images[split] for split in ("validation", "test")}, every=plan.watching.every, final=JUDGED
+    )
     norms = Norms(images["validation"].inputs)
     trainer.after_batch.append(norms.after_batch)
-    callbacks: dict[str, Callback] = {"norms": norms, "watch": watch, "tests": tests}
+    callbacks: dict[str, Callback] = {"norms": norms, "watch": watch, "held_out": held_out}
     cooling = None
     if plan.cooling is not None:
         cooling = CoolingCallback(model, images["validation"], **plan.cooling.model_dump())
@@ -92,7 +95,7 @@ def run(job: Job, **parameters: Any) -> None:
     diverged = train(trainer, callbacks, job)
 
     save_weights(job, trainer.network)
-    write_json(job.output / "history.json", sorted(watch.history + tests.history, key=lambda row: row["epoch"]))
+    write_json(job.output / "history.json", sorted(watch.history + held_out.history, key=lambda row: row["epoch"]))
     write_json(job.output / "norms.json", norms.history)
     write_json(job.output / "temperatures.json", cooling.temperatures if cooling else [])
     sizes = {split: len(some) for split, some in images.items()}
