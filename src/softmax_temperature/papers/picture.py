@@ -11,7 +11,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 
 from softmax_temperature.papers.shared import plots
-from softmax_temperature.papers.shared.statistics import mean_with_interval
+from softmax_temperature.papers.shared.statistics import OverTasks, Task
 from softmax_temperature.papers.shared.tables import published, read_csv
 from softmax_temperature.runner.errors import InputError
 
@@ -102,8 +102,8 @@ def _modes(axes: Axes, history: pd.DataFrame) -> None:
 
 def _estimates(axes: Axes, samples: Sequence[pd.Series], shift: float, **look: Any) -> None:
     """Means with their 90 % intervals, in percent, one below the other."""
-    means = [mean_with_interval(plots.PERCENT * values.to_numpy(np.float64)) for values in samples]
-    halves = [mean.high - mean.value for mean in means]
+    means = [OverTasks((Task("", tuple(plots.PERCENT * values)),)).estimate() for values in samples]
+    halves = [mean.value - (mean.low or mean.value) for mean in means]
     places = shift - np.arange(len(means))
     axes.errorbar([mean.value for mean in means], places, xerr=halves, fmt="o", markersize=4, linewidth=1.2, **look)
 

@@ -24,6 +24,7 @@ from softmax_temperature.papers.shared.claims import (
     judge_all,
     most,
     not_worse,
+    texts,
 )
 from softmax_temperature.papers.shared.statistics import (
     Drawn,
@@ -32,7 +33,6 @@ from softmax_temperature.papers.shared.statistics import (
     Share,
     Task,
     jackknife,
-    mean_with_interval,
 )
 
 AROUND = np.array([-0.1, 0.0, 0.1])
@@ -107,7 +107,7 @@ def test_tasks_are_pooled_as_a_hand_computes_it() -> None:
 
 def test_two_tasks_that_agree_are_not_lost_to_one_degree_of_freedom() -> None:
     found = OverTasks((seeds(0.3), seeds(0.6))).estimate()
-    half = mean_with_interval(AROUND).high
+    half = 2.919986 * 0.1 / 3**0.5
     assert [found.low, found.high] == pytest.approx([0.3 - half, 0.6 + half]), "from the lowest end to the highest"
 
 
@@ -190,14 +190,25 @@ def test_every_claim_has_a_row_in_its_order() -> None:
     assert len({frozenset(row) for row in rows}) == 1, "all rows have the same keys"
     table = claims_table(rows)
     assert "verdict (directions only)" in table
-    assert table["ours"].tolist() == ["0.500 ± 0.100 [0.331, 0.669] accuracy (n = 3)", "–"]
+    assert table["ours"].tolist() == ["50.00 ± 10.00 [33.14, 66.86] points of accuracy (n = 3 seeds)", "–"]
     assert table["must lie"].tolist() == ["above 0"] * 2
 
 
 def test_interval_is_students() -> None:
     values = np.random.default_rng(0).normal(size=7)
-    mean = mean_with_interval(values)
+    found = OverTasks((Task("", tuple(values)),)).estimate()
     low, high = stats.t.interval(0.90, 6, loc=values.mean(), scale=stats.sem(values))
-    assert (mean.low, mean.high) == pytest.approx((low, high))
-    with pytest.raises(ValueError, match="n >= 2"):
-        mean_with_interval(np.ones(1))
+    assert (found.low, found.high) == pytest.approx((low, high))
+
+
+def test_a_reader_sees_shares_in_points_and_other_numbers_as_they_are() -> None:
+    row = judged(above(0.01), OverTasks((seeds(0.5),)), OverTasks((seeds(0.6),)))
+    said = texts(row)
+    assert said["ours"] == "50.00 ± 10.00 [33.14, 66.86] points of accuracy, part 0 (n = 3 seeds)"
+    assert (said["printed"], said["must lie"], said["note"]) == ("50", "above 1", "part 0 +50.0, part 1 +60.0")
+    assert said["criterion"].endswith("holds if the 90 % interval lies above 1 points of accuracy.")
+    for unit, shown in (("of an epoch", "% of an epoch"), ("share of predictions", "% of predictions")):
+        assert f" {shown} (n" in texts(row | {"unit": unit})["ours"]
+    said = texts(row | {"unit": "nats"})
+    assert said["ours"] == "0.500 ± 0.100 [0.331, 0.669] nats (n = 3 seeds)"
+    assert (said["printed"], said["must lie"]) == ("0.5", "above 0.01")

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from softmax_temperature.papers.shared.scorecard import END, START, best_evidence, power, scorecard, write_scorecard
+from softmax_temperature.papers.shared.scorecard import best_evidence, power, scorecard, write_scorecard
 from softmax_temperature.runner.errors import InputError
 
 ROW: dict[str, Any] = {
@@ -52,12 +52,12 @@ def results(tmp_path: Path) -> Path:
 
 
 def test_a_row_has_the_best_evidence_and_names_the_others(results: Path) -> None:
-    rows = scorecard(results).splitlines()[2:]
+    rows = [line for line in scorecard(results).splitlines() if line.startswith("| **")]
     assert len(rows) == 3
     cells = [cell.strip() for cell in rows[0].split("|")]
     assert cells[1] == "**holds**"
     assert cells[5:9] == [
-        "0.250 ± 0.100 [0.100, 0.400] accuracy (n = 5)",
+        "25.00 ± 10.00 [10.00, 40.00] points of accuracy (n = 5 seeds)",
         "above 0",
         "two",
         "one: inconclusive (12 seeds would decide)",
@@ -65,12 +65,13 @@ def test_a_row_has_the_best_evidence_and_names_the_others(results: Path) -> None
 
 
 def test_decided_claims_come_before_open_ones_and_these_before_untested(results: Path) -> None:
-    assert [rows[0]["verdict"] for rows in best_evidence(results)] == ["holds", "inconclusive", "not tested"]
-    assert "| no run |" in scorecard(results).splitlines()[-1]
+    assert [rows[0]["verdict"] for rows in best_evidence(results)["focal"]] == ["holds", "inconclusive", "not tested"]
+    assert "### Focal: 1 hold, 1 inconclusive, 1 not tested\n" in scorecard(results)
+    assert "| no run | – |" in scorecard(results)
 
 
 def test_profiles_that_show_directions_are_left_out(results: Path) -> None:
-    assert "0.990" not in scorecard(results)
+    assert "99.00" not in scorecard(results)
 
 
 def test_power_has_a_line_for_each_judged_claim(results: Path) -> None:
@@ -80,7 +81,7 @@ def test_power_has_a_line_for_each_judged_claim(results: Path) -> None:
 
 def test_only_what_is_between_the_markers_is_replaced(results: Path, tmp_path: Path) -> None:
     page = tmp_path / "scorecard.md"
-    page.write_text(f"above\n{START}\nstale\n{END}\nbelow\n")
+    page.write_text("above\n<!-- scorecard -->\nstale\n<!-- /scorecard -->\nbelow\n")
     write_scorecard(page, results)
     text = page.read_text()
     assert (text.startswith("above\n"), text.endswith("below\n"), "stale" in text) == (True, True, False)
@@ -94,5 +95,5 @@ def test_a_file_without_markers_is_refused(results: Path, tmp_path: Path) -> Non
 
 
 def test_the_page_shows_the_committed_results(project_root: Path) -> None:
-    shown = (project_root / "docs" / "scorecard.md").read_text().partition(START)[2].partition(END)[0].strip()
-    assert shown == scorecard(project_root / "results")
+    page = (project_root / "docs" / "scorecard.md").read_text()
+    assert f"<!-- scorecard -->\n{scorecard(project_root / 'results')}\n<!-- /scorecard -->" in page

@@ -7,6 +7,7 @@ is nothing to judge (not tested). Every claim of a paper appears in `claims.json
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import inf, isfinite
@@ -21,13 +22,11 @@ from softmax_temperature.papers.shared.statistics import (
     Ends,
     Estimate,
     Fitted,
-    Mean,
     OverTasks,
     Quantity,
     Share,
     Task,
     jackknife,
-    mean_with_interval,
     pooled,
 )
 
@@ -37,7 +36,6 @@ __all__ = [
     "Criterion",
     "Drawn",
     "Fitted",
-    "Mean",
     "Measurement",
     "NotTested",
     "OverTasks",
@@ -46,7 +44,6 @@ __all__ = [
     "claims_table",
     "jackknife",
     "judge_all",
-    "mean_with_interval",
     "pooled",
 ]
 
@@ -56,6 +53,8 @@ HOLDS, CONTRADICTED, INCONCLUSIVE, NOT_TESTED = "holds", "contradicted", "inconc
 VERDICTS = (HOLDS, CONTRADICTED, INCONCLUSIVE, NOT_TESTED)
 DIRECTIONS_ONLY = ("smoke", "mini")
 """Profiles whose data and networks are so small that a verdict is about the direction of an effect, not its size."""
+_SHARE = re.compile(r"accuracy|pixel accuracy|mean IoU|ECE|AUROC|share of |of ")
+"""How the unit of a share begins; a reader sees it in percent."""
 
 
 @dataclass(frozen=True)
@@ -298,51 +297,42 @@ def _row(paper: str, claim: Claim[Any], judged: dict[str, Any], profile: str) ->
 
 
 def claims_table(rows: Sequence[dict[str, Any]]) -> pd.DataFrame:
-    """The rows of `claims.json` for a reader: one line per claim, numbers as text.
+    """The rows of `claims.json` for a reader: one line per claim, numbers as text, fractions in points.
 
     Args:
         rows: what `judge_all` returned.
     """
-    return pd.DataFrame(
-        [
-            {
-                "claim": row["statement"],
-                "where": row["where"],
-                "printed": "–" if row["published"] is None else f"{row['published']:g}",
-                "ours": measured(row),
-                "must lie": region(row),
-                with_scope("verdict", row["profile"]): verdict(row),
-                "note": row["note"],
-            }
-            for row in rows
-        ]
-    )
+    shown = [texts(row) for row in rows]
+    verdicts = "verdict (directions only)" if rows and rows[0]["profile"] in DIRECTIONS_ONLY else "verdict"
+    columns = {name: name for name in ("claim", "where", "printed", "ours", "must lie")} | {"verdict": verdicts}
+    return pd.DataFrame(shown)[[*columns, "note"]].rename(columns=columns)
 
 
-def with_scope(heading: str, profile: str) -> str:
-    """The heading of a profile's verdicts: that they are about directions only, where they are."""
-    return f"{heading} (directions only)" if profile in DIRECTIONS_ONLY else heading
-
-
-def verdict(row: dict[str, Any]) -> str:
-    """The verdict; of an inconclusive one also how many seeds, pairs or data sets would decide it."""
-    if row["verdict"] != INCONCLUSIVE or row.get("n_needed") is None:
-        return str(row["verdict"])
-    return f"{row['verdict']} ({row['n_needed']} {row['each']} would decide)"
-
-
-def region(row: dict[str, Any]) -> str:
-    """Where the interval must lie, as in "> 0"."""
-    return str(row["criterion"]).rpartition("lies ")[2].rstrip(".")
-
-
-def measured(row: dict[str, Any]) -> str:
-    """Value ± sd [interval] unit (n), leaving out what is missing."""
-    if row["value"] is None:
-        return "–"
-    text = f"{row['value']:.3f}"
+def texts(row: dict[str, Any]) -> dict[str, str]:
+    """What a reader sees of a row of `claims.json`: shares and their differences in points, the others as they are."""
+    unit, value = row["unit"] or "", row["value"]
+    share = _SHARE.match(unit)
+    scale, digits = (100, 2) if share else (1, 3)
+    if share:
+        unit = ("% " if share[0].endswith("of ") else "points of ") + unit.removeprefix("share ")
+    ours = "–" if value is None else f"{scale * value:.{digits}f}"
     if row["sd"] is not None:
-        text += f" ± {row['sd']:.3f}"
+        ours += f" ± {scale * row['sd']:.{digits}f}"
     if row["low"] is not None:
-        text += f" [{row['low']:.3f}, {row['high']:.3f}]"
-    return f"{text} {row['unit']} (n = {row['n']})"
+        ours += f" [{scale * row['low']:.{digits}f}, {scale * row['high']:.{digits}f}]"
+    verdict = row["verdict"]
+    if verdict == INCONCLUSIVE and row["n_needed"] is not None:
+        verdict += f" ({row['n_needed']} {row['each']} would decide)"
+    how, lies, where = row["criterion"].rstrip(".").rpartition("lies ")
+    where = re.sub(r"-?\d\S*", lambda bound: f"{scale * float(bound[0]):g}", where)
+    part = re.compile(r"(?<= )[+-]\d+\.\d{3}(?=[,;]|$)")
+    return {
+        "claim": row["statement"],
+        "where": row["where"],
+        "printed": "–" if row["published"] is None else f"{scale * row['published']:g}",
+        "ours": ours if value is None else f"{ours} {unit} (n = {row['n']} {row['each']})",
+        "must lie": where,
+        "verdict": verdict,
+        "note": part.sub(lambda each: f"{scale * float(each[0]):+.1f}", row["note"]) if share else row["note"],
+        "criterion": f"{how}{lies}{where}{f' {unit}'.partition(',')[0] if share else ''}.",
+    }

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from softmax_temperature.papers.shared.claims import DIRECTIONS_ONLY, NOT_TESTED, VERDICTS, measured, region, verdict
+from softmax_temperature.papers.shared.claims import DIRECTIONS_ONLY, HOLDS, NOT_TESTED, VERDICTS, texts
 from softmax_temperature.papers.shared.power import power_table
 from softmax_temperature.papers.shared.results import PAPERS, RESULTS, read_claims
 from softmax_temperature.runner.artifacts import write_text
 from softmax_temperature.runner.errors import InputError
 
-START, END = "<!-- scorecard -->", "<!-- /scorecard -->"
-POWER_START, POWER_END = "<!-- power -->", "<!-- /power -->"
 _COLUMNS = ("verdict", "claim", "where", "printed", "ours", "must lie", "study", "also")
 
 
@@ -38,71 +37,81 @@ def all_claims(results: Path = RESULTS) -> dict[str, dict[str, list[dict[str, An
     }
 
 
-def best_evidence(results: Path = RESULTS) -> list[list[dict[str, Any]]]:
-    """Of each claim its rows in all studies, the best evidence first; claims with the best evidence first.
+def best_evidence(results: Path = RESULTS) -> dict[str, list[list[dict[str, Any]]]]:
+    """By paper, of each claim its rows in all studies, the best evidence first; claims with the best evidence first.
 
     A decided row is better than an inconclusive one, and that better than none; of equal ones, that of more values.
     Profiles that show directions only are no studies.
     """
-    rows: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    claims: dict[str, dict[str, list[dict[str, Any]]]] = {paper: {} for paper in PAPERS}
     for profile, papers in all_claims(results).items():
-        for paper, claims in papers.items():
-            for claim in claims if profile not in DIRECTIONS_ONLY else ():
-                rows.setdefault((paper, claim["id"]), []).append(claim)
-    return sorted((sorted(some, key=_rank) for some in rows.values()), key=lambda some: _rank(some[0]))
+        for paper, rows in papers.items():
+            for row in rows if profile not in DIRECTIONS_ONLY else ():
+                claims[paper].setdefault(row["id"], []).append(row)
+    ordered = {paper: [sorted(rows, key=_rank) for rows in found.values()] for paper, found in claims.items()}
+    return {paper: sorted(found, key=lambda rows: _rank(rows[0])) for paper, found in ordered.items()}
+
+
+def tally(rows: Iterable[dict[str, Any]]) -> str:
+    """How many rows have each verdict, as "5 hold, 2 inconclusive"."""
+    found = Counter(row["verdict"] for row in rows)
+    words = {HOLDS: "hold"}
+    return ", ".join(f"{found[verdict]} {words.get(verdict, verdict)}" for verdict in VERDICTS if found[verdict])
 
 
 def scorecard(results: Path = RESULTS) -> str:
-    """A Markdown table: one row per claim with its best evidence, and the verdicts of other studies beside it."""
-    lines = [f"| {' | '.join(_COLUMNS)} |", "|---" * len(_COLUMNS) + "|"]
-    return "\n".join(lines + [_line(some[0], some[1:]) for some in best_evidence(results)])
+    """A Markdown table for each paper: a row per claim with its best evidence; other studies' verdicts beside it."""
+    parts = []
+    for paper, claims in best_evidence(results).items():
+        parts.append(f"### {paper.replace('_', ' ').capitalize()}: {tally(rows[0] for rows in claims) or 'no study'}")
+        parts.append(_table(_COLUMNS, map(_cells, claims)) if claims else "")
+    return "\n\n".join(filter(None, parts))
 
 
 def power(results: Path = RESULTS) -> str:
     """A Markdown table: how often each criterion says "holds" without an effect, and at the printed or measured one."""
-    table = power_table([some[0] for some in best_evidence(results)])
-    lines = [f"| {' | '.join(table.columns)} |", "|---" * len(table.columns) + "|"]
-    return "\n".join(lines + [f"| {' | '.join(map(str, row))} |" for row in table.itertuples(index=False)])
+    table = power_table([rows[0] for claims in best_evidence(results).values() for rows in claims])
+    return _table(table.columns, table.itertuples(index=False))
 
 
 def write_scorecard(path: Path, results: Path = RESULTS) -> None:
-    """Replace what stands between the markers in a Markdown file; the table of power, if it has markers for one.
+    """Replace what stands between the markers in a Markdown file: of the scorecard, and of the table of power.
 
     Raises:
-        InputError: the file has no markers of a scorecard, or is not text.
+        InputError: the file has no markers, or is not text.
     """
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"cannot be read ({error})", where=str(path), remedy="Give a text in UTF-8.") from error
-    if START not in text or END not in text.partition(START)[2]:
-        remedy = f"Put {START} and {END} around the place where it shall stand."
+    if not all(marker in text for marker in ("<!-- scorecard -->", "<!-- /scorecard -->")):
+        remedy = "Put <!-- scorecard --> and <!-- /scorecard --> around the place where it shall stand."
         raise InputError("no scorecard markers", where=str(path), remedy=remedy)
-    text = _replaced(text, START, END, lambda: scorecard(results))
-    write_text(path, _replaced(text, POWER_START, POWER_END, lambda: power(results)))
+    write_text(path, replaced(replaced(text, "scorecard", lambda: scorecard(results)), "power", lambda: power(results)))
 
 
-def _replaced(text: str, start: str, end: str, make: Callable[[], str]) -> str:
-    before, found, rest = text.partition(start)
-    _, closed, after = rest.partition(end)
-    return f"{before}{start}\n{make()}\n{end}{after}" if found and closed else text
+def replaced(text: str, name: str, make: Callable[[], str]) -> str:
+    """A text with something else between the markers of a name, if it has them."""
+    before, found, rest = text.partition(f"<!-- {name} -->")
+    _, closed, after = rest.partition(f"<!-- /{name} -->")
+    return f"{before}{found}\n{make()}\n{closed}{after}" if closed else text
 
 
 def _rank(row: dict[str, Any]) -> tuple[int, int]:
-    order = {name: max(0, place - 1) for place, name in enumerate(VERDICTS)}  # Holds and contradicted are equal.
-    return order.get(row["verdict"], 1), -(row["n"] or 0)
+    return max(0, VERDICTS.index(row["verdict"]) - 1), -(row["n"] or 0)  # Holds and contradicted are equal.
 
 
-def _line(best: dict[str, Any], others: list[dict[str, Any]]) -> str:
-    also = [f"{row['profile']}: {verdict(row)}" for row in others if row["verdict"] != NOT_TESTED]
-    cells = {
-        "verdict": f"**{verdict(best)}**",
-        "claim": best["statement"],
-        "where": f"`{best['paper']}`, {best['where']}",
-        "printed": "–" if best["published"] is None else f"{best['published']:g}",
-        "ours": measured(best) if best["value"] is not None else best["note"],
-        "must lie": region(best),
-        "study": best["profile"],
-        "also": "; ".join(also) or "–",
-    }
-    return f"| {' | '.join(str(cells[name]).replace('|', '/') for name in _COLUMNS)} |"
+def _cells(rows: list[dict[str, Any]]) -> list[str]:
+    best, *others = rows
+    also = [f"{row['profile']}: {texts(row)['verdict']}" for row in others if row["verdict"] != NOT_TESTED]
+    said = texts(best) | {"study": best["profile"], "also": "; ".join(also) or "–"}
+    said["verdict"] = f"**{said['verdict']}**"
+    if best["value"] is None:  # The bound has no unit then.
+        said |= {"ours": best["note"], "must lie": "–"}
+    return [said[name].replace("|", "/") for name in _COLUMNS]
+
+
+def _table(columns: Iterable[str], rows: Iterable[Iterable[object]]) -> str:
+    heads = list(columns)
+    lines = [heads, ["---"] * len(heads), *([str(cell) for cell in row] for row in rows)]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)

@@ -7,10 +7,11 @@ them are in `claims`.
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,33 +26,8 @@ Ends = tuple[float, float]
 
 
 @dataclass(frozen=True)
-class Mean:
-    """A mean with its interval by Student's t, and the sample's standard deviation."""
-
-    value: float
-    sd: float
-    n: int
-    low: float
-    high: float
-
-
-def mean_with_interval(values: Values, level: float = LEVEL) -> Mean:
-    """Mean, sample standard deviation and interval of independent values.
-
-    Args:
-        values: (n,), n at least 2; for a paired comparison, the differences.
-        level: of the interval.
-    """
-    if values.ndim != 1 or len(values) < 2:
-        raise ValueError(f"values must be (n,) with n >= 2, got shape {values.shape}")
-    mean, sd = float(values.mean()), float(values.std(ddof=1))
-    half = _half_width(sd, len(values), level)
-    return Mean(mean, sd, len(values), mean - half, mean + half)
-
-
-@dataclass(frozen=True)
 class Estimate:
-    """What is compared with a bound: a value, what it rests on, and its interval, if it has one."""
+    """What is compared with a bound: a value, how many it rests on, their sd, and its interval, if it has one."""
 
     value: float
     n: int
@@ -65,21 +41,27 @@ class Estimate:
         return None if self.low is None or self.high is None else (self.low, self.high)
 
 
-class Quantity(Protocol):
-    """Something with an interval at every level."""
+class Quantity(ABC):
+    """Something with an interval at every level; `each` is what its n counts, in the plural."""
 
-    @property
-    def each(self) -> str:
-        """What n counts, in the plural."""
+    each: str
 
+    @abstractmethod
     def estimate(self, level: float = LEVEL) -> Estimate:
         """Value and interval."""
 
+    @abstractmethod
+    def ends(self, level: float, n: int) -> Ends | None:
+        """The interval with n values in the place of those at hand (of each task), value and spread being as now."""
+
     def needed(self, is_decided: Callable[[Ends], bool], level: float = LEVEL) -> int | None:
-        """The least n, with value and spread as now, at which the interval decides; None if none does."""
+        """The least n from 2 to MOST at which the interval decides; None if none does."""
+        counts = [*range(2, 100), *range(100, MOST + 1, 25)]
+        return next((n for n in counts if (ends := self.ends(level, n)) is not None and is_decided(ends)), None)
 
     def by_task(self) -> list[dict[str, Any]]:
-        """Value, sd, interval and n of each task."""
+        """Value, sd, interval and n of each task, where the values are of tasks."""
+        return []
 
 
 @dataclass(frozen=True)
@@ -98,7 +80,7 @@ class Task:
 
 
 @dataclass(frozen=True)
-class OverTasks:
+class OverTasks(Quantity):
     """The mean over tasks of their means over seeds.
 
     The seeds of one task share its data and network: they are no independent draws of a task. So each task's mean is
@@ -122,32 +104,24 @@ class OverTasks:
     left_out: bool = False
 
     def estimate(self, level: float = LEVEL) -> Estimate:
-        """The mean of the tasks' means, and its interval."""
-        means = np.array([np.mean(task.values) for task in self.tasks])
-        sds = [self._sd(task) for task in self.tasks]
-        counts = [len(task.values) for task in self.tasks]
+        """The mean of the tasks' means, and its interval; the sd is over tasks, or over the seeds of the only one."""
+        means, sds, counts = self._tasks()
+        variance = float(means.var(ddof=1)) if len(means) > 1 else 0.0
         if len(means) > 1:
             sd: float | None = float(means.std(ddof=1))
         else:
             sd = None if sds[0] is None else max(_sd(self.tasks[0].values) or 0.0, self.resolution / math.sqrt(12))
-        ends = _ends_over_tasks(means, sds, counts, level, float(means.var(ddof=1)) if len(means) > 1 else 0.0)
+        ends = _ends_over_tasks(means, sds, counts, level, variance)
         return Estimate(float(means.mean()), sum(counts), sd, *(ends or (None, None)))
 
-    def needed(self, is_decided: Callable[[Ends], bool], level: float = LEVEL) -> int | None:
-        """Seeds of each task; the variance between tasks stays."""
-        sds = [self._sd(task) for task in self.tasks]
+    def ends(self, level: float, n: int) -> Ends | None:
+        """With n seeds of each task; the variance between tasks stays."""
+        means, sds, counts = self._tasks()
         if any(sd is None for sd in sds):
             return None
-        means = np.array([np.mean(task.values) for task in self.tasks])
-        known = np.array(sds, np.float64)
-        within = float(np.mean(known**2 / [len(task.values) for task in self.tasks]))
-        between = max(0.0, float(means.var(ddof=1)) - within) if len(means) > 1 else 0.0
-
-        def decides(n: int) -> bool:
-            ends = _ends_over_tasks(means, sds, [n] * len(sds), level, between + float(np.mean(known**2)) / n)
-            return ends is not None and is_decided(ends)
-
-        return _least(decides)
+        squares = np.array(sds, np.float64) ** 2
+        between = max(0.0, float(means.var(ddof=1)) - float(np.mean(squares / counts))) if len(means) > 1 else 0.0
+        return _ends_over_tasks(means, sds, [n] * len(sds), level, between + float(np.mean(squares)) / n)
 
     def by_task(self) -> list[dict[str, Any]]:
         """A row for each task."""
@@ -158,8 +132,12 @@ class OverTasks:
             rows[-1] |= {"n": one.n, "pooled": task.own}
         return rows
 
+    def _tasks(self) -> tuple[Values, list[float | None], list[int]]:
+        """Of each task: its mean, the standard deviation that intervals are made from, and the number of values."""
+        means = np.array([np.mean(task.values) for task in self.tasks])
+        return means, [self._sd(task) for task in self.tasks], [len(task.values) for task in self.tasks]
+
     def _sd(self, task: Task) -> float | None:
-        """The standard deviation that intervals are made from."""
         n, sd = len(task.values), _sd(task.values)
         if sd is None:
             return None
@@ -167,13 +145,10 @@ class OverTasks:
 
 
 @dataclass(frozen=True)
-class Share:
-    """The share of hits among independent trials, with the exact interval of Clopper and Pearson.
+class Share(Quantity):
+    """The share of hits among n independent trials, with the exact interval of Clopper and Pearson.
 
-    Attributes:
-        hits, n: of the trials.
-        each: what the trials are.
-        own: whether the paper has their task.
+    `own` says whether the paper has their task.
     """
 
     hits: int
@@ -183,20 +158,17 @@ class Share:
 
     def estimate(self, level: float = LEVEL) -> Estimate:
         """The share and its interval."""
-        return Estimate(self.hits / self.n, self.n, None, *_clopper_pearson(self.hits, self.n, level))
+        return Estimate(self.hits / self.n, self.n, None, *self.ends(level, self.n))
 
-    def needed(self, is_decided: Callable[[Ends], bool], level: float = LEVEL) -> int | None:
-        """Trials with the same share of hits."""
-        share = self.hits / self.n
-        return _least(lambda n: is_decided(_clopper_pearson(round(share * n), n, level)))
-
-    def by_task(self) -> list[dict[str, Any]]:
-        """None: trials may be tasks themselves."""
-        return []
+    def ends(self, level: float, n: int) -> Ends:
+        """With the same share of hits."""
+        hits, tail = round(self.hits / self.n * n), (1 - level) / 2
+        low = float(stats.beta.ppf(tail, hits, n - hits + 1)) if hits else 0.0
+        return low, float(stats.beta.ppf(1 - tail, hits + 1, n - hits)) if hits < n else 1.0
 
 
 @dataclass(frozen=True)
-class Fitted:
+class Fitted(Quantity):
     """A coefficient of a regression, with its interval by Student's t.
 
     Attributes:
@@ -220,26 +192,17 @@ class Fitted:
         half = _quantile(level, self.degrees) * self.error
         return Estimate(self.value, self.n, self.error * math.sqrt(self.n), self.value - half, self.value + half)
 
-    def needed(self, is_decided: Callable[[Ends], bool], level: float = LEVEL) -> int | None:
+    def ends(self, level: float, n: int) -> Ends | None:
         """As if the standard error fell with the root of n, and the degrees of freedom grew with n."""
-        error = self.error
-        if error is None or self.degrees < 1:
+        if self.error is None or self.degrees < 1:
             return None
-
-        def decides(n: int) -> bool:
-            degrees = self.degrees * n / self.n if self.degrees >= self.n else n - 1
-            half = _quantile(level, degrees) * error * math.sqrt(self.n / n)
-            return is_decided((self.value - half, self.value + half))
-
-        return _least(decides)
-
-    def by_task(self) -> list[dict[str, Any]]:
-        """None: tasks share the regression."""
-        return []
+        degrees = self.degrees * n / self.n if self.degrees >= self.n else n - 1
+        half = _quantile(level, degrees) * self.error * math.sqrt(self.n / n)
+        return self.value - half, self.value + half
 
 
 @dataclass(frozen=True)
-class Drawn:
+class Drawn(Quantity):
     """A value whose uncertainty is given by draws, of a bootstrap say; the interval is that of their percentiles."""
 
     value: float
@@ -253,20 +216,11 @@ class Drawn:
         sd = float(np.std(self.draws))
         return Estimate(self.value, self.n, sd, min(float(low), self.value), max(float(high), self.value))
 
-    def needed(self, is_decided: Callable[[Ends], bool], level: float = LEVEL) -> int | None:
+    def ends(self, level: float, n: int) -> Ends:
         """As if the interval narrowed with the root of n."""
-        found = self.estimate(level)
-        low, high = found.ends or (found.value, found.value)
-
-        def decides(n: int) -> bool:
-            scale = math.sqrt(self.n / n)
-            return is_decided((found.value - scale * (found.value - low), found.value + scale * (high - found.value)))
-
-        return _least(decides)
-
-    def by_task(self) -> list[dict[str, Any]]:
-        """None."""
-        return []
+        low, high = self.estimate(level).ends or (self.value, self.value)
+        scale = math.sqrt(self.n / n)
+        return self.value - scale * (self.value - low), self.value + scale * (high - self.value)
 
 
 def jackknife(groups: Sequence[Any], statistic: Callable[[Sequence[Any]], float]) -> Values:
@@ -322,14 +276,3 @@ def _half_width(sd: float, n: int, level: float) -> float:
 @lru_cache(maxsize=10_000)
 def _quantile(level: float, degrees: float) -> float:
     return float(stats.t.ppf((1 + level) / 2, degrees))
-
-
-def _clopper_pearson(hits: int, n: int, level: float) -> Ends:
-    tail = (1 - level) / 2
-    low = float(stats.beta.ppf(tail, hits, n - hits + 1)) if hits else 0.0
-    return low, float(stats.beta.ppf(1 - tail, hits + 1, n - hits)) if hits < n else 1.0
-
-
-def _least(decides: Callable[[int], bool]) -> int | None:
-    """The smallest n from 2 to MOST that decides; None if none does."""
-    return next((n for n in [*range(2, 100), *range(100, MOST + 1, 25)] if decides(n)), None)
