@@ -19,7 +19,7 @@ from softmax_temperature.runner.cells import Cell, Job, seed_of
 from softmax_temperature.runner.errors import InputError
 from softmax_temperature.scaling import TEMPERATURE_GRID
 from softmax_temperature.stages.training_cells import WEIGHTS, save_record
-from softmax_temperature.training import Diverged, Trainer, train
+from softmax_temperature.training import BestEpoch, Diverged, Trainer, train
 from softmax_temperature.training.translation.network import make_network
 from softmax_temperature.training.translation.scores import (
     TokenScores,
@@ -94,7 +94,7 @@ def cells(params: Params) -> list[Cell]:
 
 
 def run(job: Job, **parameters: Any) -> None:
-    """Train one network and translate the test sentences.
+    """Train one network, keep the epoch with the least validation NLL, and translate the test sentences.
 
     Writes `weights.safetensors`; `vocabulary.json`, for the library tokenizers; `calibration.json`, with a row for each
     temperature (as `calibration_by_temperature` returns it, with `split`): on validation data for the whole grid of the
@@ -118,22 +118,17 @@ def run(job: Job, **parameters: Any) -> None:
     one_by_one = plan.recipe.changed({"batch_size": 1})  # The loop's samples are batches already.
     trainer = Trainer(model, objective, batches["train"], one_by_one, seed=plan.training_seed, device=job.device)
     scores = TokenScores(batches["validation"])
-    diverged = train(trainer, {"scores": scores}, job)
+    best_epoch = BestEpoch(scores, lambda row: -row["nll"])
+    diverged = train(trainer, {"scores": scores, "best": best_epoch}, job)
     if not diverged:
+        best_epoch.restore(trainer)
         try:
             calibration, best = _calibration(trainer, batches, plan.temperatures)
         except Diverged:
             diverged = True
         else:
             write_json(job.output / "calibration.json", calibration)
-            sources, references = pairs["test"].sources, parts["test"].for_evaluation()[1]
-            texts = {
-                at: _translations(plan, trainer, vocabulary, sources, at)
-                for at in sorted({*plan.temperatures, UNSCALED, best})
-            }
-            rows = [{"temperature": at, **bleu(some, references)} for at, some in texts.items()]
-            write_json(job.output / "bleu.json", rows)
-            write_json(job.output / "translations.json", {str(at): some for at, some in texts.items()})
+            _translate(job, plan, trainer, vocabulary, pairs["test"].sources, parts["test"], best)
 
     save_model(trainer.network.cpu(), str(job.output / WEIGHTS))
     write_text(job.output / "vocabulary.json", vocabulary.to_json())
@@ -142,6 +137,7 @@ def run(job: Job, **parameters: Any) -> None:
         "pairs": {split: len(some) for split, some in pairs.items()},
         "too_long": len(parts["train"]) - len(pairs["train"]),
         "steps_per_epoch": trainer.steps_per_epoch,
+        "selected_epoch": best_epoch.epoch,
         "history": scores.history,
     }
     save_record(job, trainer, diverged=diverged, recipe=plan.recipe, **about)
@@ -182,9 +178,21 @@ def _calibration(
     return validation + rows_of("test", {*temperatures, UNSCALED, best}), best
 
 
-def _translations(
-    plan: TranslationCell, trainer: Trainer, vocabulary: Vocabulary, sources: Ragged, temperature: float
-) -> list[str]:
+def _translate(
+    job: Job,
+    plan: TranslationCell,
+    trainer: Trainer,
+    vocabulary: Vocabulary,
+    sources: Ragged,
+    test: ParallelPart,
+    best: float,
+) -> None:
+    """Write the translations of the test sentences at each temperature, and their BLEU."""
     network: Any = trainer.network
-    tokens = translate(network, sources, plan.search, temperature=temperature, device=trainer.device)
-    return vocabulary.decode(tokens)
+    texts, rows = {}, []
+    for at in sorted({*plan.temperatures, UNSCALED, best}):
+        tokens = translate(network, sources, plan.search, temperature=at, device=trainer.device)
+        texts[str(at)] = vocabulary.decode(tokens)
+        rows.append({"temperature": at, **bleu(texts[str(at)], test.for_evaluation()[1])})
+    write_json(job.output / "bleu.json", rows)
+    write_json(job.output / "translations.json", texts)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
+from operator import itemgetter
 from typing import Any
 
 import torch
@@ -99,25 +100,28 @@ def scaled_epochs(planned: Sequence[int], epochs: int, planned_epochs: int) -> f
 
 
 class BestEpoch(Callback):
-    """Keeps the weights of the epoch with the best validation accuracy, the first of equal ones (focal, appendix E).
+    """Keeps the weights of the epoch with the best score, the first of equal ones.
 
     Attributes:
         epoch: which, from 1; 0 before the first.
 
     Args:
-        watch: a callback of the same training, called before this one, that evaluates "validation" after each epoch.
+        watch: a callback of the same training, called before this one, that adds rows to its `history` each epoch.
+        score: of a row of validation data; by default its accuracy (focal, appendix E).
     """
 
-    def __init__(self, watch: Watch) -> None:
+    def __init__(
+        self, watch: Watch | History, score: Callable[[dict[str, Any]], float] = itemgetter("accuracy")
+    ) -> None:
         self.epoch = 0
-        self._watch, self._accuracy = watch, -1.0
+        self._watch, self._of, self._score = watch, score, -math.inf
         self._weights: dict[str, Any] = {}
 
     def after_epoch(self, trainer: Trainer) -> None:
         """Keep the network if it is better than all before."""
-        accuracy = [row["accuracy"] for row in self._watch.history if row["split"] == "validation"][-1]
-        if accuracy > self._accuracy:
-            self.epoch, self._accuracy = trainer.epochs_done, accuracy
+        score = [self._of(row) for row in self._watch.history if row.get("split", "validation") == "validation"][-1]
+        if score > self._score:
+            self.epoch, self._score = trainer.epochs_done, score
             self._weights = copy.deepcopy(trainer.network.state_dict())
 
     def restore(self, trainer: Trainer) -> None:
@@ -126,11 +130,11 @@ class BestEpoch(Callback):
 
     def state_dict(self) -> dict[str, Any]:
         """What is kept so far."""
-        return {"epoch": self.epoch, "accuracy": self._accuracy, "weights": self._weights}
+        return {"epoch": self.epoch, "score": self._score, "weights": self._weights}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Resume where `state_dict` was taken."""
-        self.epoch, self._accuracy, self._weights = state["epoch"], state["accuracy"], state["weights"]
+        self.epoch, self._score, self._weights = state["epoch"], state["score"], state["weights"]
 
 
 class Norms(History):
