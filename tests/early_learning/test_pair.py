@@ -62,6 +62,14 @@ def test_logits_are_the_difference_and_grow_as_the_correlation_falls(
     assert norms[2] / norms[1] == pytest.approx(0.141067 / 0.0447102, rel=0.1)
 
 
+def test_a_share_sets_the_size_of_the_start_and_leaves_its_gradients(make_network: MakeNetwork, images: Tensor) -> None:
+    network, inputs = make_network("mlp", 0).eval(), images.float()
+    pair = CorrelatedPair(network, network, 1.0, share=-4.0).eval()
+    torch.testing.assert_close(pair(inputs), 5 * network(inputs))
+    gradients = [torch.autograd.grad(some(inputs)[0, 0], some.classifier.weight)[0] for some in (pair, network)]
+    torch.testing.assert_close(*gradients)
+
+
 def test_frozen_parameters_by_hand() -> None:
     first, second = nn.Linear(2, 2), nn.Linear(2, 2)
     for network, rows, biases in ((first, [[1.0, 2.0], [3.0, 5.0]], [0.0, 1.0]), (second, [[2, 4], [-1, 5]], [0, 1])):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -99,29 +100,59 @@ def held(claims: Sequence[Claim[Any]], name: str, make: Callable[[np.random.Gene
     return sum(row["verdict"] == HOLDS for row in rows) / repeats
 
 
-def sweeps(generator: np.random.Generator, *, seeds: int = 3, noise: float = 0.01, best: Sequence[int] = ()) -> Sweeps:
-    """Sweeps of four architectures over seven inverse temperatures; flat, but for one that is `best` in each."""
-    places, rates = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0), (0.01, 0.1, 1.0)
-    peaks = [*best, *[None] * 4][:4]
-    rows = [
-        {"sweep": f"net{net}", "inverse_temperature": place, "learning_rate": rate, "start": "plain", "seed": seed}
-        | {"correlation": np.nan, "diverged": False, "scaled_nll": 1 - accuracy}
-        | {"validation_accuracy": accuracy, "test_accuracy": accuracy}
-        for net, peak in enumerate(peaks)
-        for column, place in enumerate(places)
-        for seed in range(seeds)
-        for value in [0.7 + 0.05 * (column == peak) + noise * generator.normal()]
-        for rate in rates
-        for accuracy in [value - 0.1 * (rate != 0.1)]
-    ]
+PLACES, RATES = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0), (0.01, 0.1, 1.0)
+
+
+def sweep(
+    generator: np.random.Generator,
+    name: str,
+    start: str,
+    accuracies: Sequence[float],
+    *,
+    seeds: int,
+    confirm: int = 0,
+    noise: Sequence[float] = (0.01,) * len(PLACES),
+) -> list[dict[str, Any]]:
+    """A sweep whose best rate is inside, with independent noise of each training on both kinds of held-out data."""
+    rows = []
+    for place, accuracy, sd in zip(PLACES, accuracies, noise, strict=False):
+        about = {"sweep": name, "inverse_temperature": place, "correlation": np.nan, "diverged": False}
+        cells = [(start, rate, seed) for rate in RATES for seed in range(seeds)]
+        cells += [(f"confirmed-{start}", RATES[1], seeds + seed) for seed in range(confirm)]
+        for kind, rate, seed in cells:
+            found = accuracy - 0.1 * (rate != RATES[1]) + sd * generator.normal()
+            noisy = found + 0.01 * generator.normal()
+            row = {"start": kind, "learning_rate": rate, "seed": seed, "scaled_nll": 1 - found}
+            rows.append({**about, **row, "validation_accuracy": noisy, "test_accuracy": found})
+    return rows
+
+
+def swept(rows: list[dict[str, Any]]) -> Sweeps:
+    """Records of trainings; the first word of a sweep's name is its architecture."""
     runs = pd.DataFrame(rows)
     about = {"dataset": "cifar10", "classes": 10, "parameters": 1, "epochs": 1}
-    table = pd.DataFrame([{"sweep": name, "architecture": name, **about} for name in runs["sweep"].unique()])
-    empty = pd.DataFrame()
-    return Sweeps(runs, table, empty, empty, empty, empty)
+    names = runs["sweep"].unique()
+    table = pd.DataFrame([{"sweep": name, "architecture": name.partition("-")[0], **about} for name in names])
+    return Sweeps(runs, table, *[pd.DataFrame()] * 4)
+
+
+def sweeps(generator: np.random.Generator, *, best: Sequence[int] = (), start: str = "plain", **design: Any) -> Sweeps:
+    """Sweeps of four architectures; flat, but for one inverse temperature that is `best` in each."""
+    peaks = [*best, *[None] * 4][:4]
+    accuracies = [[0.7 + 0.05 * (column == peak) for column in range(len(PLACES))] for peak in peaks]
+    each = enumerate(accuracies)
+    return swept([row for net, some in each for row in sweep(generator, f"net{net}", start, some, **design)])
+
+
+DESIGNS = {
+    "three seeds": {"seeds": 3},
+    "confirmed": {"seeds": 2, "confirm": 10},
+    "confirmed, noisier where small": {"seeds": 2, "confirm": 10, "noise": (0.04, 0.03, 0.02, 0.01, 0.01, 0.01, 0.01)},
+}
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("design", DESIGNS)
 @pytest.mark.parametrize(
     "name",
     [
@@ -133,15 +164,34 @@ def sweeps(generator: np.random.Generator, *, seeds: int = 3, noise: float = 0.0
         "small-spreads-more",
     ],
 )
-def test_flat_sweeps_rarely_hold_whatever_is_chosen_in_them(name: str) -> None:
-    assert held(temperature.CLAIMS, name, sweeps, 300) <= limit(300)
+def test_flat_sweeps_rarely_hold_whatever_is_chosen_in_them(name: str, design: str) -> None:
+    if (name, design) == ("small-spreads-more", "confirmed, noisier where small"):
+        pytest.skip("here the claim is true")
+    assert held(temperature.CLAIMS, name, partial(sweeps, **DESIGNS[design]), 200) <= limit(200)
 
 
 @pytest.mark.slow
-def test_best_places_that_differ_by_two_decades_are_found() -> None:
-    def apart(generator: np.random.Generator) -> Sweeps:
-        return sweeps(generator, best=(1, 5, 1, 5))
+def test_flat_sweeps_from_one_start_rarely_hold() -> None:
+    flat = partial(sweeps, start="norm-1", seeds=2, confirm=10)
+    assert held(temperature.CLAIMS, "not-a-matter-of-confidence-at-the-start", flat, 200) <= limit(200)
 
+
+@pytest.mark.slow
+def test_a_norm_that_matters_half_as_much_as_the_temperature_rarely_passes_for_weak() -> None:
+    def at_bound(generator: np.random.Generator) -> Sweeps:
+        rows = sweep(generator, "net", "plain", [0.6, *[0.7] * 6], seeds=2, confirm=10)
+        for norm, accuracy in ((0, 0.7), (1, 0.7), (10, 0.7), (30, 0.7), (100, 0.65)):
+            found = sweep(generator, "net-norms", f"norm-{norm}", [accuracy], seeds=5)
+            rows += [row | {"inverse_temperature": 1.0, "initial_logit_norm": norm} for row in found]
+        return swept(rows)
+
+    assert held(temperature.CLAIMS, "accuracy-depends-weakly-on-logit-norm", at_bound, 300) <= limit(300)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("design", ["three seeds", "confirmed"])
+def test_best_places_that_differ_by_two_decades_are_found(design: str) -> None:
+    apart = partial(sweeps, best=(1, 5, 1, 5), **DESIGNS[design])
     assert held(temperature.CLAIMS, "best-depends-on-architecture", apart, 50) > 0.8
 
 

@@ -16,7 +16,7 @@ from softmax_temperature.papers.temperature_check.records import read_records
 from softmax_temperature.params import Params, validate
 from softmax_temperature.params.temperature_check import Training
 from softmax_temperature.runner.artifacts import open_artifact
-from softmax_temperature.stages import train_temperature_check
+from softmax_temperature.stages import confirm_temperature_check, train_temperature_check
 from tests.pipeline.whole_runs import digests, finish, prepare, run_stages
 
 RESULTS = Path("results/tiny/temperature_check")
@@ -76,6 +76,22 @@ def test_the_start_scales_with_the_inverse_temperature_and_a_centred_pair_starts
     assert norms[1] == pytest.approx(10 * norms[0], rel=1e-5)
     assert artifact("wrn-pairs", 1.0, 0.1, "pair-1", 0).json("record.json")["initial_logit_norm"] == 0
     assert artifact("wrn-pairs", 1.0, 0.1, "pair-0", 0).json("record.json")["initial_logit_norm"] > 0
+
+
+@pytest.mark.parametrize("beta", [0.1, 1.0])
+def test_a_start_has_the_wanted_norm_whatever_the_inverse_temperature(beta: float) -> None:
+    record = artifact("wrn-norms", beta, 0.1, "norm-20", 0).json("record.json")
+    assert record["initial_logit_norm"] == pytest.approx(20, rel=1e-4)
+
+
+def test_a_confirmation_is_a_fresh_seed_at_a_rate_that_was_tried() -> None:
+    runs = read_records(RESULTS).runs
+    rows = runs[(runs["sweep"] == "wrn-norms") & (runs["inverse_temperature"] == 1)].set_index("start")
+    tried, confirmed = rows.loc["norm-20"], rows.loc["confirmed-norm-20"]
+    assert (confirmed["seed"], set(tried["seed"])) == (1, {0})
+    folder = confirm_temperature_check.OUTPUT / "wrn-norms/1/norm-20/1"
+    assert open_artifact(folder).json("choice.json") == {"learning_rate": confirmed["learning_rate"]}
+    assert confirmed["learning_rate"] in set(tried["learning_rate"])
 
 
 def test_history_describes_tempered_logits() -> None:

@@ -24,11 +24,16 @@ TOLERANCE = 1e-6
 # centred model of the literature on lazy training.
 
 
+# A natural start reaches small norms only. With c = 1 and a share s the pair starts as (1 - s) g(x; θ(0)), of any norm:
+# s = 0 is the network alone, s = 1 the centred model, and a negative s makes the logits larger. Weights, gradients of
+# the logits and tangent kernel are those of the network for every s.
+
+
 class CorrelatedPair(nn.Module):
-    """f(x) = g(x; θ) - g(x; θ'), of which only θ is trained.
+    """f(x) = g(x; θ) - s g(x; θ'), of which only θ is trained; s is 1 unless `share` says otherwise.
 
     θ' = c θ(0) + sqrt(1 - c²) θ'', number by number. Numbers that are equal in both draws were not drawn (biases that
-    start at 0, scales that start at 1) and are kept. With c = 1 every logit starts at exactly 0.
+    start at 0, scales that start at 1) and are kept. With c = 1 and s = 1 every logit starts at exactly 0.
 
     The frozen network has buffers in the place of parameters: it moves and is saved with the pair, and no optimizer
     sees it. It is always in evaluation mode, so dropout acts on the trained network alone; batch normalisation follows
@@ -36,8 +41,9 @@ class CorrelatedPair(nn.Module):
     independent draw, which is only read.
     """
 
-    def __init__(self, network: nn.Module, other: nn.Module, correlation: float) -> None:
+    def __init__(self, network: nn.Module, other: nn.Module, correlation: float, *, share: float = 1.0) -> None:
         super().__init__()
+        self.share = share
         values = frozen_parameters(network, other, correlation)
         self.network = network
         self.frozen = _with_buffers(copy.deepcopy(network), values)
@@ -55,7 +61,7 @@ class CorrelatedPair(nn.Module):
 
     @torch.no_grad()
     def frozen_logits(self, inputs: Tensor) -> Tensor:
-        """What is subtracted, (n, classes); the last layer computes in its own precision under autocast too."""
+        """g(x; θ'), (n, classes); the last layer computes in its own precision under autocast too."""
         frozen: Any = self.frozen
         features = frozen.features(inputs)
         with torch.autocast(features.device.type, enabled=False):
@@ -64,7 +70,7 @@ class CorrelatedPair(nn.Module):
 
     def forward(self, inputs: Tensor) -> Tensor:
         """Logits (n, classes)."""
-        logits: Tensor = self.network(inputs) - self.frozen_logits(inputs)
+        logits: Tensor = self.network(inputs) - self.share * self.frozen_logits(inputs)
         return logits
 
     def train(self, mode: bool = True) -> CorrelatedPair:

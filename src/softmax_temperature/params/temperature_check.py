@@ -6,19 +6,32 @@ import math
 from itertools import pairwise
 from typing import Annotated, Any, NamedTuple
 
-from pydantic import Field, PositiveFloat, PositiveInt, field_validator, model_validator
+from pydantic import (
+    Field,
+    NonNegativeFloat,
+    NonNegativeInt,
+    PositiveFloat,
+    PositiveInt,
+    field_validator,
+    model_validator,
+)
 
 from softmax_temperature.params.recipe import Recipe, recipe_changed_by
 from softmax_temperature.params.section import Name, Section
 from softmax_temperature.params.shared import Text
 
-PLAIN, COOLED = "plain", "cooled"
+PLAIN, COOLED, CONFIRMED = "plain", "cooled", "confirmed-"
 Correlation = Annotated[float, Field(ge=0, le=1)]
 Grid = Annotated[list[PositiveFloat], Field(min_length=2)]
+Rates = Annotated[list[PositiveFloat], Field(min_length=1)]
 
 
 class Training(NamedTuple):
-    """The names of one training; `start` is "plain", "cooled", or "pair-c" with the correlation c of a pair."""
+    """The names of one training.
+
+    `start` is "plain", "cooled", "pair-c" with the correlation c of a pair, or "norm-n" with the mean norm n of the
+    tempered logits; that of a confirmation is "confirmed-" and one of these.
+    """
 
     sweep: str
     inverse_temperature: float
@@ -34,40 +47,81 @@ class Training(NamedTuple):
     @property
     def correlation(self) -> float | None:
         """Of the pair, or None for a network alone."""
-        return float(self.start.removeprefix("pair-")) if self.start.startswith("pair-") else None
+        return self._after("pair-")
+
+    @property
+    def logit_norm(self) -> float | None:
+        """That the tempered logits start with, or None where it is left to the network."""
+        return self._after("norm-")
+
+    def _after(self, kind: str) -> float | None:
+        return float(self.start.removeprefix(kind)) if self.start.startswith(kind) else None
+
+
+class Confirmation(NamedTuple):
+    """The names of a training with the learning rate that the trainings of a sweep at one inverse temperature chose."""
+
+    sweep: str
+    inverse_temperature: float
+    start: str
+    seed: int
+
+    @property
+    def cell(self) -> str:
+        """The name of its cell."""
+        return f"{self.sweep}/{self.inverse_temperature:g}/{self.start}/{self.seed}"
 
 
 class Sweep(Section):
     """A network on a data set, trained at each of `inverse_temperatures` with each of `learning_rates`.
 
     The rates are rescaled ones: the optimizer's is the rate over the inverse temperature squared, so that equal rates
-    mean equal early dynamics of the tempered logits. With `correlations`, correlated pairs of networks are trained in
-    the place of the network, one for each of them: they start with logits of different norms. `cooled` adds trainings
-    at inverse temperature 1 with last-layer Cooling. `recipe` replaces values of `temperature_check.recipe`, `seeds` is
-    its own number of them, `architecture` what a reader calls the network.
+    mean equal early dynamics of the tempered logits. They are the same at all inverse temperatures, or a list for each.
+    With `correlations`, correlated pairs of networks are trained in the place of the network, one for each of them:
+    they start with logits of different norms. With `logit_norms`, the network starts with tempered logits of each mean
+    norm, by adding a multiple of its own logits at the start (see `CorrelatedPair`). `cooled` adds trainings at inverse
+    temperature 1 with last-layer Cooling. `confirm` fresh seeds are trained with the rate that is best on validation
+    data. `recipe` replaces values of `temperature_check.recipe`, `seeds` is its own number of them, `architecture` what
+    a reader calls the network.
     """
 
     dataset: Name
     network: Name
     architecture: str
     inverse_temperatures: Annotated[list[PositiveFloat], Field(min_length=1)]
-    learning_rates: Annotated[list[PositiveFloat], Field(min_length=1)]
+    learning_rates: Rates | Annotated[list[Rates], Field(min_length=1)]
     correlations: list[Correlation] = []
+    logit_norms: list[NonNegativeFloat] = []
     cooled: bool = False
+    confirm: NonNegativeInt = 0
     recipe: dict[str, Any] = {}
     seeds: PositiveInt | None = None
 
     @model_validator(mode="after")
     def _fits_together(self) -> Sweep:
-        if self.cooled and (self.correlations or 1.0 not in self.inverse_temperatures):
-            raise ValueError("cooled: needs inverse temperature 1 and no correlations, to have something beside it")
+        if self.correlations and self.logit_norms:
+            raise ValueError("logit_norms: must be left out where there are correlations")
+        if self.cooled and (self.correlations or self.logit_norms or 1.0 not in self.inverse_temperatures):
+            raise ValueError("cooled: needs inverse temperature 1, and neither correlations nor logit_norms, beside it")
+        own, places = self.learning_rates, len(self.inverse_temperatures)
+        if isinstance(own[0], list) and len(own) != places:
+            raise ValueError(f"learning_rates: {len(own)} lists, must be one for each of {places} inverse_temperatures")
         return self
+
+    def rates(self, inverse_temperature: float) -> list[float]:
+        """The learning rates at an inverse temperature."""
+        rates: list[Any] = self.learning_rates
+        return rates[self.inverse_temperatures.index(inverse_temperature)] if isinstance(rates[0], list) else rates
+
+    @property
+    def unaltered(self) -> list[str]:
+        """How the networks start, without Cooling."""
+        pairs = [f"pair-{correlation:g}" for correlation in self.correlations]
+        return pairs + [f"norm-{norm:g}" for norm in self.logit_norms] or [PLAIN]
 
     def starts(self, inverse_temperature: float) -> list[str]:
         """What is trained at an inverse temperature."""
-        if self.correlations:
-            return [f"pair-{correlation:g}" for correlation in self.correlations]
-        return [PLAIN, COOLED] if self.cooled and inverse_temperature == 1 else [PLAIN]
+        return [*self.unaltered, COOLED] if self.cooled and inverse_temperature == 1 else self.unaltered
 
 
 def _ascends(values: list[float]) -> list[float]:
@@ -148,8 +202,8 @@ class EarlyLearning(GradientFlow):
 class TemperatureCheck(Section):
     """The paper `temperature_check`: every sweep, `seeds` times, and the theory of early learning.
 
-    The learning rate of `recipe` is not used: those of the sweeps are. `watch_images` training images are looked at
-    after each epoch.
+    The learning rate of `recipe` is not used: those of the sweeps are. `watch_images` training images and all held-out
+    data are looked at after every `watch_every` epochs.
     """
 
     seeds: PositiveInt
@@ -157,6 +211,7 @@ class TemperatureCheck(Section):
     text: Text
     sweeps: dict[Name, Sweep]
     watch_images: PositiveInt
+    watch_every: PositiveInt
     early_learning: EarlyLearning | None
 
     def recipe_of(self, training: Training) -> Recipe:
@@ -170,10 +225,24 @@ class TemperatureCheck(Section):
             Training(name, inverse_temperature, rate, start, seed)
             for name, sweep in self.sweeps.items()
             for inverse_temperature in sweep.inverse_temperatures
-            for rate in sweep.learning_rates
+            for rate in sweep.rates(inverse_temperature)
             for start in sweep.starts(inverse_temperature)
-            for seed in range(sweep.seeds or self.seeds)
+            for seed in range(self.seeds_of(name))
         ]
+
+    def confirmations(self) -> list[Confirmation]:
+        """Every confirmation, in the order of the parameters; on no seed that the rate is chosen on."""
+        return [
+            Confirmation(name, inverse_temperature, start, self.seeds_of(name) + seed)
+            for name, sweep in self.sweeps.items()
+            for inverse_temperature in sweep.inverse_temperatures
+            for start in sweep.unaltered
+            for seed in range(sweep.confirm)
+        ]
+
+    def seeds_of(self, sweep: str) -> int:
+        """The number of seeds of each training of a sweep."""
+        return self.sweeps[sweep].seeds or self.seeds
 
     @model_validator(mode="after")
     def _recipes_are_complete(self) -> TemperatureCheck:

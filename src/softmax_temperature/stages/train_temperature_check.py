@@ -38,26 +38,33 @@ BATCH = 500  # Samples whose features are computed together.
 class SweepCell(TrainingCell):
     """What a cell is given.
 
-    `correlation` is that of the pair of networks that is trained, or None for a single one; `cooled` and `describes`
-    say whether the temperature is corrected after each epoch, and whether the features are described at the end.
+    `correlation` is that of the pair of networks that is trained, or None for a single one; `logit_norm` is the mean
+    norm of the tempered logits at the start, or None for the network's own; `cooled` and `describes` say whether the
+    temperature is corrected after each epoch, and whether the features are described at the end.
     """
 
     inverse_temperature: float
     correlation: float | None
+    logit_norm: float | None
     cooled: bool
     describes: bool
     text: Text
     watch_images: int
+    watch_every: int
 
 
 def cells(params: Params) -> list[Cell]:
     """One cell per sweep, inverse temperature, learning rate, start and seed."""
     paper = params.temperature_check
     check_networks(params, [sweep.network for sweep in paper.sweeps.values()])
-    return [_cell(params, training) for training in paper.trainings()]
+    return [
+        Cell(training.cell, run, plan_of(params, training), {"data": PREPARED / paper.sweeps[training.sweep].dataset})
+        for training in paper.trainings()
+    ]
 
 
-def _cell(params: Params, training: Training) -> Cell:
+def plan_of(params: Params, training: Training) -> dict[str, Any]:
+    """What the cell of a training is given."""
     paper = params.temperature_check
     sweep = paper.sweeps[training.sweep]
     plan = SweepCell(
@@ -65,15 +72,17 @@ def _cell(params: Params, training: Training) -> Cell:
         recipe=paper.recipe_of(training),
         inverse_temperature=training.inverse_temperature,
         correlation=training.correlation,
+        logit_norm=training.logit_norm,
         cooled=training.start == COOLED,
         describes=training.start == PLAIN and training.inverse_temperature == 1,
         text=paper.text,
         watch_images=paper.watch_images,
+        watch_every=paper.watch_every,
         root=params.data.root,
         # One for all temperatures, rates and pairs: they start from the same weights and see the same batches.
         training_seed=seed_of(params.seed, "temperature_check", training.sweep, str(training.seed)),
     )
-    return Cell(training.cell, run, plan.model_dump(mode="json"), {"data": PREPARED / sweep.dataset})
+    return plan.model_dump(mode="json")
 
 
 def run(job: Job, **parameters: Any) -> None:
@@ -89,10 +98,10 @@ def run(job: Job, **parameters: Any) -> None:
     model = _network(plan, classes)
     objective = make_objective("tempered_cross_entropy", {"inverse_temperature": plan.inverse_temperature})
     trainer = Trainer(model, objective, sets["train"], plan.recipe, seed=plan.training_seed, device=job.device)
-    first, _ = trainer.evaluate(sets["validation"].inputs)
-    initial_norm = (plan.inverse_temperature * first).double().norm(dim=1).mean().item()
+    initial_norm = _initial_norm(trainer, sets["validation"], plan)
     sample = sets["train"].sample(plan.watch_images)
-    watch = Watch(dict(sets) | {"train": sample}, inverse_temperature=plan.inverse_temperature)
+    watched = dict(sets) | {"train": sample}
+    watch = Watch(watched, inverse_temperature=plan.inverse_temperature, every=plan.watch_every)
     callbacks: dict[str, Callback] = {"watch": watch}
     cooling = None
     if plan.cooled:
@@ -110,10 +119,24 @@ def run(job: Job, **parameters: Any) -> None:
 
 def _network(plan: SweepCell, classes: int) -> nn.Module:
     model = build_network(plan.network, classes=classes, seed=plan.training_seed)
+    if plan.logit_norm is not None:
+        return CorrelatedPair(model, model, 1.0, share=0.0)
     if plan.correlation is None:
         return model
     other = build_network(plan.network, classes=classes, seed=seed_of(plan.training_seed, "other"))
     return CorrelatedPair(model, other, plan.correlation)
+
+
+def _initial_norm(trainer: Trainer, held_out: Samples, plan: SweepCell) -> float:
+    """The mean norm of the tempered logits before the first step, brought to the wanted one, if there is one."""
+
+    def norm() -> float:
+        logits, _ = trainer.evaluate(held_out.inputs)
+        return (plan.inverse_temperature * logits).double().norm(dim=1).mean().item()
+
+    if isinstance(trainer.network, CorrelatedPair) and plan.logit_norm is not None:
+        trainer.network.share = 1 - plan.logit_norm / norm()
+    return norm()
 
 
 def _statistics(trainer: Trainer, sample: Samples) -> dict[str, float] | None:

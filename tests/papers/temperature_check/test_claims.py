@@ -83,6 +83,36 @@ def test_the_records_of_known_answers(study: Records, name: str, verdict: str, v
     assert (row["verdict"], row["value"]) == (verdict, pytest.approx(value, abs=0.01))
 
 
+@pytest.mark.parametrize(("effect", "verdict"), [(0.1, HOLDS), (0.001, CONTRADICTED)])
+def test_networks_that_start_as_one_function_may_still_differ(study: Records, effect: float, verdict: str) -> None:
+    name = "not-a-matter-of-confidence-at-the-start"
+    assert judged(name, study)["verdict"] == NOT_TESTED
+    rows = [
+        run(
+            "wrn-same",
+            place,
+            rate,
+            seed,
+            0.7 - effect * (place > 1) - 0.03 * (rate != 0.1) + 0.001 * seed,
+            start="norm-1",
+        )
+        for place in TEMPERATURES
+        for rate in RATES
+        for seed in SEEDS
+    ]
+    assert judged(name, records(rows))["verdict"] == verdict
+
+
+def test_confirmations_are_judged_where_a_sweep_has_them() -> None:
+    flat = sweep("wrn", (0.7,) * 4)
+    fresh = [
+        row | {"start": "confirmed-plain", "seed": 10 + row["seed"]}
+        for row in sweep("wrn", WRN)
+        if row["learning_rate"] == 0.1
+    ]
+    assert judged("accuracy-depends-on-temperature", records(flat, fresh))["verdict"] == HOLDS
+
+
 def test_a_flat_sweep_depends_on_nothing() -> None:
     flat = records(sweep("wrn", (0.7,) * 4), sweep("gru", (0.7,) * 4, seed=1))
     assert judged("accuracy-depends-on-temperature", flat)["verdict"] == CONTRADICTED

@@ -7,7 +7,13 @@ from collections.abc import Callable
 import pytest
 
 from softmax_temperature.papers.temperature_check.records import Records
-from softmax_temperature.papers.temperature_check.selection import alone, best_temperatures, chosen, pairs, trainings
+from softmax_temperature.papers.temperature_check.selection import (
+    alone,
+    best_temperatures,
+    chosen,
+    several_norms,
+    trainings,
+)
 
 from .conftest import SEEDS, run
 
@@ -25,6 +31,21 @@ def test_of_equal_rates_the_lowest_is_chosen(make_records: Callable[..., Records
     assert set(alone(make_records(rows))["learning_rate"]) == {0.1}
 
 
+def test_confirmations_count_instead_of_what_their_rate_was_chosen_on(make_records: Callable[..., Records]) -> None:
+    rows = [
+        run("wrn", beta, rate, seed, 0.7 + rate * (rate < 1))
+        for beta in (0.1, 1.0)
+        for rate in (0.01, 0.1, 1.0)
+        for seed in SEEDS
+    ]
+    rows += [run("wrn", 1.0, 0.1, seed, 0.4, start="confirmed-plain") for seed in (10, 11)]
+    found = alone(make_records(rows))
+    assert set(found.loc[found["inverse_temperature"] == 1, "seed"]) == {10, 11}
+    assert set(found.loc[found["inverse_temperature"] == 0.1, "seed"]) == set(SEEDS)
+    assert found["interior"].all()
+    assert found["cells"].iloc[-1] == "temperature_check/confirmation/wrn/1/plain"
+
+
 def test_a_rate_that_diverges_counts_as_guessing(make_records: Callable[..., Records]) -> None:
     lost = {"diverged": True, "validation_accuracy": None, "test_accuracy": None}
     rows = [run("wrn", 1.0, 1.0, seed, 0.9, **(lost if seed else {})) for seed in SEEDS]
@@ -36,7 +57,7 @@ def test_a_rate_that_diverges_counts_as_guessing(make_records: Callable[..., Rec
 
 def test_pairs_and_cooled_networks_are_no_part_of_a_sweep(records: Records) -> None:
     assert set(alone(records)["start"]) == {"plain"}
-    assert set(pairs(records)["correlation"]) == {1.0, 0.9, 0.0}
+    assert set(several_norms(records)["correlation"]) == {1.0, 0.9, 0.0}
 
 
 def test_the_best_temperature_is_chosen_on_validation_data(records: Records) -> None:

@@ -18,13 +18,13 @@ from softmax_temperature.papers.temperature_check.early_learning import early_sl
 from softmax_temperature.papers.temperature_check.records import NAMES, SLUG, Records
 from softmax_temperature.papers.temperature_check.tables import TABLES
 from softmax_temperature.params import Params
-from softmax_temperature.params.temperature_check import Training
+from softmax_temperature.params.temperature_check import CONFIRMED, Training
 from softmax_temperature.runner.artifacts import MANIFEST, Artifact, open_artifact
 from softmax_temperature.runner.folders import HEURISTIC
 from softmax_temperature.scaling import apply_temperature, fit_temperature
-from softmax_temperature.stages import early_learning, fetch, train_temperature_check
+from softmax_temperature.stages import confirm_temperature_check, early_learning, fetch, train_temperature_check
 
-STAGES = (fetch, train_temperature_check, early_learning)
+STAGES = (fetch, train_temperature_check, confirm_temperature_check, early_learning)
 """What the results rest on."""
 
 # Deviation: how the paper tells divergence is not known. Here a training has diverged when its loss, a logit or a
@@ -48,7 +48,7 @@ def collect(params: Params, folder: Path) -> None:
     trainings = {
         training: open_artifact(train_temperature_check.OUTPUT / training.cell)
         for training in params.temperature_check.trainings()
-    }
+    } | _confirmations(params)
     heuristic = _heuristic()
     histories = ((training._asdict(), one.json("history.json")) for training, one in trainings.items())
     estimates = ((training._asdict(), _estimate(heuristic, one)) for training, one in trainings.items())
@@ -63,6 +63,17 @@ def collect(params: Params, folder: Path) -> None:
         folder, SLUG, params.profile, made=made, form=Records, tables=_tables, claims=CLAIMS,
         code=[*(stage.__name__ for stage in STAGES), __name__],
     )  # fmt: skip
+
+
+def _confirmations(params: Params) -> dict[Training, Artifact]:
+    """The confirmations, with the rates that they have chosen in their names."""
+    found = {}
+    for confirmation in params.temperature_check.confirmations():
+        artifact = open_artifact(confirm_temperature_check.OUTPUT / confirmation.cell)
+        rate = artifact.json(confirm_temperature_check.CHOICE)["learning_rate"]
+        sweep, inverse_temperature, start, seed = confirmation
+        found[Training(sweep, inverse_temperature, rate, CONFIRMED + start, seed)] = artifact
+    return found
 
 
 def _tables(records: Records) -> dict[str, pd.DataFrame]:

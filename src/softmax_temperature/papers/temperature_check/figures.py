@@ -30,7 +30,7 @@ from softmax_temperature.papers.shared.plots import (
 )
 from softmax_temperature.papers.temperature_check import tables
 from softmax_temperature.papers.temperature_check.records import Records
-from softmax_temperature.papers.temperature_check.selection import UNTEMPERED, alone, pairs, spreads, titles
+from softmax_temperature.papers.temperature_check.selection import UNTEMPERED, alone, several_norms, spreads, titles
 
 PLAIN_NUMBERS = FuncFormatter(lambda value, _: f"{value:g}")
 AXIS = "inverse temperature β"
@@ -93,33 +93,30 @@ def spread(records: Records) -> Figure | None:
 
 
 def logit_norms(records: Records) -> Figure | None:
-    """Test accuracy of correlated pairs against the norm of the tempered logits at the start, a panel per sweep.
+    """Test accuracy against the norm of the tempered logits at the start, a panel per sweep.
 
     One inverse temperature each. The grey band spans the mean accuracies that the inverse temperature alone leads to in
     the same network, from the worst to the best: the scale to judge by.
     """
-    rows = pairs(records)
+    rows = several_norms(records)
     table = tables.accuracies(records)
     network = alone(records).drop_duplicates("sweep").set_index(["architecture", "dataset"])["sweep"].to_dict()
 
     def panel(axes: Axes, some: pd.DataFrame) -> None:
         setting = (some["architecture"].iloc[0], some["dataset"].iloc[0])
-        means = table.loc[table["sweep"] == network.get(setting), "test"]
-        if len(means):
-            axes.axhspan(PERCENT * means.min(), PERCENT * means.max(), color="0.5", alpha=0.15, linewidth=0)
+        span = table.loc[table["sweep"] == network.get(setting), "test"]
+        if len(span):
+            axes.axhspan(PERCENT * span.min(), PERCENT * span.max(), color="0.5", alpha=0.15, linewidth=0)
         good = some[~some["diverged"]]
         axes.scatter(
             good["initial_logit_norm"], PERCENT * good["test_accuracy"], s=14, facecolor="none", edgecolor=HUES[0]
         )
-        by_pair = good.groupby("correlation")[["initial_logit_norm", "test_accuracy"]].mean()
-        by_pair = by_pair.sort_values("initial_logit_norm")
-        axes.plot(
-            by_pair["initial_logit_norm"], PERCENT * by_pair["test_accuracy"], "o-", color=HUES[0], markersize=3.5
-        )
+        means = good.groupby("start")[["initial_logit_norm", "test_accuracy"]].mean().sort_values("initial_logit_norm")
+        axes.plot(means["initial_logit_norm"], PERCENT * means["test_accuracy"], "o-", color=HUES[0], markersize=3.5)
         # Linear below the smallest norm above 0: the centred pair starts at 0.
         positive = good.loc[good["initial_logit_norm"] > 0, "initial_logit_norm"]
         axes.set_xscale("symlog", linthresh=float(positive.min()) if len(positive) else 1.0)
-        axes.set_xticks([0, *positive.groupby(good["correlation"]).mean().round(2)])
+        axes.set_xticks([0, *positive.groupby(good["start"]).mean().round(2)])
         axes.xaxis.set_major_formatter(PLAIN_NUMBERS)
         axes.minorticks_off()
 

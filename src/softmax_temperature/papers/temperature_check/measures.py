@@ -21,12 +21,11 @@ from softmax_temperature.papers.temperature_check.early_learning_slopes import L
 from softmax_temperature.papers.temperature_check.records import Records
 from softmax_temperature.papers.temperature_check.selection import (
     ACCURACIES,
-    GROUP,
     UNTEMPERED,
     alone,
-    pairs,
+    same_start,
+    several_norms,
     titles,
-    trainings,
 )
 
 DATA = ("cifar10", "imagenet", "imagenet64", "imdb")
@@ -36,13 +35,24 @@ DRAWS, SEED = 4000, 0
 _AT_END = "the chosen learning rate is at the end of its grid"
 _NO_SWEEP = NotTested("no sweep of this profile has several inverse temperatures")
 
+Sweeps = Mapping[str, tuple[pd.DataFrame, bool]]
 Gaps = Callable[[pd.DataFrame, pd.DataFrame], "pd.Series[float]"]
 """Validation and test numbers by seed and inverse temperature to one value per seed."""
 
 
 def dependence(records: Records, *, metric: str, unit: str, sign: int) -> Measurement | NotTested:
     """A number at the best inverse temperature minus that at the worst, of each sweep."""
-    return _by_sweep(records, lambda validation, test: sign * _best_over_worst(validation, test), unit, metric=metric)
+    return _by_sweep(
+        _sweeps(alone(records)), lambda validation, test: sign * _best_over_worst(validation, test), unit, metric
+    )
+
+
+def dependence_from_one_start(records: Records) -> Measurement | NotTested:
+    """Accuracy at the best inverse temperature minus that at the worst, where all start as the same function."""
+    sweeps = _sweeps(same_start(records))
+    if not sweeps:
+        return NotTested("no sweep of this profile has one start for several inverse temperatures")
+    return _by_sweep(sweeps, _best_over_worst, "accuracy")
 
 
 def tuning(records: Records) -> Measurement | NotTested:
@@ -53,7 +63,7 @@ def tuning(records: Records) -> Measurement | NotTested:
             return pd.Series(dtype=float)
         return _left_out(validation, test, pd.Series.idxmax) - test[UNTEMPERED]
 
-    return _by_sweep(records, gaps, "accuracy")
+    return _by_sweep(_sweeps(alone(records)), gaps, "accuracy")
 
 
 def small_over_large(records: Records) -> Measurement | NotTested:
@@ -66,39 +76,48 @@ def small_over_large(records: Records) -> Measurement | NotTested:
         best = (_left_out(validation[some], test[some], pd.Series.idxmax) for some in (small, large))
         return next(best) - next(best)
 
-    return _by_sweep(records, gaps, "accuracy")
+    return _by_sweep(_sweeps(alone(records)), gaps, "accuracy")
 
 
 def norm_against_temperature(records: Records) -> Measurement | NotTested:
     """What the norm of the logits changes, minus half of what the inverse temperature changes in the same network."""
     ranges = dependence(records, metric="test_accuracy", unit="accuracy", sign=1)
     found = ranges.parts if isinstance(ranges, Measurement) else {}
-    rows, parts, missing = pairs(records), {}, {}
+    rows, parts, missing = several_norms(records), {}, {}
     for sweep, some in rows.groupby("sweep", sort=False):
         name = titles(some)[str(sweep)]
-        norms = some.groupby("correlation")["initial_logit_norm"].mean()
+        norms = some.groupby("start")["initial_logit_norm"].mean()
         whole = found.get(name)
         if norms.min() > NORMS[0] or norms.max() < NORMS[1]:
             missing[name] = f"norms from {norms.min():.2g} to {norms.max():.2g} cannot show more than one regime"
-        elif not isinstance(whole, OverTasks):
-            missing[name] = "no sweep of inverse temperatures to compare with"
+        elif not isinstance(whole, OverTasks) or some["seed"].nunique() < 2:
+            missing[name] = "no sweep of inverse temperatures to compare with, or one seed only"
         else:
-            tables = (some.pivot(index="seed", columns="correlation", values=column) for column in ACCURACIES)
-            gaps = _best_over_worst(*tables)
-            (task,) = whole.tasks
-            values = tuple(gap - half / 2 for gap, half in zip(gaps.tolist(), task.values, strict=False))
-            parts[name] = OverTasks((Task(name, values, task.own),), left_out=True)
+            tables = (some.pivot(index="seed", columns="start", values=column) for column in ACCURACIES)
+            parts[name] = _minus_half(_best_over_worst(*tables).to_numpy(float), np.array(whole.tasks[0].values))
     if not parts:
-        return NotTested("; ".join(f"{name}: {why}" for name, why in missing.items()) or "no pairs of several norms")
+        return NotTested("; ".join(f"{name}: {why}" for name, why in missing.items()) or "no sweep over several norms")
     return Measurement(parts, "accuracy", missing=missing, cells=tuple(dict.fromkeys(rows["cells"])))
+
+
+def _minus_half(gaps: Values, whole: Values) -> Fitted:
+    """One mean minus half of another, of independent seeds; the degrees of freedom are Welch's.
+
+    Both are of values that lean on each other, whose variance is corrected as `OverTasks` does.
+    """
+    counts = np.array([len(gaps), len(whole)])
+    squares = np.array([gaps.var(ddof=1), whole.var(ddof=1) / 4]) * (1 / counts + 1 / (counts - 1))
+    below = (squares**2 / (counts - 1)).sum()
+    degrees = squares.sum() ** 2 / below if below else counts.min() - 1
+    return Fitted(gaps.mean() - whole.mean() / 2, float(np.sqrt(squares.sum())), int(degrees), len(gaps))
 
 
 def places_of_the_best(records: Records) -> Measurement | NotTested:
     """Decades between the best inverse temperatures of two architectures, with a bootstrap of the argmax."""
-    sweeps, missing = _sweeps(records), {}
+    sweeps, missing = _sweeps(alone(records)), {}
     best: dict[str, Values] = {}
     for name, rows in _own_or_all(sweeps).items():
-        table = _interior(rows).pivot(index="seed", columns="inverse_temperature", values="validation_accuracy")
+        table = _interior(rows).pivot(index="seed", columns="inverse_temperature", values="test_accuracy")
         tried = sorted(rows["inverse_temperature"].unique())
         place = tried.index(table.mean().idxmax()) if table.shape[1] else 0
         if len(table) < 2 or not set(tried[max(0, place - 1) : place + 2]) <= set(table.columns):
@@ -144,7 +163,7 @@ def argmax_draws(table: pd.DataFrame) -> Values:
 def stability(records: Records) -> Measurement | NotTested:
     """The slope of the logarithm of the spread over seeds in that of the inverse temperature, over all sweeps."""
     rows = []
-    for name, some in _own_or_all(_sweeps(records)).items():
+    for name, some in _own_or_all(_sweeps(alone(records))).items():
         spreads = (
             _interior(some[~some["diverged"]]).groupby("inverse_temperature")["test_accuracy"].agg(["std", "count"])
         )
@@ -198,9 +217,8 @@ def is_own(dataset: str) -> bool:
     return dataset.partition("-")[0] in DATA
 
 
-def _by_sweep(records: Records, gaps: Gaps, unit: str, *, metric: str = "test_accuracy") -> Measurement | NotTested:
-    parts, missing, sweeps = {}, {}, _sweeps(records)
-    asked = _own_or_all(sweeps)
+def _by_sweep(sweeps: Sweeps, gaps: Gaps, unit: str, metric: str = "test_accuracy") -> Measurement | NotTested:
+    parts, missing, asked = {}, {}, _own_or_all(sweeps)
     for name, (rows, own) in sweeps.items():
         inside = _interior(rows)
         tables = [
@@ -220,12 +238,8 @@ def _by_sweep(records: Records, gaps: Gaps, unit: str, *, metric: str = "test_ac
     return Measurement(parts, unit, missing=missing, cells=_cells(sweeps))
 
 
-def _sweeps(records: Records) -> Mapping[str, tuple[pd.DataFrame, bool]]:
+def _sweeps(rows: pd.DataFrame) -> Sweeps:
     """By title, the chosen trainings of each sweep with several inverse temperatures, and whether the paper has it."""
-    every = trainings(records)
-    grids = every.groupby(GROUP)["learning_rate"].agg(["min", "max"])
-    rows = alone(records).join(grids, on=GROUP)
-    rows = rows.assign(interior=(rows["learning_rate"] > rows["min"]) & (rows["learning_rate"] < rows["max"]))
     return {
         titles(some)[str(sweep)]: (some, is_own(str(some["dataset"].iloc[0])))
         for sweep, some in rows.groupby("sweep", sort=False)
@@ -233,7 +247,7 @@ def _sweeps(records: Records) -> Mapping[str, tuple[pd.DataFrame, bool]]:
     }
 
 
-def _own_or_all(sweeps: Mapping[str, tuple[pd.DataFrame, bool]]) -> dict[str, pd.DataFrame]:
+def _own_or_all(sweeps: Sweeps) -> dict[str, pd.DataFrame]:
     """The trainings of the sweeps that the paper has, or, where it has none of them, of all."""
     own = {name: rows for name, (rows, is_theirs) in sweeps.items() if is_theirs}
     return own or {name: rows for name, (rows, _) in sweeps.items()}
@@ -256,5 +270,5 @@ def _best_over_worst(validation: pd.DataFrame, test: pd.DataFrame) -> pd.Series[
     return _left_out(validation, test, pd.Series.idxmax) - _left_out(validation, test, pd.Series.idxmin)
 
 
-def _cells(sweeps: Mapping[str, tuple[pd.DataFrame, bool]]) -> tuple[str, ...]:
+def _cells(sweeps: Sweeps) -> tuple[str, ...]:
     return tuple(dict.fromkeys(cell for rows, _ in sweeps.values() for cell in rows["cells"]))

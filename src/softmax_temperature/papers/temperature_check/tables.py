@@ -20,8 +20,9 @@ from softmax_temperature.papers.temperature_check.selection import (
     at,
     best_temperatures,
     cooled,
-    pairs,
+    several_norms,
     trainings,
+    tuned,
 )
 from softmax_temperature.params.temperature_check import PLAIN
 
@@ -51,13 +52,15 @@ def accuracies(records: Records) -> pd.DataFrame:
 
 
 def logit_norms(records: Records) -> pd.DataFrame:
-    """Accuracy of correlated pairs: one inverse temperature, logits of different size at the start.
+    """Accuracy at one inverse temperature with logits of different size at the start.
 
-    Columns as those of `accuracies` without gains, with correlation, and initial_logit_norm (mean) behind the cells.
+    Columns as those of `accuracies` without gains, with correlation (of a pair), and initial_logit_norm (mean) behind
+    the cells.
     """
-    keys = [*PLACE, "inverse_temperature", "correlation", "learning_rate"]
-    groups = pairs(records).groupby(keys, sort=False)
-    return groups.agg(**_RUNS, **_TEST, **_CELLS, initial_logit_norm=("initial_logit_norm", "mean")).reset_index()
+    keys = [*PLACE, "inverse_temperature", "correlation", "learning_rate", "start"]
+    groups = several_norms(records).groupby(keys, sort=False, dropna=False)
+    table = groups.agg(**_RUNS, **_TEST, **_CELLS, initial_logit_norm=("initial_logit_norm", "mean")).reset_index()
+    return table.drop(columns="start")
 
 
 def confidence(records: Records) -> pd.DataFrame:
@@ -85,7 +88,7 @@ def learning_rates(records: Records) -> pd.DataFrame:
 
     Columns inverse_temperature, learning_rate, runs, diverged, validation (mean).
     """
-    rows = trainings(records)
+    rows = tuned(trainings(records))
     groups = rows[rows["start"] == PLAIN].groupby([*PLACE, "inverse_temperature", "learning_rate"], sort=False)
     return groups.agg(**_RUNS, **_CELLS).reset_index()
 
