@@ -12,7 +12,7 @@ import torch
 from safetensors.numpy import save_file
 
 from softmax_temperature.runner.errors import InputError
-from softmax_temperature.tools.arrays import read_arrays
+from softmax_temperature.tools.arrays import read_arrays, read_rows
 
 LOGITS = np.array([[1.5, -0.5], [0.25, 2.0], [0.0, 1.0]])
 LABELS = np.array([0, 1, 1])
@@ -36,16 +36,28 @@ def write(path: Path) -> Path:
 
 @pytest.mark.parametrize("ending", [".npz", ".safetensors", ".pt", ".csv", ".parquet"])
 def test_every_type_gives_the_same_arrays(ending: str, tmp_path: Path) -> None:
-    found = read_arrays(write(tmp_path / f"saved{ending}"), "logits", required=("logits", "labels"))
+    found, other = read_rows("logits", write(tmp_path / f"saved{ending}"), None, "validation", None, None)
     np.testing.assert_array_equal(found["logits"], LOGITS)
     np.testing.assert_array_equal(found["labels"], LABELS)
+    assert other is None
 
 
-def test_a_single_unnamed_array_is_what_is_required(tmp_path: Path) -> None:
-    np.save(tmp_path / "labels.npy", LABELS)
-    np.testing.assert_array_equal(
-        read_arrays(tmp_path / "labels.npy", "logits", required=("labels",))["labels"], LABELS
-    )
+def test_labels_and_other_rows_lie_in_the_same_file_or_apart(tmp_path: Path) -> None:
+    whole, bare, labels = tmp_path / "whole.npz", tmp_path / "bare.npy", tmp_path / "labels.npy"
+    np.savez(whole, outputs=LOGITS, y_true=LABELS, validation_logits=2 * LOGITS, validation_labels=LABELS)
+    np.save(bare, 2 * LOGITS)
+    np.save(labels, LABELS)
+    together = read_rows("logits", whole, None, "validation", None, None)
+    apart = read_rows("logits", write(tmp_path / "a.npz"), None, "validation", bare, labels)
+    for found, other in (together, apart):
+        assert other is not None
+        np.testing.assert_array_equal(found["logits"], LOGITS)
+        np.testing.assert_array_equal(other["logits"], 2 * LOGITS)
+        np.testing.assert_array_equal(other["labels"], LABELS)
+    with pytest.raises(InputError, match="holds validation rows of its own"):
+        read_rows("logits", whole, None, "validation", bare, labels)
+    with pytest.raises(InputError, match="validation rows lack their logits"):
+        read_rows("logits", bare, labels, "validation", None, labels)
 
 
 def test_a_table_without_names_is_read_by_position(tmp_path: Path) -> None:

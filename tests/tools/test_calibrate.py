@@ -9,12 +9,14 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from matplotlib.container import ErrorbarContainer
+from typer.testing import CliRunner
 
 from softmax_temperature.metrics import calibration_report
 from softmax_temperature.runner.errors import InputError
 from softmax_temperature.scaling import apply_temperature, fit_temperature, temperature_interval
-from softmax_temperature.tools.calibrate import calibrate
-from softmax_temperature.tools.calibrate_files import LogitsFiles, calibrate_files
+from softmax_temperature.tools import cli
+from softmax_temperature.tools.calibrate import calibrate, calibrate_files
 
 Drawn = tuple[torch.Tensor, torch.Tensor]
 
@@ -125,37 +127,30 @@ def test_what_is_not_logits_is_refused(change: Any, said: str, overconfident: Dr
 def test_the_command_writes_a_folder_and_a_page(overconfident: Drawn, tmp_path: Path) -> None:
     logits, labels = overconfident
     np.savez(tmp_path / "mine <b>.npz", logits=logits.numpy(), labels=labels.numpy())
-    report, folder = calibrate_files(LogitsFiles(tmp_path / "mine <b>.npz"), bootstrap=10, html=tmp_path / "page.html")
-    assert sorted(path.name for path in folder.iterdir()) == [
-        "manifest.json",
-        "reliability.png",
-        "reliability.svg",
-        "report.json",
-    ]
+    report, folder = calibrate_files(tmp_path / "mine <b>.npz", bootstrap=10, html=tmp_path / "page.html")
+    assert sorted(path.name for path in folder.iterdir()) == ["reliability.png", "reliability.svg", "report.json"]
     assert json.loads((folder / "report.json").read_text())["verdict"] == report.data["verdict"]
     page = (tmp_path / "page.html").read_text()
     assert report.data["verdict"] in page
     assert "<b>" not in page  # A file's name is text.
-    calibrate_files(LogitsFiles(tmp_path / "mine <b>.npz"), bootstrap=0)  # An earlier report is replaced.
+    (tmp_path / "taken").touch()
+    with pytest.raises(InputError, match="Choose another place"):
+        calibrate_files(tmp_path / "mine <b>.npz", bootstrap=0, output=tmp_path / "taken")
 
 
-def test_a_folder_with_other_files_is_not_replaced(overconfident: Drawn, tmp_path: Path) -> None:
-    np.savez(tmp_path / "z.npz", logits=overconfident[0].numpy(), labels=overconfident[1].numpy())
-    (tmp_path / "thesis").mkdir()
-    (tmp_path / "thesis" / "chapter.tex").touch()
-    with pytest.raises(InputError, match="holds other files"):
-        calibrate_files(LogitsFiles(tmp_path / "z.npz"), output=tmp_path / "thesis")
-    assert [path.name for path in (tmp_path / "thesis").iterdir()] == ["chapter.tex"]
+def test_the_sample_is_a_file_of_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    done = CliRunner().invoke(cli.app, ["calibrate", "--sample", "--bootstrap", "0"])
+    assert done.exit_code == 0
+    assert done.stdout.startswith("Overconfident: divide the logits by 2.72")
+    assert (tmp_path / "sample-calibration" / "reliability.png").is_file()
 
 
-def test_one_network_of_several_is_chosen_by_name(overconfident: Drawn, tmp_path: Path) -> None:
-    logits, labels = overconfident
-    both = np.stack([logits.numpy(), 2 * logits.numpy()])
-    np.savez(tmp_path / "z.npz", logits=both, labels=labels.numpy(), names=np.array(["one", "two"]))
-    found = {
-        name: calibrate_files(LogitsFiles(tmp_path / "z.npz"), name=name, bootstrap=0)[0].temperature
-        for name in ("one", "two")
-    }
-    assert found["two"] == pytest.approx(2 * found["one"], rel=1e-5)
-    with pytest.raises(InputError, match="holds 2 networks"):
-        calibrate_files(LogitsFiles(tmp_path / "z.npz"))
+def test_bars_of_few_samples_show_their_error() -> None:
+    # A bar of 4 samples, half of them right, and one of 400: Wilson's 90 % intervals by hand.
+    probs = torch.tensor([[0.55, 0.45]] * 4 + [[0.95, 0.05]] * 400, dtype=torch.float64)
+    labels = torch.tensor([0, 0, 1, 1] + [0] * 380 + [1] * 20)
+    upper = calibrate(probs, labels, kind="probs", fit_on="all", bins=10, bootstrap=0).plot().axes[0]
+    (bars,) = [each for each in upper.containers if isinstance(each, ErrorbarContainer)]
+    segments = bars[2][0].get_segments()
+    assert [segment[:, 1].round(1).tolist() for segment in segments] == [[18.2, 81.8], [92.9, 96.5]]

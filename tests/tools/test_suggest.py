@@ -13,8 +13,8 @@ from PIL import Image
 from softmax_temperature.dataset_statistics import STATISTICS, describe
 from softmax_temperature.heuristic.ridge import RidgeHeuristic, fit_shipped, score_rules, shipped
 from softmax_temperature.runner.errors import InputError
-from softmax_temperature.tools.suggest import checked_rows, search_best, suggest_temperature
-from softmax_temperature.tools.suggest_data import BackboneChoice, rows_of_files, rows_of_images
+from softmax_temperature.tools.images import rows_of_images
+from softmax_temperature.tools.suggest import checked_rows, rows_of_files, searched, suggest_temperature
 
 
 @pytest.fixture(scope="module")
@@ -71,9 +71,19 @@ def test_outside_the_range_the_constant_leads() -> None:
     found = suggest_temperature(*clustered())
     assert not found.inside  # The study has no embeddings of 16 dimensions.
     assert "dim" in found.outside
+    assert "heuristic" not in found.rules
     assert found.inverse_temperature == shipped().constant
     assert found.expected_loss == shipped().lost["best constant"][0]
     assert "outside the fitted range" in str(found).splitlines()[0]
+
+
+def test_a_heuristic_that_lost_more_than_the_constant_does_not_lead() -> None:
+    wide = {name: term.model_copy(update={"low": -1e9, "high": 1e9}) for name, term in shipped().terms.items()}
+    everywhere = shipped().model_copy(update={"terms": wide})
+    assert suggest_temperature(*clustered(), heuristic=everywhere).rule == "heuristic"
+    worse = everywhere.model_copy(update={"lost": {"heuristic": (0.1, 0.2, 0.3), "best constant": (0.05, 0.1, 0.2)}})
+    found = suggest_temperature(*clustered(), heuristic=worse)
+    assert (found.rule, found.inverse_temperature, found.inside) == ("best constant", shipped().constant, True)
 
 
 def test_a_heuristic_survives_its_json() -> None:
@@ -103,36 +113,48 @@ def test_rows_that_say_nothing_are_refused(rows: tuple[torch.Tensor, torch.Tenso
         suggest_temperature(*rows)
 
 
-def test_a_search_trains_the_rules_beside_the_grid() -> None:
+def test_the_best_of_a_search_leads_and_the_rules_are_trained_beside_the_grid() -> None:
     rows = checked_rows(*clustered())
-    found = search_best(rows, None, {"mine": 12.5}, epochs=3, lr=1.0, seed=0, device="cpu")
-    assert found["test_rows"] == 32  # A quarter of the 30 rows of each class, rounded.
-    assert found["rules"]["mine"]["accuracy_lost"] == found["best_accuracy"] - found["rules"]["mine"]["accuracy"]
+    found = searched(suggest_temperature(*rows), rows, None, epochs=3, lr=1.0, seed=0, device="cpu")
+    assert found.search is not None
+    assert found.search["test_rows"] == 32  # A quarter of the 30 rows of each class, rounded.
+    assert found.search["lost"].keys() == found.rules.keys()
+    assert str(found).startswith(
+        f"Inverse temperature {found.inverse_temperature:g}, the best of 51 that were searched"
+    )
 
 
-def test_files_may_bring_their_own_test_rows(tmp_path: Path) -> None:
+def test_test_rows_have_the_classes_and_dimensions_of_the_others(tmp_path: Path) -> None:
     (embeddings, labels), (held, held_labels) = clustered(), clustered(20, seed=1)
     arrays = {"embeddings": embeddings, "labels": labels, "test_embeddings": held, "test_labels": held_labels}
-    np.savez(tmp_path / "e.npz", **{name: one.numpy() for name, one in arrays.items()})
-    train, test = rows_of_files(tmp_path / "e.npz")
-    assert test is not None
-    assert (len(train[1]), len(test[1])) == (120, 20)
-    with pytest.raises(InputError, match="test_embeddings of its own"):
-        rows_of_files(tmp_path / "e.npz", test=tmp_path / "e.npz")
+    for name, change, said in (
+        ("good", {}, None),
+        ("wide", {"test_embeddings": torch.ones(20, 17)}, "test embeddings have 17 dimensions"),
+        ("more", {"test_labels": held_labels + 1}, "test labels hold 4"),
+    ):
+        np.savez(tmp_path / f"{name}.npz", **{key: one.numpy() for key, one in (arrays | change).items()})
+        if said is None:
+            train, test = rows_of_files(tmp_path / f"{name}.npz")
+            assert test is not None
+            assert (len(train[1]), len(test[1])) == (120, 20)
+        else:
+            with pytest.raises(InputError, match=said):
+                rows_of_files(tmp_path / f"{name}.npz")
 
 
-def test_a_folder_of_images_goes_through_the_backbone(tmp_path: Path) -> None:
+def test_a_folder_of_images_goes_through_a_network_that_is_known_and_has_its_weights(
+    project_root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(project_root)  # Backbones of params.yaml are known.
     generator = np.random.default_rng(0)
     for name in ("cat", "dog"):
         (tmp_path / "pets" / name).mkdir(parents=True)
         for number in range(3):
             pixels = generator.integers(0, 255, (40, 40, 3), dtype=np.uint8)
             Image.fromarray(pixels).save(tmp_path / "pets" / name / f"{number}.png")
-    params = tmp_path / "params.yaml"
-    choice = BackboneChoice("timm/resnet10t", None, False, params)
-    with pytest.raises(InputError, match=r"model\.safetensors"):  # Its weights are not on this machine.
-        rows_of_images(tmp_path / "pets", choice, limit=None, seed=0, device="cpu")
-    with pytest.raises(InputError, match="unknown network"):
-        rows_of_images(
-            tmp_path / "pets", BackboneChoice("resnett", None, False, params), limit=None, seed=0, device="cpu"
-        )
+    (embeddings, labels), held_out = rows_of_images(tmp_path / "pets", "untrained-64", download=False, device="cpu")
+    assert embeddings.shape == (6, 64)
+    assert (labels.tolist(), held_out) == ([0, 0, 0, 1, 1, 1], None)
+    for backbone, said in (("timm/resnet10t", r"model\.safetensors"), ("resnett", "unknown network")):
+        with pytest.raises(InputError, match=said):
+            rows_of_images(tmp_path / "pets", backbone, download=False, device="cpu")

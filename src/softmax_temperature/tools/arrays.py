@@ -1,12 +1,12 @@
-"""The arrays in a user's file, whatever its type; nothing is unpickled."""
+"""What users have: named arrays in files of any type, unpickled nowhere, and logits and labels in memory."""
 
 from __future__ import annotations
 
-import zipfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from pickle import UnpicklingError
 from typing import Any
+from zipfile import BadZipFile
 
 import numpy as np
 import pandas as pd
@@ -14,35 +14,54 @@ import torch
 from numpy.typing import NDArray
 from safetensors import SafetensorError
 from safetensors.numpy import load_file
+from torch import Tensor
 
 from softmax_temperature.runner.errors import InputError
 
 Arrays = dict[str, NDArray[Any]]
+Rows = tuple[Tensor, Tensor]
 
-LABELS = "labels"
 OTHER_NAMES = {
     "logits": ("outputs", "preds", "predictions", "y_pred", "scores"),
     "embeddings": ("features", "x"),
-    LABELS: ("label", "targets", "target", "y_true", "y"),
+    "labels": ("label", "targets", "target", "y_true", "y"),
 }
 """What else people call the arrays that the commands ask for."""
+SUM_TOLERANCE = 1e-2  # Probabilities that were rounded to three digits miss a sum of one by less.
+_UNREADABLE = (OSError, ValueError, KeyError, EOFError, RuntimeError, BadZipFile, SafetensorError, UnpicklingError)
 
-_UNREADABLE = (ValueError, KeyError, EOFError, RuntimeError, zipfile.BadZipFile, SafetensorError, UnpicklingError)
+
+def read_rows(
+    matrix: str, path: Path, labels: Path | None, other: str, other_path: Path | None, other_labels: Path | None
+) -> tuple[Arrays, Arrays | None]:
+    """The matrix ("logits" or "embeddings") and the labels of a user's rows; and the same for other rows, or None.
+
+    Labels are in the file of the matrix, or apart. Other rows ("validation" or "test") are in files of their own, or in
+    the first file under names such as `test_embeddings` and `test_labels`. Raises InputError if a file is missing,
+    unreadable or lacks an array, or if the other rows are given twice or in part.
+    """
+    within = (f"{other}_{matrix}", f"{other}_labels")
+    arrays = _read_pair(matrix, path, labels, within)
+    own = {name.removeprefix(f"{other}_"): arrays.pop(name) for name in within if name in arrays}
+    if own and other_path:
+        what = f"is given, and {path} holds {other} rows of its own"
+        raise InputError(what, where=f"--{other}", remedy="Leave it out.")
+    if len(own) == 1 or (other_labels and not other_path):
+        what = f"{other} rows lack their {'labels' if matrix in own else matrix}"
+        raise InputError(what, where=str(path), remedy=f"Give {' and '.join(within)}.")
+    return arrays, _read_pair(matrix, other_path, other_labels) if other_path else own or None
+
+
+def _read_pair(matrix: str, path: Path, labels: Path | None, optional: Sequence[str] = ()) -> Arrays:
+    arrays = read_arrays(path, matrix, required=(matrix,) if labels else (matrix, "labels"), optional=optional)
+    return arrays | (read_arrays(labels, matrix, required=("labels",)) if labels else {})
 
 
 def read_arrays(path: Path, matrix: str, *, required: Sequence[str], optional: Sequence[str] = ()) -> Arrays:
-    """Read named arrays.
+    """The arrays of a file by name; a table has a column `label`, and its other columns are the matrix.
 
-    Args:
-        path: An npz, npy, safetensors, pt, csv or parquet file. A table has a column `label` or `labels`; its other
-            columns are the matrix. A file of one unnamed array holds the matrix, or the labels where only they are
-            required.
-        matrix: What to call the matrix: "logits" or "embeddings".
-        required: Names that must be there.
-        optional: Names that are read too if they are there.
-
-    Raises:
-        InputError: The file is missing, of another type, unreadable, or lacks an array.
+    A file of one unnamed array holds what is required alone, otherwise the matrix.
+    Raises InputError if the file is missing, of another type, unreadable, or lacks an array.
     """
     if path.suffix.lower() not in _READERS:
         known = ", ".join(ending.removeprefix(".") for ending in _READERS)
@@ -52,9 +71,7 @@ def read_arrays(path: Path, matrix: str, *, required: Sequence[str], optional: S
     unnamed = required[0] if len(required) == 1 else matrix
     try:
         found = _READERS[path.suffix.lower()](path, matrix, unnamed)
-    except InputError:
-        raise
-    except (OSError, *_UNREADABLE) as error:
+    except _UNREADABLE as error:
         what = f"cannot be read ({' '.join(str(error).split())[:200]})"
         raise InputError(what, where=str(path), remedy="Save it again.") from error
     for name, others in OTHER_NAMES.items():
@@ -71,23 +88,18 @@ def _npz(path: Path, _matrix: str, _unnamed: str) -> Arrays:
         return dict(archive)
 
 
-def _npy(path: Path, _matrix: str, unnamed: str) -> Arrays:
-    return {unnamed: np.load(path, allow_pickle=False)}
-
-
-def _safetensors(path: Path, _matrix: str, _unnamed: str) -> Arrays:
-    return dict(load_file(path))
-
-
-def _pt(path: Path, _matrix: str, unnamed: str) -> Arrays:
+def _torch_file(path: Path, _matrix: str, unnamed: str) -> Arrays:
     held = torch.load(path, map_location="cpu", weights_only=True)
-    tensors = held if isinstance(held, dict) else {unnamed: held}
-    return {str(name): _numpy(value) for name, value in tensors.items() if isinstance(value, torch.Tensor)}
+    named = held if isinstance(held, dict) else {unnamed: held}
+    return {str(name): as_numpy(value) for name, value in named.items() if isinstance(value, Tensor)}
 
 
-def _numpy(value: torch.Tensor) -> NDArray[Any]:
-    array: NDArray[Any] = (value.float() if value.dtype in (torch.bfloat16, torch.float16) else value).numpy()
-    return array
+def as_numpy(value: Any) -> NDArray[Any]:
+    """A tensor or anything like an array; halves are widened, because numpy has no bfloat16."""
+    if isinstance(value, Tensor):
+        value = value.detach().cpu()
+        value = value.float() if value.dtype in (torch.bfloat16, torch.float16) else value
+    return np.asarray(value)
 
 
 def _csv(path: Path, matrix: str, unnamed: str) -> Arrays:
@@ -95,10 +107,6 @@ def _csv(path: Path, matrix: str, unnamed: str) -> Arrays:
     if all(str(name).replace(".", "", 1).lstrip("-").isdigit() for name in table.columns):
         table = pd.read_csv(path, header=None)
     return _columns(path, table, matrix, unnamed)
-
-
-def _parquet(path: Path, matrix: str, unnamed: str) -> Arrays:
-    return _columns(path, pd.read_parquet(path), matrix, unnamed)
 
 
 def _columns(path: Path, table: pd.DataFrame, matrix: str, unnamed: str) -> Arrays:
@@ -109,21 +117,67 @@ def _columns(path: Path, table: pd.DataFrame, matrix: str, unnamed: str) -> Arra
     table.columns = pd.Index(names)
     if text := [name for name, kind in table.dtypes.items() if kind.kind not in "iufb"]:
         raise InputError(f"column {text[0]!r} is not numeric", where=str(path), remedy="Leave it out.")
-    labels = [name for name in names if name.strip().lower() in (LABELS, *OTHER_NAMES[LABELS])]
+    labels = [name for name in names if name.strip().lower() in ("labels", *OTHER_NAMES["labels"])]
     if len(labels) > 1:
         raise InputError(f"has columns {' and '.join(labels)}", where=str(path), remedy="Leave one.")
     if len(names) == 1:
         return {unnamed: table[names[0]].to_numpy()}
     found = {matrix: table.drop(columns=labels).to_numpy(np.float64)}
-    return found | ({LABELS: table[labels[0]].to_numpy()} if labels else {})
+    return found | ({"labels": table[labels[0]].to_numpy()} if labels else {})
 
 
 _READERS: dict[str, Callable[[Path, str, str], Arrays]] = {
     ".npz": _npz,
-    ".npy": _npy,
-    ".safetensors": _safetensors,
-    ".pt": _pt,
-    ".pth": _pt,
+    ".npy": lambda path, _, unnamed: {unnamed: np.load(path, allow_pickle=False)},
+    ".safetensors": lambda path, *_: dict(load_file(path)),
+    ".pt": _torch_file,
+    ".pth": _torch_file,
     ".csv": _csv,
-    ".parquet": _parquet,
+    ".parquet": lambda path, *names: _columns(path, pd.read_parquet(path), *names),
 }
+
+
+def checked_logits(logits: Any, labels: Any, kind: str = "logits", *, name: str = "") -> Rows:
+    """Logits, shape (n, classes), float64, and classes, shape (n,), int64, of what a user calls so.
+
+    Raises ValueError, naming the argument after the prefix `name`.
+    """
+    values = as_numpy(logits)
+    if values.dtype.kind not in "fiu" or values.ndim not in (1, 2) or not len(values):
+        raise ValueError(f"{name}logits must be numbers of shape (n, classes), got {values.dtype} {values.shape}")
+    values = values.reshape(len(values), -1).astype(np.float64)
+    sound = np.abs(values) <= np.finfo(np.float32).max  # Far beyond it the search would overflow.
+    if not sound.all():
+        row, column = np.argwhere(~sound)[0].tolist()
+        raise ValueError(f"{name}logits must be finite, got {values[row, column]} in row {row}, class {column}")
+    values = _from_probs(values, name) if kind == "probs" else _from_logits(values, name)
+    classes = as_numpy(labels)
+    if classes.shape == values.shape and ((classes == 0) | (classes == 1)).all():
+        classes = classes.argmax(axis=1)
+    if classes.shape not in ((len(values),), (len(values), 1)):
+        raise ValueError(f"{name}labels have shape {classes.shape} for {len(values)} rows of logits")
+    classes = classes.reshape(-1)
+    if classes.dtype.kind not in "fiub" or not (classes == np.floor(classes)).all():
+        raise ValueError(f"{name}labels must be whole numbers, the classes counted from 0, got {classes.dtype}")
+    low, high = int(classes.min()), int(classes.max())
+    if low < 0 or high >= values.shape[1]:
+        raise ValueError(f"{name}labels must be in [0, {values.shape[1]}), got {low if low < 0 else high}")
+    if low == high:
+        raise ValueError(f"{name}labels are all of one class, {low}")
+    return torch.from_numpy(values), torch.from_numpy(classes.astype(np.int64))
+
+
+def _from_logits(values: NDArray[np.float64], name: str) -> NDArray[np.float64]:
+    if values.shape[1] == 1:
+        return np.hstack([np.zeros_like(values), values])
+    if values.min() >= 0 and np.abs(values.sum(axis=1) - 1).max() <= SUM_TOLERANCE:
+        raise ValueError(f"{name}logits are probabilities (rows sum to one): say so (kind='probs', --probs)")
+    return values
+
+
+def _from_probs(values: NDArray[np.float64], name: str) -> NDArray[np.float64]:
+    if values.shape[1] == 1:
+        values = np.hstack([1 - values, values])
+    if values.min() < 0 or np.abs(values.sum(axis=1) - 1).max() > SUM_TOLERANCE:
+        raise ValueError(f"{name}probs must be rows of numbers in [0, 1] that sum to one")
+    return np.log(np.clip(values, np.finfo(np.float32).tiny, None))

@@ -5,13 +5,13 @@ from __future__ import annotations
 # A command's module is imported when it is called: `--help` must not wait for torch.
 import json
 import sys
-from dataclasses import asdict, replace
-from importlib.metadata import version as installed
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from softmax_temperature import __version__
 from softmax_temperature.runner.errors import InputError
 
 EXIT_CODES = (
@@ -28,11 +28,12 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text."
 Seed = Annotated[int, typer.Option(min=0, help="Of everything that is drawn.")]
 Params = Annotated[Path, typer.Option(help="The parameter file.")]
 PARAMS = Path("params.yaml")
+TABLE = "npz, npy, safetensors, pt, csv or parquet; a table has a column label, and the other columns are the matrix."
 
 
 def _version(wanted: bool) -> None:
     if wanted:
-        print(f"softmax-temperature {installed('softmax-temperature')}")
+        print(f"softmax-temperature {__version__}")
         raise typer.Exit
 
 
@@ -54,10 +55,8 @@ def profile(name: Annotated[str, typer.Argument(help=_profiles())], as_json: Jso
     from softmax_temperature.tools.profiles import apply_profile
 
     params = apply_profile(name)
-    if as_json:
-        print(params.model_dump_json(indent=1))
-    else:
-        print(f"params.yaml now says profile {name}. Next: softmax-temperature plan, dvc repro")
+    text = f"params.yaml now says profile {name}. Next: softmax-temperature plan, dvc repro"
+    _show(as_json, params.model_dump(mode="json"), text)
 
 
 @app.command(epilog=EXIT_CODES)
@@ -68,7 +67,7 @@ def plan(params: Params = PARAMS, as_json: Json = False) -> None:
 
     known = read_params(params)
     plans = planning.plan(known)
-    print(json.dumps(planning.as_json(plans), indent=1) if as_json else planning.summary(plans, known))
+    _show(as_json, planning.as_json(plans), planning.summary(plans, known))
 
 
 @app.command(epilog=EXIT_CODES)
@@ -79,11 +78,8 @@ def verify(as_json: Json = False) -> None:
     if not Path("dvc.yaml").is_file():  # Where there is nothing to find, nothing damaged would be found either.
         raise InputError("no such file", where="dvc.yaml", remedy="Run this in the project's root folder.")
     found = verification.verify()
-    if as_json:
-        print(json.dumps(asdict(found), indent=1))
-    else:
-        counts = f"{found.artifacts} artifacts and {found.checkpoints} checkpoints: {len(found.problems)} problems"
-        print("\n".join([*found.problems, counts]))
+    counts = f"{found.artifacts} artifacts and {found.checkpoints} checkpoints: {len(found.problems)} problems"
+    _show(as_json, asdict(found), "\n".join([*found.problems, counts]))
     if found.problems:
         raise typer.Exit(1)
 
@@ -107,26 +103,21 @@ def scorecard(
 @app.command(epilog=EXIT_CODES)
 def calibrate(
     logits: Annotated[
-        Path,
-        typer.Argument(
-            metavar="LOGITS",
-            help="Logits (n, classes) and labels (n,): npz, npy, safetensors, pt, csv or parquet. A table has a column "
-            "label, and a column for each class.",
-        ),
-    ],
+        Path | None, typer.Argument(metavar="LOGITS", help=f"Logits (n, classes) and labels. {TABLE}")
+    ] = None,
     labels: Annotated[Path | None, typer.Option(help="A file with the labels, if they lie apart.")] = None,
     validation: Annotated[Path | None, typer.Option(help="Logits and labels to fit the temperature on.")] = None,
     validation_labels: Annotated[Path | None, typer.Option(help="Its labels, if they lie apart.")] = None,
     probs: Annotated[bool, typer.Option("--probs", help="The file holds probabilities, not logits.")] = False,
-    name: Annotated[str | None, typer.Option(help="The network, if logits is (networks, n, classes).")] = None,
+    sample: Annotated[bool, typer.Option("--sample", help="Try it on the sample that comes with the package.")] = False,
     fit_on: Annotated[
-        str | None,
+        str,
         typer.Option(
-            metavar="validation|half|all",
-            help="Rows the temperature is fitted on: validation; a random half of every class, reporting on the other; "
-            "or all, reporting on the same rows, which flatters. By default validation if there is, else half.",
+            metavar="half|all",
+            help="Without validation rows: fit on a random half of every class and report on the other; or fit and "
+            "report on all, which flatters.",
         ),
-    ] = None,
+    ] = "half",
     bins: Annotated[int, typer.Option(help="Bins of the calibration errors and of the diagram.")] = 15,
     bootstrap: Annotated[int, typer.Option(help="Resamples for the 90 % intervals; 0 for none.")] = 1000,
     seed: Seed = 0,
@@ -138,26 +129,28 @@ def calibrate(
 
     Example: softmax-temperature calibrate logits.npz --html report.html
     """
-    from softmax_temperature.tools.calibrate_files import LogitsFiles, calibrate_files
+    if (logits is None) is not sample:
+        raise InputError(
+            "needs a file or --sample, one of them", where="LOGITS", remedy="Give the path of your logits."
+        )
+    from softmax_temperature.tools.calibrate import calibrate_files
+    from softmax_temperature.tools.sample import SAMPLE
 
-    files = LogitsFiles(logits, labels, validation, validation_labels)
     report, folder = calibrate_files(
-        files,
+        logits or SAMPLE,
+        labels,
+        validation=validation,
+        validation_labels=validation_labels,
         kind="probs" if probs else "logits",
-        name=name,
         fit_on=fit_on,
         bins=bins,
         bootstrap=bootstrap,
         seed=seed,
-        output=output,
+        output=output or (Path("sample-calibration") if sample else None),
         html=html,
     )
-    if as_json:
-        print(json.dumps(report.data | {"folder": str(folder)}, indent=1))
-        return
-    print(f"{report}\n\nWritten to {folder}: report.json, reliability.png, reliability.svg")
-    if html is not None:
-        print(f"Written to {html}")
+    written = f"Written to {folder}: report.json, reliability.png, reliability.svg{f'; and {html}' if html else ''}"
+    _show(as_json, report.data | {"folder": str(folder)}, f"{report}\n\n{written}")
 
 
 @app.command(epilog=EXIT_CODES)
@@ -166,8 +159,8 @@ def suggest(
         Path,
         typer.Argument(
             metavar="EMBEDDINGS|IMAGE_FOLDER",
-            help="Embeddings (n, dim) and labels (n,): npz, npy, safetensors, pt, csv or parquet; perhaps "
-            "test_embeddings and test_labels. Or a folder with one folder of images per class.",
+            help=f"Embeddings (n, dim) and labels, perhaps test_embeddings and test_labels. {TABLE} Or a folder with "
+            "one folder of images per class.",
         ),
     ],
     labels: Annotated[Path | None, typer.Option(help="A file with the labels, if they lie apart.")] = None,
@@ -177,10 +170,7 @@ def suggest(
         str | None,
         typer.Option(metavar="NAME", help="For images: of params.yaml, or of timm or torchvision (timm/resnet18)."),
     ] = None,
-    weights: Annotated[Path | None, typer.Option(help="A file of weights for a library's network.")] = None,
-    download: Annotated[bool, typer.Option(help="Let the library fetch its own weights.")] = False,
-    params: Params = PARAMS,
-    limit: Annotated[int | None, typer.Option(min=1, help="At most this many images of each part.")] = None,
+    download: Annotated[bool, typer.Option("--download", help="Let the library fetch its own weights.")] = False,
     heuristic: Annotated[Path | None, typer.Option(help="Another heuristic.json than the package's.")] = None,
     verify: Annotated[bool, typer.Option("--verify", help="Search the best one too, and compare.")] = False,
     epochs: Annotated[int, typer.Option(min=1, help="Of that search.")] = 300,
@@ -193,26 +183,28 @@ def suggest(
 
     Example: softmax-temperature suggest embeddings.npz --verify --epochs 50
     """
-    from softmax_temperature.heuristic.ridge import shipped
     from softmax_temperature.tools import suggest as suggesting
-    from softmax_temperature.tools import suggest_data as reading
 
-    known = suggesting.read_heuristic(heuristic) if heuristic else shipped()
     if data.is_dir():
         if backbone is None:
             raise InputError("is missing", where="--backbone", remedy="Name the network that embeds the images.")
-        choice = reading.BackboneChoice(backbone, weights, download, params)
-        train, held = reading.rows_of_images(data, choice, limit=limit, seed=seed, device=device)
+        from softmax_temperature.tools.images import rows_of_images
+
+        train, held = rows_of_images(data, backbone, download=download, device=device)
     else:
-        train, held = reading.rows_of_files(data, labels, test, test_labels)
-    found = suggesting.suggestion(train, known, seed=seed)
+        train, held = suggesting.rows_of_files(data, labels, test, test_labels)
+    known = suggesting.read_heuristic(heuristic) if heuristic else None
+    found = suggesting.suggest_temperature(*train, heuristic=known, seed=seed)
     if verify:
         try:
-            search = suggesting.search_best(train, held, found.rules, epochs=epochs, lr=lr, seed=seed, device=device)
+            found = suggesting.searched(found, train, held, epochs=epochs, lr=lr, seed=seed, device=device)
         except ValueError as error:
             raise InputError(str(error), where="--verify", remedy=f"Give more rows, or a --lr below {lr}.") from error
-        found = replace(found, search=search)
-    print(json.dumps(found.as_json(), indent=1) if as_json else found)
+    _show(as_json, asdict(found), found)
+
+
+def _show(as_json: bool, data: object, text: object) -> None:
+    print(json.dumps(data, indent=1) if as_json else text)
 
 
 def main() -> None:
@@ -221,4 +213,9 @@ def main() -> None:
         app()
     except InputError as error:
         print(f"error: {error}", file=sys.stderr)
+        sys.exit(2)
+    except ModuleNotFoundError as error:
+        print(
+            f"error: {error.name}: is not installed. Run: pip install 'softmax-temperature[pipeline]'", file=sys.stderr
+        )
         sys.exit(2)

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor, nn
 
 from softmax_temperature.scaling import fit_temperature
-from softmax_temperature.tools.calibrate import checked
+from softmax_temperature.tools.arrays import checked_logits
 
 
 class TemperatureScaler(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no annotations.
@@ -59,7 +59,7 @@ class TemperatureScaler(TransformerMixin, BaseEstimator):  # type: ignore[misc] 
             X, y = validate_data(self, X, y, dtype=[np.float64, np.float32], multi_output=True)  # noqa: N806
             check_classification_targets(y)
         self.n_features_in_ = X.shape[1]
-        found = fit_temperature(*checked(X, y), criterion=self.criterion, bins=self.bins)
+        found = fit_temperature(*checked_logits(X, y), criterion=self.criterion, bins=self.bins)
         self.at_bound_ = found.at_bound
         self.temperature_ = 1.0 if found.at_bound else found.temperature
         if found.at_bound:

@@ -1,97 +1,77 @@
-"""A default inverse temperature for a cosine classifier on a user's own embeddings, without a search."""
+"""A default inverse temperature for a cosine classifier on a user's own embeddings, without a search or with one."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import torch
-from torch import Tensor
 
 from softmax_temperature.cosine_classifier import TemperatureGrid, train_temperature_grid
 from softmax_temperature.data.sampling import generator_for, stratified_holdout
-from softmax_temperature.dataset_statistics import STATISTICS, describe
+from softmax_temperature.dataset_statistics import describe
 from softmax_temperature.heuristic.ridge import RidgeHeuristic, shipped
 from softmax_temperature.runner.errors import InputError
-
-Rows = tuple[Tensor, Tensor]
+from softmax_temperature.tools.arrays import Arrays, Rows, as_numpy, read_rows
 
 HELD_OUT = 0.25  # Of every class, to measure accuracy on where there are no test rows.
 GRID = (1.0, *map(float, range(5, 251, 5)))  # Section 4.3.
-LR = 3.0  # As in the study: 1, 3 and 10 all train.
 SMALLEST_BATCH = 32
-_COLUMNS = 3
+_FORM = "Embeddings are floats of shape (n, dim), labels whole numbers of shape (n,)."
 
 
 @dataclass(frozen=True)
 class Suggestion:
-    """What to use, and what it is worth.
+    """What to use, and what it is worth; losses are fractions of accuracy, against the best inverse temperature."""
 
-    Attributes:
-        inverse_temperature: Multiplies the cosines.
-        expected_loss: Mean accuracy lost against the best inverse temperature by the rule that gave it, on data sets
-            left out of its fit: a fraction.
-        inside: Whether all statistics lie in the range that the heuristic was fitted on. Outside it the value is the
-            best constant of the study.
-        outside: The statistics that do not.
-        predicted: What the regression says, inside or not.
-        rules: Other rules' values, by name.
-        statistics: The 23 of the paper.
-        lost: By rule, mean, 90th percentile and worst loss in the study.
-        study: How many pairs of how many data sets it rests on.
-        search: What `search` found, if it was asked for.
-    """
-
-    inverse_temperature: float
-    expected_loss: float
-    inside: bool
-    outside: tuple[str, ...]
-    predicted: float
-    rules: dict[str, float]
-    statistics: dict[str, float]
-    lost: dict[str, tuple[float, float, float]]
-    study: str
-    search: dict[str, Any] | None = field(default=None)
-
-    def as_json(self) -> dict[str, Any]:
-        """All of it as JSON values."""
-        return asdict(self)
+    inverse_temperature: float  # Multiplies the cosines.
+    rule: str  # Which gave it: of "heuristic" and "best constant" the one that loses less in the study; or "search".
+    expected_loss: float  # Mean over the data sets of the study, each left out of the fit.
+    inside: bool  # Whether all statistics lie in the range of the study; outside, the heuristic is not used.
+    outside: tuple[str, ...]  # The statistics that do not.
+    rules: dict[str, float]  # Every rule's value.
+    lost: dict[str, tuple[float, float, float]]  # By rule: mean, 90th percentile and worst loss in the study.
+    statistics: dict[str, float]  # The 23 of the paper.
+    study: str  # How many pairs of how many data sets it rests on.
+    # `plateau`, `best_accuracy`, `standard_error`, `test_rows`, `epochs`; `lost`: by rule, on these data.
+    search: dict[str, Any] | None = None
 
     def __str__(self) -> str:
-        loss = f"expected to lose {100 * self.expected_loss:.1f} points of accuracy against the best one"
-        if self.inside:
-            head = f"Inverse temperature {self.inverse_temperature:.3g}: {loss}; inside the fitted range."
-        else:
-            head = (
-                f"Inverse temperature {self.inverse_temperature:.3g}, the best constant of the study ({loss} there): "
-            )
-            head += f"these data are outside the fitted range ({', '.join(self.outside)})."
-        lines = [
-            head,
-            f"From {self.study}.",
-            "",
-            f"{'rule':<34}{'value':>8}{'points lost: mean':>20}{'p90':>7}{'worst':>7}",
-        ]
-        for rule, value in self.rules.items():
-            cost = "".join(
-                f"{100 * one:{width}.1f}" for one, width in zip(self.lost.get(rule, ()), (20, 7, 7), strict=False)
-            )
-            lines.append(f"{rule:<34}{value:>8.3g}{cost}")
+        here = {rule: (lost,) for rule, lost in self.search["lost"].items()} if self.search else {}
+        rows = {
+            rule: [f"{value:.3g}", *(f"{100 * lost:.1f}" for lost in (*self.lost.get(rule, ()), *here.get(rule, ())))]
+            for rule, value in self.rules.items()
+        }
+        columns = ["value", "points lost in the study: mean", "p90", "worst", *["here"][: len(here)]]
+        table = pd.DataFrame.from_dict(rows, orient="index", columns=columns)
+        return f"{self._head()}\nThe study: {self.study}.\n\n{table.to_string()}"
+
+    def _head(self) -> str:
         if self.search:
-            lines += ["", *_search_lines(self.search)]
-        cells = [f"{name:<18}{self.statistics[name]:>9.4g}" for name in STATISTICS]
-        lines += ["", *("   ".join(cells[start : start + _COLUMNS]) for start in range(0, len(cells), _COLUMNS))]
-        return "\n".join(lines)
+            low, high = self.search["plateau"]
+            accuracy = f"{100 * self.search['best_accuracy']:.1f} ± {100 * self.search['standard_error']:.1f} %"
+            return (
+                f"Inverse temperature {self.inverse_temperature:g}, the best of {len(GRID)} that were searched "
+                f"({low:g} to {high:g} do as well): accuracy {accuracy} on {self.search['test_rows']:,} rows."
+            )
+        name = "the heuristic's" if self.rule == "heuristic" else "the best constant of the study"
+        place = "inside the fitted range" if self.inside else f"outside the fitted range ({', '.join(self.outside)})"
+        return (
+            f"Inverse temperature {self.inverse_temperature:.3g}, {name}: expected to lose "
+            f"{100 * self.expected_loss:.1f} points of accuracy against the best one; {place}."
+        )
 
 
 def suggest_temperature(
     embeddings: Any, labels: Any, *, heuristic: RidgeHeuristic | None = None, seed: int = 0
 ) -> Suggestion:
     """Suggest the inverse temperature of a cosine classifier from statistics of its embeddings.
+
+    Outside the range of the study that the heuristic was fitted on, the value is the best constant of that study.
 
     Args:
         embeddings: Shape (n, dim), a tensor or an array.
@@ -108,52 +88,39 @@ def suggest_temperature(
         >>> found.inverse_temperature, round(found.expected_loss, 3), found.inside, found.outside
         (35.0, 0.013, False, ('avg_kurtosis', 'pca_50'))
     """
-    return suggestion(checked_rows(embeddings, labels), heuristic or shipped(), seed=seed)
+    heuristic = heuristic or shipped()
+    statistics = describe(*checked_rows(embeddings, labels), seed=seed)
+    estimate = heuristic.predict(statistics)
+    values = {"heuristic": estimate.predicted, "best constant": heuristic.constant}
+    if not estimate.inside:
+        del values["heuristic"]
+    means = {rule: heuristic.lost.get(rule, (math.nan,))[0] for rule in values}
+    rule = min(values, key=lambda rule: means[rule])
+    return Suggestion(
+        inverse_temperature=values[rule],
+        rule=rule,
+        expected_loss=means[rule],
+        inside=estimate.inside,
+        outside=estimate.outside,
+        rules={**values, "square root of dimension": math.sqrt(statistics["dim"])},
+        lost=heuristic.lost,
+        statistics=statistics,
+        study=f"{heuristic.n_pairs} pairs of {len(heuristic.datasets)} data sets and backbones",
+    )
 
 
 def read_heuristic(path: Path) -> RidgeHeuristic:
-    """A heuristic from a file, as a run of the pipeline leaves it.
-
-    Raises:
-        InputError: There is no such file, or it is no heuristic.
-    """
-    remedy = "Give results/PROFILE/classifier_temperature/heuristic.json."
-    if not path.is_file():
-        raise InputError("no such file", where=str(path), remedy=remedy)
+    """A heuristic from a file, as a run of the pipeline leaves it; raises InputError if it is none."""
     try:
         return RidgeHeuristic.model_validate_json(path.read_text(encoding="utf-8"))
-    except ValueError as error:
+    except (OSError, ValueError) as error:
+        remedy = "Give results/PROFILE/classifier_temperature/heuristic.json."
         raise InputError(f"is no heuristic ({str(error)[:120]})", where=str(path), remedy=remedy) from error
-
-
-def suggestion(rows: Rows, heuristic: RidgeHeuristic, *, seed: int, search: dict[str, Any] | None = None) -> Suggestion:
-    """The suggestion for checked rows; see `suggest_temperature`."""
-    statistics = describe(*rows, seed=seed)
-    estimate = heuristic.predict(statistics)
-    rules = {
-        "heuristic": estimate.predicted,
-        "best constant": heuristic.constant,
-        "square root of dimension": math.sqrt(statistics["dim"]),
-    }
-    rule = "heuristic" if estimate.inside else "best constant"
-    return Suggestion(
-        inverse_temperature=estimate.inverse_temperature,
-        expected_loss=heuristic.lost.get(rule, (math.nan,))[0],
-        inside=estimate.inside,
-        outside=estimate.outside,
-        predicted=estimate.predicted,
-        rules=rules,
-        statistics=statistics,
-        lost=heuristic.lost,
-        study=f"{heuristic.n_pairs} pairs of {len(heuristic.datasets)} data sets and backbones",
-        search=search,
-    )
 
 
 def checked_rows(embeddings: Any, labels: Any, classes: list[Any] | None = None) -> Rows:
     """Embeddings, shape (n, dim), float32, and classes, shape (n,), int64, numbered in the order of their labels."""
-    values = np.asarray(embeddings.detach().cpu().float() if isinstance(embeddings, Tensor) else embeddings)
-    names = np.asarray(labels.detach().cpu() if isinstance(labels, Tensor) else labels)
+    values, names = as_numpy(embeddings), as_numpy(labels)
     if values.ndim != 2 or values.dtype.kind != "f" or not np.isfinite(values).all():
         raise ValueError(f"embeddings must be finite floats of shape (n, dim), got {values.dtype} {values.shape}")
     if not values.any(axis=1).all():
@@ -168,23 +135,33 @@ def checked_rows(embeddings: Any, labels: Any, classes: list[Any] | None = None)
     return torch.from_numpy(values.astype(np.float32)), torch.from_numpy(np.searchsorted(known, names).astype(np.int64))
 
 
-def search_best(
-    train: Rows, test: Rows | None, rules: Mapping[str, float], *, epochs: int, lr: float, seed: int, device: str
-) -> dict[str, Any]:
-    """The search that a suggestion saves: the grid of the paper and each rule's own value, trained at once.
+def checked_parts(train: Arrays, test: Arrays | None, where: str) -> tuple[Rows, Rows | None]:
+    """Checked rows to train on, and to test on if there are any; raises InputError, naming the file or folder."""
+    try:
+        rows = checked_rows(train["embeddings"], train["labels"])
+        held = test and checked_rows(test["embeddings"], test["labels"], np.unique(train["labels"]).tolist())
+    except ValueError as error:
+        raise InputError(str(error), where=where, remedy=_FORM) from error
+    if held and held[0].shape[1] != rows[0].shape[1]:
+        what = f"test embeddings have {held[0].shape[1]} dimensions, the others {rows[0].shape[1]}"
+        raise InputError(what, where=where, remedy="Give embeddings of one backbone.")
+    return rows, held or None
 
-    Args:
-        train: Rows to train on.
-        test: Rows to measure accuracy on; None holds out a quarter of every class.
-        rules: By name, an inverse temperature.
-        epochs: Passes over the training rows.
-        lr: Learning rate.
-        seed: Of held-out rows, initial weights and batches.
-        device: Where to train.
 
-    Returns:
-        JSON values: `best_inverse_temperature`, `plateau`, `best_accuracy`, `standard_error`, `test_rows`, `epochs`,
-        and `rules`: by name `inverse_temperature`, `accuracy`, `accuracy_lost`.
+def rows_of_files(
+    embeddings: Path, labels: Path | None = None, test: Path | None = None, test_labels: Path | None = None
+) -> tuple[Rows, Rows | None]:
+    """Rows to describe and train on, and rows to test on if there are any; see `arrays.read_rows`."""
+    return checked_parts(*read_rows("embeddings", embeddings, labels, "test", test, test_labels), str(embeddings))
+
+
+def searched(
+    found: Suggestion, train: Rows, test: Rows | None, *, epochs: int, lr: float, seed: int, device: str
+) -> Suggestion:
+    """The suggestion led by the best of the paper's grid, which is trained beside each rule's own value.
+
+    Accuracy is that on the test rows; None holds out a quarter of every class of the training rows. Raises ValueError
+    if there is no row to measure it on, or training diverges.
     """
     if test is None:
         held_out = torch.from_numpy(
@@ -195,28 +172,16 @@ def search_best(
         train, test = (train[0][~held_out], train[1][~held_out]), (train[0][held_out], train[1][held_out])
     batch = max(SMALLEST_BATCH, len(train[1]) // 10)
     settings: dict[str, Any] = {"epochs": epochs, "batch_size": batch, "lr": lr, "seed": seed, "device": device}
-    found = train_temperature_grid(train, test, [*GRID, *rules.values()], **settings)
-    searched = TemperatureGrid(GRID, found.curves[:, : len(GRID)], evaluated=len(test[1]))
-    accuracies = found.accuracy.double().mean(0).tolist()
+    grid = train_temperature_grid(train, test, [*GRID, *found.rules.values()], **settings)
+    searched = TemperatureGrid(GRID, grid.curves[:, : len(GRID)], evaluated=len(test[1]))
+    accuracies = grid.accuracy.double().mean(0).tolist()
     best = max(accuracies[: len(GRID)])
-    return {
-        "best_inverse_temperature": searched.best_inverse_temperature,
+    search = {
         "plateau": list(searched.plateau),
         "best_accuracy": best,
         "standard_error": math.sqrt(best * (1 - best) / len(test[1])),
         "test_rows": len(test[1]),
         "epochs": epochs,
-        "rules": {
-            name: {"inverse_temperature": value, "accuracy": accuracy, "accuracy_lost": best - accuracy}
-            for (name, value), accuracy in zip(rules.items(), accuracies[len(GRID) :], strict=True)
-        },
+        "lost": {rule: best - one for rule, one in zip(found.rules, accuracies[len(GRID) :], strict=True)},
     }
-
-
-def _search_lines(found: dict[str, Any]) -> list[str]:
-    low, high = found["plateau"]
-    accuracy = f"{100 * found['best_accuracy']:.1f} ± {100 * found['standard_error']:.1f} %"
-    best = f"{found['best_inverse_temperature']:g} ({low:g} to {high:g} do as well)"
-    lines = [f"Searched {len(GRID)}: best at {best}, accuracy {accuracy} on {found['test_rows']:,} rows."]
-    lines += [f"  {name}: {100 * one['accuracy_lost']:.1f} points lost" for name, one in found["rules"].items()]
-    return lines
+    return replace(found, inverse_temperature=searched.best_inverse_temperature, rule="search", search=search)

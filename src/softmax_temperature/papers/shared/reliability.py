@@ -9,6 +9,7 @@ import numpy as np
 import seaborn as sns
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
+from scipy.stats import binomtest
 
 from softmax_temperature.papers.shared.plots import WIDTH, style
 
@@ -24,7 +25,9 @@ MARGINS = 1.8  # inches of height for titles, labels and the legend
 SHARE_HEIGHT = 0.4  # of the upper row's
 
 
-def reliability_diagram(tables: Mapping[str, ReliabilityBins], *, title: str | None = None) -> Figure:
+def reliability_diagram(
+    tables: Mapping[str, ReliabilityBins], *, title: str | None = None, errors: bool = False
+) -> Figure:
     """Panels side by side: above, the accuracy of each bin and its gap to the mean confidence; below, its samples.
 
     The height of a hatched gap is what the expected calibration error, in the title, averages, weighted by samples. A
@@ -34,6 +37,7 @@ def reliability_diagram(tables: Mapping[str, ReliabilityBins], *, title: str | N
     Args:
         tables: Title of each panel to its bins; the numbers of bins may differ.
         title: Of the whole figure; plain text, as the titles of the panels are.
+        errors: Whether each bar shows the 90 % interval (Wilson's) of its accuracy: wide where it has few samples.
 
     Raises:
         ValueError: If `tables` is empty.
@@ -49,6 +53,8 @@ def reliability_diagram(tables: Mapping[str, ReliabilityBins], *, title: str | N
         )
         for upper, lower, (name, table) in zip(*rows, tables.items(), strict=True):
             _accuracies(upper, table)
+            if errors:
+                _errors(upper, table)
             _shares(lower, table)
             upper.set_title(f"{name}\nECE {100 * _expected_error(table):.2f} %", parse_math=False)
         rows[0, 0].set(ylabel="accuracy (%)", xlim=(0, 100), ylim=(0, 100))
@@ -76,6 +82,16 @@ def _accuracies(axes: Axes, table: ReliabilityBins) -> None:
         look: Any = {"facecolor": face, "edgecolor": edge, "hatch": hatch, "linewidth": 0.4}
         axes.bar(left, heights, widths, bottom=accuracy, align="edge", label=label, **look)
     axes.plot([0, 100], [0, 100], color="0.2", linewidth=0.9, linestyle="--", label="perfect calibration")
+
+
+def _errors(axes: Axes, table: ReliabilityBins) -> None:
+    left, widths = _places(table)
+    filled = (table.counts > 0).numpy()
+    counts, accuracy = table.counts.numpy()[filled], table.accuracy.numpy()[filled]
+    bounds = [binomtest(round(a * n), n).proportion_ci(0.9, "wilson") for a, n in zip(accuracy, counts, strict=True)]
+    reach = np.abs(np.array(bounds).T - accuracy)
+    look: Any = {"fmt": "none", "ecolor": "0.1", "elinewidth": 0.9, "capsize": 1.5, "label": "90 % interval of a bar"}
+    axes.errorbar((left + widths / 2)[filled], 100 * accuracy, 100 * reach, **look)
 
 
 def _shares(axes: Axes, table: ReliabilityBins) -> None:

@@ -1,0 +1,118 @@
+"""The embeddings of a user's image folder, through a backbone of params.yaml, timm or torchvision."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import timm
+import torch
+from torch import Tensor
+from torchvision import models
+
+from softmax_temperature.data.class_folders import ClassFolders, class_files, has_class_folders, part_of
+from softmax_temperature.data.image_files import read_image
+from softmax_temperature.networks.backbones.loading import LoadedBackbone, load_backbone, locate_weights
+from softmax_temperature.networks.backbones.networks import build_embedding_network
+from softmax_temperature.networks.backbones.preprocessing import torchvision_preprocess
+from softmax_temperature.networks.embeddings import extract
+from softmax_temperature.params import read_params
+from softmax_temperature.params.backbone import Backbone
+from softmax_temperature.runner.artifacts import open_artifact
+from softmax_temperature.runner.cells import seed_of
+from softmax_temperature.runner.errors import InputError, nearest
+from softmax_temperature.runner.progress import counting
+from softmax_temperature.stages import pretrain
+from softmax_temperature.tools.arrays import Rows
+from softmax_temperature.tools.suggest import checked_parts
+
+BATCH = 64
+PARAMS = Path("params.yaml")
+_LAYOUT = "Put the images of each class into a folder of its own, below this one or below its train/ and test/."
+
+
+def rows_of_images(folder: Path, backbone: str, *, download: bool, device: str) -> tuple[Rows, Rows | None]:
+    """The embeddings of an image folder: class folders, or `train` and `test` (or `all`) that hold class folders.
+
+    Raises InputError if there are none, an image is damaged, or the backbone or its weights are not there.
+    """
+    place = folder.resolve()
+    if has_class_folders(place.parent, place.name):
+        found = ClassFolders(place.parent, place.name).read()
+        parts = {"train": found.train} | ({"test": found.test} if found.test else {})
+    else:
+        files = class_files(place.parent, place.name)
+        if len(files) < 2:
+            raise InputError(f"has {len(files)} class folders with images", where=str(folder), remedy=_LAYOUT)
+        parts = {"train": part_of(tuple(files), files)}
+    network = load(backbone, download=download)
+    arrays = {}
+    with counting("images", sum(len(part.labels) for part in parts.values())) as advance:
+        for name, part in parts.items():
+            pieces = []
+            batches = _batches(place.parent, [str(path) for path in part.samples])
+            for piece in extract(network.network, network.preprocess, batches, device=device, where=str(folder)):
+                pieces.append(piece)
+                advance(len(piece))
+            arrays[name] = {"embeddings": torch.cat(pieces).numpy(), "labels": part.labels}
+    return checked_parts(arrays["train"], arrays.get("test"), str(folder))
+
+
+def load(name: str, *, download: bool) -> LoadedBackbone:
+    """A backbone of params.yaml, or [LIBRARY/]ARCHITECTURE[.TAG] with the library's own weights.
+
+    Raises InputError if there is none of that name, or its weights are not there.
+    """
+    params = read_params(PARAMS) if PARAMS.is_file() else None
+    if params is None or name not in params.backbones:
+        spec = _of_library(name, list(params.backbones) if params else [])
+        locate_weights(spec, root=Path(), download=download)
+        return load_backbone(spec, root=Path(), seed=0)
+    spec, root = params.backbones[name], Path(params.data.root)
+    locate_weights(spec, root=root, download=download)
+    own = open_artifact(pretrain.OUTPUT / name).path(pretrain.WEIGHTS) if spec.weights == "pretrain" else None
+    return load_backbone(spec, root=root, seed=seed_of(params.seed, "backbones", name), pretrained=own)
+
+
+def _of_library(name: str, others: Sequence[str]) -> Backbone:
+    """The description of a network of timm or torchvision with the weights that it comes with."""
+    known = {"timm": timm.list_models(), "torchvision": models.list_models(module=models)}
+    library, _, rest = name.rpartition("/")
+    architecture, _, tag = rest.partition(".")
+    holders = [one for one in ([library] if library else known) if architecture in known.get(one, ())]
+    if not holders:
+        names = [*others, *(one for some in known.values() for one in some)]
+        raise InputError(f"unknown network {name!r}", where="--backbone", remedy=nearest(rest, names))
+    try:
+        if holders[0] == "timm":
+            config: Any = timm.get_pretrained_cfg(rest)
+            tag, size = str(config.tag), config.input_size[-1]
+        else:
+            weights = models.get_model_weights(architecture)
+            chosen = weights[tag or weights.DEFAULT.name]
+            tag, size = chosen.name, torchvision_preprocess(chosen).size
+    except (KeyError, AttributeError) as error:
+        what = f"{holders[0]} has no such weights, or does not say how their images are prepared"
+        raise InputError(what, where=name, remedy="Describe it in params.yaml, under `backbones`.") from error
+    fields = {"library": holders[0], "architecture": architecture, "weights": "hub", "tag": tag, "embedding": 1}
+    return _measured(Backbone.model_validate(fields), size)
+
+
+def _measured(spec: Backbone, size: int) -> Backbone:
+    """The same with the length of its embedding; a network without a linear layer is pooled."""
+    try:
+        network = build_embedding_network(spec).network
+    except InputError:
+        spec = spec.model_copy(update={"tensor": "mean_features"})
+        network = build_embedding_network(spec).network
+    with torch.inference_mode():
+        return spec.model_copy(update={"embedding": network.eval()(torch.zeros(1, 3, size, size)).shape[1]})
+
+
+def _batches(root: Path, paths: Sequence[str]) -> Iterator[list[Tensor]]:
+    for start in range(0, len(paths), BATCH):
+        some = paths[start : start + BATCH]
+        images = [read_image(root / path, sha256=None, channels=3, size_limit=None) for path in some]
+        yield [torch.from_numpy(np.ascontiguousarray(image)) for image in images]
