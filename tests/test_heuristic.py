@@ -7,22 +7,26 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 from scipy import stats
 from sklearn.linear_model import Ridge
 from sklearn.model_selection import GridSearchCV, LeaveOneGroupOut
 from sklearn.preprocessing import StandardScaler
 
+from softmax_temperature.cosine_classifier import TemperatureGrid
 from softmax_temperature.dataset_statistics import STATISTICS
 from softmax_temperature.heuristic import (
     Heuristic,
-    Term,
     correlations,
     fit,
     identified,
     leave_one_dataset_out,
     pearson,
 )
-from softmax_temperature.heuristic.regression import RIDGE_PENALTIES
+from softmax_temperature.heuristic.least_squares import PENALTIES
+from softmax_temperature.heuristic.regression import Regression, regress
+from softmax_temperature.heuristic.ridge import Study
+from softmax_temperature.stages.heuristic_tables import _pair
 
 Law = Callable[[pd.DataFrame, np.random.Generator], Any]
 
@@ -36,10 +40,6 @@ def make_pairs(law: Law, *, datasets: int = 6, backbones: int = 5, seed: int = 0
     pairs.insert(0, "dataset", [f"data{index // backbones:02d}" for index in range(len(pairs))])
     pairs.insert(1, "backbone", [f"net{index % backbones}" for index in range(len(pairs))])
     return pairs.assign(inverse_temperature=np.asarray(law(pairs, generator), dtype=float))
-
-
-def linear_law(pairs: pd.DataFrame, _: np.random.Generator) -> Any:
-    return 100 + 8 * pairs["feats_corr"] - 5 * pairs["silhouette"]
 
 
 def noisy_law(pairs: pd.DataFrame, generator: np.random.Generator) -> Any:
@@ -82,22 +82,22 @@ def test_correlations_are_those_of_scipy_and_sorted() -> None:
 
 
 def test_a_linear_law_is_recovered_out_of_fold_and_by_the_fit() -> None:
-    pairs = make_pairs(linear_law)
-    result = leave_one_dataset_out(pairs, statistics=["feats_corr", "silhouette"])
+    pairs = make_pairs(lambda pairs, _: 100 + 8 * pairs["feats_corr"])
+    result = leave_one_dataset_out(pairs)
     assert result.mean_absolute_error == pytest.approx(0, abs=1e-9)
     assert result.median_r == pytest.approx(1)
-    heuristic = fit(pairs, statistics=["feats_corr", "silhouette"])
-    slopes = {term.statistic: term.coefficient / term.scale for term in heuristic.terms}
-    assert slopes == pytest.approx({"feats_corr": 8, "silhouette": -5})
+    heuristic = fit(pairs, statistics="best")
+    assert heuristic.statistics == ("feats_corr",)
+    assert (heuristic.regression.coefficients / heuristic.regression.scale).tolist() == pytest.approx([8])
 
 
 def test_ridge_penalty_is_the_best_for_data_sets_left_out() -> None:
     pairs = make_pairs(noisy_law)
     values, optima = StandardScaler().fit_transform(pairs[list(STATISTICS)].to_numpy()), pairs["inverse_temperature"]
-    search = GridSearchCV(Ridge(), {"alpha": RIDGE_PENALTIES}, scoring="neg_mean_squared_error", cv=LeaveOneGroupOut())
+    search = GridSearchCV(Ridge(), {"alpha": PENALTIES}, scoring="neg_mean_squared_error", cv=LeaveOneGroupOut())
     search.fit(values, optima - optima.mean(), groups=pairs["dataset"])
     heuristic = fit(pairs, statistics="all", method="ridge")
-    np.testing.assert_allclose([term.coefficient for term in heuristic.terms], search.best_estimator_.coef_, rtol=1e-8)
+    np.testing.assert_allclose(heuristic.regression.coefficients, search.best_estimator_.coef_, rtol=1e-8)
 
 
 def test_each_fold_has_the_r_and_p_of_scipy_and_the_summary_is_theirs() -> None:
@@ -130,9 +130,9 @@ def test_optima_of_the_held_out_data_set_do_not_touch_its_predictions(method: An
 def test_folds_without_an_r_are_counted_and_named() -> None:
     pairs = make_pairs(noisy_law, datasets=5)
     pairs.loc[pairs["dataset"] == "data00", "inverse_temperature"] = 30.0
-    pairs.loc[pairs["dataset"] == "data01", "feats_corr"] = 0.5
+    pairs.loc[pairs["dataset"] == "data01", list(STATISTICS)] = 0.5
     pairs = pairs.drop(index=pairs.index[pairs["dataset"] == "data02"][2:])
-    result = leave_one_dataset_out(pairs, statistics=["feats_corr"])
+    result = leave_one_dataset_out(pairs)
     reasons = ["constant optimum", "constant prediction", "fewer than 3 pairs", "", ""]
     assert result.folds["undefined"].tolist() == reasons
     assert result.undefined_folds == 3
@@ -156,7 +156,7 @@ def test_with_no_defined_fold_the_summary_says_none() -> None:
 def test_no_result_depends_on_the_order_or_form_of_the_pairs() -> None:
     pairs = make_pairs(noisy_law)
     shuffled = pairs.sample(frac=1, random_state=1).to_dict("records")
-    assert fit(pairs) == fit(shuffled)
+    assert fit(pairs).predict(shuffled[0]) == fit(shuffled).predict(shuffled[0])
     pd.testing.assert_frame_equal(correlations(pairs), correlations(shuffled))
     pd.testing.assert_frame_equal(leave_one_dataset_out(pairs).folds, leave_one_dataset_out(shuffled).folds)
 
@@ -166,65 +166,57 @@ def test_margin_by_hand_and_the_searched_range_with_too_few_data_sets() -> None:
     nine = pd.concat([three_datasets()] * 3, ignore_index=True)
     pairs = nine.assign(dataset=list("abcdefghi"), inverse_temperature=np.arange(10.0, 100.0, 10.0))
     assert fit(pairs).margin == pytest.approx(45)
-    estimate = fit(three_datasets()).predict(dict.fromkeys(STATISTICS, 1.0))
-    assert (estimate.inverse_temperature, estimate.low, estimate.high) == (30, 1, 250)
+    assert fit(three_datasets()).predict(dict.fromkeys(STATISTICS, 1.0))[:3] == (30, 1, 250)
 
 
-@pytest.mark.parametrize("statistics", ["best", "four_best"])
-def test_intervals_hold_what_they_promise_for_a_new_data_set(statistics: str) -> None:
+def test_intervals_hold_what_they_promise_for_a_new_data_set() -> None:
     held, widths = [], []
     for seed in range(60):
         pairs = make_pairs(law_with_dataset_effects, datasets=13, backbones=4, seed=seed)
         new = pairs["dataset"] == "data12"
-        table = fit(pairs[~new], statistics=statistics).predict_pairs(pairs[new])
-        held.append(table["inverse_temperature"].between(table["low"], table["high"]).mean())
-        widths.append((table["high"] - table["low"]).mean())
+        heuristic = fit(pairs[~new])
+        found = [heuristic.predict(row) for row in pairs.loc[new, list(STATISTICS)].to_dict("records")]
+        optima = pairs.loc[new, "inverse_temperature"]
+        held.append(np.mean([each.low <= best <= each.high for each, best in zip(found, optima, strict=True)]))
+        widths += [each.high - each.low for each in found]
     assert np.mean(held) > 0.9 - 2 * np.std(held) / math.sqrt(len(held))
     # Not by being vacuous: an interval that knew the law would be about 2 * 1.64 * sqrt(12² + 6²) = 44 wide.
     assert np.mean(widths) < 100
 
 
-def simple_heuristic() -> Heuristic:
-    term = Term(statistic="dim", coefficient=20.0, mean=512.0, scale=256.0, low=256.0, high=1024.0)
-    return Heuristic(
-        format="softmax-temperature heuristic",
-        version=1,
-        selection="best",
-        method="least_squares",
-        intercept=100.0,
-        terms=(term,),
-        bounds=(1.0, 250.0),
-        level=0.9,
-        margin=30.0,
-        n_pairs=108,
-        datasets=("a", "b", "c"),
-    )
-
-
 @pytest.mark.parametrize(
-    ("dim", "expected", "low", "high", "inside"),
+    ("dim", "expected"),
     [
-        (512, 100, 70, 130, True),
-        (1025, 140.078125, 110.078125, 170.078125, False),
-        (4096, 250, 220, 250, False),
-        (-2048, 1, 1, 31, False),
+        (512, (100, 70, 130, 100, ())),
+        (1025, (140.078125, 110.078125, 170.078125, 140.078125, ("dim",))),
+        (4096, (250, 220, 250, 380, ("dim",))),
+        (-2048, (1, 1, 31, -100, ("dim",))),
     ],
 )
-def test_estimate_by_hand(dim: float, expected: float, low: float, high: float, inside: bool) -> None:
-    estimate = simple_heuristic().predict({"dim": dim, "n_classes": 10})
-    assert (estimate.inverse_temperature, estimate.low, estimate.high) == (expected, low, high)
-    assert estimate.inside == inside
-    assert estimate.outside == (() if inside else ("dim",))
+def test_estimate_by_hand(dim: float, expected: tuple[Any, ...]) -> None:
+    numbers = (np.array([value]) for value in (512.0, 256.0, 256.0, 1024.0))
+    heuristic = Heuristic(("dim",), Regression(np.array([20.0]), 100.0, *numbers), margin=30.0)
+    assert heuristic.predict({"dim": dim, "n_classes": 10}) == expected
+    with pytest.raises(ValueError, match=r"'dim'.*nan"):
+        heuristic.predict({"n_classes": 10})
 
 
-def test_json_round_trip_is_exact() -> None:
-    heuristic = fit(make_pairs(noisy_law), statistics="all", method="ridge")
-    text = heuristic.to_json()
-    assert Heuristic.from_json(text) == heuristic
-    assert Heuristic.from_json(text).to_json() == text
-    assert (heuristic.n_pairs, len(heuristic.datasets)) == (30, 6)
-    statistics = dict.fromkeys(STATISTICS, 0.3)
-    assert Heuristic.from_json(text).predict(statistics) == heuristic.predict(statistics)
+def test_a_weight_of_two_is_a_row_given_twice() -> None:
+    generator = np.random.default_rng(0)
+    values, target = generator.normal(size=(6, 2)), generator.normal(size=6)
+    weighted = regress(values, target, 1.5, np.array([2.0, 2, 1, 1, 1, 1]))
+    twice = regress(values[[0, 0, 1, 1, 2, 3, 4, 5]], target[[0, 0, 1, 1, 2, 3, 4, 5]], 1.5)
+    np.testing.assert_allclose(weighted.coefficients, twice.coefficients)
+    assert weighted.intercept == pytest.approx(twice.intercept)
+
+
+def test_pairs_whose_searches_disagree_weigh_less() -> None:
+    pairs = three_datasets()
+    runs = pd.DataFrame([{**row, "test_accuracy": 0.5} for row in pairs.to_dict("records")])
+    # The mean variance is 1: weights 1 / 1, 1 / 1 and 1 / 4, over their mean 3/4.
+    assert Study.of(pairs.assign(log_variance=[0.0, 0, 3]), runs).weights == pytest.approx([4 / 3, 4 / 3, 1 / 3])
+    for alike in (pairs, pairs.assign(log_variance=0.0), pairs.assign(log_variance=2.0)):
+        assert Study.of(alike, runs).weights.tolist() == [1, 1, 1]
 
 
 def test_identified_keeps_plateaus_up_to_the_share() -> None:
@@ -265,8 +257,6 @@ def test_bad_pairs_are_refused_by_name(call: Callable[[Any], object], pairs: Any
     ("arguments", "message"),
     [
         ({"statistics": "five_best"}, "'five_best' is unknown. Did you mean 'four_best'"),
-        ({"statistics": ["feat_corr"]}, "'feat_corr' is unknown. Did you mean 'feats_corr'"),
-        ({"statistics": ["dim", "dim"]}, "different names"),
         ({"statistics": 0}, "1 to 23"),
         ({"method": "lasso"}, "'lasso' is unknown"),
     ],
@@ -278,9 +268,15 @@ def test_bad_arguments_are_refused_by_name(
         call(make_pairs(noisy_law), **arguments)
 
 
-def test_bad_statistics_and_plateaus_are_refused_by_name() -> None:
-    for statistics, message in (({"n_classes": 10}, "'dim'.*nan"), ({"dim": math.inf}, "'dim'.*inf")):
-        with pytest.raises(ValueError, match=message):
-            simple_heuristic().predict(statistics)
+def test_plateaus_hold_their_optimum() -> None:
     with pytest.raises(ValueError, match="must enclose the optimum 10"):
         identified(three_datasets().assign(plateau_low=60, plateau_high=70))
+
+
+def test_a_pair_says_how_far_its_searches_disagree() -> None:
+    # The repeats are best at 1 and at 100: logarithms 0 and ln 100, whose variance is (ln 100)² / 2.
+    curves = torch.tensor([[[0.9], [0.1]], [[0.2], [0.8]]])
+    grids = [TemperatureGrid((1.0, 100.0), some, 10) for some in (curves, curves[:1])]
+    found = [_pair("data", "net", grid, grid, "test") for grid in grids]
+    assert found[0]["log_variance"] == pytest.approx(math.log(100) ** 2 / 2)
+    assert "log_variance" not in found[1]

@@ -7,23 +7,17 @@ No result depends on the order of the rows. All functions raise ValueError for a
 finite number, a pair given twice, or fewer data sets than they need (`MINIMUM_DATASETS`, unless said).
 """
 
-from softmax_temperature.heuristic.fitted import (
+from softmax_temperature.heuristic.least_squares import (
     Estimate,
     Heuristic,
-    Term,
+    LeaveOneOut,
+    Method,
     fit,
+    leave_one_dataset_out,
     lower_bound_from_classes,
     square_root_of_dimension,
 )
-from softmax_temperature.heuristic.leave_one_out import LeaveOneOut, leave_one_dataset_out
-from softmax_temperature.heuristic.regression import (
-    MINIMUM_DATASETS,
-    Correlation,
-    Method,
-    correlations,
-    identified,
-    pearson,
-)
+from softmax_temperature.heuristic.pairs import MINIMUM_DATASETS, Correlation, correlations, identified, pearson
 
 __all__ = [
     "MINIMUM_DATASETS",
@@ -32,7 +26,6 @@ __all__ = [
     "Heuristic",
     "LeaveOneOut",
     "Method",
-    "Term",
     "correlations",
     "fit",
     "identified",

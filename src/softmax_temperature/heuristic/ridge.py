@@ -1,14 +1,13 @@
 """The heuristic that `suggest` asks (source: ours): ridge regression of the logarithm of the best inverse temperature.
 
-The paper's least squares (`regression`) predicts the inverse temperature itself; but errors matter by ratio, and 23
-correlated statistics of a hundred pairs want shrinkage. What `score_rules` scores on left-out data sets is what is
-shipped.
+The paper's least squares predict the inverse temperature itself; but errors matter by ratio, and 23 correlated
+statistics of a hundred pairs want shrinkage. What `score_rules` scores on left-out data sets is what is shipped.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.resources import files
 from typing import Annotated, Any, Literal
@@ -19,9 +18,8 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, PositiveFloat, PositiveInt
 
 from softmax_temperature.dataset_statistics import STATISTICS
-from softmax_temperature.heuristic.regression import KEYS, SEARCHED_RANGE, Floats
-
-Rows = NDArray[np.intp]
+from softmax_temperature.heuristic.pairs import KEYS, MINIMUM_DATASETS, SEARCHED_RANGE, Floats, matrix
+from softmax_temperature.heuristic.regression import Regression, Rows, best_penalty, regress
 
 PENALTIES = (1.0, 3.0, 10.0, 30.0, 100.0)  # Of the sum of squared coefficients of standardised statistics.
 # What `score_rules` fits on the other data sets.
@@ -89,51 +87,57 @@ class RidgeHeuristic(BaseModel):
 def fit_ridge(pairs: pd.DataFrame, accuracies: pd.DataFrame) -> RidgeHeuristic:
     """Fit on all pairs; the penalty is the one that loses least when each data set is left out in turn.
 
-    `pairs` has one row for each data set and backbone: `dataset`, `backbone`, `inverse_temperature` (the best one) and
-    the 23 statistics; `accuracies` one for each pair and inverse temperature of one grid, with `test_accuracy`. Raises
-    ValueError if there are fewer than three data sets.
+    A pair that was searched with several initialisations weighs 1 / (v + mean of v over pairs), scaled to mean 1, where
+    v is the variance of the logarithm of its best inverse temperature over them; the mean is the floor that two
+    initialisations which happen to agree need. Without such searches all pairs weigh the same.
+
+    Args:
+        pairs: one row for each data set and backbone: `dataset`, `backbone`, `inverse_temperature` (the best one), the
+            23 statistics, and possibly `log_variance`, the v above.
+        accuracies: one row for each pair and inverse temperature of one grid, with `test_accuracy`.
+
+    Raises:
+        ValueError: there are fewer than three data sets.
     """
-    study = _Study.of(pairs, accuracies)
-    fold = study.fitted(np.arange(len(pairs)), PENALTIES)
-    columns = zip(STATISTICS, fold.coefficients, fold.mean, fold.sd, fold.low, fold.high, strict=True)
-    fields = ("coefficient", "mean", "sd", "low", "high")
+    study = Study.of(pairs, accuracies)
+    everything = np.arange(len(pairs))
+    fitted, penalty = study.fitted(everything)
+    columns = zip(STATISTICS, fitted.coefficients, fitted.mean, fitted.scale, fitted.low, fitted.high, strict=True)
     return RidgeHeuristic(
-        terms={name: Term(**dict(zip(fields, map(float, row), strict=True))) for name, *row in columns},
-        intercept=float(fold.intercept),
-        penalty=fold.penalty,
-        constant=study.best_constant(np.arange(len(pairs))),
+        terms={name: Term(**dict(zip(Term.model_fields, map(float, row), strict=True))) for name, *row in columns},
+        intercept=fitted.intercept,
+        penalty=penalty,
+        constant=study.best_constant(everything),
         n_pairs=len(pairs),
         datasets=tuple(pairs["dataset"].unique()),
     )
 
 
-def score_rules(
-    pairs: pd.DataFrame, accuracies: pd.DataFrame, *, penalties: Sequence[float] = PENALTIES
-) -> pd.DataFrame:
+def score_rules(pairs: pd.DataFrame, accuracies: pd.DataFrame) -> pd.DataFrame:
     """What following each rule costs on data sets that it was not fitted on; `fit_ridge` is run on each fold.
 
     Rows `rule`, `dataset`, `backbone`, `inverse_temperature`, `lost` (fraction of accuracy below the pair's best). The
     rules are RULES, the square root of the dimension, and the search on validation data, where `pairs` has a column
     `inverse_temperature_validation`.
     """
-    study = _Study.of(pairs, accuracies)
-    everything, backbones = np.arange(len(pairs)), pairs["backbone"].to_numpy()
+    study, backbones = Study.of(pairs, accuracies), pairs["backbone"].to_numpy()
     values = {name: np.empty(len(pairs)) for name in RULES}
+    heuristic, without_backbone, constant, median = values.values()
     for dataset in np.unique(study.datasets):
         own, others = (np.flatnonzero(study.datasets == dataset), np.flatnonzero(study.datasets != dataset))
-        heuristic, without_backbone, constant, median = RULES
-        values[heuristic][own] = study.fitted(others, penalties).predict(study.statistics[own])
+        heuristic[own] = predicted(study.fitted(others)[0], study.statistics[own])
         for row in own:
             rest = others[backbones[others] != backbones[row]]
             if len(rest):
-                values[without_backbone][row] = study.fitted(rest, penalties).predict(study.statistics[[row]])[0]
-        values[constant][own] = study.best_constant(others)
-        values[median][own] = np.median(pairs["inverse_temperature"].to_numpy(np.float64)[others])
+                without_backbone[row] = predicted(study.fitted(rest)[0], study.statistics[[row]])[0]
+        constant[own] = study.best_constant(others)
+        median[own] = np.median(pairs["inverse_temperature"].to_numpy(np.float64)[others])
     if len(np.unique(backbones)) == 1:
         del values[RULES[1]]
     values["square root of dimension"] = np.sqrt(pairs["dim"].to_numpy(np.float64))
     if "inverse_temperature_validation" in pairs:
         values["search on validation data"] = pairs["inverse_temperature_validation"].to_numpy(np.float64)
+    everything = np.arange(len(pairs))
     tables = [
         pairs[KEYS].assign(rule=rule, inverse_temperature=chosen, lost=study.lost(everything, chosen))
         for rule, chosen in values.items()
@@ -141,10 +145,10 @@ def score_rules(
     return pd.concat(tables, ignore_index=True)[["rule", *KEYS, "inverse_temperature", "lost"]]
 
 
-def fit_shipped(pairs: pd.DataFrame, accuracies: pd.DataFrame) -> RidgeHeuristic:
-    """The heuristic with what it and other rules cost, as `suggest` ships it."""
-    scores = score_rules(pairs, accuracies).groupby("rule", sort=False)["lost"]
-    lost = {str(rule): (one.mean(), one.quantile(0.9), one.max()) for rule, one in scores}
+def fit_shipped(pairs: pd.DataFrame, accuracies: pd.DataFrame, scores: pd.DataFrame) -> RidgeHeuristic:
+    """The heuristic with what it and other rules cost according to `score_rules`, as `suggest` ships it."""
+    rules = scores.groupby("rule", sort=False)["lost"]
+    lost = {str(rule): (one.mean(), one.quantile(0.9), one.max()) for rule, one in rules}
     return fit_ridge(pairs, accuracies).model_copy(update={"lost": lost})
 
 
@@ -154,82 +158,64 @@ def shipped() -> RidgeHeuristic:
     return RidgeHeuristic.model_validate_json(text)
 
 
+def predicted(fitted: Regression, values: Floats) -> Floats:
+    """Inverse temperatures for rows of statistics, which are clamped to the range of the fit."""
+    found: Floats = np.clip(np.exp(fitted.predict(np.clip(values, fitted.low, fitted.high))), *SEARCHED_RANGE)
+    return found
+
+
 @dataclass(frozen=True)
-class _Study:
+class Study:
     """Pairs as arrays: statistics, logarithms of the best inverse temperatures, data sets, accuracies on the grid."""
 
     statistics: Floats
     target: Floats
+    weights: Floats
     datasets: NDArray[Any]
     grid: Floats
     accuracies: Floats
 
     @classmethod
-    def of(cls, pairs: pd.DataFrame, accuracies: pd.DataFrame) -> _Study:
-        if pairs["dataset"].nunique() < 3:
-            raise ValueError(f"pairs must hold at least 3 data sets, got {pairs['dataset'].nunique()}")
+    def of(cls, pairs: pd.DataFrame, accuracies: pd.DataFrame) -> Study:
+        """The arrays of a study; arguments and errors as in `fit_ridge`."""
+        if (count := pairs["dataset"].nunique()) < MINIMUM_DATASETS:
+            raise ValueError(f"pairs must hold at least {MINIMUM_DATASETS} data sets, got {count}")
         curves = accuracies.pivot(index=KEYS, columns="inverse_temperature", values="test_accuracy")
-        rows = curves.loc[pd.MultiIndex.from_frame(pairs[KEYS])].to_numpy(np.float64)
+        variance = pairs.get("log_variance", pd.Series(0.0, pairs.index)).to_numpy(np.float64)
+        weights = 1 / (variance + variance.mean()) if variance.any() else np.ones(len(pairs))
         return cls(
-            pairs[list(STATISTICS)].to_numpy(np.float64),
+            matrix(pairs, STATISTICS),
             np.log(pairs["inverse_temperature"].to_numpy(np.float64)),
+            weights / weights.mean(),
             pairs["dataset"].to_numpy(),
             curves.columns.to_numpy(np.float64),
-            rows,
+            curves.loc[pd.MultiIndex.from_frame(pairs[KEYS])].to_numpy(np.float64),
         )
 
-    def fitted(self, rows: Rows, penalties: Sequence[float]) -> _Ridge:
+    def fitted(self, rows: Rows) -> tuple[Regression, float]:
         """The fit on some rows, with the penalty that loses least when each of their data sets is left out."""
 
-        def left_out(penalty: float) -> float:
-            losses = []
-            for dataset in np.unique(self.datasets[rows]):
-                own = rows[self.datasets[rows] == dataset]
-                others = rows[self.datasets[rows] != dataset]
-                fold = _Ridge.of(self.statistics[others], self.target[others], penalty)
-                losses.append(self.lost(own, fold.predict(self.statistics[own])))
-            return float(np.concatenate(losses).mean())
+        def fit(some: Rows, penalty: float) -> Regression:
+            return regress(self.statistics[some], self.target[some], penalty, self.weights[some])
 
-        penalty = min(penalties, key=left_out) if len(penalties) > 1 else penalties[0]
-        return _Ridge.of(self.statistics[rows], self.target[rows], penalty)
+        def lost(own: Rows, others: Rows, penalty: float) -> Floats:
+            values = predicted(fit(rows[others], penalty), self.statistics[rows[own]])
+            return self.lost(rows[own], values)
+
+        penalty = best_penalty(PENALTIES, self.datasets[rows], lost)
+        return fit(rows, penalty), penalty
+
+    def accuracy(self, rows: Rows, inverse_temperatures: Floats) -> Floats:
+        """Accuracy of each row at its own inverse temperature, interpolated between the grid's."""
+        each = zip(inverse_temperatures, self.accuracies[rows], strict=True)
+        return np.array([np.interp(value, self.grid, accuracies) for value, accuracies in each])
 
     def lost(self, rows: Rows, inverse_temperatures: Floats) -> Floats:
-        """Accuracy below the best of each row at its own inverse temperature, between the grid's by interpolation."""
-        accuracies = self.accuracies[rows]
-        right = np.searchsorted(self.grid, inverse_temperatures).clip(1, len(self.grid) - 1)
-        span = self.grid[right] - self.grid[right - 1]
-        share = ((inverse_temperatures - self.grid[right - 1]) / span).clip(0, 1)
-        each = np.arange(len(rows))
-        between = (1 - share) * accuracies[each, right - 1] + share * accuracies[each, right]
-        found: Floats = accuracies.max(axis=1) - between
+        """The same below the best of the row."""
+        found: Floats = self.accuracies[rows].max(axis=1) - self.accuracy(rows, inverse_temperatures)
         return found
 
     def best_constant(self, rows: Rows) -> float:
         """The grid's value that costs least on average."""
         lost = self.accuracies[rows].max(axis=1, keepdims=True) - self.accuracies[rows]
         return float(self.grid[lost.mean(axis=0).argmin()])
-
-
-@dataclass(frozen=True)
-class _Ridge:
-    coefficients: Floats
-    intercept: float
-    mean: Floats
-    sd: Floats
-    low: Floats
-    high: Floats
-    penalty: float
-
-    @classmethod
-    def of(cls, values: Floats, target: Floats, penalty: float) -> _Ridge:
-        mean, sd = values.mean(0), values.std(0)
-        sd = np.where(sd > 0, sd, 1.0)  # A constant statistic says nothing, and gets the coefficient 0.
-        design = (values - mean) / sd
-        gram = design.T @ design + penalty * np.eye(design.shape[1])
-        coefficients = np.linalg.solve(gram, design.T @ (target - target.mean()))
-        return cls(coefficients, target.mean(), mean, sd, values.min(0), values.max(0), penalty)
-
-    def predict(self, values: Floats) -> Floats:
-        clamped = (np.clip(values, self.low, self.high) - self.mean) / self.sd
-        predicted: Floats = np.clip(np.exp(self.intercept + clamped @ self.coefficients), *SEARCHED_RANGE)
-        return predicted

@@ -8,12 +8,14 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import torch
 from torch import Tensor
 
 from softmax_temperature import heuristic
 from softmax_temperature.cosine_classifier import TemperatureGrid
 from softmax_temperature.heuristic import lower_bound_from_classes, square_root_of_dimension
-from softmax_temperature.heuristic.ridge import RidgeHeuristic, fit_shipped, score_rules
+from softmax_temperature.heuristic.pairs import KEYS, SEARCHED_RANGE, matrix
+from softmax_temperature.heuristic.ridge import RidgeHeuristic, Study, fit_shipped, score_rules
 from softmax_temperature.runner.artifacts import Artifact
 
 Pair = tuple[str, str]  # data set and backbone
@@ -48,23 +50,30 @@ def heuristic_tables(
     grids = {pair: _grids(artifact) for pair, artifact in searches.items()}
     runs = pd.concat([_runs(d, b, *grids[d, b]) for d, b in grids], ignore_index=True)
     table = pd.DataFrame([_pair(d, b, *grids[d, b], select_on) | statistics[d, b] for d, b in grids])
-    all_pairs = heuristic.fit(table, statistics="all")
     grid = next(iter(grids.values()))[0].inverse_temperatures
     subsets = {"all pairs": table, "identified pairs": _identified(table, grid, max_plateau)}
     trained = table[~table["backbone"].str.startswith(UNTRAINED)]
     if 0 < len(trained) < len(table) and trained["dataset"].nunique() >= heuristic.MINIMUM_DATASETS:
         subsets["trained backbones"] = trained  # The paper has no untrained extractor.
-    summaries, folds, rules = _leave_one_out(subsets, runs, selected)
+    rows: dict[str, str | int] = {"Best Stat": "best", f"{selected}-Best Stats": selected, "All Stats": "all"}
+    methods: tuple[heuristic.Method, ...] = ("least_squares", "ridge")
+    left_out = {
+        (subset, row, method): heuristic.leave_one_dataset_out(subsets[subset], statistics=rows[row], method=method)
+        for subset, row, method in product(subsets, rows, methods)
+    }
+    labels = [dict(zip(("subset", "row", "method"), names, strict=True)) for names in left_out]
+    found = list(zip(labels, left_out.values(), strict=True))
+    scores = score_rules(table, runs)
     tables = {
         "runs": runs,
         "pairs": table,
         "correlations": heuristic.correlations(table),
-        "predictions": _predictions(table, all_pairs),
-        "leave_one_out": summaries,
-        "folds": folds,
-        "rules": rules,
+        "predictions": _predictions(table, left_out["all pairs", "All Stats", "least_squares"].predictions),
+        "leave_one_out": pd.DataFrame([label | one.summary() for label, one in found]),
+        "folds": pd.concat([one.folds.assign(**label) for label, one in found], ignore_index=True),
+        "rules": _rules(table, runs, scores, left_out),
     }
-    return tables, fit_shipped(table, runs)
+    return tables, fit_shipped(table, runs, scores)
 
 
 def _grids(artifact: Artifact) -> tuple[TemperatureGrid, TemperatureGrid]:
@@ -79,6 +88,7 @@ def _grids(artifact: Artifact) -> tuple[TemperatureGrid, TemperatureGrid]:
 
 def _runs(dataset: str, backbone: str, test: TemperatureGrid, validation: TemperatureGrid) -> pd.DataFrame:
     """One row per inverse temperature: the best accuracy over epochs, averaged over repeats."""
+    epoch = validation.curves.argmax(-1, keepdim=True)
     return pd.DataFrame(
         {
             "dataset": dataset,
@@ -87,7 +97,7 @@ def _runs(dataset: str, backbone: str, test: TemperatureGrid, validation: Temper
             "test_accuracy": _mean(test.accuracy),
             "test_epoch": _mean(test.curves.argmax(-1).float() + 1),
             "validation_accuracy": _mean(validation.accuracy),
-            "test_accuracy_at_validation_best": _mean(_accuracy_where_validation_is_best(test, validation)),
+            "test_accuracy_at_validation_best": _mean(test.curves.gather(-1, epoch).squeeze(-1)),
             "repeats": test.accuracy.shape[0],
         }
     )
@@ -95,11 +105,6 @@ def _runs(dataset: str, backbone: str, test: TemperatureGrid, validation: Temper
 
 def _mean(values: Tensor) -> list[float]:
     return [round(float(value), 6) for value in values.double().mean(0)]
-
-
-def _accuracy_where_validation_is_best(test: TemperatureGrid, validation: TemperatureGrid) -> Tensor:
-    epoch = validation.curves.argmax(-1, keepdim=True)
-    return test.curves.gather(-1, epoch).squeeze(-1)
 
 
 def _pair(
@@ -119,7 +124,15 @@ def _pair(
         "inverse_temperature_validation": validation.best_inverse_temperature,
         "test_rows": test.evaluated,
         "validation_rows": validation.evaluated,
+        **_log_variance(chosen),
     }
+
+
+def _log_variance(grid: TemperatureGrid) -> dict[str, float]:
+    """The variance of the logarithm of the best inverse temperature over repeats; nothing for a single one."""
+    each = [TemperatureGrid(grid.inverse_temperatures, curves[None], grid.evaluated) for curves in grid.curves]
+    best = torch.tensor([one.best_inverse_temperature for one in each], dtype=torch.float64)
+    return {"log_variance": float(best.log().var())} if len(best) > 1 else {}
 
 
 def _identified(table: pd.DataFrame, grid: Sequence[float], max_plateau: float) -> pd.DataFrame:
@@ -128,81 +141,41 @@ def _identified(table: pd.DataFrame, grid: Sequence[float], max_plateau: float) 
     return clear if clear["dataset"].nunique() >= heuristic.MINIMUM_DATASETS else table
 
 
-def _predictions(table: pd.DataFrame, fitted: heuristic.Heuristic) -> pd.DataFrame:
+def _predictions(table: pd.DataFrame, left_out: pd.DataFrame) -> pd.DataFrame:
     """Best and predicted inverse temperature of every pair: fitted on all pairs, and with the data set left out."""
-    keys = ["dataset", "backbone"]
-    on_all = fitted.predict_pairs(table)[[*keys, "predicted"]].rename(columns={"predicted": "fitted"})
-    left_out = heuristic.leave_one_dataset_out(table, statistics="all").predictions
-    left_out = left_out[[*keys, "predicted"]].rename(columns={"predicted": "left_out"})
-    optima = table[[*keys, "inverse_temperature", "plateau_low", "plateau_high"]]
-    return optima.merge(on_all, on=keys).merge(left_out, on=keys)
+    fitted = heuristic.fit(table, statistics="all")
+    values = fitted.regression.predict(matrix(table, fitted.statistics)).clip(*SEARCHED_RANGE)
+    optima = table[[*KEYS, "inverse_temperature", "plateau_low", "plateau_high"]].assign(fitted=values)
+    return optima.merge(left_out[[*KEYS, "predicted"]].rename(columns={"predicted": "left_out"}), on=KEYS)
 
 
-def _leave_one_out(
-    subsets: Mapping[str, pd.DataFrame], runs: pd.DataFrame, selected: int
-) -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]:
-    """Table 1 on each subset of the pairs, its folds, and the cost of following each prediction on all pairs."""
-    rows: dict[str, str | int] = {"Best Stat": "best", f"{selected}-Best Stats": selected, "All Stats": "all"}
-    methods: tuple[heuristic.Method, ...] = ("least_squares", "ridge")
-    summaries, folds = [], []
-    rules = [_rule(runs, name, values) for name, values in _rules_of_thumb(subsets["all pairs"]).items()]
-    for (subset, pairs), (row, statistics), method in product(subsets.items(), rows.items(), methods):
-        result = heuristic.leave_one_dataset_out(pairs, statistics=statistics, method=method)
-        labels = {"subset": subset, "row": row, "method": method}
-        summaries.append(labels | result.summary())
-        folds.append(result.folds.assign(**labels))
-        if subset == "all pairs":
-            rules.append(_rule(runs, f"{row}, {method.replace('_', ' ')}", _by_pair(result.predictions, "predicted")))
-    rules.append(_ridge_rules(subsets["all pairs"], runs))
-    return pd.DataFrame(summaries), pd.concat(folds, ignore_index=True), pd.concat(rules, ignore_index=True)
-
-
-def _ridge_rules(pairs: pd.DataFrame, runs: pd.DataFrame) -> pd.DataFrame:
-    """What the heuristic of `suggest` costs, and the constant that it falls back to."""
-    scores = score_rules(pairs, runs)
-    scores["rule"] = scores["rule"].map(RIDGE_RULES)
-    scores = scores.dropna(subset="rule").rename(columns={"lost": "accuracy_lost"})
-    best = runs.groupby(["dataset", "backbone"])["test_accuracy"].max().rename("best").reset_index()
-    scores = scores.merge(best, how="left", on=["dataset", "backbone"])
-    scores["test_accuracy"] = (scores.pop("best") - scores["accuracy_lost"]).round(6)
-    columns = ["rule", "dataset", "backbone", "inverse_temperature", "test_accuracy", "accuracy_lost"]
-    return scores[columns].round({"accuracy_lost": 6})
-
-
-def _by_pair(table: pd.DataFrame, column: str) -> dict[Pair, float]:
-    return {(row["dataset"], row["backbone"]): row[column] for row in table.to_dict("records")}
-
-
-def _rules_of_thumb(table: pd.DataFrame) -> dict[str, dict[Pair, float]]:
-    """What a user would take without a search, for every pair."""
+def _rules(
+    table: pd.DataFrame,
+    runs: pd.DataFrame,
+    scores: pd.DataFrame,
+    left_out: Mapping[tuple[str, str, heuristic.Method], heuristic.LeaveOneOut],
+) -> pd.DataFrame:
+    """What each rule chooses for every pair, the test accuracy there, and what it costs."""
     medians = {
         name: table[table["dataset"] != name]["inverse_temperature"].median() for name in table["dataset"].unique()
     }
-    values = {
-        "none (1)": table["dim"] * 0.0 + 1.0,
+    of_thumb = {
+        "none (1)": 1.0,
         "square root of dimension": square_root_of_dimension(table["dim"]),
         "lower bound from classes": lower_bound_from_classes(table["n_classes"]),
         "median of other data sets": table["dataset"].map(medians),
         "chosen on validation": table["inverse_temperature_validation"],
     }
-    return {name: _by_pair(table.assign(value=column), "value") for name, column in values.items()}
-
-
-def _rule(runs: pd.DataFrame, name: str, values: Mapping[Pair, float]) -> pd.DataFrame:
-    """Test accuracy at a rule's value, interpolated between the two neighbours on the grid, and what it costs."""
-    rows = []
-    for (dataset, backbone), value in values.items():
-        pair = runs[(runs["dataset"] == dataset) & (runs["backbone"] == backbone)]
-        accuracy = float(np.interp(value, pair["inverse_temperature"], pair["test_accuracy"]))
-        best = float(pair["test_accuracy"].max())
-        rows.append(
-            {
-                "rule": name,
-                "dataset": dataset,
-                "backbone": backbone,
-                "inverse_temperature": value,
-                "test_accuracy": round(accuracy, 6),
-                "accuracy_lost": round(best - accuracy, 6),
-            }
-        )
-    return pd.DataFrame(rows)
+    chosen = [table[KEYS].assign(rule=name, inverse_temperature=values) for name, values in of_thumb.items()]
+    for (subset, row, method), one in left_out.items():
+        if subset == "all pairs":
+            name = f"{row}, {method.replace('_', ' ')}"
+            chosen.append(one.predictions[KEYS].assign(rule=name, inverse_temperature=one.predictions["predicted"]))
+    ridge = scores.assign(rule=scores["rule"].map(RIDGE_RULES)).dropna(subset="rule")
+    rules = pd.concat([*chosen, ridge[["rule", *KEYS, "inverse_temperature"]]], ignore_index=True)
+    study = Study.of(table, runs)
+    rows = pd.MultiIndex.from_frame(table[KEYS]).get_indexer(pd.MultiIndex.from_frame(rules[KEYS]))
+    accuracy = study.accuracy(rows, rules["inverse_temperature"].to_numpy(np.float64))
+    lost = study.accuracies[rows].max(axis=1) - accuracy
+    rules = rules.assign(test_accuracy=accuracy.round(6), accuracy_lost=lost.round(6))
+    return rules[["rule", *KEYS, "inverse_temperature", "test_accuracy", "accuracy_lost"]]

@@ -1,0 +1,146 @@
+"""The table of pairs and its correlations (section 4.3, Figure 3)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy import stats
+
+from softmax_temperature.dataset_statistics import STATISTICS
+from softmax_temperature.runner.errors import nearest
+
+# Leaving one out leaves two, the fewest among which a ridge penalty can in turn leave one out.
+MINIMUM_DATASETS = 3
+SEARCHED = (1.0, *(float(value) for value in range(5, 255, 5)))  # section 4.3
+SEARCHED_RANGE = (SEARCHED[0], SEARCHED[-1])
+
+KEYS = ["dataset", "backbone"]
+PLATEAU = ("plateau_low", "inverse_temperature", "plateau_high")
+LEVEL = 0.90  # of the intervals, as everywhere in this package
+COLUMNS = ["statistic", "r", "absolute_r", "p", "low", "high", "absolute_low", "absolute_high", "constant"]
+
+Floats: TypeAlias = NDArray[np.float64]
+Pairs: TypeAlias = pd.DataFrame | Iterable[dict[str, Any]]
+
+
+def identified(pairs: Pairs, *, max_share: float = 0.5, grid: Sequence[float] = SEARCHED) -> pd.DataFrame:
+    """The pairs whose best inverse temperature is a number rather than a plateau, in the order given (source: ours).
+
+    Where accuracy saturates, the best of many equally good values is an accident of ties. A plateau, ends included, may
+    hold at most `max_share`, a fraction in (0, 1], of the searched `grid`. Raises ValueError also if a plateau does not
+    hold its optimum.
+    """
+    if not 0 < max_share <= 1:
+        raise ValueError(f"max_share must be in (0, 1], got {max_share}")
+    table = pd.DataFrame(pairs)
+    _check_plateaus(table)
+    low, high = matrix(table, ("plateau_low", "plateau_high")).T[:, :, None]
+    share = ((np.asarray(grid) >= low) & (np.asarray(grid) <= high)).mean(axis=1)
+    return table.iloc[np.flatnonzero(share <= max_share)].reset_index(drop=True)
+
+
+def share_on_plateau(table: pd.DataFrame, predicted: Floats) -> float | None:
+    """Share of the predictions, shape (pairs,), on their pair's plateau; None without plateau columns."""
+    if not {*PLATEAU} <= {*table.columns}:
+        return None
+    return float(((floats(table, "plateau_low") <= predicted) & (predicted <= floats(table, "plateau_high"))).mean())
+
+
+def checked_pairs(pairs: Pairs, statistics: Sequence[str] = STATISTICS) -> pd.DataFrame:
+    """The pairs as a table in one order, with the named statistics and enough data sets."""
+    table = pd.DataFrame(pairs)
+    _check_columns(table, (*KEYS, "inverse_temperature", *statistics))
+    repeated = table[table.duplicated(KEYS)]
+    if len(repeated):
+        raise ValueError(f"pairs holds {repeated['dataset'].iloc[0]} with {repeated['backbone'].iloc[0]} twice")
+    if {*PLATEAU} <= {*table.columns}:
+        _check_plateaus(table)
+    names = sorted(table["dataset"].unique())
+    if len(names) < MINIMUM_DATASETS:
+        least = f"at least {MINIMUM_DATASETS} data sets"
+        raise ValueError(f"pairs must hold {least}, got {len(names)}: {', '.join(names)}")
+    if not (within := table["inverse_temperature"].between(*SEARCHED_RANGE)).all():
+        wrong = table["inverse_temperature"][~within].iloc[0]
+        raise ValueError(f"pairs must hold an inverse_temperature within {SEARCHED_RANGE}, got {wrong}")
+    return table.sort_values(KEYS, ignore_index=True)
+
+
+def floats(table: pd.DataFrame, name: str) -> Floats:
+    """A column as an array of shape (pairs,)."""
+    return table[name].to_numpy(dtype=np.float64, na_value=np.nan)
+
+
+def matrix(table: pd.DataFrame, names: Sequence[str]) -> Floats:
+    """The named columns as an array of shape (pairs, names)."""
+    return np.stack([floats(table, name) for name in names], axis=1)
+
+
+def _check_plateaus(table: pd.DataFrame) -> None:
+    _check_columns(table, PLATEAU)
+    for low, optimum, high in matrix(table, PLATEAU):
+        if not low <= optimum <= high:
+            raise ValueError(f"pairs: plateau_low {low} and plateau_high {high} must enclose the optimum {optimum}")
+
+
+def _check_columns(table: pd.DataFrame, names: Iterable[str]) -> None:
+    for name in names:
+        if name not in table.columns:
+            raise ValueError(f"pairs lacks the column {name!r}. {nearest(name, map(str, table.columns))}")
+        if name not in KEYS:
+            wrong = table[name][~np.isfinite(pd.to_numeric(table[name], errors="coerce"))]
+            if len(wrong):
+                raise ValueError(f"pairs[{name!r}] must hold finite numbers, got {wrong.iloc[0]}")
+
+
+class Correlation(NamedTuple):
+    """Pearson's r, its two-sided p-value, and its 90 % interval by Fisher's z; both take points for independent."""
+
+    r: float
+    p: float
+    low: float
+    high: float
+
+
+def pearson(first: Floats, second: Floats) -> Correlation | None:
+    """Pearson correlation of two arrays of shape (n,); None for fewer than three points or a constant side."""
+    if len(first) < 3 or is_constant(first) or is_constant(second):
+        return None
+    result = stats.pearsonr(first, second)
+    # Fisher's z has no standard error at three points, where SciPy warns or gives NaN.
+    low, high = result.confidence_interval(LEVEL) if len(first) > 3 else (-1.0, 1.0)
+    return Correlation(float(result.statistic), float(result.pvalue), float(low), float(high))
+
+
+def correlations(pairs: Pairs) -> pd.DataFrame:
+    """Correlation of each statistic with the best inverse temperature (Figure 3), strongest first.
+
+    Columns `statistic`, `r`, `absolute_r`, `p`, `low`, `high` (90 % interval by Fisher's z), `absolute_low`,
+    `absolute_high` (what it leaves of |r|) and `constant`: whether r is defined as 0, with p 1 and interval [-1, 1],
+    because a side never varies. Pairs of one data set are not independent: the p-values and intervals are optimistic.
+    """
+    table = checked_pairs(pairs)
+    optima, rows = floats(table, "inverse_temperature"), []
+    for name in STATISTICS:
+        found = pearson(floats(table, name), optima)
+        shown = found or Correlation(r=0.0, p=1.0, low=-1.0, high=1.0)
+        ends = sorted((abs(shown.low), abs(shown.high)))
+        absolute = {"absolute_r": abs(shown.r), "absolute_high": ends[1]}
+        absolute["absolute_low"] = 0.0 if shown.low < 0 < shown.high else ends[0]
+        rows.append({"statistic": name, **shown._asdict(), **absolute, "constant": found is None})
+    frame = pd.DataFrame(rows)[COLUMNS]
+    return frame.iloc[strongest_first(frame["absolute_r"].to_numpy())].reset_index(drop=True)
+
+
+def strongest_first(absolute: Floats) -> NDArray[np.intp]:
+    """The order of absolute correlations from the largest to the smallest; ties keep the order given."""
+    # Rounded, so that statistics that tie, being multiples of each other, keep their order on every machine.
+    return np.argsort(-absolute.round(12), kind="stable")
+
+
+def is_constant(values: Floats) -> bool:
+    """Whether values of shape (n,) are equal up to round-off."""
+    return bool(np.ptp(values) <= 1e-9 * np.abs(values).max())
