@@ -111,7 +111,7 @@ def pretrained(folder: Path) -> dict[str, bytes]:
     for name in ("output", "work"):
         (folder / name).mkdir(parents=True, exist_ok=True)
     job = Job(5, {}, folder / "output", folder / "work", "cpu", checkpoint_seconds=0.0)
-    pretrain.run(job, **cell.parameters)
+    pretrain.run(job, cell.plan)
     return {path.name: path.read_bytes() for path in job.output.iterdir()}
 
 

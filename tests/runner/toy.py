@@ -12,6 +12,7 @@ from typing import Any
 import torch
 
 from softmax_temperature.params import Compute
+from softmax_temperature.params.section import Section
 from softmax_temperature.runner.artifacts import write_json
 from softmax_temperature.runner.cells import Cell, Job, run_cells
 from softmax_temperature.stages.programs import exit_code
@@ -20,12 +21,17 @@ OUTPUT = Path("data/counts")
 STEPS = 20
 
 
-def count(job: Job, *, number: int) -> None:
+class Number(Section):
+    number: int
+
+
+def count(job: Job, plan: Number) -> None:
     """Add a number `STEPS` times, with a checkpoint each; `steps.txt` says which steps ran.
 
     Files in the current folder ask for faults: `slow` for steps of 50 ms, `kill-N` for the end of the process in the
     cell of number N, `fail-N` for an error, `assert-N` for a device-side assertion.
     """
+    number = plan.number
     for fault in ("kill", "fail", "assert"):
         if Path(f"{fault}-{number}").exists():
             _fail(fault)
@@ -55,7 +61,7 @@ def compute(engine: str = "serial", **changes: Any) -> Compute:
 
 
 def run(*numbers: int, engine: str = "serial", **changes: Any) -> None:
-    cells = [Cell(f"n-{number}", count, {"number": number}) for number in numbers]
+    cells = [Cell(f"n-{number}", count, Number(number=number)) for number in numbers]
     run_cells(cells, output=OUTPUT, compute=compute(engine, **changes), seed=0)
 
 

@@ -35,15 +35,14 @@ def training(right: int | None) -> Any:
 def test_the_rate_is_chosen_and_rescaled(
     found: dict[str, int | None], best: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    given: list[dict[str, Any]] = []
-    monkeypatch.setattr(train_temperature_check, "run", lambda _, **plan: given.append(plan))
+    given: list[train_temperature_check.SweepCell] = []
+    monkeypatch.setattr(train_temperature_check, "run", lambda _, plan: given.append(plan))
     params = read_params(ROOT / "params.yaml")
     plan = train_temperature_check.plan_of(params, Training("wrn", 0.1, 1.0, "plain", 7))
     inputs = {"data": None} | {name: training(right) for name, right in found.items()}
     job: Any = SimpleNamespace(inputs=inputs, output=tmp_path)
-    confirm_temperature_check.run(job, rates={"10": 10.0, "0.1": 0.1, "1": 1.0}, plan=plan)
+    rates = {"10": 10.0, "0.1": 0.1, "1": 1.0}
+    confirm_temperature_check.run(job, confirm_temperature_check.ConfirmationCell(rates=rates, plan=plan))
     assert json.loads((tmp_path / "choice.json").read_text()) == {"learning_rate": best}
-    assert given[0]["recipe"]["lr"] == pytest.approx(best / 0.1**2)
-    assert {key: value for key, value in given[0].items() if key != "recipe"} == {
-        key: value for key, value in plan.items() if key != "recipe"
-    }
+    assert given[0].recipe.lr == pytest.approx(best / 0.1**2)
+    assert given[0].model_dump(exclude={"recipe"}) == plan.model_dump(exclude={"recipe"})

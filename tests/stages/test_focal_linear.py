@@ -25,7 +25,7 @@ def params(**changes: Any) -> Any:
 
 def run(cell: Any, folder: Path) -> dict[str, torch.Tensor]:
     folder.mkdir(parents=True)
-    cell.run(Job(0, {}, folder, folder, "cpu", 0), **cell.parameters)
+    cell.run(Job(0, {}, folder, folder, "cpu", 0), cell.plan)
     return load_file(folder / focal_linear.TENSORS)
 
 

@@ -26,6 +26,7 @@ from typing import Any
 
 import torch
 from filelock import FileLock, Timeout
+from pydantic import BaseModel
 from threadpoolctl import threadpool_limits
 
 from softmax_temperature.runner.artifacts import (
@@ -64,15 +65,20 @@ class Cell:
     Attributes:
         name: unique within its stage, for instance "mnist/resnet18"; the only cell of a stage is called "." and fills
             the output folder itself.
-        run: a module-level function, called as `run(job, **parameters)`.
-        parameters: JSON values, all that the result depends on besides inputs and code.
+        run: a module-level function, called as `run(job, plan)`.
+        plan: all that the result depends on besides inputs and code, as a pydantic model.
         inputs: paths of the artifacts that it reads, by the names that it uses for them.
     """
 
     name: str
-    run: Callable[..., None]
-    parameters: Mapping[str, Any]
+    run: Callable[[Job, Any], None]
+    plan: BaseModel
     inputs: Mapping[str, Path] = field(default_factory=dict)
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """The plan as JSON values."""
+        return self.plan.model_dump(mode="json")
 
 
 @dataclass(frozen=True)
@@ -109,7 +115,7 @@ def fingerprint(cell: Cell, seed: int) -> str:
     """The digest of everything that the cell's result depends on; an `ArtifactError` if an input is missing."""
     content = {
         "seed": seed,
-        "parameters": dict(cell.parameters),
+        "parameters": cell.parameters,
         "inputs": {name: open_artifact(path).digest for name, path in cell.inputs.items()},
         "code": code_digest(cell.run.__module__),
         "function": cell.run.__qualname__,
@@ -247,7 +253,7 @@ def _run(task: _Task, work: Path) -> None:
     about = {
         "stage": task.stage,
         "cell": cell.name,
-        "parameters": dict(cell.parameters),
+        "parameters": cell.parameters,
         "inputs": {name: open_artifact(path).digest for name, path in cell.inputs.items()},
         "code": {cell.run.__module__: code_digest(cell.run.__module__)},
         "fingerprint": task.fingerprint,
@@ -269,7 +275,7 @@ def _call(task: _Task, output: Path, work: Path, checkpoint_seconds: float) -> s
     job = Job(seed_of(task.seed, task.stage, cell.name), inputs, output, work, device, checkpoint_seconds)
     # The last bits of a sum depend on the threads of the linear-algebra libraries.
     with threadpool_limits(limits=task.compute.threads_per_cell):
-        cell.run(job, **cell.parameters)
+        cell.run(job, cell.plan)
     return device
 
 

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from softmax_temperature.params import Params
-from softmax_temperature.params.recipe import Recipe
+from softmax_temperature.params.section import Section
 from softmax_temperature.params.temperature_check import Confirmation, Training
 from softmax_temperature.runner.artifacts import Artifact, write_json
 from softmax_temperature.runner.cells import Cell, Job
@@ -19,6 +17,13 @@ PAPER = "temperature_check"
 OUTPUT = Path("data/temperature_check/confirmation")
 CHOICE = "choice.json"
 """The file with the rescaled learning rate that a confirmation was trained with."""
+
+
+class ConfirmationCell(Section):
+    """What a cell is given: the rates by their names, and the training with a rate that is a placeholder."""
+
+    rates: dict[str, float]
+    plan: train_temperature_check.SweepCell
 
 
 def cells(params: Params) -> list[Cell]:
@@ -35,26 +40,26 @@ def _cell(params: Params, confirmation: Confirmation) -> Cell:
         for label, rate in rates.items()
         for other in range(paper.seeds_of(name))
     }
-    # The rate is a placeholder until the cell has chosen one.
-    plan = train_temperature_check.plan_of(params, Training(name, place, 1.0, start, seed)) | {"describes": False}
+    training = train_temperature_check.plan_of(params, Training(name, place, 1.0, start, seed))
+    plan = ConfirmationCell(rates=rates, plan=training.model_copy(update={"describes": False}))
     inputs = {"data": PREPARED / paper.sweeps[name].dataset, **tried}
-    return Cell(confirmation.cell, run, {"rates": rates, "plan": plan}, inputs)
+    return Cell(confirmation.cell, run, plan, inputs)
 
 
-def run(job: Job, *, rates: Mapping[str, float], plan: dict[str, Any]) -> None:
+def run(job: Job, plan: ConfirmationCell) -> None:
     """Train with the rate whose trainings have the highest mean validation accuracy; of equal ones, the lowest rate.
 
     Writes `choice.json`, and the files of `train_temperature_check.run`.
     """
+    rates = plan.rates
     accuracies: dict[str, list[float]] = {label: [] for label in rates}
     for name, artifact in job.inputs.items():
         if name != "data":
             accuracies[name.partition("/")[0]].append(_accuracy(artifact))
     best = max(sorted(rates, key=rates.__getitem__), key=lambda label: sum(accuracies[label]) / len(accuracies[label]))
     write_json(job.output / CHOICE, {"learning_rate": rates[best]})
-    rate = rates[best] / plan["inverse_temperature"] ** 2
-    recipe = Recipe.model_validate(plan["recipe"]).changed({"lr": rate})
-    train_temperature_check.run(job, **plan | {"recipe": recipe.model_dump(mode="json")})
+    recipe = plan.plan.recipe.changed({"lr": rates[best] / plan.plan.inverse_temperature**2})
+    train_temperature_check.run(job, plan.plan.model_copy(update={"recipe": recipe}))
 
 
 def _accuracy(training: Artifact) -> float:

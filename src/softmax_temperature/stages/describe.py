@@ -7,6 +7,7 @@ from pathlib import Path
 from softmax_temperature import dataset_statistics
 from softmax_temperature.networks.embeddings import open_embeddings
 from softmax_temperature.params import Params
+from softmax_temperature.params.section import Section
 from softmax_temperature.runner.artifacts import write_json
 from softmax_temperature.runner.cells import Cell, Job
 from softmax_temperature.runner.folders import EMBEDDINGS
@@ -18,12 +19,12 @@ OUTPUT = Path("data/classifier_temperature/statistics")
 def cells(params: Params) -> list[Cell]:
     """One cell per data set and backbone."""
     return [
-        Cell(f"{dataset}/{backbone}", run, {}, {"embeddings": EMBEDDINGS / dataset / backbone})
+        Cell(f"{dataset}/{backbone}", run, Section(), {"embeddings": EMBEDDINGS / dataset / backbone})
         for dataset, backbone in params.embedded_pairs()
     ]
 
 
-def run(job: Job) -> None:
+def run(job: Job, _: Section) -> None:
     """Describe one embedded data set; writes `statistics.json`, the 23 names with their values."""
     embeddings, labels = open_embeddings(job.inputs["embeddings"])["train"].for_fitting()
     write_json(job.output / "statistics.json", dataset_statistics.describe(embeddings, labels, seed=job.seed))

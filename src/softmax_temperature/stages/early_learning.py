@@ -100,19 +100,18 @@ def _cell(params: Params, section: EarlyLearning, network: str, question: str, s
     name, inputs = f"{network}/{question}/{seed}", {"images": PREPARED / section.dataset}
     if question == NORMS:
         norms = NormsCell(**shared, **section.norms.model_dump())
-        return Cell(name, run_norms, norms.model_dump(mode="json"), inputs)
+        return Cell(name, run_norms, norms, inputs)
     grid = section.curves
     curves = CurvesCell(**shared, inverse_temperatures=grid.inverse_temperatures, times=grid.times, stride=grid.stride)
-    return Cell(name, run_curves, curves.model_dump(mode="json"), inputs)
+    return Cell(name, run_curves, curves, inputs)
 
 
-def run_curves(job: Job, **parameters: Any) -> None:
+def run_curves(job: Job, plan: CurvesCell) -> None:
     """Learning from logits of 0, at each inverse temperature and with the kernel of the start.
 
     Writes `record.json`, what is predicted from the start, and `courses.json`: for each inverse temperature, and for
     the linearised dynamics (null), how the course ended, and a row for each wanted time and each event.
     """
-    plan = CurvesCell.model_validate(parameters)
     problem = _problem(job, plan)
     start = problem.start(1.0, 1.0)
     unit = start.scales.unit_time
@@ -130,7 +129,7 @@ def run_curves(job: Job, **parameters: Any) -> None:
     write_json(job.output / "record.json", {**_about(problem, start), "drift_rate": rate})
 
 
-def run_norms(job: Job, **parameters: Any) -> None:
+def run_norms(job: Job, plan: NormsCell) -> None:
     """Learning from tempered logits of each norm, by the network and with the kernel of the start.
 
     Writes `record.json`, as `run_curves`, and `starts.json`: for each norm the correlation that has it, what is
@@ -139,7 +138,6 @@ def run_norms(job: Job, **parameters: Any) -> None:
     Raises:
         InputError: the networks cannot start with one of the norms.
     """
-    plan = NormsCell.model_validate(parameters)
     problem = _problem(job, plan)
     found = []
     for done, logit_norm in enumerate(plan.logit_norms):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from torch import Tensor
 
@@ -64,12 +63,11 @@ def _cell(dataset: str, plan: EmbedCell) -> Cell:
     inputs = {"images": PREPARED / dataset}
     if plan.spec.weights == "pretrain":
         inputs["weights"] = BACKBONES / plan.backbone
-    return Cell(f"{dataset}/{plan.backbone}", run, plan.model_dump(mode="json"), inputs)
+    return Cell(f"{dataset}/{plan.backbone}", run, plan, inputs)
 
 
-def run(job: Job, **parameters: Any) -> None:
+def run(job: Job, plan: EmbedCell) -> None:
     """Embed one data set with one backbone; writes `embeddings.safetensors` and `provenance.json`."""
-    plan = EmbedCell.model_validate(parameters)
     images = open_prepared(job.inputs["images"], root=Path(plan.root))
     pretrained = job.inputs["weights"].path(WEIGHTS) if "weights" in job.inputs else None
     loaded = load_backbone(plan.spec, root=Path(plan.root), seed=plan.seed, pretrained=pretrained)

@@ -18,6 +18,7 @@ from softmax_temperature.metrics import (
     paired_difference,
 )
 from softmax_temperature.params import Params
+from softmax_temperature.params.section import Section
 from softmax_temperature.runner.artifacts import Artifact, write_json
 from softmax_temperature.runner.cells import Cell, Job, seed_of
 from softmax_temperature.runner.folders import FOCAL_TRAINING
@@ -34,6 +35,13 @@ CURVE_POINTS = 100
 SHIFT_METRICS = ("accuracy", "negative_log_likelihood", "expected_calibration_error")
 
 
+class EvaluationCell(Section):
+    """What a cell is given; `resampling_seed` is the task's, so that all arms are evaluated on the same resamples."""
+
+    bootstrap: int
+    resampling_seed: int
+
+
 def cells(params: Params) -> list[Cell]:
     """One cell per training; it also reads that of the reference arm with the same seed."""
     return [_cell(params, *names) for names in params.focal.trainings()]
@@ -43,22 +51,19 @@ def _cell(params: Params, task: str, arm: str, seed: int) -> Cell:
     inputs = {"training": FOCAL_TRAINING / task / arm / str(seed)}
     if arm != REFERENCE and REFERENCE in params.focal.arms_of(task):
         inputs["reference"] = FOCAL_TRAINING / task / REFERENCE / str(seed)
-    parameters = {
-        "bootstrap": params.focal.evaluation.bootstrap,
-        # The task's, so that all arms are evaluated on the same resamples.
-        "resampling_seed": seed_of(params.seed, "focal", "evaluation", task) % 2**32,
-    }
-    return Cell(f"{task}/{arm}/{seed}", run, parameters, inputs)
+    resampling_seed = seed_of(params.seed, "focal", "evaluation", task) % 2**32
+    plan = EvaluationCell(bootstrap=params.focal.evaluation.bootstrap, resampling_seed=resampling_seed)
+    return Cell(f"{task}/{arm}/{seed}", run, plan, inputs)
 
 
-def run(job: Job, *, bootstrap: int, resampling_seed: int) -> None:
+def run(job: Job, plan: EvaluationCell) -> None:
     """Evaluate one training.
 
     Writes lists of rows: `runs.json`, a row for each scaling ("none", or the criterion whose best temperature on
     validation data divides the logits); `differences.json`, against the reference arm; `ood.json` and `roc.json`; and
     `shift.json`, on shifted data sets. A training that diverged has none of them.
     """
-    settings = {"bootstrap": bootstrap, "seed": resampling_seed}
+    settings = {"bootstrap": plan.bootstrap, "seed": plan.resampling_seed}
     logits = _logits(job.inputs["training"])
     reference = _logits(job.inputs["reference"]) if "reference" in job.inputs else None
     rows: dict[str, list[dict[str, Any]]] = {name: [] for name in ("runs", "differences", "ood", "roc", "shift")}

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from pathlib import Path
-from typing import Any
 
 from softmax_temperature.data.prepare import Rules, prepare
 from softmax_temperature.data.raw import joined
 from softmax_temperature.data.sources import check_known, find_archive, find_dataset
 from softmax_temperature.params import Params
+from softmax_temperature.params.section import Fraction
+from softmax_temperature.params.shared import Dataset
 from softmax_temperature.runner.artifacts import digest_of_text
 from softmax_temperature.runner.cells import Cell, Job
 from softmax_temperature.runner.errors import InputError
@@ -16,6 +18,23 @@ from softmax_temperature.runner.folders import PREPARED
 
 PAPER = None
 OUTPUT = PREPARED
+
+
+class FetchCell(Dataset):
+    """What a cell is given: the sets in `source`, joined, become `dataset`.
+
+    `archive` is the digest of the user's archive. `seed` is the project's, so that a data set is the same in every
+    stage that names it.
+    """
+
+    source: list[str]
+    validation_fraction: Fraction
+    image_size_limit: int | None
+    dataset: str
+    root: str
+    archive: str | None
+    download: bool
+    seed: int
 
 
 def cells(params: Params) -> list[Cell]:
@@ -32,18 +51,18 @@ def _cell(params: Params, dataset: str) -> Cell:
     sources = [limits.source or dataset] if not isinstance(limits.source, list) else limits.source
     for source in sources:
         check_known(source, root=root)
-    parameters = {
-        "dataset": dataset,
-        "sources": sources,
-        "root": params.data.root,
-        "archive": _archive_digest(sources, root),
-        "download": params.data.download,
-        **limits.model_dump(exclude={"source"}),
-        "validation_fraction": limits.validation_fraction or params.fetch.validation_fraction,
-        "image_size_limit": params.fetch.image_size_limit,
-        "seed": params.seed,
-    }
-    return Cell(dataset, run, parameters)
+    plan = FetchCell(
+        **limits.model_dump(exclude={"source", "validation_fraction"}),
+        validation_fraction=limits.validation_fraction or params.fetch.validation_fraction,
+        image_size_limit=params.fetch.image_size_limit,
+        dataset=dataset,
+        source=sources,
+        root=params.data.root,
+        archive=_archive_digest(sources, root),
+        download=params.data.download,
+        seed=params.seed,
+    )
+    return Cell(dataset, run, plan)
 
 
 def _archive_digest(sources: list[str], root: Path) -> str | None:
@@ -55,28 +74,13 @@ def _archive_digest(sources: list[str], root: Path) -> str | None:
     return digest_of_text("".join(digests)) if len(digests) > 1 else next(iter(digests), None)
 
 
-def run(
-    job: Job,
-    *,
-    dataset: str,
-    sources: list[str],
-    root: str,
-    archive: str | None,
-    download: bool,
-    seed: int,
-    pool: bool,
-    **limits: Any,
-) -> None:
-    """Prepare the data sets `sources` as one under the name `dataset`; `limits` are the other fields of `Rules`.
-
-    `seed` is the project's, not the cell's, so that a data set is the same in every stage that names it.
-
-    Raises:
-        InputError: the data set is missing or not of the right form, or a limit leaves too little of it.
-    """
-    raw = joined([find_dataset(source, root=Path(root), download=download, seed=seed) for source in sources])
-    if pool and raw.form == "images":
+def run(job: Job, plan: FetchCell) -> None:
+    """Prepare one data set; an InputError if it is missing or malformed, or a limit leaves too little of it."""
+    root = Path(plan.root)
+    raw = joined([find_dataset(source, root=root, download=plan.download, seed=plan.seed) for source in plan.source])
+    if plan.pool and raw.form == "images":
         what = "is for texts: images keep their source's parts"
-        raise InputError(what, where=f"datasets.{dataset}.pool", remedy="Leave it out.")
-    raw, rules = raw.pooled() if pool else raw, Rules(**limits, seed=seed)
-    prepare(raw, rules, root=Path(root), output=job.output, name=dataset, source_sha256=archive)
+        raise InputError(what, where=f"datasets.{plan.dataset}.pool", remedy="Leave it out.")
+    rules = Rules(**plan.model_dump(include={field.name for field in fields(Rules)}))
+    raw = raw.pooled() if plan.pool else raw
+    prepare(raw, rules, root=root, output=job.output, name=plan.dataset, source_sha256=plan.archive)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 from safetensors.torch import save_file
 
@@ -36,17 +35,16 @@ def cells(params: Params) -> list[Cell]:
         for name, gamma in linear.gammas.items()
         for seed in range(linear.seeds)
     }
-    return [Cell(name, run, plan.model_dump(mode="json")) for name, plan in plans.items()]
+    return [Cell(name, run, plan) for name, plan in plans.items()]
 
 
-def run(job: Job, **parameters: Any) -> None:
+def run(job: Job, plan: LinearCell) -> None:
     """Train one loss on one draw of the data.
 
     Writes `linear.safetensors`: weight_norm and logit_norm (epochs,), the latter a mean over the test points; weights
     (2,) and misclassified_confidence (m,) at the end; test_points (test, 2) and test_labels (test,). Beside it
     `record.json`, the gamma and the accuracies at the end.
     """
-    plan = LinearCell.model_validate(parameters)
     fitted, held_out = linear_model.make_data(plan.train, plan.test, seed=plan.data_seed)
     # On the CPU even where there is a GPU: a step is four thousand products of pairs.
     path = linear_model.train_logistic(*fitted.for_fitting(), plan.gamma, epochs=plan.epochs, lr=plan.lr)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import torch
 from safetensors.torch import save_file
@@ -49,12 +47,11 @@ def cells(params: Params) -> list[Cell]:
         name: PretrainCell(spec=spec, recipe=recipe, data_seed=params.seed, **pool) for name, spec in specs.items()
     }
     widest_first = sorted(plans, key=lambda name: -specs[name].embedding)
-    return [Cell(name, run, plans[name].model_dump(mode="json")) for name in widest_first]
+    return [Cell(name, run, plans[name]) for name in widest_first]
 
 
-def run(job: Job, **parameters: Any) -> None:
+def run(job: Job, plan: PretrainCell) -> None:
     """Train one backbone; writes `weights.safetensors`, the whole network, and `record.json`."""
-    plan = PretrainCell.model_validate(parameters)
     images, labels, held_out = _images(plan)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(job.seed)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from safetensors.torch import save_file
 
@@ -42,12 +42,11 @@ def cells(params: Params) -> list[Cell]:
         for optimizer in OPTIMIZERS
         for loss in LOSSES
     ]
-    return [Cell(f"{plan.optimizer}-{plan.loss}", run, plan.model_dump(mode="json"), inputs) for plan in plans]
+    return [Cell(f"{plan.optimizer}-{plan.loss}", run, plan, inputs) for plan in plans]
 
 
-def run(job: Job, **parameters: Any) -> None:
+def run(job: Job, plan: RescalingCell) -> None:
     """Train one arm; writes `curves.safetensors`, test accuracy (repeats, temperatures, epochs), and `record.json`."""
-    plan = RescalingCell.model_validate(parameters)
     parts = open_embeddings(job.inputs["embeddings"])
     arm = {"optimizer": plan.optimizer, "rescale": plan.loss == "rescaled", "seed": plan.seed}
     grid = GridTraining.model_validate(plan.model_dump(include=set(GridTraining.model_fields)))

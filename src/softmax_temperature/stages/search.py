@@ -27,20 +27,19 @@ OUTPUT = Path("data/classifier_temperature/search")
 def cells(params: Params) -> list[Cell]:
     """One cell per data set and backbone."""
     # `select_on` decides what is read from the curves later, not how they are made.
-    parameters = params.classifier_temperature.search.model_dump(mode="json", exclude={"select_on"})
+    grid = GridTraining(**params.classifier_temperature.search.model_dump(exclude={"select_on"}))
     return [
-        Cell(f"{dataset}/{backbone}", run, parameters, {"embeddings": EMBEDDINGS / dataset / backbone})
+        Cell(f"{dataset}/{backbone}", run, grid, {"embeddings": EMBEDDINGS / dataset / backbone})
         for dataset, backbone in params.embedded_pairs()
     ]
 
 
-def run(job: Job, **parameters: Any) -> None:
+def run(job: Job, grid: GridTraining) -> None:
     """Search one embedded data set.
 
     Writes `curves.safetensors`, accuracy (repeats, temperatures, epochs) on the splits "test" and "validation", and
     `record.json`: the grid, and the number of rows of each split.
     """
-    grid = GridTraining.model_validate(parameters)
     parts = open_embeddings(job.inputs["embeddings"])
     curves = train_with_curves(job, grid, parts, ("test", "validation"), seed=job.seed)
     save_file(curves, job.output / "curves.safetensors")

@@ -62,10 +62,10 @@ def _cell(params: Params, experiment: str, schedule: str, arm: str, seed: int) -
         training_seed=seed_of(params.seed, "cooling", str(seed)),
     )
     inputs = {"images": PREPARED / task.dataset}
-    return Cell(f"{experiment}/{schedule}/{arm}/{seed}", run, plan.model_dump(mode="json"), inputs)
+    return Cell(f"{experiment}/{schedule}/{arm}/{seed}", run, plan, inputs)
 
 
-def run(job: Job, **parameters: Any) -> None:
+def run(job: Job, plan: CoolingCell) -> None:
     """Train one network.
 
     Writes `weights.safetensors`; `history.json`, the rows of `Watch`; `temperatures.json`, those of `CoolingCallback`,
@@ -73,7 +73,6 @@ def run(job: Job, **parameters: Any) -> None:
     Cooling. A training that diverged is a result: its record says so, and its weights and rows end where they were last
     finite.
     """
-    plan = CoolingCell.model_validate(parameters)
     images, classes, _ = training_sets(job.inputs["images"], plan.root, None)
     model = build_network(plan.network, classes=classes, seed=plan.training_seed)
     objective = make_objective(plan.loss, plan.options)

@@ -112,10 +112,10 @@ def _cell(params: Params, name: str, arm: str, seed: int) -> Cell:
     inputs = {OUT_OF_DISTRIBUTION + other: PREPARED / other for other in task.out_of_distribution}
     inputs |= {SHIFTED + other: PREPARED / other for other in task.shifted}
     inputs["data"] = PREPARED / task.dataset
-    return Cell(f"{name}/{arm}/{seed}", run, plan.model_dump(mode="json"), inputs)
+    return Cell(f"{name}/{arm}/{seed}", run, plan, inputs)
 
 
-def run(job: Job, **parameters: Any) -> None:
+def run(job: Job, plan: FocalCell) -> None:
     """Train one network.
 
     Writes `weights.safetensors`; `logits.safetensors`, of validation, test and each out-of-distribution and shifted
@@ -123,7 +123,6 @@ def run(job: Job, **parameters: Any) -> None:
     the rows of `Watch` in `history.json`, `gradient_norms.json` and `reliability.json`; and `record.json`. A training
     that diverged is a result: its record says so, its weights are the last finite ones, and there are no logits.
     """
-    plan = FocalCell.model_validate(parameters)
     text = plan.text.model_dump() if plan.text else None
     sets, classes, words = training_sets(job.inputs["data"], plan.root, text)
     outliers = _outliers(job, plan, sets["test"].inputs)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
@@ -84,17 +83,16 @@ def cells(params: Params) -> list[Cell]:
         )
         for arm, seed in trainings(section)
     }
-    return [Cell(name, run, plan.model_dump(mode="json")) for name, plan in plans.items()]
+    return [Cell(name, run, plan) for name, plan in plans.items()]
 
 
-def run(job: Job, **parameters: Any) -> None:
+def run(job: Job, plan: SegmentationCell) -> None:
     """Train one network.
 
     Writes `weights.safetensors`; `predictions.npz` with images (k, height, width, 3), labels and predicted (k, height,
     width), uint8, of a few test images; and `record.json`, with a row for each epoch (`PixelScores`). A training that
     diverged is a result: its record says so, and its weights are the last finite ones.
     """
-    plan = SegmentationCell.model_validate(parameters)
     images = _image_sets(plan)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(plan.training_seed)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch import nn
@@ -63,11 +62,11 @@ def cells(params: Params) -> list[Cell]:
     ]
 
 
-def plan_of(params: Params, training: Training) -> dict[str, Any]:
+def plan_of(params: Params, training: Training) -> SweepCell:
     """What the cell of a training is given."""
     paper = params.temperature_check
     sweep = paper.sweeps[training.sweep]
-    plan = SweepCell(
+    return SweepCell(
         network=params.networks[sweep.network],
         recipe=paper.recipe_of(training),
         inverse_temperature=training.inverse_temperature,
@@ -82,10 +81,9 @@ def plan_of(params: Params, training: Training) -> dict[str, Any]:
         # One for all temperatures, rates and pairs: they start from the same weights and see the same batches.
         training_seed=seed_of(params.seed, "temperature_check", training.sweep, str(training.seed)),
     )
-    return plan.model_dump(mode="json")
 
 
-def run(job: Job, **parameters: Any) -> None:
+def run(job: Job, plan: SweepCell) -> None:
     """Train one network.
 
     Writes `history.json`, the rows of `Watch` with tempered logits; `logits.safetensors`, those of validation and test
@@ -93,7 +91,6 @@ def run(job: Job, **parameters: Any) -> None:
     that the last layer reads, or null; and `record.json`. A training that diverged is a result: its record says so, and
     there are no logits.
     """
-    plan = SweepCell.model_validate(parameters)
     sets, classes, _ = training_sets(job.inputs["data"], plan.root, plan.text.model_dump())
     model = _network(plan, classes)
     objective = make_objective("tempered_cross_entropy", {"inverse_temperature": plan.inverse_temperature})

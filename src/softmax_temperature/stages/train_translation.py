@@ -90,10 +90,10 @@ def cells(params: Params) -> list[Cell]:
         )
         for arm, seed in trainings(section)
     }
-    return [Cell(name, run, plan.model_dump(mode="json")) for name, plan in plans.items()]
+    return [Cell(name, run, plan) for name, plan in plans.items()]
 
 
-def run(job: Job, **parameters: Any) -> None:
+def run(job: Job, plan: TranslationCell) -> None:
     """Train one network, keep the epoch with the least validation NLL, and translate the test sentences.
 
     Writes `weights.safetensors`; `vocabulary.json`, for the library tokenizers; `calibration.json`, with a row for each
@@ -105,7 +105,6 @@ def run(job: Job, **parameters: Any) -> None:
     """
     from softmax_temperature.training.translation.vocabulary import Vocabulary  # Needs an optional package.
 
-    plan = TranslationCell.model_validate(parameters)
     parts = _parts(plan)
     vocabulary = Vocabulary.fit(parts["train"], size=plan.vocabulary)
     pairs = _pairs(parts, vocabulary, plan.longest)

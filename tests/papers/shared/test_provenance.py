@@ -9,6 +9,7 @@ import pytest
 
 from softmax_temperature.papers.shared.provenance import provenance
 from softmax_temperature.params import Compute
+from softmax_temperature.params.section import Section
 from softmax_temperature.runner.artifacts import canonical_json, open_artifact, write_json
 from softmax_temperature.runner.cells import Cell, Job, run_cells, seed_of
 from softmax_temperature.runner.fingerprint import code_digest
@@ -16,12 +17,20 @@ from softmax_temperature.runner.fingerprint import code_digest
 SOURCE, SUMS = Path("data/prepared/numbers"), Path("data/sums")
 
 
-def numbers(job: Job, *, count: int) -> None:
-    write_json(job.output / "numbers.json", list(range(count)))
+class Count(Section):
+    count: int
 
 
-def total(job: Job, *, factor: int) -> None:
-    write_json(job.output / "total.json", factor * sum(job.inputs["numbers"].json("numbers.json")))
+class Factor(Section):
+    factor: int
+
+
+def numbers(job: Job, plan: Count) -> None:
+    write_json(job.output / "numbers.json", list(range(plan.count)))
+
+
+def total(job: Job, plan: Factor) -> None:
+    write_json(job.output / "total.json", plan.factor * sum(job.inputs["numbers"].json("numbers.json")))
 
 
 @pytest.fixture(autouse=True)
@@ -36,10 +45,10 @@ def run(cells: list[Cell], output: Path) -> None:
 
 
 def made() -> dict[str, Any]:
-    run([Cell(".", numbers, {"count": 4})], SOURCE)
-    run([Cell(".", numbers, {"count": 5})], SOURCE.with_name("of-another-paper"))
+    run([Cell(".", numbers, Count(count=4))], SOURCE)
+    run([Cell(".", numbers, Count(count=5))], SOURCE.with_name("of-another-paper"))
     inputs = {"numbers": SOURCE}
-    run([Cell(f"sum/{seed}", total, {"factor": 2}, inputs) for seed in (0, 1)], SUMS)
+    run([Cell(f"sum/{seed}", total, Factor(factor=2), inputs) for seed in (0, 1)], SUMS)
     return provenance([SOURCE.parent, SUMS])
 
 
