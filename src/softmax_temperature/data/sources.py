@@ -4,7 +4,6 @@ import re
 from pathlib import Path
 
 import numpy as np
-from sklearn.datasets import load_digits
 
 from softmax_temperature.data.archives import JsonlArchive, NpzArchive
 from softmax_temperature.data.catalogue import BY_HAND, CATALOGUE
@@ -72,6 +71,8 @@ def _is_built_in(name: str) -> bool:
 
 def _read_digits() -> RawDataset:
     """The 1,797 real images of 8 x 8 grey pixels that scikit-learn ships: one part of the original, undivided."""
+    from sklearn.datasets import load_digits  # It imports scipy.stats and pandas: a second.
+
     images, labels = load_digits(return_X_y=True)
     counts = images.reshape(-1, 8, 8, 1).astype(np.int64)
     pixels = ((counts * 255 + _DIGIT_LEVELS // 2) // _DIGIT_LEVELS).astype(np.uint8)

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from torchvision import datasets
 
 from softmax_temperature.data.class_folders import class_files, part_of
 from softmax_temperature.data.raw import RawDataset, RawPart
@@ -46,13 +45,19 @@ def find_torchvision_set(name: str, *, root: Path, download: bool) -> RawDataset
 def _load_arrays(name: str, root: Path, *, download: bool) -> RawDataset:
     # CIFAR comes as pickles; torchvision opens them only when their MD5 is the one it knows.
     kind, *selections = _ARRAYS[name]
-    found = [getattr(datasets, kind)(root, download=download, **selection) for selection in selections]
+    found = [_library(kind)(root, download=download, **selection) for selection in selections]
     (train_images, train_labels), (test_images, test_labels) = (_arrays(kind, part) for part in found)
     names = [str(label) for label in getattr(found[0], "classes", range(10))]
     used = np.unique(train_labels)  # EMNIST Letters numbers its classes from 1.
     train, test = (np.searchsorted(used, labels) for labels in (train_labels, test_labels))
     parts = RawPart(train_images, train), RawPart(test_images, test)
     return RawDataset(name, tuple(names[label] for label in used), *parts, {"how": f"torchvision.datasets.{kind}"})
+
+
+def _library(kind: str) -> Any:
+    from torchvision import datasets  # It imports torch's compiler: two seconds.
+
+    return getattr(datasets, kind)
 
 
 def _arrays(kind: str, part: Any) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
@@ -68,7 +73,7 @@ def _arrays(kind: str, part: Any) -> tuple[NDArray[np.uint8], NDArray[np.int64]]
 def _load_files(name: str, root: Path, *, download: bool) -> RawDataset:
     kind, images, list_parts = _FILES[name]
     if download:
-        getattr(datasets, kind)(root, download=True)
+        _library(kind)(root, download=True)
     train, test = list_parts(root)
     found = sum(len(files) for part in (train, test or {}) for files in part.values())
     if found != images:

@@ -65,6 +65,7 @@ def source_path(module: str) -> Path:
     return path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
 
 
+@cache
 def code_only(path: Path) -> str:
     """The code of a file in one form, without comments and docstrings."""
     tree = ast.parse(path.read_text(encoding="utf-8"))

@@ -5,8 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from softmax_temperature.data.prepared import open_prepared
 from softmax_temperature.data.sampling import balanced_subset, generator_for
 from softmax_temperature.early_learning.courses import (
@@ -27,7 +25,7 @@ from softmax_temperature.runner.cells import Cell, Job, seed_of
 from softmax_temperature.runner.errors import InputError
 from softmax_temperature.runner.folders import PREPARED
 from softmax_temperature.stages.training_sets import image_set
-from softmax_temperature.training import build_network
+from softmax_temperature.training import build_network, check_network
 
 PAPER = "temperature_check"
 OUTPUT = Path("data/temperature_check/early_learning")
@@ -80,10 +78,8 @@ def cells(params: Params) -> list[Cell]:
     if section is None:
         return []
     for name in section.networks:
-        with torch.device("meta"):
-            network = build_network(params.networks[name], classes=2, seed=0)
         try:
-            refuse_batch_norm(network)
+            refuse_batch_norm(check_network(params.networks[name]))
         except ValueError as error:
             where = f"temperature_check.early_learning.networks: {name}"
             raise InputError(str(error), where=where, remedy="Name one without.") from error

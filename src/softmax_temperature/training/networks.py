@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
 
 from softmax_temperature.networks import ARCHITECTURES
 from softmax_temperature.params.network import Network
@@ -26,10 +29,19 @@ def build_network(spec: Network, *, classes: int, seed: int) -> nn.Module:
             raise InputError(what, where=f"network {spec.architecture!r}", remedy="Correct `arguments`.") from error
 
 
-def check_network(spec: Network) -> None:
-    """Refuse arguments that a network does not take, without the memory and time of its weights."""
-    with torch.device("meta"):
-        build_network(spec, classes=2, seed=0)
+def check_network(spec: Network) -> nn.Module:
+    """The network for two classes without its weights; refuses arguments that it does not take, in no time."""
+    with torch.device("meta"), _NoDraws():
+        return build_network(spec, classes=2, seed=0)
+
+
+class _NoDraws(TorchFunctionMode):
+    """Leaves weights undrawn: drawing on the device "meta" imports torch's compiler, which takes two seconds."""
+
+    def __torch_function__(self, func: Any, _: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if func.__name__ in ("normal_", "uniform_"):
+            return args[0] if args else kwargs["tensor"]
+        return func(*args, **(kwargs or {}))
 
 
 def count_parameters(network: nn.Module) -> int:

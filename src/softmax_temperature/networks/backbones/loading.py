@@ -7,7 +7,7 @@ import re
 import textwrap
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 import torch.hub
@@ -15,14 +15,15 @@ from huggingface_hub import hf_hub_download, try_to_load_from_cache
 from huggingface_hub.errors import HfHubHTTPError
 from safetensors.torch import load_file
 from torch import Tensor, nn
-from torchvision import models
-from torchvision.models import WeightsEnum
 
 from softmax_temperature.networks.backbones import preprocessing
 from softmax_temperature.networks.backbones.networks import build_embedding_network, described, require_known
 from softmax_temperature.params.backbone import Backbone
 from softmax_temperature.runner.artifacts import digest_of_file
 from softmax_temperature.runner.errors import InputError
+
+if TYPE_CHECKING:
+    from torchvision.models import WeightsEnum
 
 _HUB_FILE = "model.safetensors"
 _SHOWN = 400  # Characters of a library's own message.
@@ -163,6 +164,8 @@ def _timm_file(spec: Backbone, download: bool) -> Path:
 
 def _torchvision_weights(spec: Backbone) -> WeightsEnum:
     """Torchvision's description of the weights that a spec names."""
+    from torchvision import models  # It imports torch's compiler: two seconds.
+
     require_known(spec, spec.architecture, models.list_models(module=models))
     weights = models.get_model_weights(spec.architecture)
     require_known(spec, str(spec.tag), weights.__members__, "weights")

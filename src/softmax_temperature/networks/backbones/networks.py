@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from torch import Tensor, nn
-from torchvision import models
 
 from softmax_temperature.networks.inception_resnet_v1 import HEAD, InceptionResnetV1
 from softmax_temperature.networks.resnets import CifarResNet
@@ -40,6 +39,8 @@ def _whole_network(spec: Backbone, **more: Any) -> nn.Module:
             require_known(spec, spec.architecture, timm.list_models())
             return timm.create_model(spec.architecture + (f".{spec.tag}" if spec.tag else ""), **arguments)
         if spec.library == "torchvision":
+            from torchvision import models  # It imports torch's compiler: two seconds.
+
             require_known(spec, spec.architecture, models.list_models(module=models))
             network: nn.Module = models.get_model(spec.architecture, weights=None, **arguments)
             return network

@@ -5,15 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import torch
 from torch import Tensor, nn
-from torchvision.models import WeightsEnum
-from torchvision.transforms.v2 import functional
 
 from softmax_temperature.params.backbone import Backbone
 from softmax_temperature.runner.errors import InputError
+
+if TYPE_CHECKING:
+    from torchvision.models import WeightsEnum
 
 GREATEST_PIXEL = 255
 
@@ -49,6 +50,8 @@ class Preprocess:
 
     def _square(self, images: Tensor) -> Tensor:
         """Repeat grey, order the channels, resize and crop; (n, 1 or 3, height, width) to (n, 3, size, size) uint8."""
+        from torchvision.transforms.v2 import functional  # It imports torch's compiler: two seconds.
+
         if images.dtype != torch.uint8 or images.ndim != 4 or images.shape[1] not in (1, 3):
             raise ValueError(f"images: {images.dtype} of shape {tuple(images.shape)}, must be uint8, 1 or 3 channels")
         colour = images.expand(-1, 3, -1, -1)
