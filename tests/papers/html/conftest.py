@@ -16,16 +16,12 @@ HOSTILE = "<img src=x onerror=alert(1)>"
 PIXEL = base64.b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 )
-DRAWING = (
-    '<?xml version="1.0"?><svg xmlns="http://www.w3.org/2000/svg" width="20pt" height="10pt"><metadata>by a program'
-    '</metadata><!-- a remark --><path id="a" d="M 0 0 L 9 9" style="stroke: #b2182b; width: 100%"/></svg>'
-)
 CLAIM: dict[str, Any] = {
     "paper": "focal",
     "id": "better",
     "where": "Table 1",
     "statement": f"Focal loss beats {HOSTILE}.",
-    "criterion": f"Difference below 0 & {HOSTILE}",
+    "criterion": f"Difference & {HOSTILE}. Superiority: holds if the 90 % interval lies below 0.",
     "published": -0.25,
     "profile": "toy",
     "value": -0.125,
@@ -33,6 +29,8 @@ CLAIM: dict[str, Any] = {
     "low": -0.15,
     "high": -0.1,
     "n": 3,
+    "each": "seeds",
+    "n_needed": None,
     "unit": "ECE",
     "verdict": "holds",
     "note": "",
@@ -40,12 +38,19 @@ CLAIM: dict[str, Any] = {
 }
 CLAIMS = [
     CLAIM,
-    CLAIM | {"id": "same", "statement": "It is as accurate.", "low": -0.15, "high": 0.1, "cells": ["prepared/toy"]},
+    CLAIM | {"id": "same", "statement": "It is as accurate.", "verdict": "inconclusive", "cells": ["prepared/toy"]},
     CLAIM
-    | {"id": "never", "statement": "It is fast.", "verdict": "not tested", "n": None, "unit": None, "cells": []}
+    | {
+        "id": "never",
+        "statement": "It is fast.",
+        "verdict": "not tested",
+        "n": None,
+        "unit": None,
+        "cells": [],
+        "note": "no run",
+    }
     | dict.fromkeys(("value", "sd", "low", "high", "published")),
 ]
-CLAIMS[1]["verdict"] = "inconclusive"
 CAPTION = "Read it from left to right."
 
 
@@ -62,45 +67,18 @@ def notebook() -> nbformat.NotebookNode:
 
 
 @pytest.fixture
-def pixel() -> bytes:
-    """The figure that the notebook shows, as PNG."""
-    return PIXEL
-
-
-@pytest.fixture
-def table() -> pd.DataFrame:
-    """Two tasks, of which one was run, with two methods; a metric that is compared and one that nothing is known of."""
-    rows = []
-    for task, status in (("toy", "measured"), ("", "not run: profile paper")):
-        for method, ours in (("CE", 0.3), (HOSTILE, 0.2)):
-            for metric, published in (("ece", 0.25), ("ece_after_scaling", None)):
-                names = {"task": task, "dataset": task or "CIFAR-10", "network": "small", "method": method}
-                here = {"ours": ours, "ours_sd": 0.01, "seeds": 3, "difference_in_standard_errors": 4.2}
-                here["cells"] = f"focal/evaluation/{task}/{method}"
-                numbers = here if task else dict.fromkeys(here)
-                rows.append({**names, "metric": metric, "published": published, **numbers, "status": status})
-    frame = pd.DataFrame(rows)
-    frame.loc[frame["published"].isna(), "difference_in_standard_errors"] = None
-    frame.loc[frame["method"] != "CE", "difference_in_standard_errors"] *= -0.1
-    return frame[(frame["task"] != "") | frame["published"].notna()]
-
-
-@pytest.fixture
-def results(tmp_path: Path, table: pd.DataFrame) -> Path:
+def results(tmp_path: Path) -> Path:
     """The folder `results` with one profile, whose only paper has all of its pieces."""
     folder = tmp_path / "results" / "toy" / "focal"
     (folder / "tables").mkdir(parents=True)
-    (folder / "figures").mkdir()
     _write(folder / "claims.json", CLAIMS)
-    table.to_csv(folder / "tables" / "table_1.csv", index=False)
+    pd.DataFrame({"cells": ["focal/evaluation/toy/CE"]}).to_csv(folder / "tables" / "table_1.csv", index=False)
     pd.DataFrame({"x": [1]}).to_csv(folder / "runs.csv", index=False)
     deviations = pd.DataFrame({"where": ["losses.focal"], "what": [f"a reason, and {HOSTILE}"]})
     deviations.to_csv(folder / "tables" / "deviations.csv", index=False)
-    (folder / "figures" / "figure-1.svg").write_text(DRAWING)
-    (folder / "figures" / "figure-1.png").write_bytes(PIXEL)
     nbformat.write(_notebook(), folder / "notebook.ipynb")
     _write(folder / "records.json", _records())
-    (folder.parent / "params.yaml").write_text("profile: toy\n")
+    (folder.parent / "params.yaml").write_text("profile: toy\nfocal: {seeds: 2}\n")
     machine = {"machine": {"cores": 2, "processor": HOSTILE}, "versions": {"torch": "2.0"}}
     environment = {"machines": [machine], "cell_minutes": {"training": 1.5, "evaluation": None}}
     _write(folder.parent / "environment.json", {"focal": environment})
@@ -118,13 +96,13 @@ def _notebook() -> nbformat.NotebookNode:
         new_markdown_cell("# Focal loss, checked\n\nSomebody, 2020."),
         new_markdown_cell("## What the study shows\n\nIn this profile."),
         _code("Markdown(words)", {"text/markdown": f"**ECE** of {HOSTILE} and [a link](javascript:alert(2))"}),
-        new_markdown_cell("## Figure 0\n\nNot drawn."),
-        _code("nothing", {"text/markdown": "*Nothing was trained.*"}),
+        new_markdown_cell("## Claims\n\nJudged here."),
         new_markdown_cell(f"Before.\n\n## Table 1: errors\n\n{CAPTION}"),
         _code("shown(table)", {"text/html": f"{html}<script>alert(3)</script>"}),
         new_markdown_cell("## Figure 1: curves\n\nWith $\\alpha$ in it."),
         _code("drawn(figure)", picture),
     ]
+    cells[-1].outputs[0].metadata["image/png"] = {"width": 380}
     for number, cell in enumerate(cells):
         cell.id = f"cell-{number}"
     return new_notebook(cells=cells)

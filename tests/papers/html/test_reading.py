@@ -1,4 +1,4 @@
-"""Reading results: captions are those of the notebook, and a number leads to the cells that it comes from."""
+"""Reading results: figures stand below the words about them, and a number leads to the cells that it comes from."""
 
 from __future__ import annotations
 
@@ -7,45 +7,41 @@ from pathlib import Path
 import nbformat
 import pytest
 
-from softmax_temperature.papers.html.model import Records
-from softmax_temperature.papers.html.reading import clean, read_records, shown
-from softmax_temperature.runner.artifacts import digest_of_bytes
+from softmax_temperature.papers.html.reading import about, clean, content, read_records
 
 
-def test_a_table_is_found_by_its_name(notebook: nbformat.NotebookNode) -> None:
-    found = shown(clean(notebook))
-    assert found.title == "Focal loss, checked"
-    table = found.tables["table-1"]
-    assert table.caption.title == "Table 1: errors"
-    assert table.caption.text.strip() == "<p>Read it from left to right.</p>"
-    assert (table.rows, table.html) == (1, "<table><tbody><tr><td>1</td></tr></tbody></table>")
-
-
-def test_a_figure_is_found_by_its_bytes(notebook: nbformat.NotebookNode, pixel: bytes) -> None:
-    assert shown(clean(notebook)).figures[digest_of_bytes(pixel)].title == "Figure 1: curves"
-
-
-def test_prose_without_a_heading_stays_under_the_last_one(notebook: nbformat.NotebookNode, pixel: bytes) -> None:
-    notebook.cells[-2].source = "The second panel."
-    caption = shown(clean(notebook)).figures[digest_of_bytes(pixel)]
-    assert (caption.title, caption.text.strip()) == ("Table 1: errors", "<p>The second panel.</p>")
+def test_words_tables_and_figures_stand_in_the_order_of_the_notebook(notebook: nbformat.NotebookNode) -> None:
+    html = content(clean(notebook))
+    parts = ["In this profile.", ">Table 1: errors</h2>", '<table id="T_table-1">', ">Figure 1: curves</h2>", "<img "]
+    places = [html.index(part) for part in parts]
+    assert places == sorted(places)
+    assert 'alt="Figure 1: curves" width="380"' in html
+    assert "shown(table)" not in html, "code is left out"
+    assert "Focal loss, checked" not in html, "the page has the title already"
+    assert "Judged here." not in html, "claims are shown in another way"
 
 
 def test_nothing_of_a_cleaned_notebook_acts(notebook: nbformat.NotebookNode) -> None:
-    outputs = [output.data for cell in clean(notebook).cells for output in cell.get("outputs", [])]
-    html = "".join(data.get("text/html", "") for data in outputs)
+    html = content(clean(notebook))
     assert "<strong>ECE</strong>" in html
-    for acting in ("<script", "<img", "javascript:", "color: red"):
+    for acting in ("<script", "<img src=x", "javascript:", "color: red"):
         assert acting not in html
 
 
-def found(results: Path) -> Records:
-    return read_records(results / "toy" / "focal")
+def test_a_page_says_which_data_networks_and_seeds() -> None:
+    tasks = {name: {"dataset": "cifar10", "network": name} for name in ("resnet8", "vgg")}
+    assert about({"seeds": 2, "tasks": tasks}) == "data: cifar10; networks: resnet8, vgg; seeds: 2"
+    assert about({"datasets": ["dtd"], "backbones": ["clip"], "sweeps": None}) == "data: dtd; networks: clip"
+    assert about({}) == ""
 
 
 def test_cells_that_differ_in_their_seed_stand_together(results: Path) -> None:
-    groups = [(group.stage, group.name, len(group.cells)) for group in found(results).groups]
-    assert groups == [("prepared/toy", ".", 1), ("focal/training", "toy/CE", 2), ("focal/evaluation", "toy/CE", 2)]
+    groups = [(group.stage, group.name, group.title) for group in read_records(results / "toy" / "focal").groups]
+    assert groups == [
+        ("prepared/toy", ".", "toy"),
+        ("focal/training", "toy/CE", "toy/CE (2)"),
+        ("focal/evaluation", "toy/CE", "toy/CE (2)"),
+    ]
 
 
 @pytest.mark.parametrize(
@@ -54,17 +50,12 @@ def test_cells_that_differ_in_their_seed_stand_together(results: Path) -> None:
         (["focal/evaluation/toy/CE"], ["cells-focal-evaluation-toy-CE"]),
         (["focal/evaluation", "prepared/toy"], ["cells-prepared-toy-.", "cells-focal-evaluation-toy-CE"]),
         (["focal/evaluation/toy/C", "focal/eval", "toy/CE"], []),
-        ([], []),
     ],
 )
 def test_a_number_comes_from_the_cells_whose_names_begin_as_it_says(
     results: Path, cells: list[str], anchors: list[str]
 ) -> None:
-    assert [group.anchor for group in found(results).behind(cells)] == anchors
-
-
-def test_a_group_is_called_by_its_name_and_count_or_by_its_stage(results: Path) -> None:
-    assert [group.title for group in found(results).groups] == ["toy", "toy/CE (2)", "toy/CE (2)"]
+    assert [group.anchor for group in read_records(results / "toy" / "focal").behind(cells)] == anchors
 
 
 def test_without_the_file_there_are_none(tmp_path: Path) -> None:

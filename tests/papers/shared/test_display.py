@@ -11,6 +11,7 @@ from IPython.display import Image, Markdown
 from matplotlib.figure import Figure
 
 from softmax_temperature.papers.shared.display import drawn, found, shown
+from softmax_temperature.papers.shared.sources import Linked
 
 
 def test_shown_tables_are_equal_from_run_to_run_and_say_percent() -> None:
@@ -46,6 +47,15 @@ def test_numbers_link_to_the_records_of_the_cells_which_are_not_shown() -> None:
     second = shown(table, "t", numbers=["change"]).data
     assert '<a href="records.json#a/b%3B%20c/d">1 → 2</a>' in second
     assert second.count("<a ") == 1
+
+
+def test_what_was_not_run_is_folded_away_below_the_rest() -> None:
+    rows = [[Linked("1", "a/b"), "2", "–"], ["–", "2", "not run: profile paper"]]
+    table = pd.DataFrame(rows, columns=["CE", "printed", "status"], dtype=object)
+    here, _, folded = shown(table, "t").data.partition("<details><summary>A printed row, not run here</summary>")
+    assert '<a href="records.json#a/b">1</a>' in here
+    assert "profile paper" not in here
+    assert "profile paper" in folded
 
 
 def test_a_figure_is_shown_as_wide_as_its_part_of_the_page_or_a_sentence_instead(tmp_path: Path) -> None:

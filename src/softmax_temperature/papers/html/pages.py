@@ -1,37 +1,37 @@
-"""Writing the pages below results/."""
+"""Writing the pages below results/, and where their numbers lead: to the records of the cells behind them."""
 
 from __future__ import annotations
 
 import base64
-import copy
 import re
-from collections.abc import Callable
+from collections.abc import Iterable
 from functools import cache, partial
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
 
-import nbformat
-import pandas as pd
-from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
-from nbconvert import HTMLExporter
-from pandas.io.formats.style import Styler
+from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from softmax_temperature.papers.html import links
-from softmax_temperature.papers.html.model import Comparison, Paper, Profile
-from softmax_temperature.papers.html.reading import read_profile, shown
-from softmax_temperature.papers.shared.claims import DIRECTIONS_ONLY
-from softmax_temperature.papers.shared.layout import METRIC, as_printed, layout, number, with_deviation
+from softmax_temperature.papers.html.reading import Group, Paper, Profile, read_profile
+from softmax_temperature.papers.shared.claims import DIRECTIONS_ONLY, NOT_TESTED, texts
 from softmax_temperature.papers.shared.results import PAPERS
-from softmax_temperature.papers.shared.scorecard import profiles_with_results
-from softmax_temperature.runner.artifacts import canonical_json, digest_of_bytes, write_text
+from softmax_temperature.papers.shared.scorecard import best_evidence, profiles_with_results, rank, tally
+from softmax_temperature.papers.shared.sources import apart, linked, relinked
+from softmax_temperature.runner.artifacts import canonical_json, digest_of_text, write_text
 
 INDEX = "index.html"
 PACKAGE = "softmax_temperature.papers.html"
-ASSETS = {"style": "style.css", "script": "script.js"}
-
-_UNUSED = re.compile(r"<\?xml.*?\?>|<!DOCTYPE.*?>|<!--.*?-->|<metadata>.*?</metadata>", re.DOTALL)
+PICTURE = Path("docs/images/summary.png")
+"""From the folder that holds that of the results."""
+SENTENCES = {
+    "classifier_temperature": "The best temperature of a cosine classifier can be predicted from statistics of its "
+    "embeddings.",
+    "focal": "Focal loss, with a gamma for each sample, trains better calibrated networks.",
+    "cooling": "Correcting the temperature after every epoch improves accuracy and makes a schedule unnecessary.",
+    "temperature_check": "The inverse temperature governs the dynamics of training and the final accuracy.",
+}
+SHORT = 12
+"""Characters of a digest that tell it from all others here."""
 
 
 def write_report(results: Path) -> list[Path]:
@@ -49,9 +49,23 @@ def write_report(results: Path) -> list[Path]:
     profiles = [read_profile(results / name) for name in profiles_with_results(results)]
     for profile in profiles:
         _write_profile(results / profile.name, profile)
-    rows = [score for profile in profiles for score in links.scores(profile, folder=f"{profile.name}/")]
-    rows.sort(key=lambda score: (PAPERS.index(score.paper), score.rank))
-    page = _render("overview", profiles=profiles, papers=PAPERS, tallies=links.tallies(profiles), scores=rows)
+    known = {(profile.name, paper.slug): paper for profile in profiles for paper in profile.papers}
+    evidence = best_evidence(results)
+    papers = {
+        slug: {
+            "title": next(paper.title for (_, name), paper in known.items() if name == slug),
+            "findings": [
+                _finding(known[row["profile"], slug], row, others, folder=f"{row['profile']}/")
+                for row, *others in claims
+            ],
+            "profiles": dict.fromkeys(name for name, paper in known if paper == slug),
+        }
+        for slug, claims in evidence.items()
+        if slug in {name for _, name in known}
+    }
+    picture = results.parent / PICTURE
+    drawn = base64.b64encode(picture.read_bytes()).decode() if picture.is_file() else ""
+    page = _render("overview", papers=papers, picture=drawn, profiles=profiles, sentences=SENTENCES)
     write_text(results / INDEX, page)
     return [results / INDEX, *(results / profile.name / INDEX for profile in profiles)]
 
@@ -59,64 +73,60 @@ def write_report(results: Path) -> list[Path]:
 def _write_profile(folder: Path, profile: Profile) -> None:
     for paper in profile.papers:
         names = {"profile": profile, "paper": paper}
-        claims = [(claim, links.behind(paper, claim)) for claim in paper.claims]
-        records = _render("records", **names, claims=claims, numbers=links.several(paper))
-        write_text(folder / links.PAGES / f"{paper.slug}-records.html", records)
-        if paper.notebook:
-            cells = links.with_addresses(_notebook_cells(paper.notebook), paper=paper, folder="")
-            notebook = _render("notebook", **names, cells=cells)
-            write_text(folder / links.PAGES / f"{paper.slug}-notebook.html", notebook)
-    tables = {paper.slug: [_tables(paper, one) for one in paper.comparisons] for paper in profile.papers}
-    rows = links.scores(profile)
-    page = _render("profile", profile=profile, tables=tables, scores=rows, linked=links.with_addresses)
-    write_text(folder / INDEX, page)
-
-
-def _tables(paper: Paper, comparison: Comparison) -> dict[str, Any]:
-    """A comparison with its two parts as HTML, empty where they have no rows."""
-    laid_out, link = layout(comparison.numbers), partial(links.address, paper=paper)
-    name = f"{paper.slug}-{comparison.name}".replace("_", "-")
-    parts = {"measured": laid_out.measured, "not_run": laid_out.not_run}
-    made = {
-        part: _grid(table, f"{name}-{part}", link, count=not laid_out.count) if len(table) else ""
-        for part, table in parts.items()
+        claims = [(row, texts(row), behind(paper, row)) for row in paper.claims]
+        several = {cells: groups for cells in linked(paper.content) if len(groups := _groups(paper, cells)) > 1}
+        records = _render("records", **names, claims=claims, numbers=several)
+        write_text(folder / "pages" / f"{paper.slug}-records.html", records)
+        content = relinked(paper.content, partial(address, paper))
+        sections = re.findall(r'<h2 id="([^"]+)">(.*?)</h2>', content)
+        write_text(
+            folder / "pages" / f"{paper.slug}.html", _render("paper", **names, content=content, sections=sections)
+        )
+    findings = {
+        paper.slug: [_finding(paper, row, (), folder="") for row in sorted(paper.claims, key=rank)]
+        for paper in profile.papers
     }
-    return {"comparison": comparison, "layout": laid_out, **made}
+    missing = [paper for paper in PAPERS if paper not in findings]
+    write_text(folder / INDEX, _render("profile", profile=profile, findings_of=findings, missing=missing))
 
 
-class _Grid(Styler):
-    """A table whose head is one row: pandas makes two, the upper for columns and the lower for what names the rows."""
-
-    env = Environment(loader=ChoiceLoader([PackageLoader(PACKAGE), Styler.loader]), autoescape=False)  # noqa: S701
-    template_html_table = env.get_template("grid.html.j2")
-
-
-def _grid(table: pd.DataFrame, name: str, link: Callable[[str], str], *, count: bool) -> str:
-    """A table of `layout.Number` as HTML; each cell links to its records, and says its count of runs if `count`."""
-    cell = _environment().get_template("number.html.j2")
-    texts = table.map(lambda value: cell.render(number=value, link=link(value.cells) if value else "", count=count))
-    styler = _Grid(texts, uuid=name, cell_ids=False).format_index(escape="html", axis=1)
-    for level in table.index.names:
-        styler.format_index(_words if level == METRIC else None, escape="html", axis=0, level=level)
-    return styler.to_html(table_attributes='class="grid"')
+def _finding(paper: Paper, row: dict[str, Any], others: Iterable[dict[str, Any]], *, folder: str) -> dict[str, Any]:
+    """A row of a table of claims; `folder` is the path from the page to the profile, with a slash at its end."""
+    records = f"{folder}pages/{paper.slug}-records.html#{anchor(row)}" if behind(paper, row) else ""
+    also = {each["profile"]: texts(each)["verdict"] for each in others if each["verdict"] != NOT_TESTED}
+    return {"row": row, "said": texts(row), "records": records, "also": also, "paper": paper.slug}
 
 
-def _notebook_cells(notebook: nbformat.NotebookNode) -> str:
-    """The cells of a cleaned notebook as HTML, without nbconvert's own page, which loads MathJax from the net."""
-    images, described = {}, copy.deepcopy(notebook)
-    captions = shown(notebook).figures
-    for output in (output for cell in described.cells for output in cell.get("outputs", [])):
-        if "image/png" in output.get("data", {}):
-            content = output.data["image/png"].strip()
-            digest = digest_of_bytes(base64.b64decode(content))
-            output.metadata.setdefault("image/png", {})["alt"] = captions[digest].title
-            # The image itself would pass through several parsers of HTML.
-            output.data["image/png"] = digest
-            images[digest] = content
-    html: str = HTMLExporter(template_name="basic", exclude_anchor_links=True).from_notebook_node(described)[0]
-    for digest, content in images.items():
-        html = html.replace(digest, content)
-    return html
+def behind(paper: Paper, row: dict[str, Any]) -> list[Group]:
+    """The records that a claim's number comes from."""
+    return paper.records.behind(row.get("cells", ()))
+
+
+def anchor(row: dict[str, Any]) -> str:
+    """The name of a claim's place on the page of records."""
+    return f"claim-{row['id']}"
+
+
+def address(paper: Paper, cells: str) -> str:
+    """The place, beside the paper's page, of the cells or of the list of several groups; the page if they are unknown.
+
+    Args:
+        paper: whose.
+        cells: as `sources.together` names them.
+    """
+    page, groups = f"{paper.slug}-records.html", _groups(paper, cells)
+    if not groups:
+        return page
+    return f"{page}#{groups[0].anchor if len(groups) == 1 else anchor_of_numbers(cells)}"
+
+
+def anchor_of_numbers(cells: str) -> str:
+    """The name of the place that lists several groups of cells."""
+    return f"numbers-{digest_of_text(cells)[:SHORT]}"
+
+
+def _groups(paper: Paper, cells: str) -> list[Group]:
+    return paper.records.behind(apart(cells))
 
 
 def _render(template: str, **values: Any) -> str:
@@ -128,24 +138,11 @@ def _environment() -> Environment:
     environment = Environment(
         loader=PackageLoader(PACKAGE), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    environment.filters |= {"number": number, "with_deviation": with_deviation, "as_printed": as_printed}
-    environment.filters |= {"data_address": _data_address, "json": canonical_json, "short": _short, "words": _words}
-    environment.filters |= {"anchor": links.anchor, "anchor_of_numbers": links.anchor_of_numbers}
+    environment.filters |= {"json": canonical_json, "tally": tally, "anchor": anchor}
+    environment.filters |= {"short": lambda digest: (digest or "")[:SHORT], "anchor_of_numbers": anchor_of_numbers}
+    environment.filters |= {"words": lambda name: str(name).replace("_", " ")}
     environment.tests |= {"directions_only": DIRECTIONS_ONLY.__contains__}
     folder = files(PACKAGE) / "templates"
-    environment.globals |= {name: (folder / file).read_text("utf-8") for name, file in ASSETS.items()}
+    assets = {"style": "style.css", "script": "script.js"}
+    environment.globals |= {name: (folder / file).read_text("utf-8") for name, file in assets.items()}
     return environment
-
-
-def _data_address(svg: str) -> str:
-    """An SVG as the address of an image; its characters stay as they are, since base64 is a third longer."""
-    text = re.sub(r"\s+", " ", _UNUSED.sub("", svg)).replace("> <", "><").strip()
-    return "data:image/svg+xml," + quote(text, safe=" /:;,=()!$*+@'[]{}|^~`<>")
-
-
-def _short(digest: str | None) -> str:
-    return (digest or "")[: links.SHORT]
-
-
-def _words(name: object) -> str:
-    return str(name).replace("_", " ")

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import base64
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -15,31 +15,105 @@ import pandas as pd
 from nbconvert.filters import markdown2html
 from nbconvert.preprocessors.sanitize import SanitizeHTML
 
-from softmax_temperature.papers.html.model import Caption, Comparison, Figure, Group, Paper, Profile, Records, Table
-from softmax_temperature.papers.shared.layout import is_comparison
-from softmax_temperature.papers.shared.results import PAPERS, read_claims, read_environments, read_provenance
+from softmax_temperature.papers.shared.results import (
+    PAPERS,
+    PARAMETERS,
+    read_claims,
+    read_environments,
+    read_provenance,
+)
 from softmax_temperature.papers.shared.tables import read_csv
-from softmax_temperature.runner.artifacts import digest_of_bytes, digest_of_file
 from softmax_temperature.runner.errors import InputError
+from softmax_temperature.runner.reading import read_yaml
 
-_ELSEWHERE = ("claims", "deviations")
-"""Tables of a notebook that the page shows in another way."""
+_ELSEWHERE = ("Claims", "Deviations")
+"""Sections of a notebook that pages show in another way."""
 _HEADING = re.compile(r"^#+ +(.+)$", re.MULTILINE)
-_TABLE = re.compile(r'<table id="T_([\w-]+)"(.*?</table>)', re.DOTALL)
-_STYLE = re.compile(r"<style.*?</style>", re.DOTALL)
 _TAGS = (
-    *("a", "b", "blockquote", "br", "code", "del", "div", "em", "h1", "h2", "h3", "h4", "hr", "i", "li", "ol", "p"),
-    *("pre", "span", "strong", "sub", "sup", "table", "tbody", "td", "th", "thead", "tr", "ul"),
+    *("a", "b", "blockquote", "br", "code", "del", "details", "div", "em", "h1", "h2", "h3", "h4", "hr", "i", "li"),
+    *("ol", "p", "pre", "span", "strong", "sub", "summary", "sup", "table", "tbody", "td", "th", "thead", "tr", "ul"),
 )
 
 
-@dataclass
-class Shown:
-    """What a notebook shows: tables by their name, captions of figures by the digest of the PNG, in its order."""
+@dataclass(frozen=True)
+class Group:
+    """Cells of a stage, rows of `records.json`, that differ in the last part of their name, usually the seed.
 
-    title: str = ""
-    tables: dict[str, Table] = field(default_factory=dict)
-    figures: dict[str, Caption] = field(default_factory=dict)
+    `name` is what their names share; the name itself where it has one part.
+    """
+
+    stage: str
+    name: str
+    cells: list[dict[str, Any]]
+
+    @property
+    def title(self) -> str:
+        """The name with the number of its cells, if there are several; for a stage with one cell that of the stage."""
+        name = self.stage.rpartition("/")[2] if self.name == "." else self.name
+        return f"{name} ({len(self.cells)})" if len(self.cells) > 1 else name
+
+    @property
+    def anchor(self) -> str:
+        """The name of its place on the page of records."""
+        return "cells-" + re.sub(r"[^\w.-]+", "-", f"{self.stage}-{self.name}")
+
+
+@dataclass(frozen=True)
+class Records:
+    """The content of `records.json`: groups in the order of the pipeline, parameters and code by digest."""
+
+    groups: list[Group]
+    parameters: dict[str, Any]
+    code: dict[str, dict[str, str]]
+
+    def behind(self, cells: Sequence[str]) -> list[Group]:
+        """The groups that a number comes from, whose names begin with one of `cells`."""
+        names = [(group, f"{group.stage}/{group.name}/") for group in self.groups]
+        return [group for group, name in names if any(name.startswith(f"{each}/") for each in cells)]
+
+    def stages(self) -> dict[str, list[Group]]:
+        """The groups by their stage."""
+        return {stage: list(groups) for stage, groups in groupby(self.groups, lambda group: group.stage)}
+
+    def places(self) -> dict[str, str]:
+        """Digest of a result to the anchor of its cell."""
+        return {cell["result"]: group.anchor for group in self.groups for cell in group.cells}
+
+
+@dataclass(frozen=True)
+class Paper:
+    """The results of a paper in a profile; what is missing is empty or None.
+
+    Attributes:
+        slug: its name in the project.
+        title: as its notebook has it.
+        about: on which data, with which networks and how many seeds.
+        claims: rows of `claims.json`.
+        content: the notebook as HTML, without its code.
+        downloads: the path of each table, from the profile's folder, with its rows and columns.
+        deviations: columns where, what.
+        records: what its numbers link to.
+        environment: its part of `environment.json`.
+    """
+
+    slug: str
+    title: str
+    about: str
+    claims: list[dict[str, Any]]
+    content: str
+    downloads: list[tuple[str, int, int]]
+    deviations: pd.DataFrame | None
+    records: Records
+    environment: dict[str, Any] | None
+
+
+@dataclass(frozen=True)
+class Profile:
+    """The results of a profile: its papers in the project's order, and whether `params.yaml` is there."""
+
+    name: str
+    papers: list[Paper]
+    parameters: bool
 
 
 def read_profile(folder: Path) -> Profile:
@@ -49,10 +123,21 @@ def read_profile(folder: Path) -> Profile:
         InputError: a file does not hold what its name says.
     """
     there = [paper for paper in PAPERS if (folder / paper / "claims.json").is_file()]
-    environment = read_environments(folder)
-    papers = [_paper(folder, slug, environment.get(slug)) for slug in there]
-    missing = [paper for paper in PAPERS if paper not in there]
-    return Profile(folder.name, papers, missing, parameters=(folder / "params.yaml").is_file())
+    environment, parameters = read_environments(folder), folder / PARAMETERS
+    known = read_yaml(parameters, kind="safe") if parameters.is_file() else {}
+    papers = [_paper(folder, slug, about(known.get(slug, {})), environment.get(slug)) for slug in there]
+    return Profile(folder.name, papers, parameters.is_file())
+
+
+def about(section: dict[str, Any]) -> str:
+    """On which data, with which networks and how often a paper was run, from its section of `params.yaml`."""
+    parts = [part for name in ("tasks", "experiments", "sweeps") for part in (section.get(name) or {}).values()]
+    said = {
+        "data": section.get("datasets") or [part["dataset"] for part in parts],
+        "networks": section.get("backbones") or [part["network"] for part in parts],
+        "seeds": [str(section["seeds"])] if "seeds" in section else [],
+    }
+    return "; ".join(f"{name}: {', '.join(dict.fromkeys(values))}" for name, values in said.items() if values)
 
 
 def read_records(folder: Path) -> Records:
@@ -61,61 +146,62 @@ def read_records(folder: Path) -> Records:
     if content is None:
         return Records([], {}, {})
     cells = groupby(content["cells"], lambda cell: (cell["stage"], cell["cell"].rpartition("/")[0] or cell["cell"]))
-    groups = [Group(*key, list(some)) for key, some in cells]
-    return Records(groups, content["parameters"], content["code"])
+    return Records([Group(*key, list(some)) for key, some in cells], content["parameters"], content["code"])
 
 
 def clean(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
     """The notebook without what could act on a page: no scripts, no styles, no tags but those that Markdown makes."""
-    for output in _outputs(notebook):
+    for data in (output.data for cell in notebook.cells for output in cell.get("outputs", []) if "data" in output):
         # Links in Markdown are checked only once it is HTML.
-        if "text/markdown" in output.data:
-            output.data["text/html"] = _html(output.data.pop("text/markdown"))
-        if "text/html" in output.data:
-            output.data["text/html"] = _STYLE.sub("", output.data["text/html"])
+        if "text/markdown" in data:
+            data["text/html"] = _html(data.pop("text/markdown"))
+        if "text/html" in data:
+            data["text/html"] = re.sub(r"<style.*?</style>", "", data["text/html"], flags=re.DOTALL)
     attributes = {"a": ["href", "title"], "td": ["colspan", "rowspan"], "th": ["colspan", "rowspan"], "table": ["id"]}
     cleaned: nbformat.NotebookNode
     cleaned, _ = SanitizeHTML(tags=list(_TAGS), attributes=attributes, strip=False).preprocess(notebook, {})
     return cleaned
 
 
-def shown(notebook: nbformat.NotebookNode) -> Shown:
-    """What a cleaned notebook shows. A caption is the last heading with the prose below it."""
-    found = Shown()
-    caption = Caption("")
+def content(notebook: nbformat.NotebookNode) -> str:
+    """The words, tables and figures of a cleaned notebook as HTML, each figure below the words about it."""
+    parts, title = [], ""
     for cell in notebook.cells:
         if cell.cell_type == "markdown":
-            headings = list(_HEADING.finditer(cell.source))
-            title = headings[-1][1].strip() if headings else caption.title
-            found.title = found.title or title
-            caption = Caption(title, _html(cell.source[headings[-1].end() if headings else 0 :]))
-        for output in cell.get("outputs", []):
-            data = output.get("data", {})
-            if "image/png" in data:
-                found.figures[digest_of_bytes(base64.b64decode(data["image/png"]))] = caption
-            for name, rest in _TABLE.findall(data.get("text/html", "")):
-                found.tables[name] = Table(name, caption, f"<table{rest}", rest.count("<tr") - rest.count("<thead"))
-    return found
+            headings = _HEADING.findall(cell.source)
+            title = headings[-1].strip() if headings else title
+        if title in _ELSEWHERE:
+            continue
+        if cell.cell_type == "markdown":
+            parts.append(f'<div class="prose">{_html(re.sub("^# .+", "", cell.source))}</div>')
+        parts += [_shown(output, escape(title)) for output in cell.get("outputs", []) if "data" in output]
+    return "\n".join(filter(None, parts))
 
 
-def _paper(profile: Path, slug: str, environment: dict[str, Any] | None) -> Paper:
+def _shown(output: Any, title: str) -> str:
+    """An output as HTML: wider than the window, it is scrolled sideways."""
+    if "image/png" in output.data:
+        width = output.get("metadata", {}).get("image/png", {}).get("width", "")
+        address = "data:image/png;base64," + output.data["image/png"].replace("\n", "")
+        html = f'<img src="{address}" alt="{title}" width="{width}" decoding="async">'
+    else:
+        html = output.data.get("text/html", "")
+    return html and f'<div class="scroll" role="region" aria-label="{title}" tabindex="0">{html}</div>'
+
+
+def _paper(profile: Path, slug: str, said: str, environment: dict[str, Any] | None) -> Paper:
     folder = profile / slug
     notebook = _notebook(folder / "notebook.ipynb")
-    said = shown(notebook) if notebook else Shown()
     paths = [path for path in (folder / "runs.csv", *sorted((folder / "tables").glob("*.csv"))) if path.is_file()]
     tables = {path: table for path in paths if len((table := read_csv(path)).columns)}
-    comparisons = _comparisons(profile, tables, said.tables)
-    elsewhere = {*_ELSEWHERE, *(_hyphens(one.name) for one in comparisons)}
     return Paper(
         slug=slug,
-        title=said.title or slug,
+        title=_HEADING.findall(notebook.cells[0].source)[0] if notebook else slug.replace("_", " ").capitalize(),
+        about=said,
         claims=read_claims(folder),
-        comparisons=comparisons,
-        tables=[table for name, table in said.tables.items() if name not in elsewhere],
-        figures=_figures(profile, folder / "figures", said.figures),
-        downloads=[(_relative(path, profile), *table.shape) for path, table in tables.items()],
+        content=content(notebook) if notebook else "",
+        downloads=[(path.relative_to(profile).as_posix(), *table.shape) for path, table in tables.items()],
         deviations=tables.get(folder / "tables" / "deviations.csv"),
-        notebook=notebook,
         records=read_records(folder),
         environment=environment,
     )
@@ -132,48 +218,6 @@ def _notebook(path: Path) -> nbformat.NotebookNode | None:
         raise InputError(f"is not a notebook ({reason})", where=str(path), remedy=remedy) from error
 
 
-def _comparisons(profile: Path, tables: Mapping[Path, pd.DataFrame], known: Mapping[str, Table]) -> list[Comparison]:
-    """In the order of the notebook, which calls a table by the name of its file with hyphens; then those it lacks."""
-    order = list(known)
-    found = []
-    for path, table in tables.items():
-        if is_comparison(table):
-            name = _hyphens(path.stem)
-            caption = known[name].caption if name in known else Caption(_title(path.stem))
-            place = order.index(name) if name in known else len(order)
-            found.append((place, Comparison(path.stem, _relative(path, profile), caption, table)))
-    return [comparison for _, comparison in sorted(found, key=lambda pair: pair[0])]
-
-
-def _figures(profile: Path, folder: Path, known: Mapping[str, Caption]) -> list[Figure]:
-    """In the order of the notebook, which shows the PNG; then those that it does not show."""
-    order, found = list(known), []
-    for path in sorted(folder.glob("*.svg")):
-        drawing = path.with_suffix(".png")
-        digest = digest_of_file(drawing) if drawing.is_file() else ""
-        place = order.index(digest) if digest in order else len(order)
-        caption = known.get(digest, Caption(_title(path.stem)))
-        found.append((place, Figure(path.stem, _relative(path, profile), caption, path.read_text(encoding="utf-8"))))
-    return [figure for _, figure in sorted(found, key=lambda pair: (pair[0], pair[1].name))]
-
-
-def _outputs(notebook: nbformat.NotebookNode) -> list[Any]:
-    return [output for cell in notebook.cells for output in cell.get("outputs", []) if "data" in output]
-
-
 def _html(text: str) -> str:
     html: str = markdown2html(text.strip()) if text.strip() else ""
-    return html
-
-
-def _title(name: str) -> str:
-    """The caption of a file that the notebook does not show."""
-    return name.replace("_", " ").replace("-", " ").capitalize()
-
-
-def _hyphens(name: str) -> str:
-    return name.replace("_", "-")
-
-
-def _relative(path: Path, profile: Path) -> str:
-    return path.relative_to(profile).as_posix()
+    return re.sub(r'<a class="anchor-link".*?</a>', "", html)

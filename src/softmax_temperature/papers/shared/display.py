@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -11,8 +12,9 @@ import pandas as pd
 from IPython.display import HTML, Image, Markdown
 from matplotlib.figure import Figure
 
+from softmax_temperature.papers.shared.comparison import NOT_RUN
 from softmax_temperature.papers.shared.plots import WIDTH, save
-from softmax_temperature.papers.shared.sources import CELLS, link
+from softmax_temperature.papers.shared.sources import CELLS, Linked, link
 
 SCREEN_WIDTH = 760  # CSS pixels of a figure as wide as a page
 MISSING = "–"
@@ -33,7 +35,8 @@ def shown(
 ) -> HTML:
     """A table for a reader: fractions in percent where named, missing values as a dash, text escaped.
 
-    A column `cells` is not shown: numbers link to the records of the cells that they come from.
+    A column `cells` is not shown: numbers link to the records of the cells that they come from. What was not run is
+    folded away below the rest.
 
     Args:
         table: what to show.
@@ -44,15 +47,21 @@ def shown(
     """
     values = table.drop(columns=CELLS, errors="ignore")
     in_numbers = [column for column in values if column in percent or values[column].dtype.kind in "iuf"]
-    formats = {column: _percent if column in percent else _number(digits) for column in in_numbers}
-    texts = pd.DataFrame({column: values[column].map(_text(formats.get(column, _escaped))) for column in values})
+    forms: dict[Any, Callable[[Any], str]] = dict.fromkeys(values, _escaped)
+    forms |= {column: partial(_number, digits=digits, percent=column in percent) for column in in_numbers}
+    texts = pd.DataFrame(
+        {column: [MISSING if pd.isna(value) else forms[column](value) for value in values[column]] for column in values}
+    )
     if CELLS in table:
         for column in in_numbers if numbers is None else numbers:
             texts[column] = [_linked(*pair) for pair in zip(texts[column], table[CELLS], strict=True)]
     texts = texts.rename(columns={column: f"{column} (%)" for column in percent})
-    styler = texts.style.format_index(escape="html", axis=1).hide(axis="index").set_uuid(name)
-    styler.set_table_styles([{"selector": "th, td", "props": "text-align: left"}])
-    return HTML(styler.to_html())  # type: ignore[no-untyped-call]
+    if "status" not in texts or not (absent := texts["status"].str.startswith(NOT_RUN)).any():
+        return HTML(_html(texts, name))  # type: ignore[no-untyped-call]
+    said = f"{absent.sum()} printed rows that were not run here" if absent.sum() > 1 else "A printed row, not run here"
+    folded = f"<details><summary>{said}</summary>{_html(texts[absent], f'{name}-not-run')}</details>"
+    here = texts[~absent]
+    return HTML((_html(here, name) if len(here) else "") + folded)  # type: ignore[no-untyped-call]
 
 
 def drawn(figure: Figure | None, results: Path, name: str, otherwise: str = "") -> Image | Markdown:
@@ -67,8 +76,12 @@ def drawn(figure: Figure | None, results: Path, name: str, otherwise: str = "") 
     return Image(data=path.read_bytes(), format="png", width=width)  # type: ignore[no-untyped-call]
 
 
-def _text(form: Callable[[Any], str]) -> Callable[[Any], str]:
-    return lambda value: MISSING if pd.isna(value) else form(value)
+def _html(texts: pd.DataFrame, name: str) -> str:
+    """A table of HTML, without columns that hold nothing."""
+    some = texts.loc[:, [column for column in texts if len(texts) < 2 or (texts[column] != MISSING).any()]]
+    styler = some.style.format_index(escape="html", axis=1).hide(axis="index").set_uuid(name)
+    styler.set_table_styles([{"selector": "th, td", "props": "text-align: left"}])
+    return styler.to_html()
 
 
 def _linked(text: str, cells: object) -> str:
@@ -76,18 +89,14 @@ def _linked(text: str, cells: object) -> str:
 
 
 def _escaped(value: object) -> str:
-    return escape(str(value))
+    text = escape(str(value))
+    return link(text, value.cells) if isinstance(value, Linked) and value.cells else text
 
 
-def _percent(value: float) -> str:
-    return f"{100 * value:.1f}"
-
-
-def _number(digits: int) -> Callable[[float], str]:
-    def text(value: float) -> str:
-        if float(value).is_integer():
-            return f"{value:.0f}"
-        rounded = f"{value:.{digits}f}"
-        return rounded if float(rounded) else f"{value:.1g}"
-
-    return text
+def _number(value: float, *, digits: int, percent: bool) -> str:
+    if percent:
+        return f"{100 * value:.1f}"
+    if float(value).is_integer():
+        return f"{value:.0f}"
+    rounded = f"{value:.{digits}f}"
+    return rounded if float(rounded) else f"{value:.1g}"

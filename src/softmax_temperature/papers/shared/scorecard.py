@@ -48,8 +48,13 @@ def best_evidence(results: Path = RESULTS) -> dict[str, list[list[dict[str, Any]
         for paper, rows in papers.items():
             for row in rows if profile not in DIRECTIONS_ONLY else ():
                 claims[paper].setdefault(row["id"], []).append(row)
-    ordered = {paper: [sorted(rows, key=_rank) for rows in found.values()] for paper, found in claims.items()}
-    return {paper: sorted(found, key=lambda rows: _rank(rows[0])) for paper, found in ordered.items()}
+    ordered = {paper: [sorted(rows, key=rank) for rows in found.values()] for paper, found in claims.items()}
+    return {paper: sorted(found, key=lambda rows: rank(rows[0])) for paper, found in ordered.items()}
+
+
+def rank(row: dict[str, Any]) -> tuple[int, int]:
+    """Sorts rows by their evidence: decided ones come first, then those of more values."""
+    return max(0, VERDICTS.index(row["verdict"]) - 1), -(row["n"] or 0)
 
 
 def tally(rows: Iterable[dict[str, Any]]) -> str:
@@ -95,10 +100,6 @@ def replaced(text: str, name: str, make: Callable[[], str]) -> str:
     before, found, rest = text.partition(f"<!-- {name} -->")
     _, closed, after = rest.partition(f"<!-- /{name} -->")
     return f"{before}{found}\n{make()}\n{closed}{after}" if closed else text
-
-
-def _rank(row: dict[str, Any]) -> tuple[int, int]:
-    return max(0, VERDICTS.index(row["verdict"]) - 1), -(row["n"] or 0)  # Holds and contradicted are equal.
 
 
 def _cells(rows: list[dict[str, Any]]) -> list[str]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 from html import escape
+from typing import Self
 from urllib.parse import quote, unquote
 
 import pandas as pd
@@ -20,6 +21,19 @@ RECORDS = "records.json"
 
 _SEPARATOR = "; "
 _ADDRESS = re.compile(rf'href="{re.escape(RECORDS)}#([^"]*)"')
+
+
+class Linked(str):
+    """A text of a table, with the cells behind it as `together` names them; empty where nothing is."""
+
+    __slots__ = ("cells",)
+    cells: str
+
+    def __new__(cls, text: str, cells: str) -> Self:
+        """The text with its cells."""
+        made = super().__new__(cls, text)
+        made.cells = cells
+        return made
 
 
 def cells_of(stage: str, rows: pd.DataFrame, *columns: str) -> tuple[str, ...]:
