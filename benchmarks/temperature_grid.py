@@ -122,10 +122,11 @@ def trainer(train: Split, precision: str) -> TemperatureGridTrainer:
 
 def train_epochs(grid: TemperatureGridTrainer, test: Split | None = None) -> None:
     """A few epochs of ours, with an evaluation after each if there is a test set."""
+    samples = None if test is None else grid.prepare_test(*test)
     for _ in range(EPOCHS):
         grid.epoch()
-        if test is not None:
-            grid.evaluate(*test)
+        if samples is not None:
+            grid.evaluate(samples)
 
 
 def train_one_at_a_time(train: Split, test: Split, classes: int) -> list[float]:

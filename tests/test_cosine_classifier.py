@@ -95,7 +95,7 @@ def test_evaluation_counts_the_argmax_of_unrounded_cosines(precision: str) -> No
     weights = functional.normalize(grid._classifiers.weights.double(), dim=2)
     predicted = torch.einsum("pcd,nd->pnc", weights, functional.normalize(embeddings.double(), dim=1)).argmax(2)
     expected = (predicted == labels).double().mean(1).view(2, len(ALPHAS))
-    torch.testing.assert_close(grid.evaluate(embeddings, labels), expected)
+    torch.testing.assert_close(grid.evaluate(grid.prepare_test(embeddings, labels)), expected)
 
 
 def test_the_rescaled_step_is_the_plain_step_divided_by_the_inverse_temperature() -> None:
@@ -136,7 +136,7 @@ def test_blocks_of_problems_do_not_change_the_result(at_once: int) -> None:
         whole.epoch()
         split.epoch()
     torch.testing.assert_close(split._classifiers.weights, whole._classifiers.weights, rtol=1e-4, atol=1e-5)
-    assert torch.equal(split.evaluate(*mixture(seed=5)), whole.evaluate(*mixture(seed=5)))
+    assert torch.equal(*(grid.evaluate(grid.prepare_test(*mixture(seed=5))) for grid in (split, whole)))
 
 
 def grid_of(accuracies: list[float], evaluated: int, alphas: list[float] | None = None) -> TemperatureGrid:
@@ -245,4 +245,5 @@ def test_a_gpu_trains_what_a_cpu_trains(precision: str, tolerance: float) -> Non
     torch.testing.assert_close(
         directions, functional.normalize(on_cpu._classifiers.weights, dim=2), rtol=0, atol=tolerance
     )
-    torch.testing.assert_close(on_gpu.evaluate(*mixture()), on_cpu.evaluate(*mixture()), rtol=0, atol=0.02)
+    ours, exact = (grid.evaluate(grid.prepare_test(*mixture())) for grid in (on_gpu, on_cpu))
+    torch.testing.assert_close(ours, exact, rtol=0, atol=0.02)

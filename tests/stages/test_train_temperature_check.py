@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -19,11 +18,9 @@ def test_a_network_whose_units_are_out_is_not_described() -> None:
     network = build_network(spec, classes=2, seed=0)
     images = torch.randn(8, 3, 8, 8, generator=torch.Generator().manual_seed(0))
     sample = SimpleNamespace(inputs=images, labels=torch.arange(8) % 2)
-    plain = SimpleNamespace(prepare=lambda inputs, _: inputs)
-    forward = partial(last_layer_inputs, network)
-    trainer: Any = SimpleNamespace(network=network, device="cpu", recipe=None, samples=plain, forward=forward)
-    assert train_temperature_check._statistics(trainer, sample)["dim"] == 64
+    trainer: Any = SimpleNamespace(outputs=lambda inputs: [last_layer_inputs(network.eval(), inputs)])
     with torch.no_grad():
+        assert train_temperature_check._statistics(trainer, sample)["dim"] == 64
         for parameter in network.parameters():
             parameter.zero_()
-    assert train_temperature_check._statistics(trainer, sample) is None
+        assert train_temperature_check._statistics(trainer, sample) is None

@@ -86,9 +86,9 @@ class CosineClassifiers:
         own = cosines.gather(1, labels.expand(len(cosines), 1, -1))
         return (own >= cosines.amax(dim=1, keepdim=True)).sum(dim=(1, 2))
 
-    def is_finite(self, block: slice) -> bool:
-        """Whether the weights' lengths are: where one overflows, its cosines become 0 and training stops."""
-        return bool(torch.isfinite(torch.linalg.vector_norm(self.weights[block], dim=2)).all())
+    def lengths(self, block: slice) -> Tensor:
+        """The lengths of the weights, (problems of the block, classes)."""
+        return torch.linalg.vector_norm(self.weights[block], dim=2)
 
 
 class MomentumUpdate:

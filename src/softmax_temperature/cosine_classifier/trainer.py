@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from math import ceil
 from typing import Any
 
@@ -67,24 +68,13 @@ def train_temperature_grid(
     # Deviation: the paper states no learning rate, momentum or weight decay. The first two are arguments, there is no
     # weight decay: it would change lengths alone, to which cosines are blind, and with them the learning rate.
     check_count(epochs, "epochs", least=1)
-    trainer = TemperatureGridTrainer(
-        train,
-        inverse_temperatures,
-        batch_size=batch_size,
-        lr=lr,
-        momentum=momentum,
-        rescale=rescale,
-        optimizer=optimizer,
-        repeats=repeats,
-        seed=seed,
-        device=device,
-        precision=precision,
-    )
-    checked_test = trainer.checked_test(*test)
+    how = Settings(batch_size, lr, momentum, rescale, optimizer, repeats, seed, precision)
+    trainer = TemperatureGridTrainer(train, inverse_temperatures, device=device, **asdict(how))
+    samples = trainer.prepare_test(*test)
     curves = []
     for _ in range(epochs):
         trainer.epoch()
-        curves.append(trainer.evaluate(*checked_test))
+        curves.append(trainer.evaluate(samples))
     return TemperatureGrid(trainer.inverse_temperatures, torch.stack(curves, dim=2), evaluated=len(test[1]))
 
 
@@ -137,41 +127,42 @@ class TemperatureGridTrainer:
         with self._workers.busy():
             batches = self._workers.map(self._prepare, self._batch_rows())
 
-            def train(block: slice) -> bool:
+            def train(block: slice) -> Tensor:
                 for number, batch in enumerate(batches, start=step):
                     self._classifiers.train_step(block, batch, number)
-                return self._classifiers.is_finite(block)
+                return self._classifiers.lengths(block)
 
-            finite = self._workers.map(train, self._blocks)
+            lengths = self._workers.map(train, self._blocks)
         self.completed_epochs += 1
-        if not all(finite):
+        # Where a length overflows, cosines become 0 and training stops.
+        if not bool(torch.cat(lengths).isfinite().all()):
             raise ValueError(f"lr={self.settings.lr} made the weights overflow in epoch {self.completed_epochs}")
 
-    def evaluate(self, embeddings: Tensor, labels: Tensor) -> Tensor:
-        """Accuracy of every problem, shape (repeats, temperatures), float64, on the CPU.
-
-        A sample is correct when no class has a higher cosine than its own; embeddings need not be normalised.
-        """
-        with self._workers.busy():
-            embeddings, labels = self.checked_test(embeddings, labels)
-            prepared = self._workers.map(self._classifiers.prepare_test, embeddings.split(self.settings.batch_size))
-            batches = list(zip(prepared, labels.split(self.settings.batch_size), strict=True))
-
-            def count(block: slice) -> Tensor:
-                return torch.stack([self._classifiers.count_correct(block, *batch) for batch in batches]).sum(dim=0)
-
-            correct = torch.cat(self._workers.map(count, self._blocks))
-        return (correct.double() / len(labels)).view(self.settings.repeats, -1).cpu()
-
-    def checked_test(self, embeddings: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
-        """Test data that fits the training's, in the dtype and on the device that `evaluate` works in."""
+    def prepare_test(self, embeddings: Tensor, labels: Tensor) -> list[tuple[Tensor, Tensor]]:
+        """Samples to count accuracy on, for `evaluate`: checked and on the device; they need not be normalised."""
         embeddings = embeddings.to(self._labels.device, self.settings.wide_dtype)
         largest_entries(embeddings, "test embeddings")
         if (dim := self._embeddings.shape[1]) != embeddings.shape[1]:
             raise ValueError(f"test embeddings must have dim {dim} like the training's, got {embeddings.shape[1]}")
         if (highest := highest_label(labels, len(embeddings), "test labels")) >= self.classes:
             raise ValueError(f"test labels must be below {self.classes}, the training classes, got {highest}")
-        return embeddings, labels.to(embeddings.device)
+        with self._workers.busy():
+            prepared = self._workers.map(self._classifiers.prepare_test, embeddings.split(self.settings.batch_size))
+        return list(zip(prepared, labels.to(embeddings.device).split(self.settings.batch_size), strict=True))
+
+    def evaluate(self, samples: Sequence[tuple[Tensor, Tensor]]) -> Tensor:
+        """Accuracy of every problem on what `prepare_test` returned, (repeats, temperatures), float64, on the CPU.
+
+        A sample is correct when no class has a higher cosine than its own.
+        """
+
+        def count(block: slice) -> Tensor:
+            return torch.stack([self._classifiers.count_correct(block, *batch) for batch in samples]).sum(dim=0)
+
+        with self._workers.busy():
+            correct = torch.cat(self._workers.map(count, self._blocks)).cpu()
+        total = sum(len(labels) for _, labels in samples)
+        return (correct.double() / total).view(self.settings.repeats, -1)
 
     def state_dict(self) -> dict[str, Tensor | int]:
         """A copy of all that training has changed, and of the settings that a resumed training must share."""

@@ -8,6 +8,7 @@ from torch import Tensor, nn
 
 from softmax_temperature.data.tokens import PADDING
 from softmax_temperature.networks.layers import Classifier, redraw
+from softmax_temperature.networks.uploads import upload
 
 # Deviation: the text at hand of the temperature_check paper names a GRU on IMDB and gives neither its widths, the
 # number of its layers and directions, what the logits are made of, nor how weights start. Here one layer reads from
@@ -35,11 +36,13 @@ class GRU(Classifier):
         shortest, longest = torch.stack(lengths.aminmax()).tolist()
         if shortest == 0:
             raise ValueError(f"tokens must have one in every row, got none in row {int(lengths.argmin())}")
+        device = self.classifier.weight.device
+        tokens, ends = upload(device, inputs[:, :longest], lengths - 1)
         # Not as a packed sequence, which reads no padding at all: on a CPU its gradients take time that grows with the
         # square of the length, 4 times as long for 64 texts of up to 400 tokens.
-        with torch.autocast(inputs.device.type, enabled=False):
-            states, _ = self.recurrent(self.embedding(inputs[:, :longest]))
-        last: Tensor = states[torch.arange(len(inputs), device=inputs.device), lengths - 1]
+        with torch.autocast(device.type, enabled=False):
+            states, _ = self.recurrent(self.embedding(tokens))
+        last: Tensor = states[torch.arange(len(tokens), device=device), ends]
         return last
 
 
@@ -87,15 +90,22 @@ class TextCNN(Classifier):
         """The hidden layer's outputs, (n, dense), of tokens (n, length) int64 padded on the right."""
         lengths = (inputs != PADDING).sum(1)
         order = lengths.argsort(descending=True, stable=True)
-        pooled = [self._pooled(inputs[rows], lengths[rows]) for rows in order.split(_GROUP)]
-        hidden: Tensor = self.hidden(torch.cat(pooled)[order.argsort()])
+        groups = [self._trimmed(inputs[rows], lengths[rows]) for rows in order.split(_GROUP)]
+        back, *parts = upload(
+            self.classifier.weight.device, order.argsort(), *(part for pair in groups for part in pair)
+        )
+        pooled = [self._pooled(*pair) for pair in zip(parts[::2], parts[1::2], strict=True)]
+        hidden: Tensor = self.hidden(torch.cat(pooled)[back])
         return hidden
+
+    def _trimmed(self, tokens: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
+        """Tokens as far as the longest text goes, and lengths; both at least what the convolutions read."""
+        lengths = lengths.clamp(min=self.least)
+        longest = int(lengths.max())
+        return F.pad(tokens[:, :longest], (0, max(0, longest - tokens.shape[1])), value=PADDING), lengths
 
     def _pooled(self, tokens: Tensor, lengths: Tensor) -> Tensor:
         """The maximum of each filter over the positions that see no padding, (n, filters)."""
-        lengths = lengths.clamp(min=self.least)
-        longest = int(lengths.max())
-        tokens = F.pad(tokens[:, :longest], (0, max(0, longest - tokens.shape[1])), value=PADDING)
         positions = self.convolutions(self.embedding(tokens).transpose(1, 2))
         sees_padding = torch.arange(positions.shape[2], device=tokens.device) > (lengths - self.least)[:, None]
         # ReLU leaves nothing below 0, so a masked 0 never exceeds the true maximum.

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import torch
 from torch import Tensor, nn
 
 from softmax_temperature.data.tokens import PADDING
 from softmax_temperature.data.trees import LEFT, RIGHT, WORD
 from softmax_temperature.networks.layers import Classifier
+from softmax_temperature.networks.uploads import upload
 
 # Deviation: the focal paper gives no sizes. Memory, embedding and dropout before the classifier are those of Tai et al.
 # 2015 for this task. Leaves and inner nodes have biases of their own, where equations 9 to 14 there share them; the
@@ -45,11 +48,15 @@ class TreeLSTM(Classifier):
         self.classifier = nn.Linear(hidden, num_classes + neutral)
 
     def states(self, trees: Tensor) -> Tensor:
-        """The state of every node of trees as of `encode_trees`, (n, nodes, hidden) float32; 0 where there is none."""
-        levels, words = _levels(trees), trees[..., WORD].flatten()
-        with torch.autocast(trees.device.type, enabled=False):
-            states = self._upwards(levels, words)
-        flat = states.new_zeros(len(words), states.shape[1]).index_copy(0, torch.cat(levels), states)
+        """The state of every node of trees as of `encode_trees`, (n, nodes, hidden) float32; 0 where there is none.
+
+        Trees in the host's memory are best: their shapes are read there, and a batch is uploaded once.
+        """
+        device, plan = self.leaf.weight.device, _plan(trees)
+        words, nodes, *places = upload(device, plan.words, torch.cat(plan.levels), *plan.places)
+        with torch.autocast(device.type, enabled=False):
+            states = self._upwards(words, places, plan.leaves)
+        flat = states.new_zeros(trees.shape[0] * trees.shape[1], states.shape[1]).index_copy(0, nodes, states)
         return flat.view(*trees.shape[:2], -1)
 
     def features(self, inputs: Tensor) -> Tensor:
@@ -63,16 +70,12 @@ class TreeLSTM(Classifier):
         logits: Tensor = self.classifier(self.dropout(self.states(inputs)))
         return logits
 
-    def _upwards(self, levels: list[Tensor], words: Tensor) -> Tensor:
+    def _upwards(self, words: Tensor, places: list[Tensor], leaves: list[int]) -> Tensor:
         """The states of the nodes of all levels, one level after the other, made from the deepest up."""
-        leaves = [level[words[level] != PADDING] for level in levels]
-        of_leaves = _made(*self.leaf(self.embedding(words[torch.cat(leaves)])).chunk(3, dim=1))
+        of_leaves = _made(*self.leaf(self.embedding(words)).chunk(3, dim=1))
         below, states = of_leaves[:, :0], []
-        for level, own in zip(levels[::-1], of_leaves.split([len(some) for some in leaves], dim=1)[::-1], strict=True):
-            inner = self._joined(below)
-            is_leaf = words[level] != PADDING  # Inner nodes and leaves are mixed in a level.
-            place = torch.where(is_leaf, inner.shape[1] + is_leaf.cumsum(0), (~is_leaf).cumsum(0)) - 1
-            below = torch.cat([inner, own], dim=1)[:, place]
+        for place, own in zip(places[::-1], of_leaves.split(leaves, dim=1)[::-1], strict=True):
+            below = torch.cat([self._joined(below), own], dim=1)[:, place]
             states.append(below[0])
         return torch.cat(states[::-1])
 
@@ -88,6 +91,27 @@ def _made(taken: Tensor, shown: Tensor, new: Tensor, kept: Tensor | float = 0.0)
     """State and memory of nodes, (2, n, hidden), from their gates and what is kept of the memories below."""
     memory = taken.sigmoid() * new.tanh() + kept
     return torch.stack([shown.sigmoid() * memory.tanh(), memory])
+
+
+class _Plan(NamedTuple):
+    """What is computed when, from the root's level down, where the trees are."""
+
+    levels: list[Tensor]  # Indices of the nodes in the flattened batch.
+    places: list[Tensor]  # Of each node in the states of its level: inner nodes first, then leaves.
+    leaves: list[int]  # How many of them are leaves.
+    words: Tensor  # Those of the leaves of all levels.
+
+
+def _plan(trees: Tensor) -> _Plan:
+    words, levels = trees[..., WORD].flatten(), _levels(trees)
+    are_leaves = [words[level] != PADDING for level in levels]  # Inner nodes and leaves are mixed in a level.
+    counts = [int(is_leaf.sum()) for is_leaf in are_leaves]
+    places = [
+        torch.where(is_leaf, len(is_leaf) - count + is_leaf.cumsum(0), (~is_leaf).cumsum(0)) - 1
+        for is_leaf, count in zip(are_leaves, counts, strict=True)
+    ]
+    leaves = [level[is_leaf] for level, is_leaf in zip(levels, are_leaves, strict=True)]
+    return _Plan(levels, places, counts, words[torch.cat(leaves)])
 
 
 def _levels(trees: Tensor) -> list[Tensor]:

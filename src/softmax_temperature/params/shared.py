@@ -23,6 +23,8 @@ class Compute(Section):
     Engine and workers change no result; threads and device change its last bits.
     `ray_address` is a running cluster's address, or null for that in RAY_ADDRESS, or for this machine where there is
     none; `gpus_per_cell` may be a fraction of one GPU.
+    On a GPU, `cuda_graphs` captures the training step where it has one shape, and `deterministic` asks for algorithms
+    that give the same bits each time (null: on a CPU alone).
     """
 
     engine: Literal["serial", "processes", "ray"]
@@ -32,6 +34,8 @@ class Compute(Section):
     checkpoint_seconds: NonNegativeFloat
     ray_address: str | None
     gpus_per_cell: NonNegativeFloat
+    cuda_graphs: bool = True
+    deterministic: bool | None = None
 
 
 class Dataset(Section):

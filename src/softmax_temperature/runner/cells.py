@@ -86,7 +86,8 @@ class Job:
     """What a running cell is given: it reads `inputs`, writes into `output`, and keeps its checkpoint in `work`.
 
     Its `seed` is derived from the project's, the stage and the cell's name: adding a cell changes no other. `device` is
-    "cpu" or "cuda"; between two checkpoints pass at least `checkpoint_seconds`.
+    "cpu" or "cuda"; between two checkpoints pass at least `checkpoint_seconds`. `cuda_graphs` asks for training steps
+    that are captured.
     """
 
     seed: int
@@ -95,6 +96,7 @@ class Job:
     work: Path
     device: str
     checkpoint_seconds: float
+    cuda_graphs: bool = False
 
     def checkpointer(self) -> Checkpointer:
         """Where the cell keeps its unfinished state; removed when the cell is done."""
@@ -270,11 +272,13 @@ def _run(task: _Task, work: Path) -> None:
 
 def _call(task: _Task, output: Path, work: Path, checkpoint_seconds: float) -> str:
     """Call the cell's function; returns the device that it used."""
-    cell, device = task.cell, prepare_torch(task.compute.threads_per_cell, task.compute.device)
+    cell, compute = task.cell, task.compute
+    device = prepare_torch(compute.threads_per_cell, compute.device, deterministic=compute.deterministic)
     inputs = {name: open_artifact(path) for name, path in cell.inputs.items()}
-    job = Job(seed_of(task.seed, task.stage, cell.name), inputs, output, work, device, checkpoint_seconds)
+    seed = seed_of(task.seed, task.stage, cell.name)
+    job = Job(seed, inputs, output, work, device, checkpoint_seconds, compute.cuda_graphs)
     # The last bits of a sum depend on the threads of the linear-algebra libraries.
-    with threadpool_limits(limits=task.compute.threads_per_cell):
+    with threadpool_limits(limits=compute.threads_per_cell):
         cell.run(job, cell.plan)
     return device
 

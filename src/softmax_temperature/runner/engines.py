@@ -42,6 +42,8 @@ class Compute(Protocol):
     checkpoint_seconds: float
     ray_address: str | None
     gpus_per_cell: float
+    cuda_graphs: bool
+    deterministic: bool | None
 
 
 @dataclass(frozen=True)

@@ -52,16 +52,24 @@ def _processor() -> str:
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()  # noqa: S603  # ours
 
 
-def prepare_torch(threads: int, device: str) -> str:
-    """Make torch deterministic, with so many threads, and let it keep freed memory; returns the device for "auto"."""
+def prepare_torch(threads: int, device: str, *, deterministic: bool | None = None) -> str:
+    """Set torch's threads, determinism and float32, and let it keep freed memory; returns the device for "auto".
+
+    `deterministic` asks for algorithms that give the same bits each time; None means on a CPU alone, because only there
+    the bits are promised.
+    """
+    if device == "auto":
+        device = "cuda" if torch.cuda.is_available() else "cpu"
     keep_freed_memory()
     torch.set_num_threads(threads)
-    torch.set_deterministic_debug_mode("warn")  # use_deterministic_algorithms imports a compiler: 1.6 seconds.
+    asked = device == "cpu" if deterministic is None else deterministic
+    # use_deterministic_algorithms would import a compiler: 1.6 seconds.
+    torch.set_deterministic_debug_mode("warn" if asked else "default")
     # Otherwise torch fills every new tensor before it is written: 3 to 16 % of a training.
     torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]  # Set by name.
-    if device != "auto":
-        return device
-    return "cuda" if torch.cuda.is_available() else "cpu"
+    # Only the parameter `precision` asks for fewer bits: by default cuDNN's convolutions of float32 have 10 (TF32).
+    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
+    return device
 
 
 def resolve_precision(precision: str, device: str) -> str:

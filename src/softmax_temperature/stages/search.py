@@ -74,10 +74,11 @@ def train_with_curves(
     if (state := checkpointer.load()) is not None:
         trainer.load_state_dict(state["trainer"])
         curves = state["curves"]
+    samples = {split: trainer.prepare_test(*parts[split].for_evaluation()) for split in splits}
     for epoch in range(trainer.completed_epochs, grid.epochs):
         trainer.epoch()
         for split in splits:
-            curves[split][..., epoch] = trainer.evaluate(*parts[split].for_evaluation())
+            curves[split][..., epoch] = trainer.evaluate(samples[split])
         checkpointer.save_if_due(lambda: {"trainer": trainer.state_dict(), "curves": curves})
         job.progress(epoch + 1, grid.epochs)
     return {str(split): curve for split, curve in curves.items()}

@@ -23,7 +23,6 @@ from softmax_temperature.training.cooling import CoolingCallback
 
 PAPER = "temperature_check"
 OUTPUT = Path("data/temperature_check/training")
-BATCH = 500  # Samples whose features are computed together.
 
 # Deviation: the text of the paper is not at hand, only its abstract. Optimizer, schedules, epochs, batch sizes, grids
 # of learning rates and numbers of seeds are ours, each beside its value in the parameters. Weight decay is zero, so
@@ -141,12 +140,7 @@ def _statistics(trainer: Trainer, sample: Samples) -> dict[str, float] | None:
 
     None where too large a rate has put all units out: features of 0 are a result, and have no direction to describe.
     """
-    trainer.network.eval()
-    with torch.no_grad():
-        batches = (
-            trainer.samples.prepare(some.to(trainer.device), trainer.recipe) for some in sample.inputs.split(BATCH)
-        )
-        features = torch.cat([trainer.forward(batch)[1].cpu() for batch in batches])
+    features = torch.cat([features for _, features in trainer.outputs(sample.inputs)]).cpu()
     norms = features.norm(dim=1)
     if not (norms.isfinite() & (norms > 0)).all():
         return None

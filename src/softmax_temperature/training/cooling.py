@@ -11,7 +11,7 @@ from softmax_temperature.cooling import Cooling
 from softmax_temperature.cooling.optimizer_state import check_policy
 from softmax_temperature.metrics.checks import check_batch
 from softmax_temperature.training.images import ImageSet
-from softmax_temperature.training.pixels import pixel_logits, pixel_table
+from softmax_temperature.training.pixels import BATCH, pixel_logits, pixel_table
 from softmax_temperature.training.samples import Samples
 from softmax_temperature.training.trainer import Callback, Diverged, Trainer
 
@@ -136,10 +136,8 @@ class PixelCoolingCallback(Callback):
 
     def _chosen_logits(self, trainer: Trainer) -> Tensor:
         """Logits of the chosen pixels, (pixels, classes), on the CPU."""
-        start, found = 0, []
-        for logits in pixel_logits(trainer, self._images):
-            table = pixel_table(logits)
-            inside = self._rows[(self._rows >= start) & (self._rows < start + len(table))] - start
-            found.append(table[inside.to(table.device)].cpu())
-            start += len(table)
-        return torch.cat(found)
+        rows = trainer.resident(self._rows)
+        pixels = BATCH * self._images[0, 0].numel()
+        counts = torch.bincount(self._rows // pixels, minlength=-(-len(self._images) // BATCH)).tolist()
+        batches = zip(pixel_logits(trainer, self._images), (rows % pixels).split(counts), strict=True)
+        return torch.cat([pixel_table(logits)[inside] for logits, inside in batches]).cpu()

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from softmax_temperature.networks.uploads import channels
 from softmax_temperature.params.recipe import Recipe
 from softmax_temperature.training.samples import Samples
 
@@ -18,6 +20,8 @@ RGB = 3
 @dataclass(frozen=True)
 class ImageSet(Samples):
     """Images: inputs (n, 3, height, width) uint8; labels (n,) int64, or (n, height, width), one for each pixel."""
+
+    one_shape: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         shape, dtype = tuple(self.inputs.shape), self.inputs.dtype
@@ -35,29 +39,29 @@ class ImageSet(Samples):
         if self.labels.ndim > 1 and (recipe.crop_padding or recipe.flip):
             raise ValueError(f"recipe must not augment pixels with labels, got {recipe.crop_padding=}, {recipe.flip=}")
 
-    def batch(self, rows: Tensor, generator: torch.Generator, recipe: Recipe) -> Tensor:
+    def draw(self, batch_size: int, generator: torch.Generator, recipe: Recipe) -> Tensor:
+        """Vertical and horizontal shift of each image, and whether it is mirrored: (3, b); (0, b) if none is."""
+        if not (recipe.crop_padding or recipe.flip):
+            return super().draw(batch_size, generator, recipe)
+        shifts = torch.randint(0, 2 * recipe.crop_padding + 1, (2, batch_size), generator=generator)
+        mirrored = torch.rand((1, batch_size), generator=generator) < 0.5
+        return torch.cat([shifts, (mirrored & recipe.flip).long()])
+
+    def batch(self, rows: Tensor, drawn: Tensor, recipe: Recipe) -> Tensor:
         """Some images, augmented and normalised: (b, 3, height, width) float32."""
         images = self.inputs[rows]
-        if recipe.crop_padding or recipe.flip:
-            images = augment(images, generator, crop_padding=recipe.crop_padding, flip=recipe.flip)
-        return self.prepare(images, recipe)
+        return self.prepare(augment(images, drawn, recipe.crop_padding) if len(drawn) else images, recipe)
 
     def prepare(self, inputs: Tensor, recipe: Recipe) -> Tensor:
         """Images (b, 3, height, width) uint8, normalised."""
-        assert recipe.mean is not None, "check refuses a recipe without"
-        assert recipe.std is not None, "check refuses a recipe without"
+        assert recipe.mean and recipe.std, "check refuses a recipe without"  # noqa: PT018
         return normalise(inputs, recipe.mean, recipe.std)
 
 
 def to_rgb(images: Tensor, size: int | None = None) -> Tensor:
-    """Grey images as RGB, brought to squares of `size` pixels where that differs.
+    """Grey or RGB images (n, 1 or 3, height, width) uint8 as RGB, brought to squares of `size` pixels.
 
-    Args:
-        images: (n, 1 or 3, height, width) uint8.
-        size: None leaves height and width as they are. Otherwise bilinear, antialiased, as torchvision resizes.
-
-    Returns:
-        (n, 3, height, width) uint8.
+    None leaves height and width as they are. Otherwise bilinear, antialiased, as torchvision resizes.
     """
     if size is not None and images.shape[2:] != (size, size):
         resized = F.interpolate(images.float(), (size, size), mode="bilinear", antialias=True)
@@ -65,41 +69,27 @@ def to_rgb(images: Tensor, size: int | None = None) -> Tensor:
     return images.expand(-1, RGB, -1, -1)
 
 
-def augment(images: Tensor, generator: torch.Generator, *, crop_padding: int, flip: bool) -> Tensor:
-    """Shift each image by up to `crop_padding` pixels, filling with zeros, and mirror half of them.
+def augment(images: Tensor, drawn: Tensor, crop_padding: int) -> Tensor:
+    """Shift each image by up to `crop_padding` pixels, filling with zeros, and mirror some.
 
     The same as padding all sides and cropping at random (focal paper, appendix E), in one gather for the batch.
 
     Args:
-        images: (n, channels, height, width), any dtype and device.
-        generator: on the CPU, so that every device draws the same.
+        images: (n, channels, height, width), any dtype.
+        drawn: (3, n), as `ImageSet.draw` returns it, on the device of the images.
         crop_padding: pixels; 0 for no shift.
-        flip: whether to mirror.
-
-    Returns:
-        The images, new.
     """
     count, _, height, width = images.shape
-    offsets = torch.randint(0, 2 * crop_padding + 1, (2, count, 1), generator=generator)
-    mirrored = torch.rand((count, 1), generator=generator) < 0.5
-    rows = offsets[0] + torch.arange(height)
-    columns = offsets[1] + torch.arange(width)
-    if flip:
-        columns = torch.where(mirrored, columns.flip(1), columns)
+    along = torch.arange(max(height, width, count), device=images.device)
+    down, right, mirrored = drawn[:, :, None]
+    columns = torch.where(mirrored > 0, width - 1 - along[:width], along[:width])
     padded = F.pad(images, (crop_padding,) * 4)
-    index = (torch.arange(count)[:, None, None], rows[:, :, None], columns[:, None, :])
+    index = (along[:count, None, None], (down + along[:height])[:, :, None], (right + columns)[:, None, :])
     # Channels last within the gather: each pixel's channels are moved together.
-    moved = padded.permute(0, 2, 3, 1)[tuple(part.to(images.device) for part in index)]
-    return moved.permute(0, 3, 1, 2)
+    return padded.permute(0, 2, 3, 1)[index].permute(0, 3, 1, 2)
 
 
 def normalise(images: Tensor, mean: Sequence[float], std: Sequence[float]) -> Tensor:
-    """Pixels 0 to 255 as (pixel / 255 - mean) / std, float32, channels last in memory.
-
-    Args:
-        images: (n, 3, height, width) uint8.
-        mean: one number per channel, of pixels on the scale 0 to 1.
-        std: as `mean`.
-    """
-    shift, scale = (255 * torch.tensor(values, device=images.device)[None, :, None, None] for values in (mean, std))
+    """Pixels (n, 3, height, width) uint8 as (pixel / 255 - mean) / std, float32, channels last in memory."""
+    shift, scale = (255 * channels(values, images.device)[None, :, None, None] for values in (mean, std))
     return images.to(torch.float32, memory_format=torch.channels_last).sub_(shift).div_(scale)

@@ -33,20 +33,12 @@ def pixel_table(logits: Tensor) -> Tensor:
     return logits.movedim(1, -1).flatten(0, -2)
 
 
-@torch.no_grad()
 def pixel_logits(trainer: Trainer, images: Tensor) -> Iterator[Tensor]:
-    """Logits of images in evaluation mode, a batch at a time: those of a whole split seldom fit in memory.
+    """Logits of images (n, 3, height, width) uint8 in evaluation mode, (b, classes, height, width), on the device.
 
-    Args:
-        trainer: whose network it is.
-        images: (n, 3, height, width) uint8, any device.
-
-    Yields:
-        (b, classes, height, width) float32, on the trainer's device.
+    A batch at a time: those of a whole split seldom fit in memory.
     """
-    trainer.network.eval()
-    for batch in images.split(BATCH):
-        yield trainer.forward(trainer.samples.prepare(batch.to(trainer.device), trainer.recipe))[0]
+    return (logits for logits, _ in trainer.outputs(images, BATCH))
 
 
 def pixel_predictions(trainer: Trainer, images: Tensor) -> Tensor:
@@ -72,9 +64,13 @@ class PixelScores(History):
 
     def after_epoch(self, trainer: Trainer) -> None:
         """Add the epoch's row; raises Diverged if logits are not finite."""
-        labels = self._images.labels.split(BATCH)
+        labels = trainer.resident(self._images.labels).split(BATCH)
         batches = zip(pixel_logits(trainer, self._images.inputs), labels, strict=True)
-        confusion = torch.stack([self._confusion(logits, some) for logits, some in batches]).sum(0)
+        found = [(logits.isfinite().all(), self._confusion(logits, some)) for logits, some in batches]
+        finite, confusion = (torch.stack(parts) for parts in zip(*found, strict=True))
+        if not bool(finite.all()):
+            raise Diverged("logits are not finite")
+        confusion = confusion.sum(0).cpu()
         self.history.append(
             {
                 "epoch": trainer.epochs_done,
@@ -86,7 +82,4 @@ class PixelScores(History):
         )
 
     def _confusion(self, logits: Tensor, labels: Tensor) -> Tensor:
-        if not bool(logits.isfinite().all()):
-            raise Diverged("logits are not finite")
-        predicted = logits.argmax(1)
-        return confusion_matrix(predicted, labels.to(predicted.device), classes=logits.shape[1], void=self._void).cpu()
+        return confusion_matrix(logits.argmax(1), labels, classes=logits.shape[1], void=self._void)

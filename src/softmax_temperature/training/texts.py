@@ -10,12 +10,13 @@ from torch import Tensor, nn
 from softmax_temperature.data.tokens import PADDING
 from softmax_temperature.data.trees import LABEL, UNLABELLED
 from softmax_temperature.losses import Objective
-from softmax_temperature.training.samples import Samples
+from softmax_temperature.networks.uploads import upload
+from softmax_temperature.training.samples import HostSamples
 from softmax_temperature.training.trainer import Trainer
 
 
 @dataclass(frozen=True)
-class TokenSet(Samples):
+class TokenSet(HostSamples):
     """Texts: inputs (n, length) int64, padded on the right with `PADDING`, no row without a token; labels (n,)."""
 
     def __post_init__(self) -> None:
@@ -31,7 +32,7 @@ class TokenSet(Samples):
 
 
 @dataclass(frozen=True)
-class TreeSet(Samples):
+class TreeSet(HostSamples):
     """Parse trees: inputs (n, nodes, 4) int64, as `trees.encode_trees` returns them.
 
     Labels are (n,) int64, of the roots; or (n, nodes), of all nodes, `UNLABELLED` where there is none.
@@ -45,6 +46,11 @@ class TreeSet(Samples):
             raise ValueError(
                 f"labels must have one of the shapes {shape[:1]}, {shape[:2]}, got {tuple(self.labels.shape)}"
             )
+
+    def to(self, device: str) -> TreeSet:
+        """Labels stay too: which nodes have one decides what the loss is computed of."""
+        del device
+        return self
 
     def labelled_nodes(self) -> TreeSet:
         """The same trees with the labels of all nodes, to be trained on."""
@@ -69,8 +75,10 @@ def over_labelled_nodes(objective: Objective) -> Objective:
     """
 
     def loss(logits: Tensor, labels: Tensor, position: float) -> Tensor:
-        known = (labels != UNLABELLED) & (labels < logits.shape[-1])
-        return objective(logits[known], labels[known], position) * (known.sum() / len(labels))
+        known = ((labels != UNLABELLED) & (labels < logits.shape[-1])).flatten().nonzero().squeeze(1)
+        rows, truth = upload(logits.device, known, labels.flatten()[known])
+        share = torch.tensor(len(known)) / len(labels)
+        return objective(logits.flatten(0, -2)[rows], truth, position) * share
 
     return loss
 

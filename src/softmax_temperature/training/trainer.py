@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import torch
@@ -14,11 +14,14 @@ from softmax_temperature.losses import Objective
 from softmax_temperature.params.recipe import Recipe, Schedule
 from softmax_temperature.runner.cells import Job, seed_of
 from softmax_temperature.runner.machine import resolve_precision
+from softmax_temperature.runner.progress import say
 from softmax_temperature.training.networks import last_layer_inputs
 from softmax_temperature.training.processes import processes
 from softmax_temperature.training.samples import Samples
+from softmax_temperature.training.step_graph import StepGraph
 
 EVALUATION_BATCH = 500
+_OF_THE_DEVICE = ("fused", "foreach", "capturable")  # Settings of an optimizer that a checkpoint must not bring along.
 
 
 class Diverged(ArithmeticError):
@@ -60,42 +63,61 @@ class Trainer:
         self.seed, self.device = seed, device
         self.epochs_done, self.loss = 0, math.nan
         self.after_batch: list[Callable[[Trainer], None]] = []
-        self.optimizer = _optimizer(network, recipe)
+        self.optimizer = _optimizer(network, recipe, on_gpu=device != "cpu")
+        # On a GPU the rate is a tensor there: changing it neither waits nor changes a captured step.
+        self._rate = torch.zeros((), device=device) if self.optimizer.defaults.get("fused") else None
         self._narrow = resolve_precision(recipe.precision, device) == "bfloat16"
         self._batch_size = min(recipe.batch_size, len(samples))
         self._processes = processes()
         self._shared = self._processes.train_together(self.network, self._batch_size)
+        self._graph: StepGraph | None = None
+        self._resident: dict[int, tuple[Tensor, Tensor]] = {}
         # Deviation: the last, smaller batch of an epoch is left out, as a summed loss would weigh it differently; with
         # a new order each epoch every sample still has its turn. The released code keeps it.
         self.steps_per_epoch = len(samples) // self._batch_size
 
-    def epoch(self) -> None:
-        """Train for one epoch.
+    def capture_steps(self) -> str | None:
+        """Replay steps as a CUDA graph from now on; on a GPU, says and returns why not where that cannot be."""
+        reason = None
+        if self.device == "cpu":
+            return reason
+        if not self.samples.one_shape:
+            reason = "its batches differ in shape"
+        elif self._rate is None:
+            reason = f"{self.recipe.optimizer} has no fused form"
+        elif self._processes.count > 1:
+            reason = "several processes train it"
+        if reason is None:
+            self._graph = StepGraph(lambda table, position: self._compute(table, table[0], position))
+        else:
+            say(f"the steps of this training are not captured as a CUDA graph: {reason}")
+        return reason
 
-        Raises:
-            Diverged: a logit, the loss or a weight is not finite.
-        """
+    def epoch(self) -> None:
+        """Train for one epoch; raises Diverged if a logit, the loss or a weight is not finite."""
         generator = torch.Generator().manual_seed(seed_of(self.seed, "epoch", str(self.epochs_done)))
-        order = torch.randperm(len(self.samples), generator=generator).to(self.device)
+        order = torch.randperm(len(self.samples), generator=generator)
         batches = order[: self.steps_per_epoch * self._batch_size].split(self._batch_size)
+        drawn = (self.samples.draw(self._batch_size, generator, self.recipe) for _ in batches)
+        # All that is random about the samples of the epoch, in one copy to the device.
+        tables = torch.stack([torch.cat([rows[None], some]) for rows, some in zip(batches, drawn, strict=True)])
+        tables = tables.to(self.samples.inputs.device)
+        label_rows = tables[:, 0].to(self.samples.labels.device)
         self.network.train()
         with torch.random.fork_rng(devices=[self.device] if self.device != "cpu" else []):
             torch.manual_seed(seed_of(self.seed, "dropout", str(self.epochs_done)) + self._processes.rank)
-            losses = [self._step(number, rows, generator) for number, rows in enumerate(batches)]
-        loss = torch.stack(losses).double().mean().item()
-        if not (
-            math.isfinite(loss) and all(bool(each.isfinite().all()) for each in self.network.state_dict().values())
-        ):
+            losses = [self._step(number, *each) for number, each in enumerate(zip(tables, label_rows, strict=True))]
+        finite = torch.stack([each.isfinite().all() for each in self.network.state_dict().values()]).all()
+        loss, all_finite = torch.stack([torch.stack(losses).double().mean(), finite.double()]).tolist()
+        if not (math.isfinite(loss) and all_finite):
             raise Diverged(f"the loss is {loss} in epoch {self.epochs_done + 1}")
         self.epochs_done, self.loss = self.epochs_done + 1, loss
 
-    @torch.no_grad()
     def evaluate(self, inputs: Tensor) -> tuple[Tensor, Tensor]:
         """Logits in evaluation mode, and the norms of the features that the last layer makes them of.
 
         Args:
-            inputs: (n, ...) of the kind of the training samples' `inputs`, any device; a batch at a time moves to the
-                network's.
+            inputs: (n, ...) of the kind of the training samples' `inputs`, see `resident`.
 
         Returns:
             (n, classes) float32 and (n,) float64, on the CPU.
@@ -103,11 +125,26 @@ class Trainer:
         Raises:
             Diverged: a logit is not finite.
         """
-        self.network.eval()
-        logits, norms = self._processes.over_all(inputs, self._logits_and_norms)
+        logits, norms = self._processes.over_all(self.resident(inputs), self._logits_and_norms)
         if not bool(logits.isfinite().all()):
             raise Diverged(f"logits are not finite after epoch {self.epochs_done}")
         return logits, norms
+
+    @torch.no_grad()
+    def outputs(self, inputs: Tensor, batch_size: int = EVALUATION_BATCH) -> Iterator[tuple[Tensor, Tensor]]:
+        """Logits and last-layer features in evaluation mode, on the device, a batch of `inputs` at a time."""
+        self.network.eval()
+        for batch in self.resident(inputs).split(batch_size):
+            yield self.forward(self.samples.prepare(batch, self.recipe))
+
+    def resident(self, tensor: Tensor) -> Tensor:
+        """A tensor where the training samples are; a copy made for that stays there for the next time."""
+        where = self.samples.inputs.device
+        if tensor.device == where:
+            return tensor
+        if id(tensor) not in self._resident:
+            self._resident[id(tensor)] = (tensor, tensor.to(where))
+        return self._resident[id(tensor)][1]
 
     def forward(self, prepared: Tensor) -> tuple[Tensor, Tensor]:
         """Logits and last-layer features of prepared inputs, in the network's mode and the recipe's precision."""
@@ -123,39 +160,49 @@ class Trainer:
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Resume where `state_dict` was taken."""
+        """Resume where `state_dict` was taken, on any device."""
         self.network.load_state_dict(state["network"])
-        self.optimizer.load_state_dict(state["optimizer"])
+        saved, own = state["optimizer"], self.optimizer.param_groups
+        groups = [
+            {**group, **{name: mine[name] for name in _OF_THE_DEVICE if name in mine}}
+            for group, mine in zip(saved["param_groups"], own, strict=True)
+        ]
+        self.optimizer.load_state_dict({**saved, "param_groups": groups})
         self.epochs_done, self.loss = state["epochs_done"], state["loss"]
+        if self._graph is not None:  # The optimizer's tensors are others now.
+            self.capture_steps()
 
-    def _logits_and_norms(self, inputs: Tensor) -> tuple[Tensor, Tensor]:
-        logits, norms = [], []
-        for batch in inputs.split(EVALUATION_BATCH):
-            some, features = self.forward(self.samples.prepare(batch.to(self.device), self.recipe))
-            logits.append(some.cpu())
-            norms.append(features.flatten(1).double().norm(dim=1).cpu())
-        return torch.cat(logits), torch.cat(norms)
+    def _logits_and_norms(self, inputs: Tensor) -> tuple[Tensor, ...]:
+        found = [(logits, features.flatten(1).double().norm(dim=1)) for logits, features in self.outputs(inputs)]
+        return tuple(torch.cat(parts).cpu() for parts in zip(*found, strict=True))
 
-    def _step(self, number: int, rows: Tensor, generator: torch.Generator) -> Tensor:
+    def _step(self, number: int, table: Tensor, label_rows: Tensor) -> Tensor:
         recipe = self.recipe
         position = recipe.position(self.epochs_done + number / self.steps_per_epoch)
-        factor = learning_rate_factor(recipe.schedule, position, recipe.planned_epochs)
+        rate: float | Tensor = recipe.lr * learning_rate_factor(recipe.schedule, position, recipe.planned_epochs)
+        if self._rate is not None:
+            rate = self._rate.fill_(rate)
         for group in self.optimizer.param_groups:
-            group["lr"] = recipe.lr * factor
+            group["lr"] = rate
+        loss = self._graph(table, position) if self._graph else self._compute(table, label_rows, position)
+        for call in self.after_batch:
+            call(self)
+        return loss
+
+    def _compute(self, table: Tensor, label_rows: Tensor, position: float) -> Tensor:
+        """The step itself: `table` holds the rows of the samples, then what was drawn for them."""
         # The whole batch, so that what is random about a sample does not depend on the process that trains it.
-        inputs = self._processes.share(self.samples.batch(rows, generator, recipe))
+        inputs = self._processes.share(self.samples.batch(table[0], table[1:], self.recipe))
         logits = self._processes.all_logits(self._forward(self._shared, inputs)[0], len(inputs))
         # On a GPU only the loss of the epoch is checked, later: reading a value of every batch would stall its queue.
         if self.device == "cpu" and not bool(logits.isfinite().all()):
             raise Diverged(f"logits are not finite in epoch {self.epochs_done + 1}")
-        loss = self.objective(logits, self.samples.labels[rows], position)
+        loss = self.objective(logits, self.samples.labels[label_rows], position)
         self.optimizer.zero_grad()
-        (loss * len(rows) if recipe.reduction == "sum" else loss).backward()
-        if recipe.clip_norm is not None:
-            nn.utils.clip_grad_norm_(self.network.parameters(), recipe.clip_norm)
+        (loss * len(label_rows) if self.recipe.reduction == "sum" else loss).backward()
+        if self.recipe.clip_norm is not None:
+            nn.utils.clip_grad_norm_(self.network.parameters(), self.recipe.clip_norm)
         self.optimizer.step()
-        for call in self.after_batch:
-            call(self)
         return loss.detach()
 
     def _forward(self, network: nn.Module, inputs: Tensor) -> tuple[Tensor, Tensor]:
@@ -205,6 +252,8 @@ def train(trainer: Trainer, callbacks: Mapping[str, Callback], job: Job) -> bool
         Whether the training diverged; it then stops, and trainer and callbacks are as they were when last finite.
     """
     checkpointer, epochs = job.checkpointer(), trainer.recipe.epochs
+    if job.cuda_graphs:
+        trainer.capture_steps()
     parts: dict[str, Trainer | Callback] = {"trainer": trainer, **callbacks}
     for name, state in (checkpointer.load() or {}).items():
         parts[name].load_state_dict(state)
@@ -253,11 +302,14 @@ def _decay(schedule: Schedule, position: float, length: float) -> float:
     return 1.0
 
 
-def _optimizer(network: nn.Module, recipe: Recipe) -> torch.optim.Optimizer:
-    parameters, decay = list(network.parameters()), recipe.weight_decay
+def _optimizer(network: nn.Module, recipe: Recipe, *, on_gpu: bool) -> torch.optim.Optimizer:
+    """The recipe's; on a GPU in one kernel for all parameters, where torch has one."""
+    parameters, decay, fused = list(network.parameters()), recipe.weight_decay, on_gpu or None
     if recipe.optimizer == "sgd":
-        return torch.optim.SGD(parameters, recipe.lr, recipe.momentum, weight_decay=decay)
+        return torch.optim.SGD(parameters, recipe.lr, recipe.momentum, weight_decay=decay, fused=fused)
     if recipe.optimizer == "adam":
         betas = (recipe.momentum, recipe.beta2)
-        return torch.optim.Adam(parameters, recipe.lr, betas, recipe.epsilon, weight_decay=decay)
+        return torch.optim.Adam(
+            parameters, recipe.lr, betas, recipe.epsilon, weight_decay=decay, fused=fused, capturable=on_gpu
+        )
     return torch.optim.Adagrad(parameters, recipe.lr, weight_decay=decay, eps=recipe.epsilon)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import torch
 from torch import Tensor, nn
 
+from softmax_temperature.networks.uploads import channels
 from softmax_temperature.params.backbone import Backbone
 from softmax_temperature.runner.errors import InputError
 
@@ -44,8 +45,8 @@ class Preprocess:
         squares = torch.cat([self._square(batch.to(device)) for batch in batches])
         pixels = squares.to(torch.float32, memory_format=torch.channels_last)
         # One value per channel, repeated along a row of pixels: arithmetic on three numbers at a time is slow.
-        colours = torch.tensor([self.mean, self.std], device=pixels.device)[:, :, None, None].expand(2, 3, 1, self.size)
-        mean, std = colours.contiguous(memory_format=torch.channels_last).split(1)
+        both = channels((*self.mean, *self.std), pixels.device).view(2, 3, 1, 1).expand(2, 3, 1, self.size)
+        mean, std = both.contiguous(memory_format=torch.channels_last).split(1)
         return pixels.mul_(self.pixel_scale / GREATEST_PIXEL).sub_(mean).div_(std)
 
     def _square(self, images: Tensor) -> Tensor:

@@ -65,11 +65,9 @@ class Pretraining:
     def accuracy(self, images: Tensor, labels: Tensor) -> float:
         """The fraction of images (n, channels, height, width) whose largest logit is that of their label (n,)."""
         self.network.eval()
-        correct = 0
-        for part, truth in zip(images.split(EVALUATION_BATCH), labels.split(EVALUATION_BATCH), strict=True):
-            logits = self.network(self.preprocess(part, device=self.device))
-            correct += int((logits.argmax(1).cpu() == truth).sum())
-        return correct / len(labels)
+        prepared = (self.preprocess(part, device=self.device) for part in images.split(EVALUATION_BATCH))
+        predicted = torch.cat([self.network(part).argmax(1) for part in prepared]).cpu()
+        return int((predicted == labels).sum()) / len(labels)
 
     def state_dict(self) -> dict[str, Any]:
         """All that the next epoch depends on."""

@@ -7,6 +7,7 @@ import math
 import torch
 from torch import Tensor, nn
 
+from softmax_temperature.networks.uploads import upload
 from softmax_temperature.params.focal import Transformer
 from softmax_temperature.training.translation.sentences import PADDING
 
@@ -57,9 +58,11 @@ class TranslationTransformer(nn.Module):
         Returns:
             (tokens, vocabulary): one row for each decoder input but padding, one sentence behind the other.
         """
+        read = (inputs[:, 1] != PADDING).flatten().nonzero().squeeze(1)
+        inputs, read = upload(self.embedding.weight.device, inputs, read)
         sources, targets = inputs.unbind(1)
         features = self.decode(targets, self.encode(sources), sources == PADDING)
-        logits: Tensor = self.classifier(features[targets != PADDING])
+        logits: Tensor = self.classifier(features.flatten(0, 1)[read])
         return logits
 
     def encode(self, sources: Tensor) -> Tensor:

@@ -91,7 +91,7 @@ def token_logits(trainer: Trainer, batches: LengthBatches) -> Iterator[tuple[Ten
 
     Args:
         trainer: whose network it is.
-        batches: any device.
+        batches: on the CPU.
 
     Yields:
         (tokens, vocabulary) float32 and (tokens,) int64, on the trainer's device.
@@ -100,12 +100,11 @@ def token_logits(trainer: Trainer, batches: LengthBatches) -> Iterator[tuple[Ten
         Diverged: logits are not finite.
     """
     trainer.network.eval()
-    batches = batches.to(trainer.device)
     for number, labels in zip(batches.inputs, batches.labels, strict=True):
         logits, _ = trainer.forward(batches.prepare(number, trainer.recipe))
         if not bool(logits.isfinite().all()):
             raise Diverged(f"logits are not finite after epoch {trainer.epochs_done}")
-        yield logits, labels[labels != PADDING]
+        yield logits, labels[labels != PADDING].to(logits.device)
 
 
 class TokenScores(History):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import chain
 from typing import Self
 
@@ -11,8 +11,9 @@ import torch
 from torch import Tensor
 
 from softmax_temperature.losses import Objective
+from softmax_temperature.networks.uploads import upload
 from softmax_temperature.params.recipe import Recipe
-from softmax_temperature.training.samples import Samples
+from softmax_temperature.training.samples import HostSamples
 
 PADDING, START, END, UNKNOWN = range(4)
 """Follows the last token of a sentence; begins a translation; ends every sentence; and replaces each character that no
@@ -104,7 +105,7 @@ class SentencePairs:
 
 
 @dataclass(frozen=True)
-class LengthBatches(Samples):
+class LengthBatches(HostSamples):
     """Sentence pairs in batches of similar length: to the training loop, a sample is one such batch.
 
     Inputs are the numbers of the batches; labels (n, most tokens of a batch) are the target tokens of each batch,
@@ -143,10 +144,9 @@ class LengthBatches(Samples):
         return cls(torch.arange(len(batches)), labels, pairs, batches)
 
     def to(self, device: str) -> Self:
-        """The same on another device."""
-        return replace(
-            super().to(device), pairs=self.pairs.to(device), batches=[rows.to(device) for rows in self.batches]
-        )
+        """The same: how many tokens a batch has decides what is computed, labels included."""
+        del device
+        return self
 
     def check(self, recipe: Recipe) -> None:
         """Refuse a recipe that is for images, or that batches the batches."""
@@ -168,6 +168,7 @@ def per_token(objective: Objective) -> Objective:
     """
 
     def loss(logits: Tensor, labels: Tensor, position: float) -> Tensor:
-        return objective(logits, labels[labels != PADDING], position)
+        [truth] = upload(logits.device, labels[labels != PADDING])
+        return objective(logits, truth, position)
 
     return loss

@@ -1,0 +1,69 @@
+"""The training step as a CUDA graph: one launch instead of hundreds, which small networks spend their time on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from softmax_temperature.runner.progress import say
+
+WARM_UP = 3  # Plain steps, in which libraries choose kernels and the optimizer makes its state.
+_UNKNOWN: Any = object()  # The position while a step is captured: a loss that reads it cannot be replayed.
+Step = Callable[[Tensor, float], Tensor]
+
+
+class StepGraph:
+    """Takes a few plain steps, captures one and replays it, on the same tensors with other contents.
+
+    Where capturing fails, one line says why, and all steps are plain.
+
+    Attributes:
+        fallback: why steps are plain, or None.
+
+    Args:
+        step: from a table of rows and random numbers, and the position in the recipe, to the loss; nothing of it may
+            wait for the device, and whatever changes from step to step has to lie in tensors.
+    """
+
+    def __init__(self, step: Step) -> None:
+        self.fallback: str | None = None
+        self._step, self._steps = step, 0
+        self._stream = torch.cuda.Stream()
+        self._captured: tuple[torch.cuda.CUDAGraph, Tensor, Tensor] | None = None
+
+    def __call__(self, table: Tensor, position: float) -> Tensor:
+        """Take a step; returns the loss."""
+        if self._captured is None and self._steps == WARM_UP and self.fallback is None:
+            self._capture(table)
+        if self._captured is None:
+            self._steps += 1
+            return self._beside(table, position)
+        graph, given, loss = self._captured
+        given.copy_(table)
+        graph.replay()
+        return loss.clone()
+
+    def _beside(self, table: Tensor, position: float) -> Tensor:
+        """A plain step on a stream of its own, as capturing wants its warm-up."""
+        self._stream.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(self._stream):
+            loss = self._step(table, position)
+        torch.cuda.current_stream().wait_stream(self._stream)
+        return loss
+
+    def _capture(self, table: Tensor) -> None:
+        graph, given = torch.cuda.CUDAGraph(), table.clone()
+        try:
+            with torch.cuda.graph(graph):
+                loss = self._step(given, _UNKNOWN)
+        except TypeError as error:
+            self.fallback = f"its loss changes with the epoch ({error})"
+        except RuntimeError as error:
+            self.fallback = " ".join(str(error).split())
+        else:
+            self._captured = graph, given, loss
+        if self.fallback is not None:
+            say(f"the steps of this training are not captured as a CUDA graph: {self.fallback}")

@@ -1,0 +1,418 @@
+"""What computes on a GPU: on one device, by kernels that it has, and without making the host wait in a step.
+
+Each scenario runs on a pretended GPU (`pretended_gpu.py`) and, where there is one, on a real one (marker `gpu`).
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from softmax_temperature.cosine_classifier import TemperatureGridTrainer, train_temperature_grid
+from softmax_temperature.early_learning.courses import event_times
+from softmax_temperature.early_learning.flows import Settings
+from softmax_temperature.early_learning.problem import Problem, SoftmaxCrossEntropy
+from softmax_temperature.networks import ARCHITECTURES
+from softmax_temperature.networks.backbones.preprocessing import Preprocess
+from softmax_temperature.networks.backbones.pretraining import Pretraining
+from softmax_temperature.networks.embeddings import extract
+from softmax_temperature.params.focal import BeamSearch
+from softmax_temperature.runner.cells import Job
+from softmax_temperature.runner.machine import prepare_torch
+from softmax_temperature.training import Diverged, train
+from softmax_temperature.training.pixels import pixel_predictions
+from softmax_temperature.training.translation.scores import calibration_by_temperature, token_logits
+from softmax_temperature.training.translation.search import translate
+from tests import small_trainings as small
+from tests.pretended_gpu import Mixed, PretendedGPU, pretended_gpu
+from tests.small_trainings import Training
+
+PER_EPOCH = 2
+"""Waits in an epoch of training, none of them in a step: its order goes up, its loss and whether it is finite down."""
+
+
+@dataclass
+class Device:
+    """A GPU by the name that the code uses, and where the host waited for it."""
+
+    name: str = "cuda"
+    pretended: PretendedGPU | None = None
+    seen: list[warnings.WarningMessage] = field(default_factory=list)
+
+    def waits(self) -> list[str]:
+        """Those since the last call."""
+        if self.pretended is not None:
+            found = list(self.pretended.waits)
+            self.pretended.waits.clear()
+            return found
+        found = [str(each.message) for each in self.seen if "synchronizing" in str(each.message)]
+        self.seen.clear()
+        return found
+
+
+@pytest.fixture(params=["pretended", pytest.param("real", marks=pytest.mark.gpu)])
+def gpu(request: pytest.FixtureRequest) -> Iterator[Device]:
+    with ExitStack() as stack:
+        if request.param == "pretended":
+            yield Device(pretended=stack.enter_context(pretended_gpu()))
+            return
+        seen = stack.enter_context(warnings.catch_warnings(record=True))
+        warnings.simplefilter("always")
+        torch.cuda.set_sync_debug_mode("warn")
+        stack.callback(torch.cuda.set_sync_debug_mode, "default")
+        prepare_torch(1, "cuda")
+        yield Device(seen=seen)
+
+
+def epoch(training: Training) -> None:
+    training.trainer.epoch()
+    for callback in training.callbacks.values():
+        callback.after_epoch(training.trainer)
+
+
+# ---- trainings
+
+TRAININGS: dict[str, tuple[Callable[..., Training], int]] = {
+    # What builds it, and how often its callbacks may make the host wait after an epoch.
+    "VGG": (small.vgg, 11),
+    "ResNet": (small.resnet, 11),
+    "text CNN": (small.text_cnn, 8),
+    "GRU, cooled": (small.gru, 14),
+    "Tree-LSTM": (small.tree_lstm, 11),
+    "Transformer": (small.transformer, 30),
+    "U-Net, cooled": (small.unet, 16),
+}
+
+
+@pytest.mark.parametrize("name", TRAININGS)
+def test_no_step_of_a_training_waits_and_it_is_that_of_the_cpu(gpu: Device, name: str) -> None:
+    build, after = TRAININGS[name]
+    training, on_cpu = build(gpu.name), build("cpu")
+    for number in range(2):
+        gpu.waits()
+        training.trainer.epoch()
+        in_epoch = gpu.waits()
+        epoch_of(training)
+        afterwards = gpu.waits()
+        epoch(on_cpu)
+        if number:  # Splits are on the device by now.
+            assert len(in_epoch) <= PER_EPOCH, in_epoch
+            assert len(afterwards) <= after, afterwards
+    assert training.trainer.loss == pytest.approx(on_cpu.trainer.loss, rel=1e-3)
+
+
+def epoch_of(training: Training) -> None:
+    for callback in training.callbacks.values():
+        callback.after_epoch(training.trainer)
+
+
+@pytest.mark.parametrize("loss", small.LOSSES)
+def test_no_loss_waits(gpu: Device, loss: str) -> None:
+    training = small.vgg(gpu.name, loss=loss)
+    epoch(training)
+    gpu.waits()
+    training.trainer.epoch()
+    assert len(gpu.waits()) <= PER_EPOCH
+
+
+@pytest.mark.parametrize(
+    ("mode", "settings"),
+    [
+        ("last_layer", {}),
+        ("distributed", {"optimizer_state": "rescale"}),
+        ("periodic", {"max_temperature": 0.1, "reset_temperature": 1.0}),
+        ("periodic", {"period": 2, "refit": "increment"}),
+    ],
+)
+def test_cooling_is_that_of_the_cpu(gpu: Device, mode: str, settings: dict[str, Any]) -> None:
+    rows = []
+    for device in (gpu.name, "cpu"):
+        training = small.vgg(device, cooling={"mode": mode, **settings}, optimizer="adam", lr=0.002)
+        for _ in range(2):
+            epoch(training)
+        rows.append([row["applied"] for row in training.callbacks["cooling"].state_dict()["temperatures"]])
+    assert rows[0] == pytest.approx(rows[1], rel=1e-2)
+
+
+@pytest.mark.parametrize("optimizer", ["sgd", "adam", "adagrad"])
+def test_a_training_goes_on_where_another_device_left_it(gpu: Device, tmp_path: Path, optimizer: str) -> None:
+    whole = small.vgg("cpu", optimizer=optimizer, lr=0.002)
+    epoch(whole)
+    torch.save(whole.trainer.state_dict(), tmp_path / "state")
+    resumed = small.vgg(gpu.name, optimizer=optimizer, lr=0.002)
+    resumed.trainer.load_state_dict(torch.load(tmp_path / "state", weights_only=True))
+    assert all(parameter.is_cuda for parameter in resumed.trainer.network.parameters())
+    back = small.vgg("cpu", optimizer=optimizer, lr=0.002)
+    resumed.trainer.epoch()
+    # As a checkpoint that is read onto the CPU.
+    state = torch.utils._pytree.tree_map(
+        lambda leaf: leaf.cpu() if isinstance(leaf, Tensor) else leaf, copy.copy(resumed.trainer.state_dict())
+    )
+    back.trainer.load_state_dict(state)
+    for training in (whole, whole, back):
+        training.trainer.epoch()
+    assert back.trainer.loss == pytest.approx(whole.trainer.loss, rel=1e-3)
+
+
+def test_a_divergence_is_found_at_the_end_of_its_epoch(gpu: Device) -> None:
+    training = small.vgg(gpu.name, lr=1e30)
+    with pytest.raises(Diverged, match="epoch 1"):
+        training.trainer.epoch()
+
+
+def test_precision_is_that_of_the_parameter(gpu: Device) -> None:
+    narrow, exact = (small.resnet(gpu.name, precision=precision) for precision in ("bfloat16", "float32"))
+    for training in (narrow, exact):
+        training.trainer.epoch()
+    assert narrow.trainer.loss != exact.trainer.loss
+    assert narrow.trainer.loss == pytest.approx(exact.trainer.loss, rel=0.05)
+
+
+def test_float32_is_exact() -> None:
+    torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = True
+    prepare_torch(1, "cpu")
+    assert not torch.backends.cudnn.allow_tf32
+    assert not torch.backends.cuda.matmul.allow_tf32
+
+
+@pytest.mark.parametrize(("device", "asked", "expected"), [("cpu", None, 1), ("cuda", None, 0), ("cuda", True, 1)])
+def test_the_same_bits_each_time_are_asked_for_on_a_cpu_alone(device: str, asked: bool | None, expected: int) -> None:
+    prepare_torch(1, device, deterministic=asked)
+    assert torch.get_deterministic_debug_mode() == expected
+    assert not torch.utils.deterministic.fill_uninitialized_memory
+    prepare_torch(1, "cpu")
+
+
+# ---- CUDA graphs
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"optimizer": "sgd"},
+        {"optimizer": "sgd", "loss": "mmce", "reduction": "sum", "clip_norm": None, "lr": 0.001},
+        {"optimizer": "adam", "lr": 0.002, "cooling": {"mode": "distributed", "period": 2}},
+        {"optimizer": "sgd", "network": {"batch_norm": True, "activation": "crelu"}, "precision": "bfloat16"},
+    ],
+)
+def test_captured_steps_are_the_plain_ones(gpu: Device, options: dict[str, Any]) -> None:
+    plain, captured = (small.vgg(gpu.name, **options) for _ in range(2))
+    assert captured.trainer.capture_steps() is None
+    for number in range(3):
+        epoch(plain)
+        gpu.waits()
+        captured.trainer.epoch()
+        if number and "cooling" not in options:
+            assert len(gpu.waits()) <= PER_EPOCH
+        epoch_of(captured)
+        if number == 1:  # What was captured is forgotten, and captured anew.
+            captured.trainer.load_state_dict(copy.deepcopy(captured.trainer.state_dict()))
+    assert captured.trainer._graph is not None
+    assert captured.trainer._graph.fallback is None
+    assert captured.trainer._graph._captured is not None
+    states = plain.trainer.network.state_dict(), captured.trainer.network.state_dict()
+    assert all(torch.equal(value, states[1][name]) for name, value in states[0].items())
+    assert captured.callbacks["norms"].state_dict() == plain.callbacks["norms"].state_dict()
+
+
+def test_a_captured_step_draws_dropout_anew(gpu: Device) -> None:
+    losses = []
+    for captured in (False, True):
+        training = small.vgg(gpu.name, epochs=4)
+        training.trainer.network.dense = nn.Sequential(training.trainer.network.dense, nn.Dropout(0.5))
+        if captured:
+            training.trainer.capture_steps()
+        training.trainer.epoch()
+        training.trainer.epoch()
+        losses.append(training.trainer.loss)
+    assert losses[0] == losses[1]
+
+
+@pytest.mark.parametrize(
+    ("build", "options", "says"),
+    [
+        (small.gru, {}, "its batches differ in shape"),
+        (small.vgg, {"optimizer": "adagrad"}, "adagrad has no fused form"),
+    ],
+)
+def test_what_cannot_be_captured_says_why(
+    gpu: Device, capsys: pytest.CaptureFixture[str], build: Any, options: Any, says: str
+) -> None:
+    training = build(gpu.name, **options)
+    assert training.trainer.capture_steps() == says
+    assert capsys.readouterr().err == f"the steps of this training are not captured as a CUDA graph: {says}\n"
+    training.trainer.epoch()
+
+
+@pytest.mark.parametrize(
+    ("loss", "says"), [("scheduled_focal", "its loss changes with the epoch"), ("waits", "captur")]
+)
+def test_a_step_that_fails_to_be_captured_is_taken_plainly(
+    gpu: Device, capsys: pytest.CaptureFixture[str], loss: str, says: str
+) -> None:
+    plain, captured = (small.vgg(gpu.name, loss=loss if loss in small.LOSSES else "brier") for _ in range(2))
+    captured.trainer.capture_steps()
+    if loss == "waits":
+        for training in (plain, captured):
+            objective = training.trainer.objective
+            training.trainer.objective = lambda logits, *more, own=objective: (
+                own(logits, *more) * (logits.sum().item() > -1e9)
+            )
+    for training in (plain, captured):
+        training.trainer.epoch()
+        training.trainer.epoch()
+    assert says in capsys.readouterr().err
+    assert captured.trainer.loss == plain.trainer.loss
+
+
+def test_cells_ask_for_captured_steps_and_a_cpu_ignores_it(tmp_path: Path) -> None:
+    losses = []
+    for asked in (False, True):
+        training = small.vgg("cpu")
+        job = Job(0, {}, tmp_path, tmp_path / str(asked), "cpu", math.inf, cuda_graphs=asked)
+        job.work.mkdir()
+        train(training.trainer, training.callbacks, job)
+        losses.append(training.trainer.loss)
+    assert losses[0] == losses[1]
+
+
+# ---- everything else
+
+
+@pytest.mark.parametrize("precision", ["float32", "bfloat16", "float64"])
+@pytest.mark.parametrize("optimizer", ["sgd", "adam"])
+def test_a_grid_uploads_its_samples_once(gpu: Device, precision: str, optimizer: str) -> None:
+    held = small.embeddings(60, 1)
+    settings = {"batch_size": 32, "lr": 0.05, "optimizer": optimizer, "precision": precision, "repeats": 2}
+    grids = [
+        TemperatureGridTrainer(small.embeddings(120, 0), [1.0, 10.0, 60.0], **settings, device=device)
+        for device in (gpu.name, "cpu")
+    ]
+    samples = [grid.prepare_test(*held) for grid in grids]
+    accuracies: list[Tensor] = []
+    for grid, some in zip(grids, samples, strict=True):
+        gpu.waits()
+        for _ in range(3):
+            grid.epoch()
+            accuracy = grid.evaluate(some)
+        accuracies.append(accuracy)
+        assert len(gpu.waits()) <= 3 * 3  # The order goes up; whether weights are finite, and accuracies, come down.
+    torch.testing.assert_close(*accuracies, rtol=0, atol=0.05)
+
+
+def test_a_whole_grid_stays_on_the_device(gpu: Device) -> None:
+    found = train_temperature_grid(
+        small.embeddings(50, 0), small.embeddings(30, 1), [1.0, 20.0], epochs=2, batch_size=16, lr=0.1, device=gpu.name
+    )
+    assert not found.curves.is_cuda
+
+
+PREPROCESS = Preprocess(16, 18, "bilinear", (0.5, 0.4, 0.3), (0.2, 0.2, 0.2))
+
+
+def backbone() -> nn.Module:
+    network: nn.Module = small.seeded(ARCHITECTURES["cifar_resnet"], 1, small.CLASSES, widths=(4, 8, 16))
+    return network
+
+
+def test_images_are_embedded_with_two_waits_a_batch(gpu: Device) -> None:
+    images = small.images(20).inputs
+    [*first] = extract(backbone().eval(), PREPROCESS, images.split(7), device=gpu.name)
+    waits = gpu.waits()
+    # Weights go up, then each batch, and its embeddings come down.
+    assert len(waits) <= len(backbone().state_dict()) + 1 + 2 * 3
+    [*expected] = extract(backbone().eval(), PREPROCESS, images.split(7))
+    torch.testing.assert_close(torch.cat(first), torch.cat(expected), rtol=0, atol=0.02)  # A grey level here and there.
+
+
+def test_a_backbone_is_trained_without_waits_in_its_steps(gpu: Device) -> None:
+    images = small.images(40)
+    training = Pretraining(
+        backbone(), PREPROCESS, images.inputs, images.labels, epochs=2, batch_size=8, lr=0.05, momentum=0.9,
+        weight_decay=1e-4, seed=1, device=gpu.name,
+    )  # fmt: skip
+    training.epoch()
+    gpu.waits()
+    training.epoch()
+    assert len(gpu.waits()) <= PER_EPOCH
+    assert 0 <= training.accuracy(images.inputs, images.labels) <= 1
+
+
+def test_pixels_are_predicted(gpu: Device) -> None:
+    images = small.segmented(18).inputs
+    predicted = [pixel_predictions(small.unet(device).trainer, images) for device in (gpu.name, "cpu")]
+    assert (predicted[0] == predicted[1]).double().mean() > 0.99
+
+
+def test_sentences_are_translated_and_scored(gpu: Device) -> None:
+    search = BeamSearch(beam=3, extra_length=4, length_penalty=0.6, sentences=4)
+    sources = small.pairs(10, 3).sources
+    found = []
+    for device in (gpu.name, "cpu"):
+        trainer = small.transformer(device).trainer
+        tokens = translate(trainer.network, sources, search, temperature=1.3, device=device)
+        rows = calibration_by_temperature(token_logits(trainer, trainer.samples), [1.0, 2.0])
+        found.append((tokens, rows[1]["nll"]))
+    assert found[0][0] == found[1][0]
+    assert found[0][1] == pytest.approx(found[1][1], rel=1e-4)
+
+
+def test_early_learning_is_that_of_the_cpu(gpu: Device) -> None:
+    found = []
+    for device in (gpu.name, "cpu"):
+        networks = [
+            small.seeded(ARCHITECTURES["mlp"], 3, (8,), image_size=4).double().eval().to(device) for _ in range(2)
+        ]
+        inputs = torch.randn(9, 3, 4, 4, dtype=torch.float64, generator=torch.Generator().manual_seed(0)).to(device)
+        problem = Problem(*networks, inputs, SoftmaxCrossEntropy((torch.arange(9) % 3).to(device), 3), 4, 4, 0)
+        start = problem.start(0.5, 1.0)
+        unit = start.scales.unit_time
+        times = event_times(start.gradient_flow(), problem.loss, Settings(unit, 2 * unit, 1e-3, 200))
+        found.append([problem.sketch.norm(problem.kernel).value, unit, times])
+    assert found[0][:2] == pytest.approx(found[1][:2], rel=1e-6)
+    assert found[0][2].keys() == found[1][2].keys()
+
+
+# ---- the pretended GPU itself
+
+
+def test_a_pretended_gpu_refuses_what_a_real_one_does() -> None:
+    with pretended_gpu() as gpu:
+        there, here = torch.ones(3, device="cuda"), torch.ones(3)
+        assert (there.device, (2 * there).device, here.device) == (
+            torch.device("cuda:0"),
+            torch.device("cuda:0"),
+            torch.device("cpu"),
+        )
+        with pytest.raises(Mixed, match="mixes devices"):
+            there + here
+        with pytest.raises(Mixed, match="no CUDA kernel"):
+            torch.histogram(there, 3)
+        with pytest.raises(TypeError, match="numpy"):
+            there.numpy()
+        assert not gpu.waits
+        for wait in (
+            there.sum().item,
+            there.tolist,
+            there.cpu,
+            lambda: bool(there.all()),
+            lambda: there[there > 0],
+            there.nonzero,
+            lambda: here.to("cuda"),
+            lambda: there[torch.tensor([0])],
+        ):
+            wait()
+        assert len(gpu.waits) == 8
+        assert here.pin_memory().to("cuda", non_blocking=True).is_cuda
+        assert len(gpu.waits) == 8
+    assert torch.ones(2).device.type == "cpu"
