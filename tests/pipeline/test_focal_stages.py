@@ -15,7 +15,7 @@ from softmax_temperature.metrics import expected_calibration_error
 from softmax_temperature.papers.focal.claims import CLAIMS
 from softmax_temperature.papers.focal.collect import STAGES, collect
 from softmax_temperature.papers.focal.records import TABLES, read_records
-from softmax_temperature.papers.focal.table_specs import SPECS
+from softmax_temperature.papers.focal.tables import SPECS
 from softmax_temperature.params import Params, validate
 from softmax_temperature.runner import cells as cells_module
 from softmax_temperature.runner.artifacts import open_artifact
@@ -68,12 +68,14 @@ def test_the_stored_logits_are_those_of_the_stored_weights(tiny: Params) -> None
 
 def test_the_records_are_complete_and_hold_no_gaps(tiny: Params) -> None:
     records = read_records(RESULTS)
-    assert len(records.runs) == 3 * len(train_focal.cells(tiny))
+    epochs = records.runs.merge(records.tasks[["task", "select"]], on="task")
+    for rows in (epochs[epochs["evaluated"] == epochs["select"]], epochs[epochs["evaluated"] == "last"]):
+        assert len(rows) == 3 * len(train_focal.cells(tiny))
     assert not records.runs.drop(columns="confident_accuracy").isna().any().any()
     assert set(records.ood["ood"]) == {"glyphs-12", "gaussian-noise"}
     assert set(records.history["split"]) == {"train", "validation", "test"}
     assert set(records.history["epoch"]) == {1, 2}
-    spread = records.runs.groupby(["task", "arm", "seed"])["accuracy"].agg(np.ptp)
+    spread = records.runs.groupby(["task", "arm", "seed", "evaluated"])["accuracy"].agg(np.ptp)
     assert (spread == 0).all(), "scaling keeps accuracy"
 
 
@@ -97,7 +99,7 @@ def test_without_a_shift_the_shifted_images_are_the_test_images() -> None:
 
 def test_every_table_and_claim_is_written() -> None:
     written = {path.stem for path in (RESULTS / "tables").glob("*.csv")}
-    assert written == {*TABLES, *SPECS, "table_k1", "ablation", "deviations", "not_in_a_table"}
+    assert written == {*TABLES, *SPECS, "table_k1", "table_shift", "ablation", "deviations", "not_in_a_table"}
     rows = json.loads((RESULTS / "claims.json").read_text())
     assert [row["id"] for row in rows] == [claim.id for claim in CLAIMS]
     table = pd.read_csv(RESULTS / "tables" / "table_1.csv")

@@ -173,6 +173,17 @@ def test_what_is_evaluated_is_the_epoch_that_validation_data_choose(task: str) -
             assert accuracy == pytest.approx(then)
 
 
+def test_the_last_epoch_is_evaluated_too() -> None:
+    records = read_records(RESULTS)
+    test = records.history[records.history["split"] == "test"]
+    last = test[test["epoch"] == 3].merge(
+        records.runs.query("evaluated == 'last' and scaling == 'none'"), on=["task", "arm", "seed"]
+    )
+    assert len(last) == len(records.trainings)
+    assert last["accuracy_x"].tolist() == pytest.approx(last["accuracy_y"].tolist())
+    assert last["ece"].tolist() == pytest.approx(last["expected_calibration_error"].tolist(), abs=1e-5)
+
+
 def test_tables_say_where_words_come_from_and_stand_beside_the_printed_numbers() -> None:
     records = read_records(RESULTS)
     found = records.tasks.set_index("task")["embeddings"]

@@ -13,12 +13,7 @@ from tokenizers import Tokenizer
 
 from softmax_temperature.data.farm import read_farm
 from softmax_temperature.metrics import expected_calibration_error
-from softmax_temperature.papers.focal.translation import (
-    CURVE_COLUMNS,
-    HISTORY_COLUMNS,
-    RUN_COLUMNS,
-    translation_tables,
-)
+from softmax_temperature.papers.focal.collect import COLUMNS, translation_tables
 from softmax_temperature.params.focal import Translation
 from softmax_temperature.params.recipe import Recipe
 from softmax_temperature.runner.artifacts import open_artifact
@@ -135,9 +130,7 @@ def trained(cell: str) -> tuple[torch.nn.Module, Vocabulary]:
 def test_tables_are_complete() -> None:
     tables = translation_tables(parameters())
     runs, curves, history = (tables[f"translation_{name}"] for name in ("runs", "curves", "history"))
-    assert tuple(runs.columns) == RUN_COLUMNS
-    assert tuple(curves.columns) == CURVE_COLUMNS
-    assert tuple(history.columns) == HISTORY_COLUMNS
+    assert {name: tuple(table.columns) for name, table in tables.items()} == {name: COLUMNS[name] for name in tables}
     assert [tuple(names) for names in runs[["arm", "seed"]].to_numpy()] == [(arm, s) for arm in ARMS for s in range(2)]
     assert (len(curves), len(history)) == (6 * 2, 6 * 3)
     assert not any(table.isna().any().any() for table in tables.values())

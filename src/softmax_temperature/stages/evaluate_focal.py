@@ -23,7 +23,7 @@ from softmax_temperature.runner.artifacts import Artifact, write_json
 from softmax_temperature.runner.cells import Cell, Job, seed_of
 from softmax_temperature.runner.folders import FOCAL_TRAINING
 from softmax_temperature.scaling import fit_temperature
-from softmax_temperature.stages.training_cells import HELD_OUT, LOGITS
+from softmax_temperature.stages.training_cells import HELD_OUT, LAST_LOGITS, LOGITS
 
 PAPER = "focal"
 OUTPUT = Path("data/focal/evaluation")
@@ -36,10 +36,15 @@ SHIFT_METRICS = ("accuracy", "negative_log_likelihood", "expected_calibration_er
 
 
 class EvaluationCell(Section):
-    """What a cell is given; `resampling_seed` is the task's, so that all arms are evaluated on the same resamples."""
+    """What a cell is given.
+
+    `resampling_seed` is the task's, so that all arms are evaluated on the same resamples; `select` is the epoch of the
+    training's `logits.safetensors`.
+    """
 
     bootstrap: int
     resampling_seed: int
+    select: str
 
 
 def cells(params: Params) -> list[Cell]:
@@ -51,8 +56,11 @@ def _cell(params: Params, task: str, arm: str, seed: int) -> Cell:
     inputs = {"training": FOCAL_TRAINING / task / arm / str(seed)}
     if arm != REFERENCE and REFERENCE in params.focal.arms_of(task):
         inputs["reference"] = FOCAL_TRAINING / task / REFERENCE / str(seed)
-    resampling_seed = seed_of(params.seed, "focal", "evaluation", task) % 2**32
-    plan = EvaluationCell(bootstrap=params.focal.evaluation.bootstrap, resampling_seed=resampling_seed)
+    plan = EvaluationCell(
+        bootstrap=params.focal.evaluation.bootstrap,
+        resampling_seed=seed_of(params.seed, "focal", "evaluation", task) % 2**32,
+        select=params.focal.tasks[task].select,
+    )
     return Cell(f"{task}/{arm}/{seed}", run, plan, inputs)
 
 
@@ -60,16 +68,20 @@ def run(job: Job, plan: EvaluationCell) -> None:
     """Evaluate one training.
 
     Writes lists of rows: `runs.json`, a row for each scaling ("none", or the criterion whose best temperature on
-    validation data divides the logits); `differences.json`, against the reference arm; `ood.json` and `roc.json`; and
-    `shift.json`, on shifted data sets. A training that diverged has none of them.
+    validation data divides the logits) of the epoch that is selected, and of the last one where its logits are kept,
+    too; of the former `differences.json`, against the reference arm; `ood.json` and `roc.json`; and `shift.json`, on
+    shifted data sets. A training that diverged has none of them.
     """
     settings = {"bootstrap": plan.bootstrap, "seed": plan.resampling_seed}
-    logits = _logits(job.inputs["training"])
-    reference = _logits(job.inputs["reference"]) if "reference" in job.inputs else None
     rows: dict[str, list[dict[str, Any]]] = {name: [] for name in ("runs", "differences", "ood", "roc", "shift")}
-    if logits is not None:
-        for scaling in ("none", *CRITERIA):
-            for name, some in _scaled_rows(logits, reference, scaling, settings).items():
+    training = job.inputs["training"]
+    reference = _logits(job.inputs["reference"], LOGITS) if "reference" in job.inputs else None
+    for evaluated, file in ((plan.select, LOGITS), ("last", LAST_LOGITS)):
+        logits = _logits(training, file)
+        for scaling in ("none", *CRITERIA) if logits else ():
+            found = _scaled_rows(logits, reference if file == LOGITS else None, scaling, settings)
+            rows["runs"] += [{"evaluated": evaluated, "scaling": scaling, **row} for row in found.pop("runs")]
+            for name, some in found.items() if file == LOGITS else ():
                 rows[name] += [{"scaling": scaling, **row} for row in some]
     for name, some in rows.items():
         write_json(job.output / f"{name}.json", some)
@@ -100,11 +112,11 @@ def _scaled_rows(
     return rows
 
 
-def _logits(training: Artifact) -> dict[str, Tensor] | None:
-    """Logits and labels by split, float64; None when the training diverged."""
-    if training.json("record.json")["diverged"]:
-        return None
-    tensors = training.tensors(LOGITS)
+def _logits(training: Artifact, file: str) -> dict[str, Tensor]:
+    """Logits and labels by split, float64; none when the training diverged, or has no such file."""
+    if training.json("record.json")["diverged"] or (file == LAST_LOGITS and file not in training.files):
+        return {}
+    tensors = training.tensors(file)
     return {name: tensor.double() if name.endswith("logits") else tensor for name, tensor in tensors.items()}
 
 

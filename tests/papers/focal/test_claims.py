@@ -72,7 +72,7 @@ def records() -> Records:
             for at in (0.8, 1.0, 1.2, 1.4)
         ],
     }
-    about = {"variant": "", "variant_of": "", "printed_dataset": "", "printed_network": ""}
+    about = {"variant": "", "variant_of": "", "printed_dataset": "", "printed_network": "", "differs": ""}
     made = {name: pd.DataFrame(rows) for name, rows in tables.items()}
     made["tasks"] = made["tasks"].assign(**about)
     return Records(**{each.name: made.get(each.name, pd.DataFrame()) for each in fields(Records)})
@@ -90,7 +90,8 @@ def _scored(run: dict[str, Any]) -> list[dict[str, Any]]:
     confident = {"none": 0.9, "ece": 0.3} if run["arm"] == "CE" else {"none": 0.5, "ece": 0.6}
     temperature = 2.5 if run["arm"] == "CE" else 1.0
     return [
-        {"scaling": scaling, "expected_calibration_error": 0.1 * _ece(run), "confident_share": share + _jitter(run)}
+        {"evaluated": "last" if run["task"] == IMAGES else "best_validation", "scaling": scaling}
+        | {"expected_calibration_error": 0.1 * _ece(run), "confident_share": share + _jitter(run)}
         | {"accuracy": 0.9 + _jitter(run), "temperature": temperature, "at_bound": False}
         for scaling, share in confident.items()
     ]
@@ -181,11 +182,12 @@ def test_texts_are_judged_after_their_last_epoch_and_the_selected_one_stands_bes
     assert row["note"] == "at the epoch of best validation accuracy: imdb-cnn -0.019, sst-tree-lstm -0.019"
 
 
-def test_scaled_texts_wait_for_their_last_epoch(records: Records) -> None:
-    row = judged(records, "flsd-53-calibrates-after-scaling")["flsd-53-calibrates-after-scaling"]
+def test_scaled_texts_are_judged_at_their_last_epoch_where_it_was_evaluated(records: Records) -> None:
+    name = "flsd-53-calibrates-after-scaling"
+    row = judged(records, name)[name]
     assert [task["task"] for task in row["tasks"]] == [IMAGES]
-    both = replace(records, runs=records.runs.assign(evaluated="last"))
-    assert judged(both, "flsd-53-calibrates-after-scaling")["flsd-53-calibrates-after-scaling"]["n"] == 6
+    both = replace(records, runs=pd.concat([records.runs, records.runs.assign(evaluated="last")]).drop_duplicates())
+    assert judged(both, name)[name]["n"] == 6
     texts = replace(records, tasks=records.tasks[records.tasks["task"] != IMAGES])
     row = judged(texts, "ce-temperature-well-above-one")["ce-temperature-well-above-one"]
     assert (row["verdict"], "focal/runs.csv lacks them" in row["note"]) == (NOT_TESTED, True)

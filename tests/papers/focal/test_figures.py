@@ -3,37 +3,49 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle, StepPatch
 
 from softmax_temperature.papers.focal import figures, result_figures
-from softmax_temperature.papers.focal.records import Records
-from softmax_temperature.papers.focal.selection import ARMS
+from softmax_temperature.papers.focal.records import FOCAL_ARMS, MAIN_ARMS, Records
+from softmax_temperature.papers.focal.tables import all_tables
+from softmax_temperature.papers.focal.theory import optimal_probability, threshold
 from softmax_temperature.papers.shared.records import write_pixels
+from tests.papers.focal.conftest import CIFAR, DIGITS
 
-CIFAR, DIGITS = "cifar10-resnet50", "digits-small"
-DRAWN: dict[str, Callable[[Records], Figure | None]] = {
-    "1": figures.figure_1,
-    "2": figures.figure_2,
-    "3bcd": figures.figure_3bcd,
-    "a1": figures.figure_a1,
-    "i1": figures.figure_i1,
-    "4": result_figures.figure_4,
-    "roc": result_figures.roc_curves,
+DRAWN: dict[str, Callable[[Records, Any], Figure | None]] = {
+    "1": lambda records, _: figures.figure_1(records),
+    "2": lambda records, _: figures.figure_2(records),
+    "3bcd": lambda records, _: figures.figure_3bcd(records),
+    "a1": lambda records, _: figures.figure_a1(records),
+    "i1": lambda records, _: figures.figure_i1(records),
+    "4": lambda records, written: result_figures.figure_4(records, written, CIFAR),
+    "roc": lambda records, _: result_figures.roc_curves(records, CIFAR),
+    "k1": lambda records, _: result_figures.figure_k1(records),
+    "shift": lambda records, written: result_figures.figure_shift(records, written, CIFAR),
     "summary": result_figures.calibration_summary,
 }
 
 
 @pytest.fixture
+def written(records: Records, project_root: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, pd.DataFrame]:
+    monkeypatch.chdir(project_root)
+    return all_tables(records)
+
+
+@pytest.fixture
 def pixels(tmp_path: Path) -> Path:
-    """Two images of one task, the first all black and the second all white."""
+    """Three images of one task, the first all black, the second grey, the third all white."""
     path = tmp_path / "panels.safetensors"
-    write_pixels(path, {CIFAR: np.stack([np.full((8, 8, 3), value, np.uint8) for value in (0, 255)])})
+    write_pixels(path, {CIFAR: np.stack([np.full((8, 8, 3), value, np.uint8) for value in (0, 99, 255)])})
     return path
 
 
@@ -41,109 +53,145 @@ def lines(axes: Axes) -> dict[str, np.ndarray]:
     return {str(line.get_label()): np.asarray(line.get_ydata()) for line in axes.lines}
 
 
-def texts(figure: Figure) -> list[str]:
-    return [text.get_text() for axes in figure.axes for text in axes.texts]
+def crosses(axes: Axes) -> list[float]:
+    xs = [np.asarray(line.get_xydata())[0] for line in axes.lines if line.get_marker() == "x"]
+    return [round(float(value), 2) for point in xs for value in point if not np.isnan(point).any()]
+
+
+def texts(axes: Axes) -> list[str]:
+    return [text.get_text().strip() for text in axes.texts]
 
 
 def bars(axes: Axes) -> list[float]:
     return [patch.get_height() for patch in axes.patches if isinstance(patch, Rectangle)]
 
 
+def drawn(figure: Figure | None) -> list[Axes]:
+    assert figure is not None
+    return figure.axes
+
+
 @pytest.mark.parametrize("name", DRAWN)
-def test_every_figure_is_drawn_with_and_without_finished_runs(records: Records, name: str) -> None:
-    for all_diverged in (False, True):
-        records.trainings["diverged"] |= all_diverged
-        figure = DRAWN[name](records)
-        if name == "roc" and all_diverged:
-            assert figure is None
-        else:
-            assert figure is not None
-            figure.draw_without_rendering()
+def test_every_figure_is_drawn_and_there_is_none_of_diverged_runs(records: Records, written: Any, name: str) -> None:
+    figure = DRAWN[name](records, written)
+    assert figure is not None
+    figure.draw_without_rendering()
+    records.trainings["diverged"] = True
+    if name not in {"k1", "shift", "summary"}:
+        assert DRAWN[name](records, written) is None
 
 
 def test_every_method_has_a_colour_of_its_own() -> None:
-    assert len({str(figures.COLOURS[arm]) for arm in ARMS}) == len(ARMS)
+    arms = {*MAIN_ARMS, *FOCAL_ARMS, "LS-0.1"}
+    assert len({str(figures.COLOURS[arm]) for arm in arms}) == len(arms)
 
 
 def test_figure_1_shows_cross_entropy_on_training_and_test_data(records: Records) -> None:
-    train, test, errors = figures.figure_1(records).axes
+    train, test, errors, ece = drawn(figures.figure_1(records))
     assert lines(test)["NLL, wrong"][-1] == pytest.approx(4.05), "mean of 4.0 and 4.1"
     assert lines(test)["NLL, all"].tolist() == pytest.approx([1.0, 0.6, 0.4, 0.45, 0.5, 0.55, 0.6])
     assert lines(train)["entropy, wrong"].tolist() == pytest.approx([1.0] * 7)
-    assert lines(errors)["test error"].tolist() == pytest.approx([45, 40, 35, 30, 25, 20, 15])
-    assert lines(errors)["test ECE"].tolist() == pytest.approx([1, 2, 3, 4, 5, 6, 7])
+    assert train.get_ylim() == test.get_ylim()
+    assert lines(errors)["test data"].tolist() == pytest.approx([45, 40, 35, 30, 25, 20, 15])
+    assert next(iter(lines(ece).values())).tolist() == pytest.approx([1, 2, 3, 4, 5, 6, 7])
 
 
-def test_figure_2_compares_the_losses_that_were_trained(records: Records) -> None:
-    axes = figures.figure_2(records).axes[4]
-    norms = lines(axes)
+def test_figures_2_and_i1_compare_the_losses_that_were_trained(records: Records) -> None:
+    norms = lines(drawn(figures.figure_2(records))[4])
     assert norms["CE"].tolist() == pytest.approx([10.5] * 7)
     assert norms["FL-3"].tolist() == pytest.approx([11.5] * 3 + [9.5] * 4)
     assert set(norms) == {"CE", "FL-3"}, "FL-1 and FL-2 were not trained"
+    features = lines(drawn(figures.figure_i1(records))[0])
+    assert [features[arm].tolist() for arm in ("CE", "FL-3")] == [[20] * 7, [15] * 7]
+
+
+def test_figure_3a_marks_each_threshold_and_b1_draws_the_minimisers() -> None:
+    (axes,) = figures.figure_3a().axes
+    dots = [tuple(np.ravel(line.get_xydata())) for line in axes.lines if len(np.asarray(line.get_xdata())) == 1]
+    assert dots == [(threshold(gamma), 1) for gamma in figures.GAMMAS_3A]
+    plain, *focal = (dict(np.asarray(line.get_xydata()).tolist()) for line in figures.figure_b1().axes[0].lines)
+    assert max(abs(q - p) for q, p in plain.items()) < 1e-12
+    assert [line[0.9] for line in focal] == [optimal_probability(0.9, gamma) for gamma in (1.0, 2.0, 3.0)]
 
 
 def test_figure_3_counts_shares_of_samples(records: Records) -> None:
-    panels = figures.figure_3bcd(records).axes
+    panels = drawn(figures.figure_3bcd(records))
     assert [axes.get_title() for axes in panels] == ["(b) epoch 1", "(c) epoch 2", "(d) epoch 4"]
-    shares = {patch.get_label(): patch.get_data().values for patch in panels[0].patches if isinstance(patch, StepPatch)}
-    assert shares["CE"].tolist() == pytest.approx([25, 75])
-    assert shares["FL-3"].tolist() == pytest.approx([75, 25])
+    shares = {patch.get_label(): patch.get_data()[0] for patch in panels[0].patches if isinstance(patch, StepPatch)}
+    assert [shares[arm].tolist() for arm in ("CE", "FL-3")] == [[25, 75], [75, 25]]
 
 
-def test_figure_4_shows_means_of_finished_seeds_with_intervals(records: Records) -> None:
-    ece = result_figures.figure_4(records).axes[0]
-    labels = [label.get_text() for label in ece.get_xticklabels()]
-    assert labels == ["CE", "Brier", "FL-3", "FLSD-53"]
+def test_figure_4_shows_means_of_finished_seeds_with_intervals_and_printed_values(
+    records: Records, written: Any
+) -> None:
+    ece, other, _ = drawn(result_figures.figure_4(records, written, CIFAR))
+    assert [label.get_text() for label in ece.get_xticklabels()] == ["CE", "Brier", "FL-3", "FLSD-53"]
     # Before and after, for each in turn; of Brier only the seed that finished.
     assert bars(ece) == pytest.approx([6, 1.25, 2, 1.1, 2.5, 0.95, 2, 0.85])
-    spans = [
-        collection.get_segments()[0][:, 1] for collection in ece.collections if hasattr(collection, "get_segments")
-    ]
+    spans = [some.get_segments()[0][:, 1] for some in ece.collections if hasattr(some, "get_segments")]
     assert any(span == pytest.approx([5, 7]) for span in spans), "the mean interval of cross-entropy, 0.05 to 0.07"
-    digits = result_figures.figure_4(records, DIGITS).axes[0]
+    assert crosses(ece)[1::2] == [4.35, 1.35, 1.82, 1.08, 1.48, 1.42, 1.55, 0.95]
+    assert crosses(other) == []
+    digits = drawn(result_figures.figure_4(records, written, DIGITS))[0]
     assert [label.get_text() for label in digits.get_xticklabels()] == ["CE", "MMCE", "FL-3", "FLSD-53"]
+    assert crosses(digits) == []
 
 
 def test_figure_a1_has_a_column_an_epoch_and_all_samples(records: Records) -> None:
-    axes = figures.figure_a1(records).axes
+    axes = drawn(figures.figure_a1(records))
     assert [panel.get_title() for panel in axes[:4]] == ["epoch 2", "epoch 4", "epoch 6", "epoch 7"]
     assert bars(axes[0])[24] == pytest.approx(96)
     assert sum(bars(axes[4])) == pytest.approx(100)
 
 
-def test_figure_h1_pairs_images_with_predictions(records: Records, pixels: Path) -> None:
-    figure = result_figures.figure_h1(records, pixels)
-    assert figure is not None
-    first, second = [axes.images[0].get_array() for axes in figure.axes if axes.images]
-    # Image 7, classified correctly and second in the file, comes before image 40.
-    assert (first.max(), second.max()) == (255, 0)
-    assert texts(figure)[:2] == ["CE: 3  0.91 → 0.64", "FLSD-53: 3  0.91 → 0.64"]
-    assert texts(figure)[2:] == ["CE: 8  0.91 → 0.64", "FLSD-53: 8  0.91 → 0.64"]
-
-
-def test_figure_h1_needs_pixels(records: Records, pixels: Path, tmp_path: Path) -> None:
-    assert result_figures.figure_h1(records, tmp_path / "none") is None
+def test_figure_h1_shows_images_on_which_all_losses_agree(records: Records, pixels: Path, tmp_path: Path) -> None:
+    images = [axes for axes in drawn(result_figures.figure_h1(records, pixels, CIFAR)) if axes.images]
+    # Image 7, which all classify correctly, is third in the file; image 40, on which they disagree, is left out.
+    assert [axes.images[0].get_array().max() for axes in images] == [255, 99]  # type: ignore[union-attr]
+    assert texts(images[0]) == [f"{arm}: 3  0.91 → 0.64" for arm in ("CE", "Brier", "FLSD-53")]
+    assert texts(images[1]) == [f"{arm}: 8  0.91 → 0.64" for arm in ("CE", "Brier", "FLSD-53")]
+    assert result_figures.figure_h1(records, tmp_path / "none", CIFAR) is None
     assert result_figures.figure_h1(records, pixels, DIGITS) is None
 
 
-def test_roc_curves_say_their_area(records: Records) -> None:
-    figure = result_figures.roc_curves(records)
-    assert figure is not None
-    assert [axes.get_title() for axes in figure.axes[:2]] == ["svhn, before scaling", "svhn, after scaling"]
-    assert {"CE 80.0", "Brier 80.0", "FLSD-53 90.0"} <= set(lines(figure.axes[0]))
-    assert "FLSD-53 81.0" in lines(figure.axes[3]), "noise, scaled: 0.8 + 0.02 - 0.01"
+def test_roc_curves_say_their_area_over_seeds(records: Records) -> None:
+    axes = drawn(result_figures.roc_curves(records, CIFAR))
+    assert [panel.get_title() for panel in axes[1:3]] == ["gaussian-noise, before scaling", "svhn, after scaling"]
+    assert {"CE 80.5 ± 0.7", "Brier 80.0", "FLSD-53 90.5 ± 0.7"} <= set(lines(axes[0]))
+    assert "FLSD-53 81.5 ± 0.7" in lines(axes[3]), "noise, scaled: 0.8 + 0.02 - 0.01 and 0.01 more"
     assert result_figures.roc_curves(records, DIGITS) is None
 
 
-def test_figure_i1_orders_the_losses(records: Records) -> None:
-    norms = lines(figures.figure_i1(records).axes[0])
-    assert norms["CE"].tolist() == pytest.approx([20] * 7)
-    assert norms["FL-3"].tolist() == pytest.approx([15] * 7)
-
-
-def test_the_summary_has_the_methods_of_each_task_and_names_what_diverged(records: Records) -> None:
-    cifar, digits = result_figures.calibration_summary(records).axes
+def test_the_summary_has_the_methods_of_each_task_and_names_what_diverged(records: Records, written: Any) -> None:
+    cifar, digits = result_figures.calibration_summary(records, written).axes
     arms = [[label.get_text() for label in axes.get_yticklabels()] for axes in (cifar, digits)]
     assert arms == [["CE", "Brier", "FL-3", "FLSD-53"], ["CE", "Brier", "MMCE", "FL-3", "FLSD-53"]]
-    assert [text.get_text().strip() for text in cifar.texts] == ["T = 2.5", *3 * ["T = 1.1"]]
-    assert [text.get_text().strip() for text in digits.texts] == ["T = 2.5", "diverged", *3 * ["T = 1.1"]]
+    assert texts(cifar) == ["T = 2.5", *3 * ["T = 1.1"]]
+    assert texts(digits) == ["T = 2.5", "diverged", *3 * ["T = 1.1"]]
+    assert crosses(cifar)[::2] == [4.35, 1.82, 1.48, 1.55, 1.35, 1.08, 1.42, 0.95]
+    assert crosses(digits) == []
+    assert cifar.get_xlim() == digits.get_xlim()
+
+
+def test_shifted_images_stand_beside_the_tasks_own(records: Records, written: Any) -> None:
+    error, ece = drawn(result_figures.figure_shift(records, written, CIFAR))
+    assert (error.get_title(), ece.get_title()) == ("error: cinic10", "ECE: cinic10")
+    points = {line.get_marker(): np.asarray(line.get_xdata()).item() for line in error.lines[:2] if line.get_marker()}
+    assert points["s"] == pytest.approx(5.05)
+    assert result_figures.figure_shift(records, written, DIGITS) is None
+
+
+def test_figure_k1_shows_means_and_every_seed_of_the_losses_that_finished(records: Records) -> None:
+    curves = records.translation_curves
+    curves.loc[(curves["arm"] == "CE") & (curves["seed"] == 1), "bleu"] += 0.02
+    axes = drawn(result_figures.figure_k1(records))
+    _, dots, mean, best = axes[0].lines
+    assert np.asarray(dots.get_ydata()).tolist() == pytest.approx([24, 25, 26, 26, 27, 28])
+    assert np.asarray(mean.get_ydata()).tolist() == pytest.approx([25, 26, 27])
+    assert np.ravel(best.get_xydata()).tolist() == pytest.approx([1.2, 27])
+    assert np.ravel(axes[4].lines[-1].get_xydata()).tolist() == pytest.approx([1.0, 1.0])
+    for some, titles in (("FL", ["(a) cross-entropy", "(b) label smoothing"]), ("CE", ["(a) label smoothing"])):
+        curves = curves[curves["arm"] != some]
+        panels = drawn(result_figures.figure_k1(replace(records, translation_curves=curves)))
+        assert [panel.get_title() for panel in panels if panel.get_title()] == titles
+    assert result_figures.figure_k1(replace(records, translation_curves=curves.iloc[:0])) is None

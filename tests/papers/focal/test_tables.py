@@ -13,7 +13,7 @@ from scipy import stats
 
 from softmax_temperature.papers.focal import tables
 from softmax_temperature.papers.focal.records import Records
-from softmax_temperature.papers.focal.table_specs import SPECS
+from softmax_temperature.papers.focal.tables import SPECS
 from softmax_temperature.papers.shared.tables import published, read_csv, write_csv
 
 CIFAR = "cifar10-resnet50"
@@ -135,11 +135,11 @@ def test_the_ablation_pairs_seeds(records: Records, only: Callable[..., Records]
     assert tables.ablation(only(records, task=CIFAR)).empty
 
 
-def test_a_method_as_released_is_compared_with_the_one_as_written(records: Records) -> None:
+def test_a_method_as_written_is_compared_with_the_released_one(records: Records) -> None:
     row = cell(tables.ablation(records), task="digits-small", method="MMCE", metric="ece")
-    assert row[["variant", "seeds"]].tolist() == ["as released", 2]
+    assert row[["variant", "seeds"]].tolist() == ["as written", 2]
     assert row[["main", "changed", "difference"]].tolist() == pytest.approx([0.085, 0.105, 0.02])
-    assert "MMCE-released" not in set(tables.table(records, "table_1")["method"])
+    assert "MMCE-written" not in set(tables.table(records, "table_1")["method"])
 
 
 def test_every_table_says_what_is_not_as_printed(records: Records) -> None:
@@ -164,3 +164,44 @@ def test_the_ablation_for_a_reader_survives_its_file(records: Records, tmp_path:
     write_csv(tmp_path / "ablation.csv", tables.ablation(records))
     wide = tables.wide_ablation(read_csv(tmp_path / "ablation.csv")).set_index("method")
     assert "0.0600 → 0.0600 (± 0.0141)" in wide["ece"].tolist()
+
+
+def test_table_k1_has_every_printed_number_beside_ours(records: Records) -> None:
+    table = tables.table_k1(records)
+    row = cell(table, criterion="best BLEU over temperatures", method="FL", metric="bleu")
+    assert [row[name] for name in ("published", "ours", "seeds")] == pytest.approx([0.2639, 0.2905, 2])
+    assert row["ours_sd"] == pytest.approx(0.001 / 2**0.5)
+    assert row["difference_in_standard_errors"] == pytest.approx((0.2905 - 0.2639) / 0.0005)
+    row = cell(table, criterion="ECE", method="LS", metric="temperature")
+    assert (row["published"], row["ours"], row["dataset"]) == (1, 1, "WMT14 En-De")
+    assert cell(table, criterion="ECE", method="CE", metric="ece_after_scaling")["ours"] == pytest.approx(0.0085)
+    assert set(table["status"]) == {"measured"}
+    assert table["published"].notna().sum() == 5
+    assert "WMT14 En-De" not in set(tables.not_in_a_table()["dataset"]), "no number of the appendix is left over"
+
+
+@pytest.mark.parametrize("rows", [0, 6])
+def test_what_was_not_translated_says_which_profile_would(records: Records, rows: int) -> None:
+    others = records.translation_runs.iloc[:rows].assign(dataset="farm")
+    table = tables.table_k1(replace(records, translation_runs=others))
+    printed = table[table["published"].notna()]
+    assert len(printed) == 5
+    assert (printed["status"] == "not run: profile paper").all()
+    assert printed["ours"].isna().all()
+
+
+def test_a_loss_whose_translations_diverged_says_so(records: Records) -> None:
+    runs = records.translation_runs
+    runs["diverged"] = (runs["arm"] == "LS") | ((runs["arm"] == "CE") & (runs["seed"] == 0))
+    table = tables.table_k1(records)
+    assert cell(table, criterion="ECE", method="LS", metric="ece")["status"] == "diverged"
+    row = cell(table, criterion="ECE", method="CE", metric="ece")
+    assert [row[name] for name in ("ours", "seeds", "diverged_seeds")] == pytest.approx([0.07, 1, 1])
+
+
+def test_labelled_shifts_have_a_table_of_their_own(records: Records) -> None:
+    table = tables.table(records, "table_shift")
+    row = cell(table, dataset="CIFAR-10 vs cinic10", method="CE", metric="ece_after_scaling")
+    assert row[["ours", "seeds"]].tolist() == pytest.approx([0.2, 2])
+    assert cell(table, dataset="CIFAR-10 vs cinic10", method="CE", metric="error")["ours"] == pytest.approx(0.35)
+    assert tables.table(replace(records, shift=records.shift.iloc[:0]), "table_shift").empty

@@ -7,20 +7,14 @@ main recipe alone, not at its variants, and at the runs that did not diverge.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from functools import partial
-from types import MappingProxyType
 from typing import Any
 
-from softmax_temperature.papers.focal import appendix_measures, measures
-from softmax_temperature.papers.focal.measures import FIXED, PROPOSED
-from softmax_temperature.papers.focal.records import Records
-from softmax_temperature.papers.focal.selection import REFERENCE, SCALED
+from softmax_temperature.papers.focal import measures
+from softmax_temperature.papers.focal.measures import in_order
+from softmax_temperature.papers.focal.records import FIXED, FIXED_FOCAL_ARMS, PROPOSED, REFERENCE, SCALED, Records
 from softmax_temperature.papers.shared.claims import (
     Claim,
-    Criterion,
-    Measurement,
-    NotTested,
     above,
     below,
     most,
@@ -30,146 +24,117 @@ from softmax_temperature.papers.shared.claims import (
 )
 
 NEGLIGIBLE = 0.01  # A difference of accuracy or AUROC below one point is none.
+ON_PAR = 0.005  # Nor is one of ECE after scaling below half a point: of gamma 3 the printed ones are 0.07 at most.
 NEAR_ONE = 1.1  # Section 5: the upper end of "very close to 1".
 CLOSE_TO_ONE = (0.8, 1.25)  # The usual range of equivalence of a ratio.
 BASELINES = (REFERENCE, "Brier", "MMCE", "LS-0.05")
 _PAIRED = "paired by task and seed."
 _PRINTED = "Printed: Table 1, CIFAR-10 with ResNet-50."
 _SCALED = "both with the temperature of least validation ECE"
+_RATIO: dict[str, Any] = {"log": True, "unit": "logarithm of the ratio of ECE"}
+_SHARE: dict[str, Any] = {"arm": PROPOSED, "column": "confident_share", "unit": "share of predictions"}
+_TEMPERATURE = "Temperature of least validation ECE"
 
 
-def _claim(
-    name: str,
-    where: str,
-    statement: str,
-    compares: str,
-    criterion: Criterion,
-    measure: Callable[..., Measurement | NotTested],
-    published: float | None = None,
-    **arguments: Any,
-) -> Claim[Records]:
-    return Claim(name, where, statement, compares, criterion, partial(measure, **arguments), published)
-
-
-_CALIBRATION = (
-    _claim(
-        "fl-3-calibrates",
-        "section 5, Table 1",
-        "Focal loss with gamma 3 trains better calibrated networks than cross-entropy.",
-        f"Test ECE of FL-3 minus that of CE after the last epoch, {_PAIRED} {_PRINTED}",
-        below(),
-        measures.calibration,
-        -0.0287,
-        arm=FIXED,
+CLAIMS: tuple[Claim[Records], ...] = (
+    *(
+        Claim(
+            f"{arm.lower()}-calibrates",
+            "section 5, Table 1",
+            f"{name} trains better calibrated networks than cross-entropy.",
+            f"Test ECE of {arm} minus that of CE after the last epoch, {_PAIRED} {_PRINTED}",
+            below(),
+            partial(measures.last_epoch, pairs=[(arm, REFERENCE)]),
+            published=published,
+        )
+        for arm, name, published in (
+            (FIXED, "Focal loss with gamma 3", -0.0287),
+            (PROPOSED, "Focal loss with sample-dependent gamma (FLSD-53)", -0.028),
+        )
     ),
-    _claim(
-        "flsd-53-calibrates",
-        "section 5, Table 1",
-        "Focal loss with sample-dependent gamma (FLSD-53) trains better calibrated networks than cross-entropy.",
-        f"Test ECE of FLSD-53 minus that of CE after the last epoch, {_PAIRED} {_PRINTED}",
-        below(),
-        measures.calibration,
-        -0.028,
-        arm=PROPOSED,
-    ),
-    _claim(
+    Claim(
         "fl-3-calibrates-after-scaling",
         "section 5, Table 1",
-        "Focal loss with gamma 3 is better calibrated than cross-entropy even after temperature scaling.",
+        "Focal loss with gamma 3 is as well calibrated as cross-entropy, or better, even after temperature scaling.",
         f"Test ECE of FL-3 minus that of CE, {_SCALED}, {_PAIRED} {_PRINTED}",
-        below(),
-        measures.scaled_calibration,
-        0.0007,
-        arm=FIXED,
+        not_higher(ON_PAR),
+        partial(measures.evaluated, arm=FIXED, scaling=SCALED),
+        published=0.0007,
     ),
-    _claim(
+    Claim(
         "flsd-53-calibrates-after-scaling",
         "section 5, Table 1",
         "FLSD-53 is better calibrated than cross-entropy even after temperature scaling.",
         f"Test ECE of FLSD-53 minus that of CE, {_SCALED}, {_PAIRED} {_PRINTED}",
         below(),
-        measures.scaled_calibration,
-        -0.004,
-        arm=PROPOSED,
+        partial(measures.evaluated, arm=PROPOSED, scaling=SCALED),
+        published=-0.004,
     ),
-    _claim(
+    Claim(
         "flsd-53-calibrates-on-texts",
         "section 5, Table 1",
         "FLSD-53 trains better calibrated networks than cross-entropy on texts, too.",
         f"The same before scaling, on texts alone, {_PAIRED} Printed: Table 1, mean of 20 Newsgroups and SST Binary.",
         below(),
-        measures.calibration,
-        -0.0459,
-        arm=PROPOSED,
-        texts=True,
+        partial(measures.last_epoch, pairs=[(PROPOSED, REFERENCE)], texts=True),
+        published=-0.0459,
     ),
-    _claim(
+    Claim(
         "flsd-53-beats-every-baseline",
         "section 5, Table 1",
         "FLSD-53 is better calibrated than cross-entropy, Brier loss, MMCE and label smoothing.",
         "Logarithm of the ratio of test ECE after the last epoch, FLSD-53 over each baseline: ECEs of tasks differ "
         f"tenfold. {_PAIRED.capitalize()} Printed: Table 1, CIFAR-10 with ResNet-50, against Brier loss.",
         below(),
-        measures.every_baseline,
-        -0.161,
-        baselines=BASELINES,
+        partial(measures.last_epoch, pairs=[(PROPOSED, other) for other in BASELINES], **_RATIO),
+        published=-0.161,
     ),
-    _claim(
+    Claim(
         "gamma-order",
         "section 4, appendix F",
         "Of the fixed gammas, 3 calibrates better than 2, and 2 better than 1.",
         f"Logarithm of the ratio of test ECE after the last epoch, of neighbours and of 3 over 1, {_PAIRED}",
         below(),
-        measures.in_order,
-        arms=(FIXED, "FL-2", "FL-1"),
-        column="ece",
-        unit="logarithm of the ratio of ECE",
+        partial(measures.last_epoch, pairs=in_order(*reversed(FIXED_FOCAL_ARMS)), **_RATIO),
     ),
-    _claim(
+    Claim(
         "label-smoothing-0.05",
         "section 5",
         "Label smoothing with 0.05 does better than with 0.1.",
         f"Logarithm of the ratio of test ECE after the last epoch, LS-0.05 over LS-0.1, {_PAIRED}",
         below(),
-        measures.in_order,
-        arms=("LS-0.05", "LS-0.1"),
-        column="ece",
-        unit="logarithm of the ratio of ECE",
+        partial(measures.last_epoch, pairs=[("LS-0.05", "LS-0.1")], **_RATIO),
     ),
-    _claim(
+    Claim(
         "accuracy-is-kept",
         "section 5, Table 2",
         "FLSD-53 keeps the accuracy of cross-entropy.",
         f"Test accuracy of FLSD-53 minus that of CE after the last epoch, {_PAIRED} Printed: Table 2, CIFAR-10 with "
         "ResNet-50.",
         not_worse(NEGLIGIBLE),
-        measures.accuracy,
-        -0.0003,
+        partial(measures.last_epoch, pairs=[(PROPOSED, REFERENCE)], column="accuracy", unit="accuracy"),
+        published=-0.0003,
     ),
-    _claim(
+    Claim(
         "flsd-53-temperature-near-one",
         "section 5, Table 1",
         "The optimal temperatures of FLSD-53 are very close to 1, mostly between 0.9 and 1.1.",
-        "Temperature of least validation ECE, whose mean must be equivalent to 1, within a factor of 1.25; that most "
-        "tasks are within 0.1 of 1 cannot be shown with the paper's 8 of 11. " + _PRINTED,
+        f"{_TEMPERATURE}, whose mean must be equivalent to 1, within a factor of 1.25; that most tasks are within 0.1 "
+        f"of 1 cannot be shown with the paper's 8 of 11. {_PRINTED}",
         within(*CLOSE_TO_ONE),
-        measures.temperature,
-        1.1,
-        arm=PROPOSED,
+        partial(measures.temperature, arm=PROPOSED),
+        published=1.1,
     ),
-    _claim(
+    Claim(
         "ce-temperature-well-above-one",
         "section 5, Table 1",
         "The optimal temperatures of cross-entropy are significantly higher than 1.",
-        "Temperature of least validation ECE, compared with the end of what the paper calls close to 1. " + _PRINTED,
+        f"{_TEMPERATURE}, compared with the end of what the paper calls close to 1. {_PRINTED}",
         above(NEAR_ONE),
-        measures.temperature,
-        2.5,
-        arm=REFERENCE,
+        partial(measures.temperature, arm=REFERENCE),
+        published=2.5,
     ),
-)
-_TRAINING = (
-    _claim(
+    Claim(
         "overfitting-is-of-the-wrong",
         "section 3, Figure 1",
         "With cross-entropy, the test NLL overfits because of the misclassified samples alone.",
@@ -178,7 +143,7 @@ _TRAINING = (
         above(),
         measures.overfitting,
     ),
-    _claim(
+    Claim(
         "weight-norms-end-reversed",
         "section 4, Figure 2(e)",
         "The weight norm of the last layer is initially higher with focal loss than with cross-entropy; in the end the "
@@ -188,7 +153,7 @@ _TRAINING = (
         above(),
         measures.weight_norms,
     ),
-    _claim(
+    Claim(
         "gradient-norms-become-lower",
         "section 4, Figure 3(b-d)",
         "As training progresses, gradient norms of the last layer are lower with focal loss than with cross-entropy.",
@@ -197,30 +162,25 @@ _TRAINING = (
         below(),
         measures.gradient_norms,
     ),
-    _claim(
+    Claim(
         "feature-norm-order",
         "appendix I, Figure I.1",
         "Throughout training, feature norms are highest with cross-entropy, and lower the larger gamma is.",
         "Logarithm of the ratio of feature norms on training samples, mean over the epochs, of neighbours in the order "
         f"FL-3, FL-2, FL-1, CE and of its ends, {_PAIRED}",
         below(),
-        measures.in_order,
-        arms=(FIXED, "FL-2", "FL-1", REFERENCE),
-        column="feature_norm",
-        unit="logarithm of the ratio of norms",
+        partial(measures.feature_norms, pairs=in_order(*reversed(FIXED_FOCAL_ARMS), REFERENCE)),
     ),
-    _claim(
+    Claim(
         "early-stopping-does-not-save-ce",
         "appendix J, Table J.1",
         "Whatever the criterion of early stopping, focal loss is better calibrated than cross-entropy.",
         "Test ECE of FLSD-53 minus that of CE, at the last epoch and at those that validation accuracy, NLL and ECE "
         f"choose among the epochs within two points of the best validation accuracy, {_PAIRED}",
         below(),
-        measures.early_stopping,
+        measures.stopped_early,
     ),
-)
-_MORE = (
-    _claim(
+    Claim(
         "flsd-53-detects-outliers",
         "section 5, Table 3",
         "FLSD-53 is better at detecting out-of-distribution samples than cross-entropy.",
@@ -228,108 +188,90 @@ _MORE = (
         above(),
         measures.outliers,
     ),
-    _claim(
+    Claim(
         "scaling-does-not-help-outliers",
         "section 5, Table 3",
         "Temperature scaling does not help cross-entropy to detect out-of-distribution samples.",
         "AUROC by entropy of CE with the temperature of least validation ECE minus that without, likewise.",
         not_higher(NEGLIGIBLE),
-        measures.scaled_outliers,
+        partial(measures.outliers, scaled=True),
     ),
-    _claim(
+    Claim(
         "focal-is-less-confident-unscaled",
         "appendix H, Table H.1",
         "Before temperature scaling, far fewer predictions of FLSD-53 than of cross-entropy are above 99 % confidence.",
         f"Share of test predictions with confidence 0.99 or more, FLSD-53 minus CE, {_PAIRED}",
         below(),
-        measures.confident_predictions,
-        scaling="none",
+        partial(measures.evaluated, **_SHARE, scaling="none"),
     ),
-    _claim(
+    Claim(
         "focal-is-more-confident-scaled",
         "appendix H, Table H.1",
         "After temperature scaling, more predictions of FLSD-53 than of cross-entropy are above 99 % confidence.",
         f"The same share, {_SCALED}.",
         above(),
-        measures.confident_predictions,
-        scaling=SCALED,
+        partial(measures.evaluated, **_SHARE, scaling=SCALED),
     ),
-    _claim(
+    Claim(
         "linear-norms-are-larger",
         "appendix C, Figure C.1",
         "In a linear model, weights and logits grow larger with cross-entropy than with focal loss.",
         "Logarithm of the ratio of norms after the last epoch, CE over each focal loss, paired by seed.",
         above(),
-        appendix_measures.linear_norms,
+        measures.linear_norms,
     ),
-    _claim(
+    Claim(
         "linear-mistakes-are-confident",
         "appendix C, Figure C.2",
         "A linear model makes more mistakes with over 90 % confidence under cross-entropy than under focal loss.",
         "Share of misclassified test points with confidence above 0.9, CE minus each focal loss, paired by seed.",
         above(),
-        appendix_measures.confident_mistakes,
+        measures.confident_mistakes,
     ),
-)
-_GRID = "Temperature of least validation ECE on the grid of 0.1"
-_FOR_TRANSLATION: Mapping[str, Any] = MappingProxyType({"others": (REFERENCE, "LS")})
-_TRANSLATION = (
-    _claim(
+    Claim(
         "translation-focal-temperature-is-one",
         "appendix K, Table K.1",
         "The translation model trained with focal loss has an optimal temperature of 1, just like the one trained with "
         "label smoothing.",
-        f"{_GRID}: share of the trainings where it is 1.0, with focal loss and with label smoothing.",
+        f"{_TEMPERATURE} on the grid of 0.1: share of the trainings where it is 1.0, with focal loss and with label "
+        "smoothing.",
         most(),
-        appendix_measures.translation_temperature,
-        arms=("FL", "LS"),
-        near=True,
+        partial(measures.translation_temperature, arms=("FL", "LS"), near=True),
     ),
-    _claim(
+    Claim(
         "translation-ce-temperature-is-not-one",
         "appendix K, Figure K.1",
         "The translation model trained with cross-entropy has another optimal temperature than 1.",
-        f"{_GRID}: share of the trainings where it is not 1.0. The paper says so by leaving this model out of the "
-        "sentence on the other two.",
+        f"{_TEMPERATURE} on the grid of 0.1: share of the trainings where it is not 1.0. The paper says so by leaving "
+        "this model out of the sentence on the other two.",
         most(),
-        appendix_measures.translation_temperature,
-        arms=(REFERENCE,),
-        near=False,
+        partial(measures.translation_temperature, arms=(REFERENCE,), near=False),
     ),
-    _claim(
+    Claim(
         "translation-focal-calibrates",
         "appendix K, Table K.1",
         "The translation model trained with focal loss outperforms its competitors on ECE.",
         "ECE of next-token predictions on test data, not scaled, focal loss minus each other loss, paired by seed.",
         below(),
-        appendix_measures.translation,
-        column="ece",
-        unit="ECE",
-        scale=1,
-        **_FOR_TRANSLATION,
+        partial(measures.translation, column="ece", unit="ECE", scale=1),
     ),
-    _claim(
+    Claim(
         "translation-focal-bleu",
         "appendix K, Table K.1",
         "The translation model trained with focal loss has a competitive edge over the others on BLEU.",
         "Highest test BLEU over temperatures, focal loss minus each of the others, in points, paired by seed. Printed: "
         "against label smoothing.",
         above(),
-        appendix_measures.translation,
-        0.03,
-        column="best_bleu",
-        unit="BLEU",
-        scale=100,
-        **_FOR_TRANSLATION,
+        partial(measures.translation, column="best_bleu", unit="BLEU", scale=100),
+        published=0.03,
     ),
-    _claim(
+    Claim(
         "translation-calibrated-where-good",
         "appendix K, Figure K.1",
         "Translation models obtain the highest BLEU at around the same temperatures at which they obtain low ECE.",
         "Share of the seeds where, for all losses, the temperatures of highest test BLEU and of least validation ECE "
         "are at most 0.2 apart.",
         most(),
-        appendix_measures.translation_agreement,
+        measures.translation_agreement,
     ),
 )
-CLAIMS: tuple[Claim[Records], ...] = (*_CALIBRATION, *_TRAINING, *_MORE, *_TRANSLATION)

@@ -7,28 +7,43 @@ error more than the loss does.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
 import numpy as np
 import pandas as pd
 
-from softmax_temperature.papers.focal.records import Records
-from softmax_temperature.papers.focal.selection import EVALUATION, REFERENCE, SCALED, TRAINING, finished, main_tasks
-from softmax_temperature.papers.shared.claims import Measurement, NotTested, OverTasks, Task, pooled
+from softmax_temperature.papers.focal.records import (
+    EVALUATION,
+    FIXED,
+    LONG_NAMES,
+    PROPOSED,
+    REFERENCE,
+    SCALED,
+    TRAINING,
+    TRANSLATION,
+    Records,
+    early_stopping,
+    finished,
+    main_tasks,
+)
+from softmax_temperature.papers.shared.claims import Measurement, NotTested, OverTasks, Share, Task, pooled
 from softmax_temperature.papers.shared.sources import cells_of
 
-PROPOSED, FIXED = "FLSD-53", "FL-3"
 DATA = ("cifar10", "cifar100", "tiny_imagenet", "newsgroups20", "sst_trees", "wmt14_en_de")
 """The paper's data sets; parts of them, as "cifar10-5000", count as the paper's too."""
 OUTLIERS = ("svhn", "gaussian-noise")
 """The paper's out-of-distribution sets; the second is the corruption of CIFAR-10-C."""
 GRID = 0.1  # Of the temperatures that are tried.
+ONE = (0.95, 1.05)  # Around temperature 1, nearer than the next of the grid.
 OVERFITTED = 1.05  # A test NLL that ends at less than this multiple of its minimum is not called overfitted.
 EARLY = 150 / 350  # The share of the training before the learning rate first falls: "initially" in section 4.
-NEAR_BEST = 0.02  # Early stopping chooses among epochs whose validation accuracy is this near to the best.
+SURE = 0.9  # Appendix C: a confident mistake.
 _RUN = ["task", "seed"]
 _UNSCALED = "at their last epoch, texts have no numbers after temperature scaling: focal/runs.csv lacks them"
+_NO_LINEAR = NotTested("this profile has no linear model")
+Found = Measurement | NotTested
+Pairs = Sequence[tuple[str, str]]
 
 
 def is_own(dataset: str) -> bool:
@@ -36,44 +51,49 @@ def is_own(dataset: str) -> bool:
     return dataset.partition("-")[0].removesuffix("_all") in DATA
 
 
-def calibration(records: Records, *, arm: str, texts: bool = False) -> Measurement | NotTested:
-    """ECE of a loss minus that of cross-entropy, after the last epoch."""
-    return _last_epoch(records, "ece", arm, "ECE", texts=texts)
+def in_order(*arms: str) -> Pairs:
+    """Each arm with the next, and the first with the last."""
+    return list(dict.fromkeys([*pairwise(arms), (arms[0], arms[-1])]))
 
 
-def accuracy(records: Records) -> Measurement | NotTested:
-    """Accuracy of FLSD-53 minus that of cross-entropy, after the last epoch."""
-    return _last_epoch(records, "accuracy", PROPOSED, "accuracy")
+def last_epoch(
+    records: Records, *, pairs: Pairs, column: str = "ece", unit: str = "ECE", log: bool = False, texts: bool = False
+) -> Found:
+    """A test number after the last epoch, first arm minus second; of a single pair also at the selected epoch."""
+    rows = _last(_of(records, "history", *_arms(pairs)))
+    known = main_tasks(records)
+    if texts:
+        known = known[known["embeddings"] != ""]
+        if known.empty:
+            return NotTested("no task of this profile is on texts")
+    rows = rows[rows["task"].isin(known["task"]) & (rows["split"] == "test")]
+    found = _compared(records, rows.rename(columns={column: "value"}), pairs, unit, TRAINING, log=log)
+    if isinstance(found, NotTested) or len(pairs) > 1:
+        return found
+    runs = _of(records, "runs", *_arms(pairs)).rename(columns={LONG_NAMES.get(column, column): "value"})
+    runs = runs[(runs["scaling"] == "none") & runs["task"].isin(known.loc[known["select"] != "last", "task"])]
+    parts = ", ".join(
+        f"{task.name} {np.mean(task.values):+.3f}" for task in _differences(records, runs, *pairs[0], log=log)
+    )
+    note = f"at the epoch of best validation accuracy: {parts}" if parts else ""
+    return Measurement(found.parts, found.unit, note, cells=found.cells)
 
 
-def scaled_calibration(records: Records, *, arm: str) -> Measurement | NotTested:
-    """ECE of a loss minus that of cross-entropy, both scaled."""
-    return _evaluated(records, "expected_calibration_error", arm, SCALED, "ECE")
+def evaluated(records: Records, *, arm: str, scaling: str, column: str = LONG_NAMES["ece"], unit: str = "ECE") -> Found:
+    """A number of the evaluation, of an arm minus of cross-entropy."""
+    rows, note = _scored(records, arm, REFERENCE)
+    values = rows[rows["scaling"] == scaling].rename(columns={column: "value"})
+    return _compared(records, values, [(arm, REFERENCE)], unit, EVALUATION, note=note)
 
 
-def confident_predictions(records: Records, *, scaling: str) -> Measurement | NotTested:
-    """Share of confident predictions of FLSD-53 minus that of cross-entropy."""
-    return _evaluated(records, "confident_share", PROPOSED, scaling, "share of predictions")
+def feature_norms(records: Records, *, pairs: Pairs) -> Found:
+    """Mean over the epochs of the feature norm on training data, as logarithms."""
+    rows = _of(records, "history", *_arms(pairs))
+    values = rows[rows["split"] == "train"].groupby([*_RUN, "arm"])["feature_norm"].mean().rename("value")
+    return _compared(records, values.reset_index(), pairs, "logarithm of the ratio of norms", TRAINING, log=True)
 
 
-def in_order(records: Records, *, arms: Sequence[str], column: str, unit: str) -> Measurement | NotTested:
-    """A number of each loss over that of the next in order, as a logarithm; not ECE: the mean over all epochs."""
-    rows = _of(records, "history", *arms)
-    rows = _last(rows[rows["split"] == "test"]) if column == "ece" else rows[rows["split"] == "train"]
-    values = rows.groupby([*_RUN, "arm"])[column].mean().rename("value").reset_index()
-    pairs = dict.fromkeys([*pairwise(arms), (arms[0], arms[-1])])
-    return _compared(records, values, list(pairs), unit, TRAINING, log=True)
-
-
-def every_baseline(records: Records, *, baselines: Sequence[str]) -> Measurement | NotTested:
-    """ECE of FLSD-53 over that of each other loss, as a logarithm, after the last epoch."""
-    rows = _last(_of(records, "history", PROPOSED, *baselines))
-    values = rows[rows["split"] == "test"].rename(columns={"ece": "value"})
-    pairs = [(PROPOSED, other) for other in baselines]
-    return _compared(records, values, pairs, "logarithm of the ratio of ECE", TRAINING, log=True)
-
-
-def temperature(records: Records, *, arm: str) -> Measurement | NotTested:
+def temperature(records: Records, *, arm: str) -> Found:
     """The temperature of least validation ECE."""
     rows, note = _scored(records, arm)
     rows = rows[rows["scaling"] == SCALED]
@@ -85,7 +105,7 @@ def temperature(records: Records, *, arm: str) -> Measurement | NotTested:
     return Measurement({arm: OverTasks(tasks, resolution=GRID)}, "temperature", notes, cells=_cells(EVALUATION, rows))
 
 
-def overfitting(records: Records) -> Measurement | NotTested:
+def overfitting(records: Records) -> Found:
     """Change of the NLL of wrong samples, and minus that of right ones, from the best epoch to the last."""
     rows = _of(records, "history", REFERENCE)
     rows = rows[rows["split"] == "test"]
@@ -106,7 +126,7 @@ def overfitting(records: Records) -> Measurement | NotTested:
     return Measurement(parts, "nats", note, cells=_cells(TRAINING, rows))
 
 
-def weight_norms(records: Records) -> Measurement | NotTested:
+def weight_norms(records: Records) -> Found:
     """Norm with FL-3 minus norm with cross-entropy early on, and the other way round at the end."""
     rows = _of(records, "history", REFERENCE, FIXED)
     pairs = _side_by_side(rows[rows["split"] == "test"], "weight_norm", [*_RUN, "epoch"], FIXED, REFERENCE)
@@ -123,99 +143,119 @@ def weight_norms(records: Records) -> Measurement | NotTested:
     return Measurement(parts, "weight norm", cells=_cells(TRAINING, rows))
 
 
-def gradient_norms(records: Records) -> Measurement | NotTested:
+def gradient_norms(records: Records) -> Found:
     """Mean logarithm of last-layer gradient norms with FL-3 minus with cross-entropy, at the later recorded epochs."""
     rows = _of(records, "gradient_norms", REFERENCE, FIXED)
-    if rows.empty:
-        return _why_untested(records, REFERENCE, FIXED)
     rows = rows[rows["epoch"] > rows.groupby("task")["epoch"].transform("min")]
     weighted = rows.assign(total=rows["count"] * np.log(np.sqrt(rows["low"] * rows["high"])))
     sums = weighted.groupby([*_RUN, "arm", "epoch"])[["total", "count"]].sum()
     means = (sums["total"] / sums["count"]).groupby([*_RUN, "arm"]).mean().rename("value").reset_index()
-    return _compared(records, means, [(FIXED, REFERENCE)], "log gradient norm", TRAINING, log=False)
+    return _compared(records, means, [(FIXED, REFERENCE)], "log gradient norm", TRAINING)
 
 
-def outliers(records: Records) -> Measurement | NotTested:
-    """AUROC of FLSD-53 minus that of cross-entropy."""
-    rows = _of(records, "ood", PROPOSED, REFERENCE)
-    return _outliers(records, rows[rows["scaling"] == "none"], "arm", PROPOSED, REFERENCE)
-
-
-def scaled_outliers(records: Records) -> Measurement | NotTested:
-    """AUROC of cross-entropy with temperature scaling minus without."""
-    return _outliers(records, _of(records, "ood", REFERENCE), "scaling", SCALED, "none")
-
-
-def early_stopping(records: Records) -> Measurement | NotTested:
+def stopped_early(records: Records) -> Found:
     """ECE of FLSD-53 minus that of cross-entropy at the epochs that validation data choose, by each criterion."""
     rows = _of(records, "history", REFERENCE, PROPOSED)
-    run = [*_RUN, "arm"]
-    validation = rows[rows["split"] == "validation"]
-    best = validation.groupby(run)["accuracy"].transform("max")
-    near = validation[validation["accuracy"] >= best - NEAR_BEST].groupby(run)
-    chosen = {
-        "last epoch": validation.loc[validation.groupby(run)["epoch"].idxmax()],
-        "by accuracy": validation.loc[near["accuracy"].idxmax()],
-        "by NLL": validation.loc[near["nll"].idxmin()],
-        "by ECE": validation.loc[near["ece"].idxmin()],
+    names = {"last": "last epoch", "accuracy": "by accuracy", "nll": "by NLL", "ece": "by ECE"}
+    chosen = early_stopping(rows).rename(columns={"expected_calibration_error": "value"})
+    parts = {
+        names[str(criterion)]: OverTasks(tasks)
+        for criterion, some in chosen.groupby("criterion", sort=False)
+        if (tasks := _differences(records, some, PROPOSED, REFERENCE))
     }
-    test = rows[rows["split"] == "test"]
-    parts = {}
-    for criterion, epochs in chosen.items():
-        there = epochs[[*run, "epoch"]].merge(test, on=[*run, "epoch"])
-        if tasks := _differences(records, there.rename(columns={"ece": "value"}), PROPOSED, REFERENCE):
-            parts[criterion] = OverTasks(tasks)
     if not parts:
         return _why_untested(records, REFERENCE, PROPOSED)
     return Measurement(parts, "ECE", cells=_cells(TRAINING, rows))
 
 
-def _last_epoch(records: Records, column: str, arm: str, unit: str, *, texts: bool = False) -> Measurement | NotTested:
-    rows = _last(_of(records, "history", arm, REFERENCE))
-    if texts:
-        known = main_tasks(records)
-        names = known.loc[known["embeddings"] != "", "task"]
-        if names.empty:
-            return NotTested("no task of this profile is on texts")
-        rows = rows[rows["task"].isin(names)]
-    values = rows[rows["split"] == "test"].rename(columns={column: "value"})
-    found = _compared(records, values, [(arm, REFERENCE)], unit, TRAINING, log=False)
-    if isinstance(found, NotTested):
-        return found
-    long = {"ece": "expected_calibration_error"}.get(column, column)
-    runs = _of(records, "runs", arm, REFERENCE)
-    runs = runs[(runs["scaling"] == "none") & runs["task"].isin(_selected(records)) & runs["task"].isin(rows["task"])]
-    selected = _differences(records, runs.rename(columns={long: "value"}), arm, REFERENCE)
-    parts = ", ".join(f"{task.name} {np.mean(task.values):+.3f}" for task in selected)
-    note = f"at the epoch of best validation accuracy: {parts}" if parts else ""
-    return Measurement(found.parts, found.unit, note, cells=found.cells)
+def outliers(records: Records, *, scaled: bool = False) -> Found:
+    """AUROC of FLSD-53 minus that of cross-entropy; or of cross-entropy, scaled minus not scaled."""
+    if records.ood.empty:
+        return NotTested("no task of this profile has an out-of-distribution set")
+    by, value, reference = ("scaling", SCALED, "none") if scaled else ("arm", PROPOSED, REFERENCE)
+    rows = _of(records, "ood", REFERENCE, *([] if scaled else [PROPOSED]))
+    rows = rows if scaled else rows[rows["scaling"] == "none"]
+    pairs = _side_by_side(rows, "auroc", [*_RUN, "ood"], value, reference, by=by)
+    if pairs.empty:
+        return _why_untested(records, *rows["arm"].unique())
+    table = (pairs[value] - pairs[reference]).rename("value").reset_index()
+    is_printed = table["ood"].isin(OUTLIERS)
+    own = table[is_printed].groupby(_RUN)["value"].mean().reset_index()
+    others = table[~is_printed].assign(task=table["task"] + ", " + table["ood"])
+    shown = pooled({str(task): some["value"].tolist() for task, some in others.groupby("task")}, lambda _: False)
+    parts = {"AUROC": OverTasks(_tasks(records, own, "value") + shown)}
+    return Measurement(parts, "AUROC", cells=_cells(EVALUATION, rows))
 
 
-def _evaluated(records: Records, column: str, arm: str, scaling: str, unit: str) -> Measurement | NotTested:
-    rows, note = _scored(records, arm, REFERENCE)
-    values = rows[rows["scaling"] == scaling].rename(columns={column: "value"})
-    return _compared(records, values, [(arm, REFERENCE)], unit, EVALUATION, log=False, note=note)
+def linear_norms(records: Records) -> Found:
+    """Norms of weights and logits of the linear model at the end, cross-entropy minus focal loss, as logarithms."""
+    table = records.linear_history
+    if table.empty:
+        return _NO_LINEAR
+    last = table[table["epoch"] == table.groupby(["loss", "seed"])["epoch"].transform("max")]
+    parts: dict[str, OverTasks] = {}
+    for column in ("weight_norm", "logit_norm"):
+        norms = last.assign(log=np.log(last[column])).pivot(index="seed", columns="loss", values="log")
+        parts |= _against_reference(norms, f"{column.replace('_', ' ')}, ")
+    return Measurement(parts, "logarithm of the ratio", cells=("focal/linear",))
+
+
+def confident_mistakes(records: Records) -> Found:
+    """Share of the linear model's mistakes with more than 90 % confidence, cross-entropy minus focal loss."""
+    table = records.linear_mistakes
+    if table.empty:
+        return _NO_LINEAR
+    shares = table.assign(sure=table["confidence"] > SURE).pivot_table(index="seed", columns="loss", values="sure")
+    return Measurement(_against_reference(shares), "of the mistakes", cells=("focal/linear",))
+
+
+def translation(records: Records, *, column: str, unit: str, scale: float) -> Found:
+    """A number of the translation model of focal loss minus that of each other loss."""
+    others = (REFERENCE, "LS")
+    runs = _translated(records, "FL", *others)
+    if isinstance(runs, NotTested):
+        return runs
+    table = scale * runs.pivot(index="seed", columns="arm", values=column)
+    own = is_own(str(runs["dataset"].iloc[0]))
+    parts = {f"against {other}": _one((table["FL"] - table[other]).dropna(), own=own) for other in others}
+    return Measurement(parts, unit, cells=cells_of(TRANSLATION, runs, "arm"))
+
+
+def translation_temperature(records: Records, *, arms: Sequence[str], near: bool) -> Found:
+    """The share of trainings whose temperature is 1, or is not."""
+    runs = _translated(records, *arms)
+    if isinstance(runs, NotTested):
+        return runs
+    hits = runs["temperature"].between(*ONE) == near
+    return _counted(runs, {str(arm): some for arm, some in hits.groupby(runs["arm"], sort=False)})
+
+
+def translation_agreement(records: Records) -> Found:
+    """The share of seeds whose best BLEU and best ECE are, for every loss, at temperatures at most 0.2 apart."""
+    runs = _translated(records, REFERENCE)
+    if isinstance(runs, NotTested):
+        return runs
+    curves = records.translation_curves.merge(records.translation_runs[["arm", "seed", "dataset"]], on=["arm", "seed"])
+    names = ["arm", "seed"]
+    best = curves.loc[curves.groupby(names)["bleu"].idxmax()].set_index(names)["temperature"]
+    calibrated = curves.loc[curves.groupby(names)["validation_ece"].idxmin()].set_index(names)["temperature"]
+    # The three losses of one seed start alike: a seed counts once, and only if all its losses agree.
+    agree = ((best - calibrated).abs() <= 2 * GRID + 1e-9).groupby(level="seed").all()
+    return _counted(curves, {"seeds": agree})
 
 
 def _compared(
-    records: Records,
-    values: pd.DataFrame,
-    pairs: Sequence[tuple[str, str]],
-    unit: str,
-    stage: str,
-    *,
-    log: bool,
-    note: str = "",
-) -> Measurement | NotTested:
+    records: Records, values: pd.DataFrame, pairs: Pairs, unit: str, stage: str, *, log: bool = False, note: str = ""
+) -> Found:
     """First arm minus second of each pair, paired by task and seed."""
     parts: dict[str, OverTasks] = {}
     missing: dict[str, str] = {}
     for arm, reference in pairs:
         name = f"{arm} against {reference}"
-        tasks = _differences(records, values, arm, reference, log=log)
-        reason = _why_untested(records, arm, reference).reason
-        parts |= {name: OverTasks(tasks)} if tasks else {}
-        missing |= {} if tasks else {name: reason}
+        if tasks := _differences(records, values, arm, reference, log=log):
+            parts[name] = OverTasks(tasks)
+        else:
+            missing[name] = _why_untested(records, arm, reference).reason
     if not parts:
         return NotTested("; ".join(filter(None, (*dict.fromkeys(missing.values()), note))))
     return Measurement(parts, unit, note, missing, _cells(stage, values))
@@ -231,32 +271,18 @@ def _differences(
 
 def _tasks(records: Records, rows: pd.DataFrame, column: str) -> tuple[Task, ...]:
     """The values of each task, one per seed."""
-    known = main_tasks(records)
-    own = {task: is_own(dataset) for task, dataset in zip(known["task"], known["dataset"], strict=True)}
-    return pooled(
-        {str(task): some[column].tolist() for task, some in rows.groupby("task", sort=False)}, own.__getitem__
-    )
+    own = {row.task: is_own(row.dataset) for row in main_tasks(records).itertuples()}
+    values = {str(task): some[column].tolist() for task, some in rows.groupby("task", sort=False)}
+    return pooled(values, own.__getitem__)
 
 
-def _outliers(records: Records, rows: pd.DataFrame, by: str, value: str, reference: str) -> Measurement | NotTested:
-    if records.ood.empty:
-        return NotTested("no task of this profile has an out-of-distribution set")
-    pairs = _side_by_side(rows, "auroc", [*_RUN, "ood"], value, reference, by=by)
-    if pairs.empty:
-        return _why_untested(records, *rows["arm"].unique())
-    table = (pairs[value] - pairs[reference]).rename("value").reset_index()
-    is_printed = table["ood"].isin(OUTLIERS)
-    own = table[is_printed].groupby(_RUN)["value"].mean().reset_index()
-    others = table[~is_printed].assign(task=table["task"] + ", " + table["ood"])
-    shown = pooled({str(task): some["value"].tolist() for task, some in others.groupby("task")}, lambda _: False)
-    return Measurement(
-        {"AUROC": OverTasks(_tasks(records, own, "value") + shown)}, "AUROC", cells=_cells(EVALUATION, rows)
-    )
+def _arms(pairs: Pairs) -> list[str]:
+    return list(dict.fromkeys(arm for pair in pairs for arm in pair))
 
 
-def _of(records: Records, name: str, *arms: str) -> pd.DataFrame:
+def _of(records: Records, name: str, *arms: str, evaluated: str | None = None) -> pd.DataFrame:
     """The rows of a table that belong to finished runs of some arms with the main recipe."""
-    rows = finished(records, name)
+    rows = finished(records, name, evaluated=evaluated)
     return rows[rows["task"].isin(main_tasks(records)["task"]) & rows["arm"].isin(arms)]
 
 
@@ -264,20 +290,11 @@ def _last(rows: pd.DataFrame) -> pd.DataFrame:
     return rows[rows["epoch"] == rows.groupby([*_RUN, "arm"])["epoch"].transform("max")]
 
 
-def _selected(records: Records) -> pd.Series[str]:
-    """The tasks whose evaluation is that of a chosen epoch."""
-    known = main_tasks(records)
-    names: pd.Series[str] = known.loc[known["select"] != "last", "task"]
-    return names
-
-
 def _scored(records: Records, *arms: str) -> tuple[pd.DataFrame, str]:
     """The evaluations after the last epoch, and why those of some tasks are none."""
-    rows = _of(records, "runs", *arms)
-    if "evaluated" in rows:  # Records that have the last epoch of chosen ones, too, say which a row is of.
-        return rows[rows["evaluated"] == "last"], ""
-    chosen = rows["task"].isin(_selected(records))
-    return rows[~chosen], _UNSCALED if chosen.any() else ""
+    rows = _of(records, "runs", *arms, evaluated="last")
+    lacking = set(_of(records, "runs", *arms)["task"]) - set(rows["task"])
+    return rows, _UNSCALED if lacking else ""
 
 
 def _side_by_side(
@@ -302,3 +319,29 @@ def _why_untested(records: Records, *arms: str, note: str = "") -> NotTested:
         if runs["diverged"].all():
             return NotTested(f"every run of {arm} diverged")
     return NotTested(note or f"no seed has a finished run of {' and '.join(arms)} that was measured")
+
+
+def _one(values: pd.Series[float], *, own: bool = True) -> OverTasks:
+    """Values of a single task, one per seed."""
+    return OverTasks((Task("seeds", tuple(values.tolist()), own),))
+
+
+def _against_reference(table: pd.DataFrame, name: str = "") -> dict[str, OverTasks]:
+    """Cross-entropy minus each focal loss, of a table with a row per seed and a column per loss."""
+    return {f"{name}{loss}": _one(table[REFERENCE] - table[loss]) for loss in table.columns if loss != REFERENCE}
+
+
+def _translated(records: Records, *arms: str) -> pd.DataFrame | NotTested:
+    """The translation models of some losses that did not diverge, each loss with at least one."""
+    table = records.translation_runs
+    if table.empty:
+        return NotTested("this profile does not translate")
+    runs = table[~table["diverged"].astype(bool) & table["arm"].isin(arms)]
+    lost = [arm for arm in arms if arm not in set(runs["arm"])]
+    return NotTested(f"every translation model of {lost[0]} diverged") if lost else runs
+
+
+def _counted(runs: pd.DataFrame, by_part: Mapping[str, pd.Series[bool]]) -> Measurement:
+    own = is_own(str(runs["dataset"].iloc[0]))
+    parts = {name: Share(int(some.sum()), len(some), own=own) for name, some in by_part.items()}
+    return Measurement(parts, "of the trainings", cells=cells_of(TRANSLATION, runs, "arm"))

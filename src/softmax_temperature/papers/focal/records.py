@@ -1,4 +1,4 @@
-"""The records of the paper in `results/<profile>/focal/`, which its tables, figures and claims start from.
+"""The records of the paper in `results/<profile>/focal/`, and the arms, tasks and runs that are read from them.
 
 A task is a data set with a network and a recipe, an arm a loss; every row of a training names `task`, `arm` and `seed`.
 `scaling` is "none", "ece" or "nll": not scaled, or divided by the temperature that is best by that criterion on
@@ -7,22 +7,49 @@ validation data.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 
 import pandas as pd
 
-from softmax_temperature.papers.shared.records import RUNS, table_names
-from softmax_temperature.papers.shared.records import read_records as read
+from softmax_temperature.papers.shared.records import RUNS, table_names, table_path
+from softmax_temperature.papers.shared.tables import read_csv
 
 SLUG = "focal"
+RUN = ["task", "arm", "seed"]
+"""The names of a training."""
+REFERENCE, FIXED, PROPOSED = "CE", "FL-3", "FLSD-53"
+MAIN_ARMS = (REFERENCE, "Brier", "MMCE", "LS-0.05", FIXED, PROPOSED)
+"""The methods of Table 1, in its order."""
+FIXED_FOCAL_ARMS = ("FL-1", "FL-2", FIXED)
+QUALITATIVE_ARMS = (REFERENCE, "Brier", "MMCE", PROPOSED)
+"""The methods of Figure H.1."""
+FOCAL_ARMS = (*FIXED_FOCAL_ARMS, "FLSc-531", "FLSc-532", "FLSD-532", PROPOSED)
+"""The methods of Tables F.3 to F.6, in their order."""
+WRITTEN_ARMS = MappingProxyType({"MMCE-written": "MMCE"})
+"""Methods as the text has them, where the main ones follow the authors' code: they are in the ablation alone."""
+SCALED = "ece"
+"""The criterion of the temperature behind every number "after scaling": section 5 reports this one."""
+NEAR_BEST = 0.02
+"""Early stopping chooses among the epochs whose validation accuracy is this near to the best."""
+TRAINING, EVALUATION, TRANSLATION = "focal/training", "focal/evaluation", "focal/translation"
+"""The stages that the numbers come from, as the manifests of their cells name them."""
+SHIFT_COLUMNS = (
+    *(*RUN, "scaling", "shifted", "samples"),
+    *("accuracy", "negative_log_likelihood", "expected_calibration_error"),
+)
+LONG_NAMES = MappingProxyType({"ece": "expected_calibration_error", "nll": "negative_log_likelihood"})
+"""Columns of the history as the evaluation names them."""
 
 
 @dataclass(frozen=True)
 class Records:
     """The tables, by the name of their file; one row per what stands first, with these columns besides its names.
 
-    runs: training × scaling, on test data: temperature, at_bound, samples, accuracy, top5_accuracy,
+    runs: training × evaluated (epoch: "last", and "best_validation" where the task selects it) × scaling, on test data:
+        temperature, at_bound, samples, accuracy, top5_accuracy,
         negative_log_likelihood, brier_score, expected_, maximum_, adaptive_, classwise_ and
         debiased_calibration_error, noise_floor (as `metrics.calibration_report` names them), and for each with a 90 %
         interval the same name with _low and _high; confident_share, confident_accuracy (predictions with confidence
@@ -39,14 +66,15 @@ class Records:
     gradient_norms: training × epoch × bin: low, high, count: last-layer gradient norms of training samples.
     reliability: training × epoch × bin (25) of training samples: low, high, count, accuracy, confidence.
     differences: training × scaling × metric: value, low, high: arm minus reference arm on the same test samples.
-    early_stopping: training × criterion ("last", "accuracy", "nll", "ece"): epoch, and of the test data accuracy,
-        expected_calibration_error, negative_log_likelihood.
+    early_stopping: see `early_stopping`.
     ood: training × ood (data set) × scaling: samples, auroc, auroc_low, auroc_high.
     roc: training × ood × scaling × point: false_positive_rate, true_positive_rate.
+    shift: training × shifted (data set of the same classes) × scaling: samples; accuracy, negative_log_likelihood,
+        expected_calibration_error, each also with _low and _high.
     panels: image (its number in the test split) × training × scaling: label, predicted, confidence, true_probability;
         the pixels are in `panels.safetensors`, one array per task, uint8 (images, height, width, channels).
-    linear_*: appendix C, see `linear_tables`. translation_*: appendix K, see `translation.translation_tables`; without
-        `task`, and the arms are CE, LS and FL.
+    linear_*: appendix C, see `collect.linear_tables`. translation_*: appendix K, see `collect.translation_tables`;
+        without `task`, and the arms are CE, LS and FL.
     theory_checks: see `theory.theory_checks`.
     """
 
@@ -60,6 +88,7 @@ class Records:
     early_stopping: pd.DataFrame
     ood: pd.DataFrame
     roc: pd.DataFrame
+    shift: pd.DataFrame
     panels: pd.DataFrame
     linear_history: pd.DataFrame
     linear_mistakes: pd.DataFrame
@@ -75,5 +104,75 @@ TABLES = tuple(name for name in table_names(Records) if name != RUNS)
 
 
 def read_records(folder: Path) -> Records:
-    """Read the tables back from the paper's folder."""
-    return read(Records, folder)
+    """Read the tables back from the paper's folder.
+
+    Older results lack shifted sets, and evaluate each training at one epoch, that which its task selects.
+    """
+    paths = {name: table_path(folder, name) for name in table_names(Records)}
+    read = {name: read_csv(path) for name, path in paths.items() if path.is_file() or name != "shift"}
+    read.setdefault("shift", pd.DataFrame(columns=list(SHIFT_COLUMNS)))
+    if "evaluated" not in read["runs"]:
+        read["runs"]["evaluated"] = read["runs"]["task"].map(read["tasks"].set_index("task")["select"])
+    return Records(**read)
+
+
+def tasks(records: Records) -> pd.DataFrame:
+    """The tasks, in their order; texts that a CSV file could not hold, because they are empty, are empty again."""
+    names = ("printed_dataset", "printed_network", "variant", "variant_of", "differs", "embeddings")
+    texts = records.tasks[list(names)].astype(object)
+    return records.tasks.assign(**texts.where(texts.notna(), ""))
+
+
+def main_tasks(records: Records) -> pd.DataFrame:
+    """The tasks with the main recipe."""
+    table = tasks(records)
+    return table[table["variant"] == ""].reset_index(drop=True)
+
+
+def other_arms(records: Records) -> list[str]:
+    """Arms that Table 1 and appendix F do not have: LS-0.1, and losses that a user added."""
+    known = {*MAIN_ARMS, *FOCAL_ARMS, *WRITTEN_ARMS}
+    return [arm for arm in records.trainings["arm"].unique() if arm not in known]
+
+
+def finished(records: Records, name: str, *, evaluated: str | None = None) -> pd.DataFrame:
+    """The rows of one of the records' tables whose training did not diverge.
+
+    Those of `runs` are of the epoch that the task selects, or else `evaluated`.
+    """
+    table: pd.DataFrame = getattr(records, name)
+    trainings = records.trainings
+    rows = table.merge(trainings.loc[~trainings["diverged"].astype(bool), RUN], on=RUN)
+    if name == "runs":
+        rows = rows[rows["evaluated"] == (evaluated or rows["task"].map(records.tasks.set_index("task")["select"]))]
+    return rows
+
+
+def of_task(table: pd.DataFrame, task: str, arms: Sequence[str]) -> pd.DataFrame:
+    """The rows of some arms on one task."""
+    return table[(table["task"] == task) & table["arm"].isin(arms)]
+
+
+def early_stopping(history: pd.DataFrame) -> pd.DataFrame:
+    """Table J.1: the epoch that validation data choose by each criterion, and the test metrics at that epoch.
+
+    An epoch is chosen among those whose validation accuracy is near the best: the least ECE of all epochs may be that
+    of an untrained network.
+
+    Args:
+        history: as in `Records`.
+
+    Returns:
+        task, arm, seed, criterion ("last", "accuracy", "nll", "ece"), epoch, and of the test data accuracy,
+        expected_calibration_error and negative_log_likelihood. The first of equally good epochs is chosen.
+    """
+    validation, test = (history[history["split"] == split] for split in ("validation", "test"))
+    best = validation.groupby(RUN, sort=False)["accuracy"].transform("max")
+    groups = validation[validation["accuracy"] >= best - NEAR_BEST].groupby(RUN, sort=False)
+    rows = {"accuracy": groups["accuracy"].idxmax(), "nll": groups["nll"].idxmin(), "ece": groups["ece"].idxmin()}
+    chosen = {name: validation.loc[some].set_index(RUN)["epoch"] for name, some in rows.items()}
+    last = validation.groupby(RUN, sort=False)["epoch"].max()
+    epochs = pd.concat({"last": last, **chosen}, names=["criterion"]).rename("epoch").reset_index()
+    found = epochs.merge(test, on=[*RUN, "epoch"], how="left", validate="many_to_one").rename(columns=dict(LONG_NAMES))
+    table: pd.DataFrame = found[[*RUN, "criterion", "epoch", "accuracy", *LONG_NAMES.values()]]
+    return table

@@ -1,7 +1,12 @@
-"""What a trained network does: Figures 4, G.1 to G.4, H.1, K.1, the ROC curves of Table 3, and a summary of ours."""
+"""What a trained network does: Figures 4, G.1 to G.4, H.1, K.1, the ROC curves of Table 3, and two of ours.
+
+Bars, points and curves are means over seeds, error bars of points and bands one standard deviation, crosses what the
+paper prints. `written` are the tables of the results, by the name of their file.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from string import ascii_lowercase
 from typing import Any
@@ -13,77 +18,137 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 from numpy.typing import NDArray
 
-from softmax_temperature.papers.focal.figures import COLOURS, first_task, task_title
-from softmax_temperature.papers.focal.records import Records
-from softmax_temperature.papers.focal.selection import (
-    ARMS,
+from softmax_temperature.papers.focal.figures import COLOURS, task_title
+from softmax_temperature.papers.focal.records import (
+    FOCAL_ARMS,
+    LONG_NAMES,
     MAIN_ARMS,
-    REFERENCE,
-    RUN,
+    QUALITATIVE_ARMS,
     SCALED,
+    Records,
     finished,
     main_tasks,
     of_task,
     other_arms,
 )
-from softmax_temperature.papers.shared.plots import (
-    BLACK,
-    HUES,
-    PERCENT,
-    WARNING,
-    entry,
-    label_outside,
-    legend_below,
-    panels,
-    style,
-)
+from softmax_temperature.papers.shared import plots
 from softmax_temperature.papers.shared.records import read_pixels
 
+Written = Mapping[str, pd.DataFrame]
+ECE = LONG_NAMES["ece"]
 SCALINGS = {"none": "before scaling", SCALED: "after scaling"}
 ERRORS = {
-    "expected_calibration_error": "ECE",
+    ECE: "ECE",
     "adaptive_calibration_error": "AdaECE",
     "classwise_calibration_error": "Classwise-ECE",
 }
-QUALITATIVE_ARMS = (REFERENCE, "FLSD-53")
-IMAGES, IMAGES_IN_A_ROW = 8, 4  # Four right and four wrong ones in the paper.
+IMAGES_IN_A_ROW = 4  # Four right and four wrong ones in the paper.
 _FAINT = 0.45
 _LINE = "0.3"
+_CROSS = {"marker": "x", "linestyle": "none", "markersize": 5, "markeredgewidth": 1.2}
+_BEFORE = plots.entry("before scaling", marker="o", color=plots.BLACK, linestyle="none")
+_AFTER = plots.entry("after scaling", marker="o", color=plots.BLACK, linestyle="none", markerfacecolor="white")
+_PRINTED = plots.entry("printed", color=plots.BLACK, **_CROSS)
 
 
-@style()
-def figure_4(records: Records, task: str | None = None) -> Figure:
+@plots.style()
+def figure_4(records: Records, written: Written, task: str) -> Figure | None:
     """ECE, AdaECE and Classwise-ECE with 90 % intervals, before and after scaling; G.1 to G.4 for other tasks.
 
-    Bars are means over seeds, dots the seeds. Lines are the bootstrap intervals over test samples, their bounds
-    averaged over seeds; as resampling raises a calibration error, an interval may lie above its bar. Dotted ticks are
-    the noise floor: the ECE that a calibrated network would show on as many samples.
+    Dots are the seeds. Lines are the bootstrap intervals over test samples, corrected for their bias, their ends
+    averaged over seeds. Dotted ticks are the noise floor: the ECE of a calibrated network on as many samples.
     """
-    task = task or first_task(records)
     runs = of_task(finished(records, "runs"), task, MAIN_ARMS)
+    if runs.empty:
+        return None
     arms = [arm for arm in MAIN_ARMS if arm in set(runs["arm"])]
-    figure, grid = panels(len(ERRORS), row=3.3)
+    printed = written["table_1"].query("task == @task").set_index(["metric", "method"])["published"]
+    figure, grid = plots.panels(len(ERRORS), row=3.3)
     for axes, (metric, title) in zip(grid, ERRORS.items(), strict=True):
         for position, arm in enumerate(arms):
-            _bars(axes, position, runs[runs["arm"] == arm], metric, COLOURS[arm])
+            for shift, scaling, name in ((-0.2, "none", "ece"), (0.2, SCALED, "ece_after_scaling")):
+                some = runs[(runs["arm"] == arm) & (runs["scaling"] == scaling)]
+                _bar(axes, position + shift, some, metric, color=COLOURS[arm], faint=scaling == SCALED)
+                if metric == ECE:
+                    axes.plot(position + shift, plots.PERCENT * printed[name, arm], color="red", zorder=4, **_CROSS)
         axes.set_xticks(range(len(arms)), arms, rotation=40, ha="right", rotation_mode="anchor")
         axes.set(title=f"{title} (%)")
     figure.suptitle(task_title(records, task), fontsize=10)
     entries = [
         Patch(facecolor=_LINE, label="before scaling"),
         Patch(facecolor=_LINE, alpha=_FAINT, label="after scaling"),
-        entry("90 % interval", color=_LINE, linewidth=1),
-        entry("noise floor of ECE", color="black", linewidth=1, linestyle=":"),
+        plots.entry("90 % interval", color=_LINE, linewidth=1),
+        plots.entry("noise floor of ECE", color="black", linewidth=1, linestyle=":"),
+        *([plots.entry("printed", color="red", **_CROSS)] if printed.notna().any() else []),
     ]
-    legend_below(figure, entries, columns=4)
+    plots.legend_below(figure, entries, columns=5)
     return figure
 
 
-@style()
-def figure_h1(records: Records, pixels: Path, task: str | None = None) -> Figure | None:
-    """Test images with their label and what cross-entropy and FLSD-53 predict, before and after scaling; first seed.
+@plots.style()
+def calibration_summary(records: Records, written: Written) -> Figure:
+    """Ours: ECE of every method before and after scaling, with the temperature, a panel per task on one scale."""
+    rows = pd.concat([written["table_1"], written["table_f3"]]).drop_duplicates(["task", "method", "metric"])
+    floor = finished(records, "runs").query("scaling == 'none'").groupby(["task", "arm"])["noise_floor"].mean()
+    known = dict.fromkeys([*MAIN_ARMS[:4], *other_arms(records), *FOCAL_ARMS])
+    tasks = main_tasks(records)["task"].tolist()
+    arms = {task: [arm for arm in known if arm in set(rows.loc[rows["task"] == task, "method"])] for task in tasks}
+    columns = next(count for count in (3, 2, 1) if len(tasks) % count == 0)
+    height = 0.24 * max(map(len, arms.values())) + 0.7
+    figure, grid = plots.panels(len(tasks), columns=columns, row=height, extra=0.5, sharex=True)
+    for axes, (task, some) in zip(grid, arms.items(), strict=True):
+        metrics = {metric: part.set_index("method") for metric, part in rows[rows["task"] == task].groupby("metric")}
+        _dots(axes, metrics["ece"], some, -0.17)
+        _dots(axes, metrics["ece_after_scaling"], some, 0.17, face="white")
+        for position, arm in enumerate(some):
+            temperature = metrics["temperature"]["ours"][arm]
+            text = "diverged" if np.isnan(temperature) else f"T = {temperature:.2g}"
+            look: dict[str, Any] = {"va": "center", "fontsize": 6.5, "color": "0.3"}
+            axes.text(1.0, position, text, transform=axes.get_yaxis_transform(), ha="right", **look)
+            axes.plot(plots.PERCENT * floor.get((task, arm), np.nan), position, "|", color="0.4", markersize=7)
+        axes.set(title=task_title(records, task), xlabel="ECE (%)")
+        axes.tick_params(labelbottom=True)
+    grid[0].set_xlim(0, 1.35 * grid[0].get_xlim()[1])
+    floor_entry = plots.entry("noise floor", marker="|", color="0.4", linestyle="none")
+    plots.legend_below(figure, [_BEFORE, _AFTER, floor_entry, _PRINTED], columns=4)
+    return figure
 
-    Images that both classify correctly come first, those that both get wrong last.
+
+@plots.style()
+def figure_shift(records: Records, written: Written, task: str) -> Figure | None:
+    """Ours: error and ECE on other pictures of the same classes, a row per set; None if the task has no such set."""
+    sets = records.shift.loc[records.shift["task"] == task, "shifted"].unique()
+    if not len(sets):
+        return None
+    rows = written["table_shift"].query("task == @task")
+    own = written["table_2"].query("task == @task").set_index("method").assign(published=np.nan)
+    arms = [arm for arm in own.index if arm in set(rows["method"])]
+    figure, grid = plots.panels(
+        2 * len(sets), columns=2, row=0.3 * len(arms) + 0.7, extra=0.5, sharex="col", sharey=True
+    )
+    for (left, right), name in zip(np.reshape(grid, (-1, 2)), sets, strict=True):
+        some = rows[rows["dataset"].str.endswith(f" vs {name}")]
+        metrics = {metric: part.set_index("method") for metric, part in some.groupby("metric")}
+        _dots(left, own, arms, -0.17, marker="s")
+        _dots(left, metrics["error"], arms, 0.17)
+        _dots(right, metrics["ece"], arms, -0.17)
+        _dots(right, metrics["ece_after_scaling"], arms, 0.17, face="white")
+        left.set(title=f"error: {name}", xlabel="%")
+        right.set(title=f"ECE: {name}", xlabel="%", xlim=(0, None))
+    figure.suptitle(f"{task_title(records, task)}: shifted test images", fontsize=10)
+    plots.legend_below(
+        figure,
+        [plots.entry("own test images", marker="s", color=plots.BLACK, linestyle="none"), _BEFORE, _AFTER],
+        columns=3,
+    )
+    return figure
+
+
+@plots.style()
+def figure_h1(records: Records, pixels: Path, task: str) -> Figure | None:
+    """Test images with their label and what four losses predict, before and after scaling; first seed.
+
+    Images that all of these losses classify correctly come first, those that all get wrong last.
 
     Args:
         records: the paper's.
@@ -93,70 +158,52 @@ def figure_h1(records: Records, pixels: Path, task: str | None = None) -> Figure
     Returns:
         The figure; None if there are no pixels or no predictions of the task.
     """
-    task = task or first_task(records)
     rows = of_task(finished(records, "panels"), task, QUALITATIVE_ARMS)
     images = read_pixels(pixels).get(task)
-    if images is None or rows.empty:
+    right = (rows["predicted"] == rows["label"]).groupby(rows["image"], sort=False).mean()
+    chosen = [image for share in (1, 0) for image in right.index[right == share][:IMAGES_IN_A_ROW]]
+    if images is None or not chosen:
         return None
-    rows = rows[rows["seed"] == rows["seed"].min()]
     order = records.panels.query("task == @task")["image"].unique().tolist()
-    chosen = _first_and_last(rows)
-    figure, grid = panels(len(chosen), columns=IMAGES_IN_A_ROW)
+    figure, grid = plots.panels(len(chosen), columns=IMAGES_IN_A_ROW)
     for axes, number in zip(grid, chosen, strict=True):
         axes.set_axis_off()
         _qualitative(axes, images[order.index(number)], rows[rows["image"] == number])
-    figure.suptitle(f"{task_title(records, task)}: confidence before → after scaling", fontsize=10)
+    figure.suptitle(f"{task_title(records, task)}: confidence before → after scaling, one seed", fontsize=10)
     return figure
 
 
-@style()
-def roc_curves(records: Records, task: str | None = None) -> Figure | None:
-    """Telling out-of-distribution samples by entropy, a row per set, before and after scaling, with AUROC; first seed.
+@plots.style()
+def roc_curves(records: Records, task: str) -> Figure | None:
+    """Telling out-of-distribution samples by entropy, before and after scaling: curves and AUROC over seeds.
 
-    Returns:
-        The figure; None if the task has no out-of-distribution set.
+    A column per set; curves are averaged at equal false positive rates. None if the task has no such set.
     """
-    task = task or first_task(records)
-    names = [*RUN, "ood", "scaling"]
     curves = of_task(finished(records, "roc"), task, MAIN_ARMS)
-    curves = curves.merge(records.ood[[*names, "auroc"]], on=names, how="left")
+    areas = finished(records, "ood").groupby(["task", "arm", "ood", "scaling"])["auroc"].agg(["mean", "std"])
     sets = list(curves["ood"].unique())
     if not sets:
         return None
-    places = [(name, scaling) for name in sets for scaling in SCALINGS]
-    figure, grid = panels(len(places), columns=2, row=2.9, extra=0.2, sharex=True, sharey=True)
+    places = [(name, scaling) for scaling in SCALINGS for name in sets]
+    columns = max(2, len(sets))
+    figure, grid = plots.panels(len(places), columns=columns, row=7.0 / columns, extra=0.2, sharex=True, sharey=True)
     for axes, (name, scaling) in zip(grid, places, strict=True):
         some = curves[(curves["ood"] == name) & (curves["scaling"] == scaling)]
-        _roc(axes, some[some["seed"] == some.groupby("arm")["seed"].transform("min")])
+        axes.plot([0, 1], [0, 1], color="0.6", linewidth=0.8, linestyle=":")
+        for arm in (arm for arm in MAIN_ARMS if arm in set(some["arm"])):
+            mean, sd = plots.PERCENT * areas.loc[(task, arm, name, scaling)]
+            label = f"{arm} {mean:.1f}" + ("" if np.isnan(sd) else f" ± {sd:.1f}")
+            rows = some[some["arm"] == arm]
+            plots.band(axes, rows, "false_positive_rate", "true_positive_rate", color=COLOURS[arm], label=label)
+        legend = axes.legend(title="AUROC (%)", loc="lower right", fontsize=6, title_fontsize=6, frameon=True)
+        legend.get_frame().set(edgecolor="none", alpha=0.8)  # Curves below the diagonal run behind it.
         axes.set(title=f"{name}, {SCALINGS[scaling]}", xlim=(0, 1), ylim=(0, 1), aspect="equal")
-    label_outside(grid, columns=2, x="false positive rate", y="true positive rate")
+    plots.label_outside(grid, columns=columns, x="false positive rate", y="true positive rate")
     figure.suptitle(task_title(records, task), fontsize=10)
     return figure
 
 
-@style()
-def calibration_summary(records: Records) -> Figure:
-    """Ours: ECE of every method before and after scaling, with the temperature, a panel per task; means over seeds."""
-    names = main_tasks(records)["task"]
-    runs = finished(records, "runs")
-    known = [*ARMS, *other_arms(records)]
-    trained = records.trainings.groupby("task")["arm"].unique()
-    arms = {task: [arm for arm in known if arm in trained[task]] for task in names}
-    figure, grid = panels(len(names), columns=2, row=0.22 * max(map(len, arms.values())) + 0.7, extra=0.5)
-    for axes, (task, some) in zip(grid, arms.items(), strict=True):
-        _dumbbells(axes, runs[runs["task"] == task], some)
-        axes.set(title=task_title(records, task), xlabel="ECE (%)")
-    look: dict[str, Any] = {"color": BLACK, "linestyle": "none"}
-    entries = [
-        entry("before scaling", marker="o", **look),
-        entry("after scaling", marker="o", markerfacecolor="white", **look),
-        entry("noise floor: a calibrated network on as many samples", marker="|", **look),
-    ]
-    legend_below(figure, entries, columns=3)
-    return figure
-
-
-@style()
+@plots.style()
 def figure_k1(records: Records) -> Figure | None:
     """Test BLEU above validation ECE over temperatures, by loss: mean over seeds, and each seed as dots.
 
@@ -164,96 +211,64 @@ def figure_k1(records: Records) -> Figure | None:
     BLEU need not begin at 0. None if no model was trained, or all diverged.
     """
     curves = records.translation_curves
-    if curves.empty:
+    names = {"CE": "cross-entropy", "LS": "label smoothing", "FL": "focal loss"}
+    arms = [arm for arm in names if arm in set(curves["arm"])]
+    if not arms:
         return None
-    arms = {"CE": "cross-entropy", "LS": "label smoothing", "FL": "focal loss"}
-    figure, grid = panels(2 * len(arms), row=1.8, sharex=True, sharey="row")
-    for position, (axes, arm) in enumerate(zip(grid, 2 * [*arms], strict=True)):
-        quantity = "bleu" if position < len(arms) else "validation_ece"
-        _over_temperatures(axes, curves[curves["arm"] == arm], quantity)
-        if quantity == "bleu":
-            axes.set_title(f"({ascii_lowercase[position]}) {arms[arm]}")
-    label_outside(grid, x="temperature")
+    figure, grid = plots.panels(2 * len(arms), columns=len(arms), row=1.8, sharex=True, sharey="row")
+    for position, (axes, arm) in enumerate(zip(grid, 2 * arms, strict=True)):
+        is_bleu = position < len(arms)
+        column, colour = ("bleu", plots.HUES[0]) if is_bleu else ("validation_ece", plots.HUES[1])
+        rows = curves[curves["arm"] == arm]
+        mean = plots.PERCENT * rows.groupby("temperature")[column].mean()
+        best = mean.idxmax() if is_bleu else mean.idxmin()
+        axes.axvline(1, color="0.6", linewidth=0.8, linestyle=":")
+        axes.plot(rows["temperature"], plots.PERCENT * rows[column], ".", color=colour, alpha=0.5, markersize=4)
+        axes.plot(mean.index, mean, color=colour, linewidth=1.2)
+        axes.plot(best, mean[best], "o", color=colour, markersize=5)
+        if is_bleu:
+            axes.set_title(f"({ascii_lowercase[position]}) {names[arm]}")
+    plots.label_outside(grid, columns=len(arms), x="temperature")
     grid[0].set_ylabel("test BLEU")
-    grid[3].set(ylabel="validation ECE (%)", ylim=(0, None))
+    grid[len(arms)].set(ylabel="validation ECE (%)", ylim=(0, None))
     return figure
 
 
-def _bars(axes: Axes, position: int, rows: pd.DataFrame, metric: str, colour: Any) -> None:
-    for shift, scaling in ((-0.2, "none"), (0.2, SCALED)):
-        runs, x = rows[rows["scaling"] == scaling], position + shift
-        values = PERCENT * runs[[metric, f"{metric}_low", f"{metric}_high"]]
-        mean, low, high = values.mean()
-        axes.bar(x, mean, 0.38, facecolor=colour, alpha=1.0 if scaling == "none" else _FAINT)
-        for line, width in (("white", 2.2), (_LINE, 1)):  # White around it, so that it is seen on dark bars too.
-            axes.vlines(x, low, high, color=line, linewidth=width)
-            axes.hlines([low, high], x - 0.07, x + 0.07, color=line, linewidth=width)
-        if len(values) > 1:
-            axes.scatter([x] * len(values), values[metric], s=6, facecolor="white", edgecolor="0.2", lw=0.5, zorder=3)
-        if metric == "expected_calibration_error":
-            floor = PERCENT * runs["noise_floor"].mean()
-            axes.hlines(floor, x - 0.19, x + 0.19, color="white", linewidth=2)
-            axes.hlines(floor, x - 0.19, x + 0.19, color="black", linewidth=1, linestyle=":")
+def _bar(axes: Axes, x: float, runs: pd.DataFrame, metric: str, *, color: Any, faint: bool) -> None:
+    values = plots.PERCENT * runs[[metric, f"{metric}_low", f"{metric}_high"]]
+    mean, low, high = values.mean()
+    axes.bar(x, mean, 0.38, facecolor=color, alpha=_FAINT if faint else 1.0)
+    for line, width in (("white", 2.2), (_LINE, 1)):  # White around it, so that it is seen on dark bars too.
+        axes.vlines(x, low, high, color=line, linewidth=width)
+        axes.hlines([low, high], x - 0.07, x + 0.07, color=line, linewidth=width)
+    if len(values) > 1:
+        axes.scatter([x] * len(values), values[metric], s=6, facecolor="white", edgecolor="0.2", lw=0.5, zorder=3)
+    if metric == ECE:
+        floor = plots.PERCENT * runs["noise_floor"].mean()
+        axes.hlines(floor, x - 0.19, x + 0.19, color="white", linewidth=2)
+        axes.hlines(floor, x - 0.19, x + 0.19, color="black", linewidth=1, linestyle=":")
 
 
-def _first_and_last(rows: pd.DataFrame) -> list[int]:
-    """Half of the images from those that most methods get right, half from those that most get wrong."""
-    right = (rows["predicted"] == rows["label"]).groupby(rows["image"], sort=False).mean()
-    order = right.sort_values(ascending=False, kind="stable").index.tolist()
-    half = IMAGES // 2
-    return order if len(order) <= IMAGES else order[:half] + order[-half:]
+def _dots(
+    axes: Axes, table: pd.DataFrame, arms: Sequence[str], shift: float, *, marker: str = "o", face: str | None = None
+) -> None:
+    """A point per method with its deviation over seeds, and a cross where a value is printed, one below the other."""
+    for position, arm in enumerate(arms):
+        ours, sd, printed = plots.PERCENT * table.loc[arm, ["ours", "ours_sd", "published"]].astype(float)
+        look: dict[str, Any] = {"color": COLOURS[arm], "markerfacecolor": face or COLOURS[arm]}
+        axes.errorbar(ours, position + shift, xerr=np.nan_to_num(sd), fmt=marker, markersize=4, lw=1, **look)
+        axes.plot(printed, position + shift, color=COLOURS[arm], **_CROSS)
+    axes.set_yticks(range(len(arms)), arms)
+    axes.set_ylim(len(arms) - 0.5, -0.5)
 
 
 def _qualitative(axes: Axes, image: NDArray[np.uint8], rows: pd.DataFrame) -> None:
     axes.imshow(image.squeeze(), cmap="gray")
     axes.set_title(f"label {rows['label'].iloc[0]}", fontsize=8)
-    for line, arm in enumerate(QUALITATIVE_ARMS):
+    for line, arm in enumerate(arm for arm in QUALITATIVE_ARMS if arm in set(rows["arm"])):
         both = rows[rows["arm"] == arm].set_index("scaling")
-        if len(both):
-            before, after = both.loc["none"], both.loc[SCALED]
-            text = f"{arm}: {before['predicted']}  {before['confidence']:.2f} → {after['confidence']:.2f}"
-            look: dict[str, Any] = {"ha": "center", "va": "top", "fontsize": 7.5, "transform": axes.transAxes}
-            look["color"] = BLACK if before["predicted"] == before["label"] else WARNING
-            axes.text(0.5, -0.06 - 0.13 * line, text, **look)
-
-
-def _roc(axes: Axes, curves: pd.DataFrame) -> None:
-    axes.plot([0, 1], [0, 1], color="0.6", linewidth=0.8, linestyle=":")
-    for arm in (name for name in MAIN_ARMS if name in set(curves["arm"])):
-        rows = curves[curves["arm"] == arm]
-        label = f"{arm} {PERCENT * rows['auroc'].iloc[0]:.1f}"
-        axes.plot(rows["false_positive_rate"], rows["true_positive_rate"], color=COLOURS[arm], lw=1.2, label=label)
-    legend = axes.legend(title="AUROC (%)", loc="lower right", fontsize=7, title_fontsize=7, frameon=True)
-    legend.get_frame().set(edgecolor="none", alpha=0.8)  # Curves below the diagonal run behind it.
-
-
-def _dumbbells(axes: Axes, runs: pd.DataFrame, arms: list[str]) -> None:
-    before, after = (runs[runs["scaling"] == scaling].groupby("arm").mean(numeric_only=True) for scaling in SCALINGS)
-    small: dict[str, Any] = {"va": "center", "fontsize": 6.5, "color": "0.3"}
-    for position, arm in enumerate(arms):
-        if arm not in before.index:
-            axes.text(0, position, " diverged", **small)
-            continue
-        ends = [PERCENT * float(table["expected_calibration_error"][arm]) for table in (before, after)]
-        axes.plot(ends, [position, position], color=COLOURS[arm], linewidth=1)
-        axes.plot(ends[0], position, "o", color=COLOURS[arm], markersize=5)
-        axes.plot(ends[1], position, "o", color=COLOURS[arm], markersize=5, markerfacecolor="white")
-        axes.plot(PERCENT * float(before["noise_floor"][arm]), position, "|", color="0.4", markersize=7)
-        text, beside = f"T = {after['temperature'][arm]:.3g}", (max(ends), position)
-        axes.annotate(text, beside, (6, 0), textcoords="offset points", **small)
-    axes.set_yticks(range(len(arms)), arms)
-    axes.set_xlim(0, 1.2 * axes.get_xlim()[1])
-    axes.set_ylim(len(arms) - 0.5, -0.5)
-
-
-def _over_temperatures(axes: Axes, rows: pd.DataFrame, quantity: str) -> None:
-    axes.axvline(1, color="0.6", linewidth=0.8, linestyle=":")
-    if rows.empty:
-        axes.text(0.5, 0.5, "diverged", transform=axes.transAxes, ha="center")
-        return
-    colour = HUES[0] if quantity == "bleu" else HUES[1]
-    mean = PERCENT * rows.groupby("temperature")[quantity].mean()
-    best = int(mean.argmax() if quantity == "bleu" else mean.argmin())
-    axes.plot(rows["temperature"], PERCENT * rows[quantity], ".", color=colour, alpha=0.5, markersize=4)
-    axes.plot(mean.index, mean, color=colour, linewidth=1.2)
-    axes.plot(mean.index[best], mean.iloc[best], "o", color=colour, markersize=5)
+        before, after = both.loc["none"], both.loc[SCALED]
+        text = f"{arm}: {before['predicted']}  {before['confidence']:.2f} → {after['confidence']:.2f}"
+        color = plots.BLACK if before["predicted"] == before["label"] else plots.WARNING
+        place: Any = {"ha": "center", "va": "top", "fontsize": 7, "transform": axes.transAxes}
+        axes.text(0.5, -0.06 - 0.12 * line, text, color=color, **place)

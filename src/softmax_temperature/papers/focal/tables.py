@@ -5,6 +5,7 @@ They are long, one row per data set, network, method and metric; `wide` lays the
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
@@ -12,26 +13,122 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from softmax_temperature.papers.focal.records import SLUG, Records
-from softmax_temperature.papers.focal.selection import (
+from softmax_temperature.papers.focal.records import (
     EVALUATION,
+    FOCAL_ARMS,
     MAIN_ARMS,
+    PROPOSED,
+    REFERENCE,
     RUN,
     SCALED,
-    SOURCES,
+    SLUG,
+    TRAINING,
     TRANSLATION,
     WRITTEN_ARMS,
+    Records,
     finished,
     main_tasks,
     other_arms,
     tasks,
 )
-from softmax_temperature.papers.focal.table_specs import ABLATED, SPECS, Metric, Spec
 from softmax_temperature.papers.shared import layout
 from softmax_temperature.papers.shared.claims import LEVEL
 from softmax_temperature.papers.shared.comparison import DIVERGED, MEASURED, beside_printed, mean_and_sd
 from softmax_temperature.papers.shared.sources import CELLS, cell_of_each, together
 from softmax_temperature.papers.shared.tables import PUBLISHED, published, read_csv
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A number of a table: its name in `data/published/focal.csv` and where the records hold it."""
+
+    name: str
+    column: str
+    scaling: str = "none"
+    complement: bool = False  # One minus the column: an error from an accuracy.
+
+
+@dataclass(frozen=True)
+class Spec:
+    """A table; methods and metrics are in the paper's order."""
+
+    title: str
+    arms: tuple[str, ...]
+    metrics: tuple[Metric, ...]
+    source: str = "runs"  # The table of the records.
+    condition: str | None = None  # A column of the source that names a row beside data set and network.
+    printed: bool = False  # Whether `data/published/focal.csv` has its numbers.
+    printed_only: bool = False  # Leave out what has no printed counterpart.
+    classes: int = 2  # The least number that a task must have.
+
+
+def _before_and_after(name: str, column: str) -> tuple[Metric, Metric]:
+    return Metric(name, column), Metric(f"{name}_after_scaling", column, SCALED)
+
+
+_ECE, _ECE_AFTER = _before_and_after("ece", "expected_calibration_error")
+_ADAPTIVE = _before_and_after("adaptive_ece", "adaptive_calibration_error")
+_CLASSWISE = _before_and_after("classwise_ece", "classwise_calibration_error")
+_NLL, _NLL_AFTER = _before_and_after("nll", "negative_log_likelihood")
+_MCE, _MCE_AFTER = _before_and_after("mce", "maximum_calibration_error")
+_AUROC = _before_and_after("auroc", "auroc")
+_T = Metric("temperature", "temperature", SCALED)
+_ERROR = Metric("error", "accuracy", complement=True)
+_TOP = (Metric("top1", "accuracy"), Metric("top5", "top5_accuracy"))
+_CONFIDENT = tuple(
+    Metric(f"s99_{name}{after}", f"confident_{name}", scaling)
+    for after, scaling in (("", "none"), ("_after_scaling", SCALED))
+    for name in ("share", "accuracy")
+)
+_RELEASED = (
+    Metric("test error %", "accuracy", complement=True),
+    Metric("ECE% pre T (15 bins)", "expected_calibration_error"),
+    Metric("ECE% post T=2.5", "expected_calibration_error", SCALED),
+    Metric("MCE% pre T", "maximum_calibration_error"),
+    Metric("MCE% post T=2.5", "maximum_calibration_error", SCALED),
+    Metric("optimal T", "temperature", SCALED),
+)
+
+ABLATED = (_ERROR, _ECE, _ECE_AFTER, _T, _NLL)
+"""What a variant of a recipe is compared by."""
+
+SPECS = MappingProxyType(
+    {
+        "table_1": Spec("Table 1", MAIN_ARMS, (_ECE, _ECE_AFTER, _T), printed=True),
+        "table_2": Spec("Table 2", MAIN_ARMS, (_ERROR,), printed=True),
+        "table_3": Spec("Table 3", MAIN_ARMS, _AUROC, source="ood", condition="ood", printed=True),
+        "table_f1": Spec("Table F.1", MAIN_ARMS, (*_ADAPTIVE, _T)),
+        "table_f2": Spec("Table F.2", MAIN_ARMS, (*_CLASSWISE, _T)),
+        "table_f3": Spec("Table F.3", FOCAL_ARMS, (_ECE, _ECE_AFTER, _T)),
+        "table_f4": Spec("Table F.4", FOCAL_ARMS, (*_ADAPTIVE, _T)),
+        "table_f5": Spec("Table F.5", FOCAL_ARMS, (*_CLASSWISE, _T)),
+        "table_f6": Spec("Table F.6", FOCAL_ARMS, (_ERROR,)),
+        "table_f7": Spec("Table F.7", MAIN_ARMS, _TOP, classes=6),  # Of five classes, all are among the top five.
+        "table_f8": Spec("Table F.8", MAIN_ARMS, (_NLL,)),
+        "table_f9": Spec("Table F.9", MAIN_ARMS, (_NLL_AFTER,)),
+        "table_f10": Spec("Table F.10", MAIN_ARMS, (_MCE,)),
+        "table_f11": Spec("Table F.11", MAIN_ARMS, (_MCE_AFTER,)),
+        "table_h1": Spec("Table H.1", (REFERENCE, "MMCE", PROPOSED), _CONFIDENT),
+        # Deviation: which focal loss Table J.1 has is not said; this is FLSD-53, the method that the paper proposes.
+        "table_j1": Spec(
+            "Table J.1", (REFERENCE, PROPOSED), (_ERROR, _ECE), source="early_stopping", condition="criterion"
+        ),
+        # The weights that the authors released, by their own notebooks, with more digits than the tables.
+        "released": Spec("evaluation notebook", (REFERENCE,), _RELEASED, printed=True, printed_only=True),
+        "released_ood": Spec(
+            "notebook evaluate_single_model_ood.ipynb",
+            (REFERENCE,),
+            (Metric("AUROC% pre T (entropy)", "auroc"),),
+            source="ood",
+            condition="ood",
+            printed=True,
+            printed_only=True,
+        ),
+    }
+)
+"""The paper's tables, by the name of their file."""
+SHIFT = Spec("Labelled shift", MAIN_ARMS, (_ERROR, _ECE, _ECE_AFTER), source="shift", condition="shifted")
+"""A table of ours: test images of another data set with the same classes."""
 
 NOTHING_TO_COMPARE = "no finished run of the main recipe"
 _K1_TITLE = "text of appendix K"
@@ -63,12 +160,19 @@ _K1_PRINTED = MappingProxyType(
 """Where the printed numbers belong, and how many of their units make one of ours."""
 
 
+def all_tables(records: Records) -> dict[str, pd.DataFrame]:
+    """Every table, by the name of its file."""
+    made = {name: table(records, name) for name in (*SPECS, "table_shift")}
+    others = {"table_k1": table_k1(records), "not_in_a_table": not_in_a_table(), "ablation": ablation(records)}
+    return made | others
+
+
 def table(records: Records, name: str) -> pd.DataFrame:
     """One of the paper's tables.
 
     Args:
         records: the paper's.
-        name: a key of `SPECS`.
+        name: a key of `SPECS`, or "table_shift".
 
     Returns:
         Columns task (empty where nothing ran), dataset and network (as printed, or the task's own), criterion (Table
@@ -77,8 +181,9 @@ def table(records: Records, name: str) -> pd.DataFrame:
         vectors come from; empty for images), differs (how else our task differs from the paper's), status, cells. All
         numbers but temperatures and NLL are fractions.
     """
-    spec = SPECS[name]
-    names = [*_row_keys(spec), "method", "metric"]
+    spec = {**SPECS, "table_shift": SHIFT}[name]
+    # An out-of-distribution or shifted set is part of the data set's name.
+    names = ["dataset", "network", *(["criterion"] if spec.condition == "criterion" else []), "method", "metric"]
     return beside_printed(
         _rows(records, spec),
         _printed(spec, names),
@@ -99,30 +204,20 @@ def table_k1(records: Records) -> pd.DataFrame:
     )
     runs = records.translation_runs.astype({"diverged": bool})
     rows = [
-        {
-            "task": f"translation-{dataset}",
-            "dataset": "WMT14 En-De" if dataset == "wmt14_en_de" else dataset,
-            "network": "Transformer",
-            "criterion": criterion,
-            "method": arm,
-            "metric": metric,
-            "ours": some[column].where(~some["diverged"]).mean(),
-            "ours_sd": some[column].where(~some["diverged"]).std(),
-            "seeds": int((~some["diverged"]).sum()),
-            "runs": len(some),
-            "diverged_seeds": int(some["diverged"].sum()),
-            CELLS: f"{TRANSLATION}/{arm}",
-        }
+        {"task": f"translation-{dataset}", "dataset": "WMT14 En-De" if dataset == "wmt14_en_de" else dataset}
+        | {"network": "Transformer", "criterion": criterion, "method": arm, "metric": metric, "runs": len(some)}
+        | {"ours": done[column].mean(), "ours_sd": done[column].std(), "seeds": len(done)}
+        | {"diverged_seeds": len(some) - len(done), CELLS: f"{TRANSLATION}/{arm}"}
         for criterion, metrics in _K1.items()
         for (dataset, arm), some in runs.groupby(["dataset", "arm"], sort=False)
+        for done in [some[~some["diverged"]]]
         for column, metric in metrics.items()
     ]
-    columns = [name for name in _COLUMNS if name not in {"embeddings", "differs"}]
     return beside_printed(
         pd.DataFrame(rows, columns=["task", *names, "ours", "ours_sd", "seeds", "runs", "diverged_seeds", CELLS]),
         printed[[*names, "published"]],
         ["task", *names],
-        columns=columns,
+        columns=[name for name in _COLUMNS if name not in {"embeddings", "differs"}],
         profile=_profile,
     )
 
@@ -178,11 +273,6 @@ def wide_ablation(table: pd.DataFrame) -> pd.DataFrame:
     return made[list(table["metric"].unique())].reset_index().rename_axis(columns=None)
 
 
-def _row_keys(spec: Spec) -> list[str]:
-    """What names a row of the printed table; an out-of-distribution set is part of the data set's name there."""
-    return ["dataset", "network", *(["criterion"] if spec.condition == "criterion" else [])]
-
-
 def _names(metrics: tuple[Metric, ...]) -> pd.DataFrame:
     return pd.DataFrame({"metric": [metric.name for metric in metrics]})
 
@@ -204,12 +294,14 @@ def _rows(records: Records, spec: Spec) -> pd.DataFrame:
         **mean_and_sd("ours", "value"), seeds=("value", "count"), error=("error", "first")
     )
     rows = rows.merge(means.reset_index(), how="left", on=keys).fillna({"seeds": 0}).astype({"seeds": int})
-    rows = rows.rename(columns={"arm": "method"}).assign(cells=cell_of_each(SOURCES[spec.source], rows, "task", "arm"))
+    stage = TRAINING if spec.source == "early_stopping" else EVALUATION
+    rows = rows.rename(columns={"arm": "method"}).assign(cells=cell_of_each(stage, rows, "task", "arm"))
     is_printed = rows["printed_dataset"] != ""
     for column in ("dataset", "network"):
         rows[column] = rows[f"printed_{column}"].where(is_printed, rows[column])
-    if "ood" in rows:
-        rows["dataset"] += " vs " + rows["ood"].replace(dict(_PRINTED_OUTLIERS)).where(is_printed, rows["ood"])
+    if spec.condition in {"ood", "shifted"}:
+        other = rows[spec.condition]
+        rows["dataset"] += " vs " + other.replace(dict(_PRINTED_OUTLIERS)).where(is_printed, other)
     return rows
 
 

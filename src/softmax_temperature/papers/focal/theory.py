@@ -53,7 +53,7 @@ def theory_checks(*, seed: int = 0) -> pd.DataFrame:
     soft = torch.softmax(SCALE * torch.randn(SAMPLES, CLASSES, generator=generator, dtype=torch.float64), dim=1)
     logits = features @ weights
     rows = [_proposition_1(features, weights, labels, gamma) for gamma in GAMMAS]
-    rows += [_proposition_2_equality(), _proposition_2_inequality()]
+    rows += _proposition_2()
     rows += [_entropy_bound(logits, F.one_hot(labels, CLASSES).double(), gamma, "one-hot targets") for gamma in GAMMAS]
     rows += [_entropy_bound(logits, soft, GAMMAS[-1], "soft targets")]
     return pd.DataFrame(rows, columns=["what", "predicted", "measured", "largest_difference"])
@@ -64,38 +64,31 @@ def _g(p: float, gamma: float) -> float:
 
 
 def _proposition_1(features: Tensor, weights: Tensor, labels: Tensor, gamma: float) -> tuple[Any, ...]:
-    focal, plain = (_last_layer_gradients(features, weights, labels, one) for one in (gamma, 0.0))
-    norms = plain.norm(dim=1)
-    expected = gradient_ratio(true_class_probs(features @ weights, labels), gamma)
-    ratios = focal.norm(dim=1) / norms
-    errors = (focal - expected[:, None] * plain).norm(dim=1) / norms
+    """Of each sample's gradient in the last layer's weights, by autograd."""
+    gradients = []
+    for one in (gamma, 0.0):
+        of_each = weights.expand(len(features), -1, -1).clone().requires_grad_()
+        loss = focal_loss(torch.einsum("nf,nfc->nc", features, of_each), labels, one, reduction="sum")
+        gradients.append(torch.autograd.grad(loss, of_each)[0].flatten(1))
+    focal, plain = gradients
+    norms, expected = plain.norm(dim=1), gradient_ratio(true_class_probs(features @ weights, labels), gamma)
+    ratios, errors = focal.norm(dim=1) / norms, (focal - expected[:, None] * plain).norm(dim=1) / norms
     what = f"Proposition 1, γ = {gamma:g}: gradient norm of focal loss over that of cross-entropy, mean"
     return what, expected.mean().item(), ratios.mean().item(), errors.max().item()
 
 
-def _last_layer_gradients(features: Tensor, weights: Tensor, labels: Tensor, gamma: float) -> Tensor:
-    """Gradients of each sample's loss in the last layer's weights, by autograd, flattened: (n, features * classes)."""
-    of_each = weights.expand(len(features), -1, -1).clone().requires_grad_()
-    loss = focal_loss(torch.einsum("nf,nfc->nc", features, of_each), labels, gamma, reduction="sum")
-    (gradients,) = torch.autograd.grad(loss, of_each)
-    return gradients.flatten(1)
-
-
-def _proposition_2_equality() -> tuple[Any, ...]:
+def _proposition_2() -> list[tuple[Any, ...]]:
+    """G at gamma*, which is 1; and the largest g over a grid of p >= p0 and gamma >= gamma*, without that corner."""
     chances = torch.tensor(P0, dtype=torch.float64)
     values = gradient_ratio(chances, gamma_star(chances))
-    what = f"Proposition 2: g(p0, γ*) for p0 = {P0[0]:g} to {P0[-1]:g}, mean"
-    return what, 1.0, values.mean().item(), (values - 1).abs().max().item()
-
-
-def _proposition_2_inequality() -> tuple[Any, ...]:
-    """The largest g over a grid of p >= p0 and gamma >= gamma*, without the corner, where it is 1."""
     largest = -math.inf
     for p0 in P0:
         probs = torch.linspace(p0, 1, 501, dtype=torch.float64)[:, None]
         gammas = gamma_star(p0) * torch.linspace(1, 6, 501, dtype=torch.float64)
         largest = max(largest, gradient_ratio(probs, gammas).flatten()[1:].max().item())
-    return "Proposition 2: g(p, γ) where p > p0 or γ > γ*, at most", 1.0, largest, max(0.0, largest - 1)
+    what = f"Proposition 2: g(p0, γ*) for p0 = {P0[0]:g} to {P0[-1]:g}, mean"
+    equality = what, 1.0, values.mean().item(), (values - 1).abs().max().item()
+    return [equality, ("Proposition 2: g(p, γ) where p > p0 or γ > γ*, at most", 1.0, largest, max(0.0, largest - 1))]
 
 
 def _entropy_bound(logits: Tensor, targets: Tensor, gamma: float, kind: str) -> tuple[Any, ...]:
