@@ -14,7 +14,7 @@ READY := $(VENV)/.installed
 ENTER := PYTHONDONTWRITEBYTECODE= PATH="$(CURDIR)/$(BIN):$$PATH"
 
 .DEFAULT_GOAL := help
-.PHONY: help repro report test soak lint bench profile lock clean
+.PHONY: help repro report test soak lint docs bench profile lock clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' Makefile
@@ -42,6 +42,9 @@ lint: $(READY) ## Check formatting, style and types
 	$(BIN)/ruff check .
 	$(ENTER) $(BIN)/mypy
 
+docs: $(READY) ## Write the docs and the API, from docstrings, as pages that read offline: site/index.html
+	$(BIN)/python -m mkdocs build --quiet --strict
+
 bench: $(READY) ## Measure the speed promises into benchmarks/results.json (ARGS="--only NAME" or "--quick")
 	$(ENTER) $(BIN)/python -m benchmarks $(ARGS)
 
@@ -54,7 +57,7 @@ lock: $(READY) ## Pin what pyproject.toml asks for, keeping pins that still fit
 	  pyproject.toml --output-file requirements.lock
 
 clean: ## Remove the environment and the tools' caches; data and results stay
-	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist
+	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist site
 	find src tests pipeline benchmarks -name __pycache__ -prune -exec rm -rf {} +
 
 # setuptools comes first, and from the lock: one dependency of DVC's is a (pure Python) source distribution, and without

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import re
 import shlex
+import subprocess
+import sys
 import textwrap
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,6 +15,7 @@ from typing import Any
 import pytest
 import typer
 
+import softmax_temperature
 from softmax_temperature.tools import cli
 
 ROOT = Path(__file__).parents[1]
@@ -94,9 +97,18 @@ def test_the_readme_says_the_minutes_that_the_run_of_mini_recorded() -> None:
     assert int(said[1]) == pytest.approx(sum(outputs.values()), abs=1)
 
 
-def test_every_page_is_linked_from_the_readme() -> None:
-    linked = set(links(TEXTS["README.md"]))
-    assert {page for page in TEXTS if page.startswith("docs/")} <= linked
+def test_every_page_is_linked_from_the_readme_or_the_index() -> None:
+    linked = {*links(TEXTS["README.md"]), *(f"docs/{page}" for page in links(TEXTS["docs/index.md"]))}
+    assert {page for page in TEXTS if page.startswith("docs/")} <= linked | {"docs/index.md"}
+
+
+def test_the_site_is_built_without_a_warning_and_reads_offline(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "mkdocs", "build", "--quiet", "--strict", "--site-dir", str(tmp_path / "site")]
+    subprocess.run(command, cwd=ROOT, check=True)
+    page = (tmp_path / "site" / "api.html").read_text(encoding="utf-8")
+    for name in softmax_temperature.__all__:
+        assert f'id="softmax_temperature.{name}"' in page
+    assert re.findall(r'<(?:script|link|img)[^>]*(?:src|href)="(?:https?:)?//[^"]*', page) == []
 
 
 @pytest.mark.parametrize("page", TEXTS)

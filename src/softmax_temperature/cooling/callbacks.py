@@ -25,7 +25,7 @@ def lightning_callback(
         held_out: Batches (inputs, labels) that the network is not trained on, such as a DataLoader.
         policy: What happens to the state of a single optimizer, see `rescale_optimizer_state`.
 
-    Use: `Trainer(callbacks=[lightning_callback(Cooling(module.network), loader)])`.
+    For example, `Trainer(callbacks=[lightning_callback(Cooling(module.network), loader)])`.
     """
     from lightning.pytorch import Callback
 
@@ -52,7 +52,7 @@ def trainer_callback(
         held_out: Batches with `labels` that the model is not trained on, such as a DataLoader.
         policy: What happens to the state of the optimizer, see `rescale_optimizer_state`.
 
-    Use: `Trainer(model, ..., callbacks=[trainer_callback(Cooling(model.classifier), loader)])`.
+    For example, `Trainer(model, ..., callbacks=[trainer_callback(Cooling(model.classifier), loader)])`.
     """
     from transformers import TrainerCallback
 

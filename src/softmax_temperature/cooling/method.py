@@ -54,7 +54,7 @@ class Cooling:
     Raises:
         ValueError: If an argument is out of range, the network is compiled, or cannot be redistributed exactly.
 
-    Example:
+    Examples:
         >>> import torch
         >>> network = torch.nn.Linear(2, 3)
         >>> cooling = Cooling(network)

@@ -28,7 +28,7 @@ class CosineClassifier(nn.Module):
     Divide the cross-entropy by
     `inverse_temperature`, as the paper does, and one learning rate serves every temperature.
 
-    Example:
+    Examples:
         >>> import torch
         >>> classifier = CosineClassifier(8, 3, inverse_temperature=16.0)
         >>> logits = classifier(torch.randn(5, 8, generator=torch.manual_seed(0)))

@@ -69,7 +69,7 @@ class FocalLoss(_SampleLoss):
 
     Called with logits (n, classes) and labels (n,), or (n, classes, ...) and (n, ...).
 
-    Example:
+    Examples:
         >>> import torch
         >>> logits, labels = torch.tensor([[2.0, 0.0], [0.0, 1.0]]), torch.tensor([0, 0])
         >>> FocalLoss(gamma=3.0)(logits, labels)
@@ -99,7 +99,7 @@ class SampleDependentFocalLoss(_SampleLoss):
 
     `policy` "53" has gamma 5 below a probability of 0.2 of the true class and 3 above; "532" has 5, 3 and 2.
 
-    Example:
+    Examples:
         >>> import torch
         >>> SampleDependentFocalLoss()(torch.tensor([[0.0, 3.0], [0.0, 1.0]]), torch.tensor([0, 0]))
         tensor(1.4521)
@@ -125,7 +125,7 @@ class SampleDependentFocalLoss(_SampleLoss):
 class BrierLoss(_SampleLoss):
     """Squared distance of the probabilities to the one-hot label, in [0, 2]; arguments and shapes as `FocalLoss`.
 
-    Example:
+    Examples:
         >>> import torch
         >>> BrierLoss()(torch.zeros(1, 2), torch.tensor([1]))  # 0.5 ** 2 + 0.5 ** 2
         tensor(0.5000)
@@ -144,7 +144,7 @@ class MMCELoss(_ClassifierLoss):
         ignore_index: As in `FocalLoss`, and so are the shapes.
         as_released: Use the penalty of the released code, see `losses.weighted_mmce`.
 
-    Example:
+    Examples:
         >>> import torch
         >>> MMCELoss()(torch.tensor([[2.0, 0.0], [0.0, 1.0]]), torch.tensor([0, 0]))
         tensor(2.0297)

@@ -157,7 +157,7 @@ def calibrate(
     Raises:
         ValueError: If an array or an option is not as stated; probabilities given as logits are refused.
 
-    Example:
+    Examples:
         >>> from softmax_temperature import sample_logits
         >>> report = calibrate(*sample_logits(), bootstrap=0)
         >>> report.data["verdict"]

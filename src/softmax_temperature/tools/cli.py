@@ -215,7 +215,5 @@ def main() -> None:
         print(f"error: {error}", file=sys.stderr)
         sys.exit(2)
     except ModuleNotFoundError as error:
-        print(
-            f"error: {error.name}: is not installed. Run: pip install 'softmax-temperature[pipeline]'", file=sys.stderr
-        )
+        print(f"error: needs the package {error.name}. Run: pip install '.[pipeline]'", file=sys.stderr)
         sys.exit(2)

@@ -15,7 +15,7 @@ TRAINING_ROWS = 297
 def sample_logits() -> tuple[NDArray[np.float64], NDArray[np.int64]]:
     """Logits (1500, 10) and labels (1500,) of an overconfident classifier of handwritten digits, see `train_sample`.
 
-    Example:
+    Examples:
         >>> logits, labels = sample_logits()
         >>> round(float((logits.argmax(axis=1) == labels).mean()), 3)
         0.851

@@ -31,7 +31,7 @@ class TemperatureScaler(TransformerMixin, BaseEstimator):  # type: ignore[misc] 
         at_bound_: No temperature fits: the logits separate the labels, or say nothing about them. `temperature_` is
             then 1, and `fit` warns.
 
-    Example:
+    Examples:
         >>> from softmax_temperature import sample_logits
         >>> logits, labels = sample_logits()
         >>> scaler = TemperatureScaler().fit(logits[:700], labels[:700])

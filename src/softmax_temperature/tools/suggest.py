@@ -82,7 +82,7 @@ def suggest_temperature(
     Raises:
         ValueError: If an array is not as stated, holds fewer than two classes, or no class has two rows.
 
-    Example:
+    Examples:
         >>> from sklearn.datasets import load_digits
         >>> found = suggest_temperature(*load_digits(return_X_y=True))
         >>> found.inverse_temperature, round(found.expected_loss, 3), found.inside, found.outside
