@@ -14,10 +14,10 @@ READY := $(VENV)/.installed
 ENTER := PYTHONDONTWRITEBYTECODE= PATH="$(CURDIR)/$(BIN):$$PATH"
 
 .DEFAULT_GOAL := help
-.PHONY: help repro report test soak lint docs bench profile lock clean
+.PHONY: help repro report test soak lint docs bench gpu-check profile lock clean
 
 help: ## List the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-9s %s\n", $$1, $$2 }' Makefile
 
 repro: $(READY) ## Rebuild every table and figure of params.yaml; only what changed runs
 	@test -e .git || $(BIN)/python -m dvc config --local core.no_scm true
@@ -47,6 +47,9 @@ docs: $(READY) ## Write the docs and the API, from docstrings, as pages that rea
 
 bench: $(READY) ## Measure the speed promises into benchmarks/results.json (ARGS="--only NAME" or "--quick")
 	$(ENTER) $(BIN)/python -m benchmarks $(ARGS)
+
+gpu-check: $(READY) ## Check this machine's GPU in five minutes: its tests, then speed and memory of 100 steps
+	$(ENTER) $(BIN)/python -m benchmarks.gpu_check
 
 profile: $(READY) ## Write params.yaml from a profile: make profile PROFILE=mini
 	@test -n "$(PROFILE)" || { echo "Which? make profile PROFILE=NAME, one of:" $$(cd profiles && ls *.yaml | sed 's/\.yaml//; /^defaults$$/d'); exit 2; }

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 import torch
 
-from benchmarks import precision, side_by_side, training
+from benchmarks import gpu_check, precision, side_by_side, training
 from benchmarks.__main__ import BENCHMARKS, PROMISES, Promise, merged
 from softmax_temperature.cosine_classifier.products import Products, RoundedProducts
 from softmax_temperature.params.network import Network
 from softmax_temperature.training import build_network
+from tests.pretended_gpu import pretended_gpu
 
 CPU = torch.device("cpu")
 
@@ -93,3 +99,24 @@ def test_the_plain_loop_trains_the_same_vgg_in_the_usual_order() -> None:
     for (name, one), (other_name, other) in zip(ours.named_parameters(), plain.named_parameters(), strict=True):
         assert name == other_name
         assert torch.equal(one.grad, other.grad), name
+
+
+def test_without_a_gpu_its_check_is_one_line(project_root: Path) -> None:
+    environment = {**os.environ, "CUDA_VISIBLE_DEVICES": ""}
+    command = [sys.executable, "-m", "benchmarks.gpu_check"]
+    done = subprocess.run(command, cwd=project_root, env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout == "There is no GPU: torch sees none on this machine, so nothing was checked.\n"
+
+
+def test_the_check_of_a_gpu_prints_a_row(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("reset_peak_memory_stats", "synchronize"):
+        monkeypatch.setattr(torch.cuda, name, lambda: None)
+    monkeypatch.setattr(torch.cuda, "max_memory_allocated", lambda: 2**29)
+    monkeypatch.setattr(gpu_check, "STEPS", 5)
+    tiny = Network(architecture="mlp", arguments={"widths": [8], "image_size": 32})
+    # 3072 * 8 + 8 * 10 products, two operations each, three times; the host's millisecond is what limits it.
+    assert gpu_check.cost_of(tiny, 4).flops == 3 * 2 * (3072 * 8 + 8 * 10)
+    with pretended_gpu():
+        for captured, kind, expected in ((False, "plain", "4,000"), (True, "captured", "13,333")):
+            name, found, per_second, _, gibibytes, measured = gpu_check.row("tiny", tiny, 4, 1e15, captured=captured)
+            assert (name, found, per_second, gibibytes, measured) == ("tiny", kind, expected, "0.00", "0.50")

@@ -32,6 +32,7 @@ TINY: dict[str, tuple[str, dict[str, Any], set[Any]]] = {
         {"widths": (4, 4), "dense": 7, "image_size": 16, "batch_norm": True, "activation": "crelu"},
         {operator.neg, torch.cat},
     ),
+    "wide-released": ("wide_resnet", {"depth": 14, "width": 1, "as_released": True}, {operator.add}),
     "wide-unnormalised": ("wide_resnet", {"depth": 14, "width": 1, "batch_norm": False}, {operator.add}),
 }
 EVERY = pytest.mark.parametrize("name", TINY)
@@ -86,6 +87,10 @@ def test_the_graph_holds_nothing_but_modules_and_simple_functions(name: str) -> 
         (lambda: ARCHITECTURES["wide_resnet"](28), 36_479_194, 26),
         (lambda: ARCHITECTURES["wide_resnet"](26), 36_479_194, 26),
         (lambda: ARCHITECTURES["wide_resnet"](26, num_classes=100), 36_536_884, 26),
+        # As released: the projections have a batch norm each, and the one behind the last stage is that of the stem.
+        (lambda: ARCHITECTURES["wide_resnet"](26, as_released=True), 36_481_434, 26),
+        # As released for Tiny-ImageNet: 8,192 features in the place of 2,048 for 200 classes.
+        (lambda: ARCHITECTURES["bottleneck_resnet"](num_classes=200, as_released=True), 25_138_952, 50),
         (lambda: ARCHITECTURES["wide_resnet"](26, batch_norm=False), 36_471_338, 26),
         # The paper says approximately 620,000 and gives no layout.
         (ARCHITECTURES["vgg"], 550_570, 8),
@@ -129,6 +134,7 @@ def test_each_stage_after_the_first_halves_the_maps(name: str, sides: list[int])
         ("mlp", {"activation": "gelu"}, "activation must be 'tanh' or 'relu', got 'gelu'"),
         ("vgg", {"pooling": "max"}, "pooling must be 'flatten' or 'average', got 'max'"),
         ("vgg", {"weights": "he"}, "weights must be 'glorot' or 'pytorch', got 'he'"),
+        ("wide_resnet", {"batch_norm": False, "as_released": True}, "as_released must be false without batch_norm"),
         ("wide_resnet", {"depth": 27}, r"depth must be 6 n \+ 2 or 6 n \+ 4 of at least 8, got 27"),
     ],
 )

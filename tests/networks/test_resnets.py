@@ -90,6 +90,27 @@ def test_a_wide_resnet_is_its_formula(batch_norm: bool) -> None:
     torch.testing.assert_close(network(images()), wide_formula(network.state_dict(), images()))
 
 
+def test_the_released_wide_resnet_is_its_formula() -> None:
+    torch.manual_seed(0)
+    network = perturbed(WideResNet(14, 1, num_classes=5, as_released=True)).eval()
+    state = network.state_dict()
+
+    def layer(convolution: str, norm: str, values: Tensor, stride: int = 1) -> Tensor:
+        weight = state[f"{convolution}.weight"]
+        return normalised(state, norm, F.conv2d(values, weight, None, stride, weight.shape[-1] // 2))
+
+    maps = layer("conv1.0", "conv1.1", images()).clamp(min=0)
+    for stage, number in ((stage, number) for stage in range(3) for number in range(2)):
+        block, stride = f"stages.{stage}.{number}", 2 if stage and not number else 1
+        inner = layer(f"{block}.inner.0", f"{block}.inner.1", maps, stride).clamp(min=0)
+        inner = layer(f"{block}.inner.3", f"{block}.inner.4", inner)
+        projects = f"{block}.shortcut.0.weight" in state
+        beside = layer(f"{block}.shortcut.0", f"{block}.shortcut.1", maps, stride) if projects else maps
+        maps = (inner + beside).clamp(min=0)
+    expected = F.linear(maps.mean((2, 3)), state["classifier.weight"], state["classifier.bias"])
+    torch.testing.assert_close(network(images()), expected)
+
+
 def test_he_s_weights_with_batch_normalisation() -> None:
     torch.manual_seed(0)
     for module in WideResNet(8, 4).modules():

@@ -85,7 +85,7 @@ def _stages(
 # Deviation: the focal paper's ResNet-110 cites the network with three stages of basic blocks; its released code trains
 # bottlenecks (3, 4, 26, 3) instead, which is the one here. The cited one is `CifarResNet(blocks=18)`.
 # Deviation: for Tiny-ImageNet the released code averages the last 8×8 maps to 2×2 and so has 8,192 features, and draws
-# normal weights; here, as for CIFAR, pooling is global and weights start as PyTorch's.
+# normal weights (`as_released`); by default, as for CIFAR, pooling is global and weights start as PyTorch's.
 # Deviation: the cooling paper's ResNet-50 cites the later network of He et al. with the activations first and counts
 # 23.5 million parameters. Here it is the network of the focal paper, 23.7 million for 100 classes: one for both papers.
 # Deviation: the cooling paper does not say how a residual network takes CReLU. Here convolutions keep their outputs and
@@ -98,11 +98,16 @@ class BottleneckResNet(Classifier):
 
     (3, 4, 6, 3) is ResNet-50, and (3, 4, 26, 3) what the focal paper's released code calls ResNet-110. `width` is the
     number of channels of the stem and of the first stage's inner convolutions; each further stage halves height and
-    width of the maps and doubles the channels. Weights start as PyTorch's.
+    width of the maps and doubles the channels. `as_released` is the focal paper's network for Tiny-ImageNet.
     """
 
     def __init__(
-        self, blocks: Sequence[int] = (3, 4, 6, 3), num_classes: int = 10, width: int = 64, activation: str = "relu"
+        self,
+        blocks: Sequence[int] = (3, 4, 6, 3),
+        num_classes: int = 10,
+        width: int = 64,
+        activation: str = "relu",
+        as_released: bool = False,
     ) -> None:
         super().__init__()
         build, copies = rectifier(activation)
@@ -111,9 +116,12 @@ class BottleneckResNet(Classifier):
         widths = [EXPANSION * width * 2**number for number in range(len(blocks))]
         self.stages = _stages(partial(Bottleneck, activation=activation), width, widths, blocks)
         self.activation = build()
-        self.pool = nn.AdaptiveAvgPool2d(1)
+        side = 2 if as_released else 1
+        self.pool = nn.AdaptiveAvgPool2d(side)
         self.flatten = nn.Flatten()
-        self.classifier = nn.Linear(copies * widths[-1], num_classes)
+        self.classifier = nn.Linear(copies * widths[-1] * side**2, num_classes)
+        if as_released:
+            _draw_normal(self, "fan_out")
 
     def features(self, inputs: Tensor) -> Tensor:
         """The means of the last maps, (n, 4 width 2^(stages - 1)), with CReLU twice as wide."""
@@ -131,7 +139,6 @@ class Bottleneck(nn.Module):
         super().__init__()
         build, copies = rectifier(activation)
         planes = outputs // EXPANSION
-        projects = stride != 1 or inputs != outputs
         self.activation1 = build()
         self.conv1 = nn.Conv2d(copies * inputs, planes, 1, bias=False)
         self.bn1 = nn.BatchNorm2d(planes)
@@ -142,9 +149,8 @@ class Bottleneck(nn.Module):
         self.conv3 = nn.Conv2d(copies * planes, outputs, 1, bias=False)
         self.bn3 = nn.BatchNorm2d(outputs)
         self.shortcut: nn.Module = nn.Identity()
-        if projects:
-            projection = nn.Conv2d(copies * inputs, outputs, 1, stride, bias=False)
-            self.shortcut = nn.Sequential(projection, nn.BatchNorm2d(outputs))
+        if projects := stride != 1 or inputs != outputs:
+            self.shortcut = nn.Sequential(*_normalised(copies * inputs, outputs, 1, stride))
         self.passes_sum = copies > 1 and not projects
 
     def forward(self, total: Tensor) -> Tensor:
@@ -160,7 +166,7 @@ class Bottleneck(nn.Module):
 # released code counts 6 n + 2, without the three projections and with the linear layer: its 26 is the cited paper's 28,
 # and both numbers build the same network here.
 # Deviation: the released code applies batch normalisation and activation after each convolution and normalises the
-# projections too; here they come before, as in the cited paper.
+# projections too (`as_released`); by default they come before, as in the cited paper.
 # Deviation: the text at hand of the temperature_check paper gives neither depth and width of its networks nor how those
 # without batch normalisation start. Here their convolutions have biases, which start at 0, and He's normal weights; the
 # last ones of each residual branch are divided by the square root of the number of blocks. The mean square of the maps
@@ -174,27 +180,37 @@ class WideResNet(Classifier):
     `depth` is 6 n + 2 for n blocks in each of the three stages, projections not counted, or 6 n + 4 with them.
     Convolutions start normal with variance 2 / fan-out, as in the focal paper's released code. Without batch
     normalisation it is 2 / fan-in, which keeps the size of the maps, and divided by the number of blocks in the last
-    convolution of each block; biases are 0. The linear layer starts as PyTorch's.
+    convolution of each block. `as_released` is the focal paper's released network, with the activations last.
     """
 
-    def __init__(self, depth: int = 26, width: int = 10, num_classes: int = 10, batch_norm: bool = True) -> None:
+    def __init__(
+        self,
+        depth: int = 26,
+        width: int = 10,
+        num_classes: int = 10,
+        batch_norm: bool = True,
+        as_released: bool = False,
+    ) -> None:
         super().__init__()
         if depth < 8 or depth % 6 not in {2, 4}:
             raise ValueError(f"depth must be 6 n + 2 or 6 n + 4 of at least 8, got {depth}")
+        if as_released and not batch_norm:
+            raise ValueError("as_released must be false without batch_norm, which the released network has")
         blocks = (depth - 2) // 6
-        self.conv1 = nn.Conv2d(3, STEM, 3, padding=1, bias=not batch_norm)
+        first = nn.Conv2d(3, STEM, 3, padding=1, bias=not batch_norm)
+        self.conv1 = nn.Sequential(first, nn.BatchNorm2d(STEM), nn.ReLU()) if as_released else first
         widths = [STEM * width * 2**number for number in range(3)]
-        self.stages = _stages(partial(WideBlock, batch_norm=batch_norm), STEM, widths, 3 * [blocks])
-        self.norm = nn.BatchNorm2d(widths[-1]) if batch_norm else nn.Identity()
+        block = ReleasedWideBlock if as_released else partial(WideBlock, batch_norm=batch_norm)
+        self.stages = _stages(block, STEM, widths, 3 * [blocks])
+        self.norm = nn.BatchNorm2d(widths[-1]) if batch_norm and not as_released else nn.Identity()
         self.relu = nn.ReLU()
         self.pool = nn.AdaptiveAvgPool2d(1)
         self.flatten = nn.Flatten()
         self.classifier = nn.Linear(widths[-1], num_classes)
-        mode: Literal["fan_in", "fan_out"] = "fan_out" if batch_norm else "fan_in"
-        redraw(self, lambda weight: nn.init.kaiming_normal_(weight, mode=mode, nonlinearity="relu"), dense=False)
-        for block in self.modules():
-            if isinstance(block, WideBlock) and not batch_norm:
-                block.conv2.weight.data.div_((3 * blocks) ** 0.5)
+        _draw_normal(self, "fan_out" if batch_norm else "fan_in")
+        for module in self.modules():
+            if isinstance(module, WideBlock) and not batch_norm:
+                module.conv2.weight.data.div_((3 * blocks) ** 0.5)
 
     def features(self, inputs: Tensor) -> Tensor:
         """The means of the last maps, (n, 64 width), of images (n, 3, height, width)."""
@@ -225,3 +241,29 @@ class WideBlock(nn.Module):
         inner = self.conv2(self.relu2(self.norm2(self.conv1(maps))))
         following: Tensor = inner + self.shortcut(maps if self.projects else total)
         return following
+
+
+class ReleasedWideBlock(nn.Module):
+    """Two normalised 3×3 convolutions beside the identity or a normalised projection, activated behind the sum."""
+
+    def __init__(self, inputs: int, outputs: int, stride: int) -> None:
+        super().__init__()
+        first, second = _normalised(inputs, outputs, 3, stride), _normalised(outputs, outputs, 3, 1)
+        self.inner = nn.Sequential(*first, nn.ReLU(), *second)
+        same = stride == 1 and inputs == outputs
+        self.shortcut = nn.Identity() if same else nn.Sequential(*_normalised(inputs, outputs, 1, stride))
+        self.relu = nn.ReLU()
+
+    def forward(self, maps: Tensor) -> Tensor:
+        """Maps (n, outputs, height / stride, width / stride)."""
+        following: Tensor = self.relu(self.inner(maps) + self.shortcut(maps))
+        return following
+
+
+def _normalised(inputs: int, outputs: int, side: int, stride: int) -> tuple[nn.Module, nn.Module]:
+    convolution = nn.Conv2d(inputs, outputs, side, stride, padding=side // 2, bias=False)
+    return convolution, nn.BatchNorm2d(outputs)
+
+
+def _draw_normal(network: nn.Module, mode: Literal["fan_in", "fan_out"]) -> None:
+    redraw(network, lambda weight: nn.init.kaiming_normal_(weight, mode=mode, nonlinearity="relu"), dense=False)
