@@ -7,8 +7,10 @@ import subprocess
 import sys
 
 import pytest
+import torch
 
 import softmax_temperature
+from softmax_temperature import CosineClassifier, suggest_temperature
 
 
 @pytest.mark.parametrize("name", softmax_temperature.__all__)
@@ -16,6 +18,25 @@ def test_the_example_of_each_name_runs(name: str) -> None:
     (example,) = doctest.DocTestFinder(recurse=False).find(getattr(softmax_temperature, name), name)
     assert example.examples
     assert doctest.DocTestRunner().run(example).failed == 0
+
+
+def test_a_cosine_classifier_multiplies_cosines_and_saves_what_it_multiplies_them_by() -> None:
+    torch.manual_seed(0)
+    classifier, embeddings = CosineClassifier(6, 3, 12.0), torch.randn(4, 2, 6)
+    cosines = torch.cosine_similarity(embeddings[:, :, None], classifier.weight, dim=-1)
+    torch.testing.assert_close(classifier(embeddings), 12 * cosines)
+    other = CosineClassifier(6, 3, 1.0)
+    other.load_state_dict(classifier.state_dict())
+    torch.testing.assert_close(other(embeddings), classifier(embeddings))
+
+
+def test_auto_is_what_the_heuristic_suggests_for_a_sample() -> None:
+    embeddings = torch.randn(40, 6, generator=torch.manual_seed(0))
+    sample = embeddings, torch.arange(40) % 4
+    expected = suggest_temperature(*sample).inverse_temperature
+    assert CosineClassifier(6, 4, sample=sample).inverse_temperature.item() == expected
+    with pytest.raises(ValueError, match="'auto' needs sample"):
+        CosineClassifier(6, 4)
 
 
 def test_importing_the_package_imports_no_library() -> None:

@@ -10,7 +10,7 @@ import torch
 from lightning.pytorch import LightningModule
 from lightning.pytorch import Trainer as LightningTrainer
 from torch import Tensor, nn
-from torch.utils.data import DataLoader, Dataset, TensorDataset
+from torch.utils.data import DataLoader, TensorDataset
 from transformers import BertConfig, BertForSequenceClassification, Trainer, TrainerCallback, TrainingArguments
 
 from softmax_temperature import Cooling
@@ -64,21 +64,13 @@ def test_lightning_cools_after_each_epoch(mode: str, tmp_path: Path) -> None:
         assert fit_temperature(network.eval()(inputs), labels).temperature == pytest.approx(1, abs=1e-3)
 
 
-class Tokens(Dataset[dict[str, Tensor]]):
+def sentences(rows: int, seed: int) -> list[dict[str, Tensor]]:
     """Two classes of four words each, one word in four from the other."""
-
-    def __init__(self, rows: int, seed: int) -> None:
-        generator = torch.Generator().manual_seed(seed)
-        self.labels = torch.arange(rows) % 2
-        other = torch.rand(rows, 6, generator=generator) < 0.25
-        words = torch.randint(4, (rows, 6), generator=generator)
-        self.words = words + 4 * (self.labels[:, None] ^ other.long())
-
-    def __len__(self) -> int:
-        return len(self.labels)
-
-    def __getitem__(self, row: int) -> dict[str, Tensor]:
-        return {"input_ids": self.words[row], "labels": self.labels[row]}
+    generator = torch.Generator().manual_seed(seed)
+    labels = torch.arange(rows) % 2
+    other = torch.rand(rows, 6, generator=generator) < 0.25
+    words = torch.randint(4, (rows, 6), generator=generator) + 4 * (labels[:, None] ^ other.long())
+    return [{"input_ids": word, "labels": label} for word, label in zip(words, labels, strict=True)]
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning", "ignore::FutureWarning", "ignore::DeprecationWarning")
@@ -88,7 +80,7 @@ def test_hugging_faces_trainer_cools_after_each_epoch_and_trains_on_cooled_logit
         vocab_size=8, hidden_size=16, num_hidden_layers=1, num_attention_heads=2, intermediate_size=16, num_labels=2
     )
     model = BertForSequenceClassification(config)
-    cooling, held_out = Cooling(model.classifier), Tokens(64, 1)
+    cooling, held_out = Cooling(model.classifier), DataLoader(sentences(64, 1), 64)  # type: ignore[arg-type]
     epochs = []
 
     class Watch(TrainerCallback):
@@ -105,11 +97,12 @@ def test_hugging_faces_trainer_cools_after_each_epoch_and_trains_on_cooled_logit
         disable_tqdm=True,
         logging_strategy="no",
     )
-    callbacks = [trainer_callback(cooling, DataLoader(held_out, 32)), Watch()]
-    Trainer(model, arguments, train_dataset=Tokens(64, 0), callbacks=callbacks).train()
+    callbacks = [trainer_callback(cooling, held_out), Watch()]
+    Trainer(model, arguments, train_dataset=sentences(64, 0), callbacks=callbacks).train()
     assert len(set(epochs)) == 2
+    (batch,) = held_out
     with torch.no_grad():
-        found = model.eval()(input_ids=held_out.words, labels=held_out.labels)
-    assert fit_temperature(found.logits, held_out.labels).temperature == pytest.approx(1, abs=1e-3)
-    expected = nn.functional.cross_entropy(found.logits, held_out.labels)
+        found = model.eval()(**batch)
+    assert fit_temperature(found.logits, batch["labels"]).temperature == pytest.approx(1, abs=1e-3)
+    expected = nn.functional.cross_entropy(found.logits, batch["labels"])
     assert found.loss.item() == pytest.approx(expected.item(), rel=1e-6)

@@ -6,14 +6,10 @@ import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
-from scipy.optimize import brentq, minimize_scalar
 from torch import Tensor
 
 from softmax_temperature import losses
 
-# Where g(p, gamma) crosses 1, and its peak: worked out from its formula, and the curves of the paper's Figure 3(a).
-CROSSINGS = {1: 0.3679, 2: 0.2976, 3: 0.2526, 5: 0.1968, 7: 0.1629, 8: 0.1504, 9: 0.1398}
-PEAKS = {1: 1.135, 2: 1.225, 3: 1.292, 5: 1.394, 7: 1.469, 8: 1.501, 9: 1.530}
 GAMMA_STARS = {0.1: 14.92, 0.15: 8.03, 0.19: 5.34, 0.2: 4.85, 0.25: 3.07, 0.3: 1.96, 0.35: 1.21, 0.4: 0.68, 0.45: 0.29}
 
 
@@ -68,33 +64,6 @@ def test_gradients_are_finite_at_both_ends(gamma: float, dtype: torch.dtype) -> 
     assert logits.grad[1, 0].item() == pytest.approx(-1 / 5, rel=1e-2)
 
 
-@pytest.mark.parametrize("gamma", [1.0, 2.0, 3.0, 5.0])
-def test_focal_loss_bounds_the_regularised_divergence(gamma: float) -> None:
-    # L >= KL(q || p) - gamma H(p); for one-hot q the divergence is the cross-entropy. Proved for gamma >= 1.
-    logits, labels = batch(2000, 3, scale=4.0)
-    log_probs = F.log_softmax(logits, dim=1)
-    entropy = -(log_probs.exp() * log_probs).sum(dim=1)
-    bound = F.cross_entropy(logits, labels, reduction="none") - gamma * entropy
-    slack = losses.focal_loss(logits, labels, gamma, reduction="none") - bound
-    assert slack.min().item() >= -1e-12
-    assert slack.min().item() < 0.01
-
-
-@pytest.mark.parametrize("gamma", [1.0, 3.0, 5.0])
-def test_focal_gradients_are_those_of_the_cross_entropy_times_g(gamma: float) -> None:
-    # Proposition 1, for the weights of a last layer, sample by sample.
-    logits, labels = batch(6)
-    features = torch.randn(6, 5, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
-    weights = torch.linalg.lstsq(features, logits).solution.requires_grad_()
-    factors = losses.gradient_ratio(losses.true_class_probs(features @ weights, labels), gamma)
-    for row in range(6):
-        scores = features[row : row + 1] @ weights
-        loss = losses.focal_loss(scores, labels[row : row + 1], gamma)
-        (focal,) = torch.autograd.grad(loss, weights, retain_graph=True)
-        (plain,) = torch.autograd.grad(F.cross_entropy(scores, labels[row : row + 1]), weights)
-        torch.testing.assert_close(focal, factors[row] * plain)
-
-
 @pytest.mark.parametrize("gamma", [0.5, 1.0, 2.0, 7.0])
 def test_gradient_ratio_is_the_printed_formula_and_has_its_limits(gamma: float) -> None:
     p = torch.linspace(0.001, 0.999, 999, dtype=torch.float64)
@@ -105,16 +74,6 @@ def test_gradient_ratio_is_the_printed_formula_and_has_its_limits(gamma: float) 
     assert losses.gradient_ratio(p, 0.0).eq(1).all()
     torch.testing.assert_close(losses.gradient_ratio(p, torch.full((999,), gamma)), expected)
     assert losses.gradient_ratio(p.float(), torch.tensor([gamma], dtype=torch.float64)).dtype == torch.float32
-
-
-@pytest.mark.parametrize("gamma", list(CROSSINGS))
-def test_gradient_ratio_rises_above_one_then_falls_below_it_at_a_threshold(gamma: int) -> None:
-    def g(p: float) -> float:
-        return losses.gradient_ratio(torch.tensor(p, dtype=torch.float64), gamma).item()
-
-    assert brentq(lambda p: g(p) - 1, 0.05, 0.9) == pytest.approx(CROSSINGS[gamma], abs=5e-5)
-    peak = minimize_scalar(lambda p: -g(p), bounds=(0, 0.5), method="bounded")
-    assert g(peak.x) == pytest.approx(PEAKS[gamma], abs=6e-4)
 
 
 @pytest.mark.parametrize("p0", list(GAMMA_STARS))

@@ -84,32 +84,17 @@ def test_gradients_are_those_of_finite_differences(form: Callable[..., Tensor], 
 
 
 @pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("as_released", [False, True])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-@pytest.mark.parametrize(
-    ("confidences", "labels"),
-    [
-        ((0.9, 0.8, 0.7), (0, 0, 0)),
-        ((0.9,), (1,)),
-        ((0.5 + 1e-9, 0.5 + 1e-9), (0, 1)),
-        ((1 - 1e-15, 1 - 1e-15), (0, 1)),
-    ],
-)
-def test_values_and_gradients_are_finite_in_every_batch(
-    form: Callable[..., Tensor],
-    as_released: bool,
-    dtype: torch.dtype,
-    confidences: tuple[float, ...],
-    labels: tuple[int, ...],
-) -> None:
-    logits = confident(*confidences).to(dtype).requires_grad_()
-    value = form(logits, torch.tensor(labels), as_released=as_released)
-    value.backward()
-    assert value.dtype == dtype
-    assert value.isfinite()
-    assert value.item() >= 0
-    assert logits.grad is not None
-    assert logits.grad.isfinite().all()
+def test_values_and_gradients_are_finite_in_every_batch(form: Callable[..., Tensor], dtype: torch.dtype) -> None:
+    half, one = (0.5 + 1e-9, 0.5 + 1e-9), (1 - 1e-15, 1 - 1e-15)
+    for confidences, labels in (((0.9, 0.8), (0, 0)), ((0.9,), (1,)), (half, (0, 1)), (one, (0, 1))):
+        for as_released in (False, True):
+            logits = confident(*confidences).to(dtype).requires_grad_()
+            value = form(logits, torch.tensor(labels), as_released=as_released)
+            (gradient,) = torch.autograd.grad(value, logits)
+            assert value.dtype == dtype
+            assert 0 <= value.item() < math.inf
+            assert gradient.isfinite().all()
 
 
 def test_a_batch_of_one_kind_keeps_its_own_term_and_is_zero_as_released() -> None:

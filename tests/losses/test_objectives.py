@@ -24,10 +24,9 @@ def batch(count: int = 40, classes: int = 5) -> tuple[Tensor, Tensor]:
 
 
 def sample_dependent(policy: str) -> Loss:
-    def loss(z: Tensor, y: Tensor) -> Tensor:
-        return losses.focal_loss(z, y, losses.sample_dependent_gamma(losses.true_class_probs(z, y), policy=policy))
-
-    return loss
+    return lambda z, y: losses.focal_loss(
+        z, y, losses.sample_dependent_gamma(losses.true_class_probs(z, y), policy=policy)
+    )
 
 
 def with_mmce(weight: float, **options: Any) -> Loss:

@@ -77,21 +77,16 @@ def test_reliability_bins_equal_those_of_scikit_learn() -> None:
     assert table.edges.tolist() == [k / 15 for k in range(16)]
 
 
-def test_a_confidence_of_one_is_in_the_last_bin_where_torchmetrics_gives_it_one_of_its_own() -> None:
-    # Both samples are in (14/15, 1]: accuracy 0.5, confidence 0.975.
-    probs, labels = torch.tensor([[1.0, 0.0], [0.95, 0.05]], dtype=torch.float64), torch.tensor([0, 1])
-    assert metrics.expected_calibration_error(probs, labels).item() == pytest.approx(0.475, abs=1e-12)
-    assert metrics.maximum_calibration_error(probs, labels).item() == pytest.approx(0.475, abs=1e-12)
-    theirs = multiclass_calibration_error(probs, labels, 2, n_bins=15, norm="max")
-    assert theirs.item() == pytest.approx(0.95)
-
-
-def test_bins_are_closed_on_the_right_where_torchmetrics_closes_them_on_the_left() -> None:
+def test_bins_are_closed_on_the_right_and_the_last_holds_one_where_torchmetrics_has_them_closed_on_the_left() -> None:
     # (0, 1/2] holds 0.5, right: gap 0.5. (1/2, 1] holds 0.75, wrong: gap 0.75. Half of each: 0.625.
     probs, labels = torch.tensor([[0.5, 0.5], [0.75, 0.25]], dtype=torch.float64), torch.tensor([0, 1])
     assert metrics.expected_calibration_error(probs, labels, bins=2).item() == 0.625
     # On the left, both are in one bin: accuracy 0.5, confidence 0.625.
     assert multiclass_calibration_error(probs, labels, 2, n_bins=2).item() == 0.125
+    # Both in (14/15, 1]: accuracy 0.5, confidence 0.975. torchmetrics gives 1 a bin of its own.
+    probs = torch.tensor([[1.0, 0.0], [0.95, 0.05]], dtype=torch.float64)
+    assert metrics.maximum_calibration_error(probs, labels).item() == pytest.approx(0.475, abs=1e-12)
+    assert multiclass_calibration_error(probs, labels, 2, n_bins=15, norm="max").item() == pytest.approx(0.95)
 
 
 @pytest.mark.parametrize("bins", [1, 2, 3, 7, 10, 15, 25, 100])

@@ -71,8 +71,9 @@ def test_half_precision_tensors_are_widened(tmp_path: Path) -> None:
     assert read_arrays(tmp_path / "a.pt", "logits", required=("logits",))["logits"].dtype == np.float32
 
 
-def test_the_index_of_a_data_frame_is_no_class(tmp_path: Path) -> None:
-    pd.DataFrame(LOGITS).assign(label=LABELS).to_csv(tmp_path / "with_index.csv")
+@pytest.mark.parametrize("name", [None, "id"])
+def test_the_index_of_a_data_frame_is_no_class(name: str | None, tmp_path: Path) -> None:
+    pd.DataFrame(LOGITS).assign(label=LABELS).rename_axis(name).to_csv(tmp_path / "with_index.csv")
     with pytest.raises(InputError, match=r"looks like the index of a data frame.*index=False"):
         read_arrays(tmp_path / "with_index.csv", "logits", required=("logits", "labels"))
 
@@ -98,7 +99,8 @@ def test_a_pickle_is_not_run(tmp_path: Path) -> None:
         ("missing.npz", None, "no such file"),
         ("logits.txt", b"1 2", "unknown file type"),
         ("cut.npz", b"PK\x03\x04 nothing", "cannot be read"),
-        ("words.csv", b"a,b,label\nx,1,0\ny,2,1\n", "not numeric"),
+        ("words.csv", b"a,b,label\nx,1,0\ny,2,1\n", "'a' is not numeric. Leave it out"),
+        ("names.csv", b"a,b,label\n2,1,cat\n1,2,dog\n", "'label' is not numeric. Number the classes"),
         ("two.csv", b"label,labels,a\n0,0,1\n", "columns label and labels"),
         ("bare.csv", b"a,b\n0.5,1.5\n0.5,1.5\n", "has no labels"),
     ],

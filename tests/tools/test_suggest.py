@@ -11,7 +11,7 @@ import torch
 from PIL import Image
 
 from softmax_temperature.dataset_statistics import STATISTICS, describe
-from softmax_temperature.heuristic.ridge import RidgeHeuristic, fit_shipped, score_rules, shipped
+from softmax_temperature.heuristic.ridge import fit_shipped, score_rules, shipped
 from softmax_temperature.runner.errors import InputError
 from softmax_temperature.tools.images import rows_of_images
 from softmax_temperature.tools.suggest import checked_rows, rows_of_files, searched, suggest_temperature
@@ -84,11 +84,6 @@ def test_a_heuristic_that_lost_more_than_the_constant_does_not_lead() -> None:
     worse = everywhere.model_copy(update={"lost": {"heuristic": (0.1, 0.2, 0.3), "best constant": (0.05, 0.1, 0.2)}})
     found = suggest_temperature(*clustered(), heuristic=worse)
     assert (found.rule, found.inverse_temperature, found.inside) == ("best constant", shipped().constant, True)
-
-
-def test_a_heuristic_survives_its_json() -> None:
-    ours = shipped()
-    assert RidgeHeuristic.model_validate_json(ours.model_dump_json()) == ours
 
 
 def test_labels_of_any_numbers_are_classes() -> None:

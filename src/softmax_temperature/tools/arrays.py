@@ -111,13 +111,15 @@ def _csv(path: Path, matrix: str, unnamed: str) -> Arrays:
 
 def _columns(path: Path, table: pd.DataFrame, matrix: str, unnamed: str) -> Arrays:
     names = [str(name) for name in table.columns]
-    if index := [name for name in names if name.startswith("Unnamed:") or name in ("index", "__index_level_0__")]:
-        what = f"has a column {index[0]!r}, which looks like the index of a data frame"
-        raise InputError(what, where=str(path), remedy="Write the table with index=False.")
     table.columns = pd.Index(names)
-    if text := [name for name, kind in table.dtypes.items() if kind.kind not in "iufb"]:
-        raise InputError(f"column {text[0]!r} is not numeric", where=str(path), remedy="Leave it out.")
     labels = [name for name in names if name.strip().lower() in ("labels", *OTHER_NAMES["labels"])]
+    if text := [name for name, kind in table.dtypes.items() if kind.kind not in "iufb"]:
+        remedy = "Number the classes from 0." if text[0] in labels else "Leave it out."
+        raise InputError(f"column {text[0]!r} is not numeric", where=str(path), remedy=remedy)
+    numbers = len(table) > 2 and names[0] not in labels and (table[names[0]] == range(len(table))).all()
+    if numbers or names[0].startswith("Unnamed:"):
+        what = f"has a column {names[0]!r}, which looks like the index of a data frame"
+        raise InputError(what, where=str(path), remedy="Write the table with index=False.")
     if len(labels) > 1:
         raise InputError(f"has columns {' and '.join(labels)}", where=str(path), remedy="Leave one.")
     if len(names) == 1:
