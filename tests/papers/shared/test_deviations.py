@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from softmax_temperature.papers.shared.deviations import comments, deviations
+from softmax_temperature.papers.shared.collect import comments, deviations
 
 
 def test_a_comment_is_joined_over_its_lines() -> None:

@@ -15,13 +15,7 @@ import pandas as pd
 from nbconvert.filters import markdown2html
 from nbconvert.preprocessors.sanitize import SanitizeHTML
 
-from softmax_temperature.papers.shared.results import (
-    PAPERS,
-    PARAMETERS,
-    read_claims,
-    read_environments,
-    read_provenance,
-)
+from softmax_temperature.papers.shared import results
 from softmax_temperature.papers.shared.tables import read_csv
 from softmax_temperature.runner.errors import InputError
 from softmax_temperature.runner.reading import read_yaml
@@ -122,8 +116,8 @@ def read_profile(folder: Path) -> Profile:
     Raises:
         InputError: a file does not hold what its name says.
     """
-    there = [paper for paper in PAPERS if (folder / paper / "claims.json").is_file()]
-    environment, parameters = read_environments(folder), folder / PARAMETERS
+    there = [paper for paper in results.PAPERS if (folder / paper / "claims.json").is_file()]
+    environment, parameters = results.read_environments(folder), folder / results.PARAMETERS
     known = read_yaml(parameters, kind="safe") if parameters.is_file() else {}
     papers = [_paper(folder, slug, about(known.get(slug, {})), environment.get(slug)) for slug in there]
     return Profile(folder.name, papers, parameters.is_file())
@@ -142,11 +136,9 @@ def about(section: dict[str, Any]) -> str:
 
 def read_records(folder: Path) -> Records:
     """The records of a paper; without groups where its results are older than `records.json`."""
-    content = read_provenance(folder)
-    if content is None:
-        return Records([], {}, {})
-    cells = groupby(content["cells"], lambda cell: (cell["stage"], cell["cell"].rpartition("/")[0] or cell["cell"]))
-    return Records([Group(*key, list(some)) for key, some in cells], content["parameters"], content["code"])
+    found = {"cells": [], "parameters": {}, "code": {}} | results.read_provenance(folder)
+    cells = groupby(found["cells"], lambda cell: (cell["stage"], cell["cell"].rpartition("/")[0] or cell["cell"]))
+    return Records([Group(*key, list(some)) for key, some in cells], found["parameters"], found["code"])
 
 
 def clean(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
@@ -198,7 +190,7 @@ def _paper(profile: Path, slug: str, said: str, environment: dict[str, Any] | No
         slug=slug,
         title=_HEADING.findall(notebook.cells[0].source)[0] if notebook else slug.replace("_", " ").capitalize(),
         about=said,
-        claims=read_claims(folder),
+        claims=results.read_claims(folder),
         content=content(notebook) if notebook else "",
         downloads=[(path.relative_to(profile).as_posix(), *table.shape) for path, table in tables.items()],
         deviations=tables.get(folder / "tables" / "deviations.csv"),

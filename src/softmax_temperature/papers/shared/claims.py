@@ -20,7 +20,6 @@ from softmax_temperature.papers.shared.statistics import (
     LEVEL,
     Drawn,
     Ends,
-    Estimate,
     Fitted,
     OverTasks,
     Quantity,
@@ -59,13 +58,7 @@ _SHARE = re.compile(r"accuracy|pixel accuracy|mean IoU|ECE|AUROC|share of |of ")
 
 @dataclass(frozen=True)
 class Criterion:
-    """Where the interval must lie.
-
-    Attributes:
-        kind: the comparison's usual name.
-        low, high: the region's ends, exclusive.
-        some: the claim is that one of its parts lies there, not that all do.
-    """
+    """Where the interval must lie: between two ends; `some` if the claim is that one of its parts does, not all."""
 
     kind: str
     low: float = -inf
@@ -86,7 +79,7 @@ class Criterion:
 
     @property
     def bounds(self) -> tuple[float, ...]:
-        """The region's finite ends."""
+        """Its finite ends."""
         return tuple(bound for bound in (self.low, self.high) if isfinite(bound))
 
     def __str__(self) -> str:
@@ -96,6 +89,13 @@ class Criterion:
             where = f"{'above' if isfinite(self.low) else 'below'} {self.bounds[0]:g}"
         whose = "some part's interval, at a level corrected for their number," if self.some else "the 90 % interval"
         return f"{self.kind}: holds if {whose} lies {where}"
+
+
+def criterion_of(row: dict[str, Any]) -> Criterion:
+    """The criterion of a row of `claims.json`."""
+    words, (low, *rest) = str(row["criterion"]), row["bounds"]
+    ends = (low, rest[0]) if rest else (low, inf) if "lies above" in words else (-inf, low)
+    return Criterion(row["kind"], *ends, some="some part's interval" in words)
 
 
 def above(bound: float = 0.0, *, some: bool = False) -> Criterion:
@@ -135,14 +135,10 @@ def most(share: float = 0.5) -> Criterion:
 
 @dataclass(frozen=True)
 class Measurement:
-    """What the records say about one claim.
+    """What the records say about one claim, by its parts; a claim about one thing has one part, with any name.
 
-    Attributes:
-        parts: by name, each of which the claim is about; a claim about one thing has one, with any name.
-        unit: of the values.
-        note: what a reader must know beside the numbers.
-        missing: parts that the claim is about too and that cannot be judged, and why.
-        cells: what the values come from, see `sources`.
+    `note` is what a reader must know beside the numbers; `missing`, the parts that cannot be judged, and why; `cells`,
+    what the values come from (see `sources`).
     """
 
     parts: Mapping[str, Quantity]
@@ -163,14 +159,8 @@ class NotTested:
 class Claim(Generic[Records]):
     """One machine-checkable sentence of a paper.
 
-    Attributes:
-        id: short and stable.
-        where: section, table or figure of the paper.
-        statement: the sentence.
-        compares: what is measured, and how.
-        criterion: where its interval must lie.
-        measure: records to values.
-        published: the printed number that the value corresponds to, if one is printed.
+    `compares` says what is measured, and how; `measure` does it; `published` is the printed number that it corresponds
+    to, if one is printed.
     """
 
     id: str
@@ -224,7 +214,10 @@ def _decision(criterion: Criterion, parts: Mapping[str, Quantity], found: Measur
     levels = (corrected, LEVEL) if criterion.some else (LEVEL, corrected)
     tests = tuple(zip((criterion.contains, criterion.excludes), levels, strict=True))
     plain = {name: part.estimate() for name, part in parts.items()}
-    inside, outside = ([name for name, part in parts.items() if _passes(part, *test)] for test in tests)
+    inside, outside = (
+        [name for name, part in parts.items() if (ends := part.estimate(level).ends) is not None and test(ends)]
+        for test, level in tests
+    )
     enough = bool(inside) if criterion.some else len(inside) == len(parts)
     against = len(outside) == len(parts) if criterion.some else bool(outside)
     absent = "; ".join(f"{name}: {reason}" for name, reason in found.missing.items())
@@ -242,7 +235,11 @@ def _decision(criterion: Criterion, parts: Mapping[str, Quantity], found: Measur
     estimate = part.estimate(level)
     is_open = verdict == INCONCLUSIVE and name not in inside
     needed = [count for test in tests if is_open and (count := part.needed(*test)) is not None]
-    notes = [found.note, _each(plain) if len(parts) > 1 else "", absent and f"not judged: {absent}"]
+    notes = [
+        found.note,
+        ", ".join(f"{name} {one.value:+.3f}" for name, one in plain.items()) if len(parts) > 1 else "",
+        absent and f"not judged: {absent}",
+    ]
     notes.append("one value has no interval" if estimate.ends is None else "")
     notes.append(f"interval of {100 * level:.3g} %, for {len(parts)} parts" if level != LEVEL else "")
     return {
@@ -267,15 +264,6 @@ def _level(criterion: Criterion, plain: Ends | None, verdict: str, holding: floa
     return contradicting if verdict == CONTRADICTED else holding
 
 
-def _passes(part: Quantity, test: Callable[[Ends], bool], level: float) -> bool:
-    ends = part.estimate(level).ends
-    return ends is not None and test(ends)
-
-
-def _each(estimates: Mapping[str, Estimate]) -> str:
-    return ", ".join(f"{name} {each.value:+.3f}" for name, each in estimates.items())
-
-
 def _untested(reason: str) -> dict[str, Any]:
     empty = dict.fromkeys(("value", "sd", "low", "high", "level", "n", "unit", "n_needed", "each"))
     return {**empty, "verdict": NOT_TESTED, "note": reason, "tasks": [], "cells": []}
@@ -297,11 +285,7 @@ def _row(paper: str, claim: Claim[Any], judged: dict[str, Any], profile: str) ->
 
 
 def claims_table(rows: Sequence[dict[str, Any]]) -> pd.DataFrame:
-    """The rows of `claims.json` for a reader: one line per claim, numbers as text, fractions in points.
-
-    Args:
-        rows: what `judge_all` returned.
-    """
+    """The rows of `claims.json` for a reader: one line per claim, numbers as text, fractions in points."""
     shown = [texts(row) for row in rows]
     verdicts = "verdict (directions only)" if rows and rows[0]["profile"] in DIRECTIONS_ONLY else "verdict"
     columns = {name: name for name in ("claim", "where", "printed", "ours", "must lie")} | {"verdict": verdicts}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
@@ -9,13 +10,15 @@ from typing import Any, TypeVar
 import pandas as pd
 
 from softmax_temperature.papers.shared.claims import Claim, judge_all
-from softmax_temperature.papers.shared.deviations import deviations
 from softmax_temperature.papers.shared.records import read_records, table_path
 from softmax_temperature.papers.shared.results import CLAIMS
 from softmax_temperature.papers.shared.tables import write_csv
 from softmax_temperature.runner.artifacts import write_json
+from softmax_temperature.runner.fingerprint import import_closure, source_path
 
 Records = TypeVar("Records")
+_START = re.compile(r"^\s*#+\s*Deviation:\s*(?P<text>.*)$")
+_MORE = re.compile(r"^\s*#\s?(?P<text>.*)$")
 
 
 def write_results(
@@ -57,3 +60,25 @@ def named_rows(
 ) -> pd.DataFrame:
     """The rows of some cells, each row with what names its cell before it; `columns` also where there are no rows."""
     return pd.DataFrame([{**names, **row} for names, rows in cells for row in rows], columns=list(columns))
+
+
+def deviations(modules: Iterable[str]) -> pd.DataFrame:
+    """Every `# Deviation:` comment of some modules and of what they import: columns where (module) and what."""
+    names = sorted({name for module in modules for name in import_closure(module, excluded=frozenset({"runner"}))})
+    rows = [(name.split(".", 1)[-1], text) for name in names for text in comments(source_path(name).read_text("utf-8"))]
+    return pd.DataFrame(rows, columns=["where", "what"])
+
+
+def comments(source: str) -> list[str]:
+    """The texts of the comments in a file, each joined over its following comment lines."""
+    found: list[str] = []
+    inside = False
+    for line in source.splitlines():
+        if start := _START.match(line):
+            found.append(start["text"])
+            inside = True
+        elif inside and (more := _MORE.match(line)):
+            found[-1] += " " + more["text"]
+        else:
+            inside = False
+    return found

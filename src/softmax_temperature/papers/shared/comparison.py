@@ -40,9 +40,8 @@ def beside_printed(
     """Our means over seeds beside the printed numbers.
 
     Args:
-        rows: one row per number of ours: the keys; ours and ours_sd, over the seeds that finished; seeds (that
-            finished), runs (trainings in all), diverged_seeds and possibly stuck_seeds; possibly error, the standard
-            error of a single seed; and whatever else `columns` names.
+        rows: one row per number of ours: the keys; ours and ours_sd, over the seeds that finished; seeds, runs,
+            diverged_seeds and possibly stuck_seeds; possibly error, the standard error of a single seed.
         printed: the keys but the first, published, and possibly published_sd.
         keys: what names a number. The first names our run; it is empty where nothing ran.
         columns: of the result, in their order, after the keys.

@@ -33,10 +33,9 @@ def shown(
     digits: int = 3,
     numbers: Sequence[str] | None = None,
 ) -> HTML:
-    """A table for a reader: fractions in percent where named, missing values as a dash, text escaped.
+    """A table for a reader: missing values as a dash, text escaped, what was not run folded away below the rest.
 
-    A column `cells` is not shown: numbers link to the records of the cells that they come from. What was not run is
-    folded away below the rest.
+    A column `cells` is not shown: numbers link to the records of the cells that they come from.
 
     Args:
         table: what to show.

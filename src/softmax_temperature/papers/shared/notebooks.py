@@ -44,30 +44,28 @@ def execute(source: Path, target: Path, parameters: Mapping[str, Any]) -> None:
                 source, executed, dict(parameters), kernel_name="python3", progress_bar=False, cwd=".",
                 execution_timeout=TIMEOUT_SECONDS, iopub_timeout=TIMEOUT_SECONDS,
             )  # fmt: skip
-        except papermill.PapermillExecutionError as error:
-            what, remedy = f"a cell failed ({error.ename}: {error.evalue})", "Run it in Jupyter to see the whole trace."
+        except (papermill.PapermillExecutionError, TimeoutError, RuntimeError) as error:
+            what, remedy = _reason(error)
             raise InputError(what, where=str(source), remedy=remedy) from error
-        except TimeoutError as error:
-            what, remedy = f"a cell took longer than {TIMEOUT_SECONDS} seconds", "Run it in Jupyter to see which."
-            raise InputError(what, where=str(source), remedy=remedy) from error
-        except RuntimeError as error:  # The client's error for a kernel that does not start, or is killed.
-            remedy = "If memory ran out, free some; then run again."
-            raise InputError(f"its kernel ended ({error})", where=str(source), remedy=remedy) from error
         finally:
             os.environ.pop("IPYTHONDIR")
             os.environ |= {"IPYTHONDIR": before} if before else {}
-        notebook = _without_times(nbformat.read(executed, as_version=4))
-        for cell in notebook.cells:  # Relative links lead to the same files from where the executed copy is.
-            up = os.path.relpath(source.parent.parent, target.parent)
-            cell.source = cell.source.replace("](../", f"]({Path(up).as_posix()}/")
-        write_text(target, nbformat.writes(notebook) + "\n")
-
-
-def _without_times(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
+        notebook = nbformat.read(executed, as_version=4)
+    # Relative links lead to the same files from where the executed copy is.
+    up = Path(os.path.relpath(source.parent.parent, target.parent)).as_posix()
     notebook.metadata.pop("papermill", None)
     notebook.metadata.get("language_info", {}).pop("version", None)
     for number, cell in enumerate(notebook.cells):
-        cell.id = f"cell-{number}"
-        cell.metadata.pop("papermill", None)
-        cell.metadata.pop("execution", None)
-    return notebook
+        cell.id, cell.source = f"cell-{number}", cell.source.replace("](../", f"]({up}/")
+        for name in ("papermill", "execution"):
+            cell.metadata.pop(name, None)
+    write_text(target, nbformat.writes(notebook) + "\n")
+
+
+def _reason(error: Exception) -> tuple[str, str]:
+    """What went wrong, and the remedy."""
+    if isinstance(error, papermill.PapermillExecutionError):
+        return f"a cell failed ({error.ename}: {error.evalue})", "Run it in Jupyter to see the whole trace."
+    if isinstance(error, TimeoutError):
+        return f"a cell took longer than {TIMEOUT_SECONDS} seconds", "Run it in Jupyter to see which."
+    return f"its kernel ended ({error})", "If memory ran out, free some; then run again."

@@ -52,15 +52,9 @@ def style() -> Iterator[None]:
 def panels(
     count: int, *, columns: int = 3, width: float = WIDTH, row: float = 2.5, extra: float = 0.0, **options: Any
 ) -> tuple[Figure, list[Axes]]:
-    """A figure with panels in rows; only the first of each row and the last of each column keep shared labels.
+    """A figure with panels in rows of at most `columns`; `options` are those of `Figure.subplots`.
 
-    Args:
-        count: of panels, at least 1.
-        columns: at most.
-        width: of the figure, inches.
-        row: height of a row, inches.
-        extra: height for titles and legends, inches.
-        options: as `Figure.subplots` takes them.
+    `width` and the heights, of a `row` and `extra` for titles and legends, are in inches.
     """
     columns = min(columns, count)
     rows = -(-count // columns)

@@ -5,11 +5,11 @@ A reader has results/ alone. Records are the same from run to run; times and mac
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from softmax_temperature.runner.artifacts import Artifact, canonical_json, digest_of_text, find_artifacts, open_artifact
+from softmax_temperature.runner.artifacts import canonical_json, digest_of_text, find_artifacts, open_artifact
 from softmax_temperature.runner.cells import seed_of
 from softmax_temperature.runner.folders import PREPARED
 
@@ -29,31 +29,13 @@ def provenance(outputs: Sequence[Path]) -> dict[str, Any]:
     artifacts = [open_artifact(folder) for output in outputs for folder in find_artifacts(output)]
     used = {digest for artifact in artifacts for digest in artifact.about["inputs"].values()}
     chosen = [one for one in artifacts if one.digest in used or not one.folder.is_relative_to(PREPARED)]
-    return {
-        "cells": [_cell(artifact) for artifact in chosen],
-        "parameters": _by_digest(one.about["parameters"] for one in chosen),
-        "code": _by_digest(one.about["code"] for one in chosen),
-    }
-
-
-def _cell(artifact: Artifact) -> dict[str, Any]:
-    about = artifact.about
-    return {
-        "stage": about["stage"],
-        "cell": about["cell"],
-        "project_seed": about["seed"],
-        "seed": seed_of(about["seed"], about["stage"], about["cell"]),
-        "parameters": _digest(about["parameters"]),
-        "inputs": about["inputs"],
-        "code": _digest(about["code"]),
-        "fingerprint": about["fingerprint"],
-        "result": artifact.digest,
-    }
-
-
-def _by_digest(values: Iterable[Any]) -> dict[str, Any]:
-    return {_digest(value): value for value in values}
-
-
-def _digest(value: Any) -> str:
-    return digest_of_text(canonical_json(value))
+    found: dict[str, Any] = {"cells": [], "parameters": {}, "code": {}}
+    for artifact in chosen:
+        about = artifact.about
+        row = {"stage": about["stage"], "cell": about["cell"], "project_seed": about["seed"]}
+        row |= {"seed": seed_of(about["seed"], about["stage"], about["cell"]), "inputs": about["inputs"]}
+        for name in ("parameters", "code"):
+            row[name] = digest_of_text(canonical_json(about[name]))
+            found[name][row[name]] = about[name]
+        found["cells"].append({**row, "fingerprint": about["fingerprint"], "result": artifact.digest})
+    return found

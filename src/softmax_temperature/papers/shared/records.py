@@ -1,4 +1,4 @@
-"""A paper's records below results/, read back as a dataclass with one field per table, and the pictures beside them."""
+"""A paper's records below results/: a dataclass with one field per table, and pictures beside them."""
 
 from __future__ import annotations
 

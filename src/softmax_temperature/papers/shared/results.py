@@ -26,20 +26,17 @@ def paper_folder(profile: str, paper: str) -> Path:
 
 def read_claims(folder: Path) -> list[dict[str, Any]]:
     """The rows of a paper's `claims.json`, none where there is no such file."""
-    rows: list[dict[str, Any]] = _read(folder / CLAIMS) or []
-    return rows
+    return _read(folder / CLAIMS) or []
 
 
 def read_environments(folder: Path) -> dict[str, Any]:
     """By paper, the machines and minutes in a profile's `environment.json`; nothing where there is no such file."""
-    papers: dict[str, Any] = _read(folder / ENVIRONMENT) or {}
-    return papers
+    return _read(folder / ENVIRONMENT) or {}
 
 
-def read_provenance(folder: Path) -> dict[str, Any] | None:
-    """What `provenance` wrote into a paper's `records.json`; None where there is no such file."""
-    found: dict[str, Any] | None = _read(folder / RECORDS)
-    return found
+def read_provenance(folder: Path) -> dict[str, Any]:
+    """What `provenance` wrote into a paper's `records.json`; nothing where there is no such file."""
+    return _read(folder / RECORDS) or {}
 
 
 def write_contents(folder: Path, path: Path) -> None:
@@ -51,23 +48,13 @@ def write_contents(folder: Path, path: Path) -> None:
     write_text(path, "".join(f"{digest_of_file(each)}  {each.as_posix()}\n" for each in files))
 
 
-def read_contents(path: Path) -> dict[str, str]:
-    """What `write_contents` wrote: path to sha256; empty where there is no such file."""
-    lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
-    return {name: digest for digest, _, name in (line.partition("  ") for line in lines)}
-
-
 def record_run(profile: str, paper: str, params: Path, outputs: Iterable[Path]) -> None:
     """Write `params.yaml` and the paper's part of `environment.json` beside the papers' folders.
 
     Times and machines differ between runs that give equal results. So they stay as they were as long as `records.json`
     does: a rerun with equal results changes no file.
 
-    Args:
-        profile: whose results.
-        paper: whose part is written; those of other papers stay.
-        params: the parameter file in force.
-        outputs: the stage outputs that the paper's results rest on.
+    `params` is the parameter file in force, `outputs` the stage outputs that the paper's results rest on.
     """
     folder = RESULTS / profile
     write_text(folder / PARAMETERS, params.read_text(encoding="utf-8"))
@@ -82,7 +69,8 @@ def _environment(outputs: Iterable[Path]) -> dict[str, Any]:
     machines: list[Any] = []
     minutes: dict[str, float | None] = {}
     for output in outputs:
-        timings = [_timing(folder) for folder in find_artifacts(output)]
+        cells = [open_artifact(folder).about for folder in find_artifacts(output)]
+        timings = [read_timing(timing_file(cell["stage"], cell["cell"], cell["fingerprint"])) for cell in cells]
         known = [timing for timing in timings if timing]
         complete = len(known) == len(timings)
         minutes[output.name] = round(sum(timing["seconds"] for timing in known) / 60, 2) if complete else None
@@ -92,13 +80,7 @@ def _environment(outputs: Iterable[Path]) -> dict[str, Any]:
     return {"machines": machines, "cell_minutes": minutes}
 
 
-def _timing(folder: Path) -> dict[str, Any] | None:
-    about = open_artifact(folder).about
-    return read_timing(timing_file(about["stage"], about["cell"], about["fingerprint"]))
-
-
-def _read(path: Path) -> Any:
-    """The value in a JSON file; None where there is no such file."""
+def _read(path: Path) -> Any:  # Typed by who calls: a list or a dictionary.
     try:
         return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else None
     except ValueError as error:

@@ -1,7 +1,6 @@
-"""What a number comes from: the names of cells, beside it in claims, tables and notebooks.
+"""What a number comes from: the names of cells (stage and own name), beside it in claims, tables and notebooks.
 
-A cell is named by its stage and its own name, as manifests have them. The name that runs of several seeds share leaves
-the seed out; a name stands for all cells whose names begin with it.
+A name stands for all cells whose names begin with it: that of several seeds leaves the seed out.
 """
 
 from __future__ import annotations
@@ -39,17 +38,15 @@ class Linked(str):
 def cells_of(stage: str, rows: pd.DataFrame, *columns: str) -> tuple[str, ...]:
     """The names of the cells that rows of the records come from, each once.
 
-    Args:
-        stage: of these cells, as their manifests name it.
-        rows: any number, also of one cell.
-        columns: what a cell of this stage is named after, in order and without the seed.
+    `columns` is what a cell of the stage is named after, in order and without the seed.
     """
     return tuple(dict.fromkeys(cell_of_each(stage, rows, *columns)))
 
 
 def cell_of_each(stage: str, rows: pd.DataFrame, *columns: str) -> list[str]:
     """The same, for each of the rows."""
-    return ["/".join([stage, *map(_part, name)]) for name in rows[list(columns)].itertuples(index=False)]
+    names = rows[list(columns)].map(lambda part: f"{part:g}" if isinstance(part, int | float) else str(part))
+    return ["/".join([stage, *name]) for name in names.itertuples(index=False)]
 
 
 def together(cells: Iterable[str]) -> str:
@@ -75,8 +72,3 @@ def linked(html: str) -> list[str]:
 def relinked(html: str, address: Callable[[str], str]) -> str:
     """The HTML with links to other addresses, each made from the cells that the link names."""
     return _ADDRESS.sub(lambda found: f'href="{escape(address(unquote(found[1])))}"', html)
-
-
-def _part(value: object) -> str:
-    """A number as the names of cells have it."""
-    return f"{value:g}" if isinstance(value, int | float) else str(value)

@@ -1,8 +1,4 @@
-"""Intervals of what the claims compare: means over seeds and tasks, shares of trainings, numbers with draws.
-
-Each kind of quantity gives its estimate at any level and says how its interval narrows with more values. Verdicts on
-them are in `claims`.
-"""
+"""Intervals of what the claims compare: means over seeds and tasks, shares of trainings, numbers with draws."""
 
 from __future__ import annotations
 
@@ -66,13 +62,7 @@ class Quantity(ABC):
 
 @dataclass(frozen=True)
 class Task:
-    """Independent values of one task, one per seed.
-
-    Attributes:
-        name: of the task.
-        values: for instance paired differences.
-        own: whether the paper has this task; others are shown and not pooled.
-    """
+    """Independent values of one task, one per seed; `own` if the paper has it: others are shown and not pooled."""
 
     name: str
     values: tuple[float, ...]
@@ -92,8 +82,7 @@ class OverTasks(Quantity):
     Attributes:
         tasks: at least one.
         each: what the values are.
-        resolution: the step of the grid that the values lie on; 0 for a continuum. Equal values of a grid differ by up
-        to a step, so their standard deviation is at least that of rounding.
+        resolution: the step of the grid that the values lie on: their standard deviation is at least that of rounding.
         left_out: whether each value comes from a choice or fit on the others of its task. Such values lean on each
             other; their variance is corrected as by Nadeau and Bengio (2003) for cross-validation.
     """
@@ -107,10 +96,9 @@ class OverTasks(Quantity):
         """The mean of the tasks' means, and its interval; the sd is over tasks, or over the seeds of the only one."""
         means, sds, counts = self._tasks()
         variance = float(means.var(ddof=1)) if len(means) > 1 else 0.0
-        if len(means) > 1:
-            sd: float | None = float(means.std(ddof=1))
-        else:
-            sd = None if sds[0] is None else max(_sd(self.tasks[0].values) or 0.0, self.resolution / math.sqrt(12))
+        sd: float | None = float(means.std(ddof=1)) if len(means) > 1 else None
+        if len(means) == 1 and sds[0] is not None:
+            sd = max(_sd(self.tasks[0].values) or 0.0, self.resolution / math.sqrt(12))
         ends = _ends_over_tasks(means, sds, counts, level, variance)
         return Estimate(float(means.mean()), sum(counts), sd, *(ends or (None, None)))
 
@@ -171,12 +159,7 @@ class Share(Quantity):
 class Fitted(Quantity):
     """A coefficient of a regression, with its interval by Student's t.
 
-    Attributes:
-        value: the coefficient.
-        error: its standard error; None where there is none.
-        degrees: of freedom.
-        n: what a repetition of the study would multiply, say the seeds.
-        each: what n counts.
+    `error` is its standard error, None where there is none; n is what a repetition would multiply, say the seeds.
     """
 
     value: float
@@ -212,9 +195,8 @@ class Drawn(Quantity):
 
     def estimate(self, level: float = LEVEL) -> Estimate:
         """The value and its interval, which holds it."""
-        low, high = np.quantile(self.draws, [(1 - level) / 2, (1 + level) / 2])
-        sd = float(np.std(self.draws))
-        return Estimate(self.value, self.n, sd, min(float(low), self.value), max(float(high), self.value))
+        low, high = map(float, np.quantile(self.draws, [(1 - level) / 2, (1 + level) / 2]))
+        return Estimate(self.value, self.n, float(np.std(self.draws)), min(low, self.value), max(high, self.value))
 
     def ends(self, level: float, n: int) -> Ends:
         """As if the interval narrowed with the root of n."""
@@ -224,11 +206,9 @@ class Drawn(Quantity):
 
 
 def jackknife(groups: Sequence[Any], statistic: Callable[[Sequence[Any]], float]) -> Values:
-    """Pseudo-values of a statistic, one per group: their mean is the statistic without its bias of order 1/n.
+    """Pseudo-values of a statistic, one per group (of at least 2), such as a data set, that is left out.
 
-    Args:
-        groups: what is left out one at a time, such as data sets; at least 2.
-        statistic: of some of the groups.
+    Their mean is the statistic without its bias of order 1/n.
     """
     n, whole = len(groups), statistic(groups)
     without = [statistic([*groups[:place], *groups[place + 1 :]]) for place in range(n)]
@@ -243,14 +223,9 @@ def pooled(values: Mapping[str, Sequence[float]], own: Callable[[str], bool] = l
 def _ends_over_tasks(
     means: Values, sds: Sequence[float | None], counts: Sequence[int], level: float, variance: float
 ) -> Ends | None:
-    """The interval of the mean of some tasks' means.
+    """The interval of the mean of some tasks' means, from the sd and count of each task's values; of one there is none.
 
-    Args:
-        means: of the tasks.
-        sds: of each task's values; None for a single value.
-        counts: of each task's values.
-        level: of the interval.
-        variance: of the tasks' means.
+    `variance` is that of the tasks' means.
     """
     own = [
         None if sd is None else (mean - (half := _half_width(sd, n, level)), mean + half)

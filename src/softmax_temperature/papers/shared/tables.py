@@ -1,7 +1,4 @@
-"""Tables: CSV files that are equal byte for byte when their numbers are, and the numbers that the papers print.
-
-Numbers are fractions and nats; percent appears only where something is shown to a person.
-"""
+"""Tables: CSV files that are equal byte for byte when their numbers are, and the numbers that the papers print."""
 
 from __future__ import annotations
 
@@ -44,12 +41,7 @@ def read_csv(path: Path) -> pd.DataFrame:
 
 
 def published(paper: str, table: str) -> pd.DataFrame:
-    """The numbers that a paper prints in one table, one row each: model, method, metric, value, sd, unit, ...
-
-    Args:
-        paper: its slug.
-        table: as the paper names it, for instance "Table 1".
-    """
+    """The numbers that a paper prints in a table, say "Table 1", one row each: model, method, metric, value, sd, ..."""
     numbers = read_csv(PUBLISHED / f"{paper}.csv")
     rows = numbers[numbers["table"] == table].reset_index(drop=True)
     if rows.empty:
