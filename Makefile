@@ -14,7 +14,7 @@ READY := $(VENV)/.installed
 ENTER := PYTHONDONTWRITEBYTECODE= PATH="$(CURDIR)/$(BIN):$$PATH"
 
 .DEFAULT_GOAL := help
-.PHONY: help repro report test soak lint docs bench gpu-check profile lock clean
+.PHONY: help repro report test soak lint docs bench gpu-check profile data lock clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-9s %s\n", $$1, $$2 }' Makefile
@@ -54,6 +54,10 @@ gpu-check: $(READY) ## Check this machine's GPU in five minutes: its tests, then
 profile: $(READY) ## Write params.yaml from a profile: make profile PROFILE=mini
 	@test -n "$(PROFILE)" || { echo "Which? make profile PROFILE=NAME, one of:" $$(cd profiles && ls *.yaml | sed 's/\.yaml//; /^defaults$$/d'); exit 2; }
 	@$(BIN)/softmax-temperature profile "$(PROFILE)"
+
+data: $(READY) ## List and check the data of a profile: make data PROFILE=text (DOWNLOAD=1 gets what can be got)
+	@test -n "$(PROFILE)" || { echo "Which? make data PROFILE=NAME"; exit 2; }
+	@$(BIN)/python -m softmax_temperature.tools.needed_data "$(PROFILE)" $(if $(DOWNLOAD),--download)
 
 lock: $(READY) ## Pin what pyproject.toml asks for, keeping pins that still fit
 	$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-header --python-version 3.11 --all-extras \

@@ -84,7 +84,7 @@ def test_archives_of_one_kind_are_joined(root: Path) -> None:
 def test_texts_go_from_archive_to_reader(root: Path) -> None:
     texts = fetched(SomeParams(root, "imdb", train_limit=10))
     assert [texts.size(split) for split in SPLITS] == [8, 2, 21]
-    assert texts.texts("test").texts[-1] == "A last one."
+    assert texts.texts("test").data[-1] == "A last one."
     assert texts.card["title"] == "IMDB (Large Movie Review Dataset)"
 
 
@@ -92,8 +92,8 @@ def test_pooled_texts_are_divided_anew(root: Path) -> None:
     pooled = fetched(SomeParams(root, "imdb", pool=True))
     # Of 20 and 21: a quarter of each class for test, and a fifth of the rest for validation.
     assert [pooled.size(split) for split in SPLITS] == [25, 6, 10]
-    assert len({text for split in SPLITS for text in pooled.texts(split).texts}) == 41
-    assert {text.split()[0] for text in pooled.texts("test").texts} >= {"train", "test"}, "of both parts of the source"
+    assert len({text for split in SPLITS for text in pooled.texts(split).data}) == 41
+    assert {text.split()[0] for text in pooled.texts("test").data} >= {"train", "test"}, "of both parts of the source"
     assert pooled.card["split_rule"].startswith("25% of each class drawn for test")
 
 

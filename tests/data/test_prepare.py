@@ -1,12 +1,12 @@
 """Splits are disjoint, stratified and complete; limits are balanced and refuse what cannot be trained on."""
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
 
-from softmax_temperature.data.prepare import TEST_FRACTION, Division, Rules, divide, split_rule
+from softmax_temperature.data.prepare import TEST_FRACTION, Rows, Rules, divide, split_rule
 from softmax_temperature.data.raw import RawDataset, RawPart
 from softmax_temperature.data.splits import SPLITS, SplitName
 from softmax_temperature.runner.errors import InputError
@@ -26,13 +26,23 @@ def dataset(train: list[int] | np.ndarray, test: list[int] | np.ndarray | None =
     return RawDataset("birds", names, part(train), None if test is None else part(test), {"how": "made"})
 
 
+class Division(NamedTuple):
+    """What `divide` returns."""
+
+    class_names: tuple[str, ...]
+    splits: dict[SplitName, Rows]
+
+
+def division_of(raw: RawDataset, asked: Rules) -> Division:
+    return Division(*divide(raw, asked))
+
+
 def sizes(division: Division, split: SplitName) -> list[int]:
-    rows = division.splits[split]
-    return [int((rows.labels == label).sum()) for label in range(len(division.class_names))]
+    return np.bincount(division.splits[split].labels, minlength=len(division.class_names)).tolist()
 
 
 def test_train_and_validation_partition_the_train_part() -> None:
-    division = divide(dataset(np.arange(50) % 5, np.arange(15) % 5), rules())
+    division = division_of(dataset(np.arange(50) % 5, np.arange(15) % 5), rules())
     train, validation, test = (division.splits[split].index for split in SPLITS)
     assert sorted([*train, *validation]) == list(range(50))
     assert test.tolist() == list(range(15))
@@ -41,7 +51,7 @@ def test_train_and_validation_partition_the_train_part() -> None:
 
 
 def test_an_undivided_data_set_gives_a_quarter_of_each_class_to_test() -> None:
-    division = divide(dataset(np.arange(80) % 4), rules())
+    division = division_of(dataset(np.arange(80) % 4), rules())
     together = np.concatenate([rows.index for rows in division.splits.values()])
     assert sorted(together) == list(range(80))
     assert sizes(division, "test") == [int(20 * TEST_FRACTION)] * 4
@@ -50,14 +60,14 @@ def test_an_undivided_data_set_gives_a_quarter_of_each_class_to_test() -> None:
 
 def test_limits_are_balanced() -> None:
     raw = dataset(np.repeat(np.arange(4), 30), np.repeat(np.arange(4), 10))
-    division = divide(raw, rules(train_limit=42, test_limit=6))
+    division = division_of(raw, rules(train_limit=42, test_limit=6))
     assert sorted(np.add(sizes(division, "train"), sizes(division, "validation")).tolist()) == [10, 10, 11, 11]
     assert sorted(sizes(division, "test")) == [1, 1, 2, 2]
 
 
 def test_a_class_limit_takes_a_random_choice_and_renumbers_it() -> None:
     raw = dataset(np.arange(80) % 8, np.arange(16) % 8)
-    division = divide(raw, rules(class_limit=3))
+    division = division_of(raw, rules(class_limit=3))
     assert division.class_names != ("a", "b", "c")
     assert len(division.class_names) == 3
     for split, rows in division.splits.items():
@@ -65,12 +75,14 @@ def test_a_class_limit_takes_a_random_choice_and_renumbers_it() -> None:
         assert source is not None
         names = [division.class_names[label] for label in rows.labels]
         assert names == [raw.class_names[label] for label in source.labels[rows.index]]
-    assert set(division.class_names) < set(divide(raw, rules(class_limit=5)).class_names)
+    assert set(division.class_names) < set(division_of(raw, rules(class_limit=5)).class_names)
 
 
 def test_the_seed_decides_everything() -> None:
     def outcome(seed: int) -> list[list[int]]:
-        division = divide(dataset(np.arange(80) % 8), rules(seed=seed, class_limit=4, train_limit=20, test_limit=8))
+        division = division_of(
+            dataset(np.arange(80) % 8), rules(seed=seed, class_limit=4, train_limit=20, test_limit=8)
+        )
         return [rows.index.tolist() for rows in division.splits.values()]
 
     assert outcome(1) == outcome(1) != outcome(2)
@@ -86,7 +98,7 @@ def test_the_seed_decides_everything() -> None:
 )
 def test_a_limit_that_leaves_too_little_is_refused(limits: dict[str, int], message: str) -> None:
     with pytest.raises(InputError, match=message):
-        divide(dataset(np.arange(40) % 4, np.arange(8) % 4), rules(**limits))
+        division_of(dataset(np.arange(40) % 4, np.arange(8) % 4), rules(**limits))
 
 
 def test_the_card_says_how_a_split_was_made() -> None:
@@ -99,16 +111,16 @@ def test_the_card_says_how_a_split_was_made() -> None:
 def test_a_validation_part_of_the_source_is_kept_whole_and_takes_nothing_from_the_train_part() -> None:
     own = part(np.arange(24) % 8)
     raw = replace(dataset(np.arange(80) % 8, np.arange(16) % 8), validation=own)
-    division = divide(raw, rules(train_limit=40))
+    division = division_of(raw, rules(train_limit=40))
     assert sizes(division, "train") == [5] * 8
     assert division.splits["validation"].index.tolist() == list(range(24))
-    assert sizes(divide(raw, rules(class_limit=3)), "validation") == [3] * 3
-    [left_out] = {*raw.class_names} - {*divide(raw, rules(class_limit=7)).class_names}
+    assert sizes(division_of(raw, rules(class_limit=3)), "validation") == [3] * 3
+    [left_out] = {*raw.class_names} - {*division_of(raw, rules(class_limit=7)).class_names}
     with pytest.raises(InputError, match="class_limit: leaves no validation samples"):
-        divide(replace(raw, validation=part([raw.class_names.index(left_out)])), rules(class_limit=7))
+        division_of(replace(raw, validation=part([raw.class_names.index(left_out)])), rules(class_limit=7))
 
 
 def test_without_a_train_part_only_test_images_remain() -> None:
     raw = replace(dataset([0, 1, 2, 3], np.arange(16) % 4), train=part([]))
-    division = divide(raw, rules(class_limit=3, test_limit=6))
+    division = division_of(raw, rules(class_limit=3, test_limit=6))
     assert [len(division.splits[split].labels) for split in SPLITS] == [0, 0, 6]

@@ -71,7 +71,7 @@ def test_texts_come_back_in_the_order_of_their_labels(talk: PreparedData) -> Non
     for split in SPLITS:
         part, source = talk.texts(split), "test" if split == "test" else "train"
         expected = tuple(f"{source} {number}" for number in part.index.tolist())
-        assert part.texts == ((*expected[:-1], STRANGE) if split == "test" else expected)
+        assert part.data == ((*expected[:-1], STRANGE) if split == "test" else expected)
         assert part.labels[:6].tolist() == [number % 2 for number in part.index.tolist()][:6]
     assert [talk.size(split) for split in SPLITS] == [14, 6, 7]
     assert (talk.name, talk.classes, talk.class_names, talk.form) == ("talk", 2, ("0", "1"), "texts")
@@ -154,5 +154,5 @@ def test_a_card_tells_the_whole_story(files: PreparedData, talk: PreparedData) -
 def test_the_sources_own_validation_part_is_the_validation_split(write_jsonl: Any, prepare_data: Any) -> None:
     path = write_jsonl(*rows("train", 20), *rows("dev", 8), *rows("test", 6))
     data = prepare_data(JsonlArchive(path).read(), train_limit=10)
-    assert data.texts("validation").texts == tuple(f"dev {number}" for number in range(8))
+    assert data.texts("validation").data == tuple(f"dev {number}" for number in range(8))
     assert (data.size("train"), data.card["validation_fraction"]) == (10, None)

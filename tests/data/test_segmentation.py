@@ -11,10 +11,10 @@ import torch
 from PIL import Image
 
 from softmax_temperature.data.glyphs import VOID, read_glyph_scenes
+from softmax_temperature.data.sampling import limited
 from softmax_temperature.data.segmentation import (
     Form,
     Parts,
-    limited,
     read_segmentation,
     segmentation_digest,
     set_aside,

@@ -3,38 +3,39 @@
 import pytest
 import torch
 
-from softmax_temperature.data.splits import LeakError, ParallelPart, Part, SplitName, TextPart
+from softmax_temperature.data.splits import LeakError, Part, SplitName
 
 ROWS = torch.arange(3)
-FITTED: list[SplitName] = ["train", "validation"]
 
 
-@pytest.mark.parametrize("split", FITTED)
-def test_train_and_validation_may_be_fitted_on(split: SplitName) -> None:
-    part = Part("birds", split, torch.zeros(3, 2), ROWS, ROWS)
-    assert part.for_fitting()[1] is part.for_evaluation()[1] is ROWS
-    pairs = ParallelPart("letters", split, ("a", "b"), ("c", "d"))
-    assert pairs.for_fitting() == pairs.for_evaluation() == (("a", "b"), ("c", "d"))
+def parts(split: SplitName) -> tuple[Part, Part, Part]:
+    """Images, texts, and sentences with their translations."""
+    images, texts = (Part("birds", split, data, ROWS, ROWS) for data in (torch.zeros(3, 2), ("a", "b", "c")))
+    return images, texts, Part.of_pairs("birds", split, ("a", "b"), ("c", "d"))
 
 
-def test_test_data_are_for_evaluation_only() -> None:
-    part = Part("birds", "test", torch.zeros(3, 2), ROWS, ROWS)
-    assert part.for_evaluation() == (part.data, part.labels)
-    for some in (part, ParallelPart("birds", "test", ("a",), ("c",))):
-        with pytest.raises(LeakError, match="birds: the test split was asked for to fit something"):
-            some.for_fitting()
+@pytest.mark.parametrize("split", ["train", "validation", "test"])
+def test_test_data_fit_nothing_and_held_out_texts_make_no_vocabulary(split: SplitName) -> None:
+    images, texts, pairs = parts(split)
+    for part in (images, texts, pairs):
+        assert part.for_evaluation() == (part.data, part.labels)
+        if split == "test":
+            with pytest.raises(LeakError, match="birds: the test split was asked for to fit something"):
+                part.for_fitting()
+        else:
+            assert part.for_fitting() == (part.data, part.labels)
+    for part, words in ((texts, ("a", "b", "c")), (pairs, ("a", "b", "c", "d"))):
+        if split == "train":
+            assert part.for_vocabulary() == words
+        else:
+            with pytest.raises(LeakError, match=f"birds: the {split} split was asked for to make a vocabulary"):
+                part.for_vocabulary()
 
 
-def test_only_training_texts_may_make_a_vocabulary() -> None:
-    assert TextPart("talk", "train", ("a", "b", "c"), ROWS, ROWS).for_vocabulary() == ("a", "b", "c")
-    assert ParallelPart("talk", "train", ("a", "b"), ("c", "d")).for_vocabulary() == ("a", "b", "c", "d")
-    held_out: list[SplitName] = ["validation", "test"]
-    for split in held_out:
-        for part in (TextPart("talk", split, ("a", "b", "c"), ROWS, ROWS), ParallelPart("talk", split, ("a",), ("c",))):
-            with pytest.raises(LeakError, match=f"talk: the {split} split was asked for to make a vocabulary"):
-                part.for_vocabulary()  # type: ignore[attr-defined]
-
-
-def test_rows_must_pair_up() -> None:
+def test_rows_are_taken_together_and_must_pair_up() -> None:
+    images, texts, pairs = (part.take(ROWS[1:2].numpy(), "validation") for part in parts("train"))
+    assert (texts.data, texts.labels.tolist(), texts.index.tolist(), texts.split) == (("b",), [1], [1], "validation")
+    assert (pairs.data, pairs.labels) == (("b",), ("d",))
+    assert images.data.shape == (1, 2)
     with pytest.raises(ValueError, match="birds/train: 2 rows, 3 labels, 3 indices"):
         Part("birds", "train", torch.zeros(2, 2), ROWS, ROWS)

@@ -10,15 +10,15 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from softmax_temperature.data.splits import LeakError, SplitName, TextPart
+from softmax_temperature.data.splits import LeakError, Part, SplitName
 from softmax_temperature.data.tokens import PADDING, UNKNOWN, Tokeniser
 
 TEXTS = ("The cat, the cat!", "A cat sat.", "the mat")
 
 
-def part(texts: Sequence[str], split: SplitName = "train") -> TextPart:
+def part(texts: Sequence[str], split: SplitName = "train") -> Part:
     rows = torch.arange(len(texts))
-    return TextPart("talk", split, texts, rows % 2, rows)
+    return Part("talk", split, tuple(texts), rows % 2, rows)
 
 
 def fit(texts: Sequence[str] = TEXTS, *, vocabulary_size: int = 100, length: int = 6, keep: Any = "start") -> Tokeniser:

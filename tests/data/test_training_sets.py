@@ -52,7 +52,7 @@ def trees(write_jsonl: Any, prepare_data: Any, tmp_path: Path) -> PreparedData:
 
 def test_the_vocabulary_never_sees_validation_or_test_texts(talk: PreparedData) -> None:
     sets, _, words = training_sets(talk.artifact, "", TEXT)
-    own = {split: {re.findall(r"(?:train|test)\d+", text)[0] for text in talk.texts(split).texts} for split in SPLITS}
+    own = {split: {re.findall(r"(?:train|test)\d+", text)[0] for text in talk.texts(split).data} for split in SPLITS}
     assert own["train"] < set(words)
     for split in ("validation", "test"):
         assert not own[split] & set(words)  # type: ignore[index]
@@ -103,11 +103,13 @@ def test_texts_and_images_are_not_taken_for_each_other(talk: PreparedData) -> No
         training_sets(talk.artifact, "", None)
 
 
-def test_test_images_alone_can_be_an_out_of_distribution_set_and_nothing_else(
+def test_test_images_alone_can_be_out_of_distribution_or_shifted_and_nothing_else(
     write_npz: Any, prepare_data: Any, tmp_path: Path
 ) -> None:
     write_npz(x_train=np.zeros((0, 5, 4, 3), dtype=np.uint8), y_train=np.zeros(0))
     prepared = prepare_data(NpzArchive(tmp_path / "birds.npz").read(), test_limit=4)
     assert image_set(prepared.artifact, "test", "").inputs.shape == (4, 3, 5, 4)
-    with pytest.raises(InputError, match=r"has test images only .* out-of-distribution set and nothing else"):
+    with pytest.raises(
+        InputError, match=r"has test images only and no train split: .* out_of_distribution or shifted, nothing else"
+    ):
         training_sets(prepared.artifact, "", None)

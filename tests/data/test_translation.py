@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from softmax_temperature.data.splits import SPLITS, ParallelPart
-from softmax_temperature.data.translation import limited, read_translation, translation_digest
+from softmax_temperature.data.sampling import limited
+from softmax_temperature.data.splits import SPLITS, Part
+from softmax_temperature.data.translation import read_translation, translation_digest
 from softmax_temperature.runner.errors import InputError
 
 ENGLISH_GERMAN, GERMAN_ENGLISH = ("en", "de"), ("de", "en")
@@ -21,23 +22,23 @@ def write(folder: Path, **files: bytes) -> Path:
     return folder
 
 
-def read(root: Path, languages: tuple[str, str] = ENGLISH_GERMAN) -> dict[str, ParallelPart]:
+def read(root: Path, languages: tuple[str, str] = ENGLISH_GERMAN) -> dict[str, Part]:
     return {**read_translation("letters", languages, root=root, seed=0)}
 
 
 def test_lines_are_pairs_in_both_directions(tmp_path: Path) -> None:
     forward, back = read(write(tmp_path)), read(tmp_path, GERMAN_ENGLISH)
-    assert forward["test"].sources == ("one test en", "two test en")
-    assert forward["test"].targets == ("one test de", "two test de")
+    assert forward["test"].data == ("one test en", "two test en")
+    assert forward["test"].labels == ("one test de", "two test de")
     for split in SPLITS:
-        assert (back[split].sources, back[split].targets) == (forward[split].targets, forward[split].sources)
+        assert (back[split].data, back[split].labels) == (forward[split].labels, forward[split].data)
 
 
 def test_only_a_line_feed_ends_a_sentence(tmp_path: Path) -> None:
     # str.splitlines would see five lines in the first sentence, and every later pair would be wrong.
     odd = "a\u2028b\x0bc\x85d\x1ce"
     parts = read(write(tmp_path, test__en=f"{odd}\r\n last ".encode()))
-    assert parts["test"].sources == (odd, "last")
+    assert parts["test"].data == (odd, "last")
 
 
 @pytest.mark.parametrize(
@@ -81,11 +82,11 @@ def test_the_digest_is_that_of_names_and_contents(tmp_path: Path) -> None:
 
 def test_a_limit_draws_pairs_at_random_and_keeps_them_together() -> None:
     sources, targets = (tuple(f"{side}{row}" for row in range(100)) for side in "st")
-    whole = ParallelPart("letters", "train", sources, targets)
+    whole = Part.of_pairs("letters", "train", sources, targets)
     some = limited(whole, 10, seed=0)
-    numbers = [int(source[1:]) for source in some.sources]
+    numbers = [int(source[1:]) for source in some.data]
     assert numbers == sorted(numbers)
     assert numbers != list(range(10))
-    assert some.targets == tuple(f"t{number}" for number in numbers)
-    assert limited(whole, 10, seed=0) == some != limited(whole, 10, seed=1)
+    assert some.labels == tuple(f"t{number}" for number in numbers)
+    assert limited(whole, 10, seed=0).data == some.data != limited(whole, 10, seed=1).data
     assert limited(whole, None, seed=0) is limited(whole, 100, seed=0) is whole

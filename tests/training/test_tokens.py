@@ -13,7 +13,7 @@ from sklearn.linear_model import LogisticRegression
 from torch import Tensor, nn
 
 from softmax_temperature.data.phrases import read_phrases
-from softmax_temperature.data.splits import TextPart
+from softmax_temperature.data.splits import Part
 from softmax_temperature.data.tokens import Tokeniser
 from softmax_temperature.networks.texts import GRU
 from softmax_temperature.runner.artifacts import canonical_json
@@ -70,9 +70,9 @@ def phrases() -> tuple[dict[str, TokenSet], int]:
     parts = {}
     for split, part in (("train", raw.train), ("test", raw.test)):
         texts, labels = tuple(part.samples), torch.from_numpy(part.labels)
-        parts[split] = TextPart(raw.name, split, texts, labels, torch.arange(len(labels)))  # type: ignore[arg-type]
+        parts[split] = Part(raw.name, split, texts, labels, torch.arange(len(labels)))  # type: ignore[arg-type]
     tokeniser = Tokeniser.fit(parts["train"], vocabulary_size=200, length=LENGTH, keep="end")
-    sets = {split: TokenSet(tokeniser.encode(part.texts), part.labels) for split, part in parts.items()}
+    sets = {split: TokenSet(tokeniser.encode(part.data), part.labels) for split, part in parts.items()}
     return sets, tokeniser.vocabulary_size
 
 

@@ -42,14 +42,14 @@ class NpzArchive(_Archive):
     form = (
         "Save it with numpy.savez: x_train and x_test uint8 of shape (n, height, width) or (n, height, width, 1 or 3), "
         "y_train and y_test integers of shape (n,), class_names (optional) text of shape (classes,). Without training "
-        "images (n = 0) it can be an out-of-distribution set and nothing else."
+        "images (n = 0) it can be an out-of-distribution or a shifted set and nothing else."
     )
 
     def read(self) -> RawDataset:
         """Load the archive; one that is damaged or not of the stated form raises InputError.
 
-        Labels with `class_names` number the names. Without, the distinct labels of y_train are the classes, in
-        ascending order; those of y_test when there are no training images.
+        Labels number the `class_names`. Without names, the distinct labels of y_train are the classes, in ascending
+        order; those of y_test when there are no training images.
         """
         arrays = self._load()
         images = {part: self._images(arrays[f"x_{part}"], part) for part in ("train", "test")}
@@ -85,16 +85,14 @@ class NpzArchive(_Archive):
         images = stored[..., None] if stored.ndim == 3 else stored
         if images.dtype != np.uint8:
             self._refuse(f"x_{part} is {images.dtype}, not uint8 from 0 to 255")
-        empty = images.shape[int(part == "train") :]  # Training images may be missing.
-        if images.ndim != 4 or images.shape[-1] not in (1, 3) or 0 in empty:
+        sizes = images.shape[int(part == "train") :]  # Training images may be missing.
+        if images.ndim != 4 or images.shape[-1] not in (1, 3) or 0 in sizes:
             self._refuse(f"x_{part} has shape {stored.shape}")
         return images
 
     def _labels(self, labels: NDArray[Any], part: str, images: int) -> NDArray[np.int64]:
-        if labels.shape != (images,):
-            self._refuse(f"y_{part} has shape {labels.shape} for {images} images")
-        if labels.dtype.kind not in "iu" and images:
-            self._refuse(f"y_{part} is {labels.dtype}, not integers")
+        if labels.shape != (images,) or (labels.dtype.kind not in "iu" and images):
+            self._refuse(f"y_{part} has shape {labels.shape} and is {labels.dtype}, for {images} images")
         return labels.astype(np.int64)
 
 
@@ -110,8 +108,7 @@ class JsonlArchive(_Archive):
 
     Texts have `split`, `label` (a whole number from 0, or a name) and `text`. Trees have `split` and `tree`, a sentence
     with its parse in brackets, whose label is that of its root. Sentences whose root is neutral are counted and left
-    out: what remains is negative (0 or 1) or positive (3 or 4), as section 5 of the focal paper has the Stanford
-    Sentiment Treebank.
+    out: what remains is negative (0 or 1) or positive (3 or 4), as in section 5 of the focal paper.
     """
 
     form = (
@@ -123,8 +120,7 @@ class JsonlArchive(_Archive):
     def read(self) -> RawDataset:
         """Check every line; one that is not of the stated form raises InputError with its number.
 
-        The classes of texts are the labels of the train part, in ascending order. Numbers count from 0 without gaps;
-        if the catalogue has the data set, there are as many classes as it says.
+        The classes of texts are the labels of the train part, in ascending order; numbers count from 0 without gaps.
         """
         with self.path.open("rb") as file:
             first = file.readline()
@@ -142,28 +138,26 @@ class JsonlArchive(_Archive):
                 empty += 1
             else:
                 self._refuse("the text is empty", row.line)
-        names = self._class_names(rows, entry.classes if entry else None)
+        names = self._class_names(rows)
         numbers = {label: number for number, label in enumerate(names)}
-        for row in rows:
-            if row.label not in numbers:
-                self._refuse(f"the label is {row.label!r}, not one of {len(names)} classes", row.line)
+        if unknown := next((row for row in rows if row.label not in numbers), None):
+            self._refuse(f"the label is {unknown.label!r}, not one of {len(names)} classes", unknown.line)
         rows = [row._replace(label=numbers[row.label]) for row in rows]
         return self._dataset(tuple(map(str, names)), rows, "texts", {"empty_texts_left_out": empty})
 
     def _read_trees(self) -> RawDataset:
-        rows, neutral, names = [], 0, ("negative", "positive")
+        rows = []
         for row in self._rows("tree", "tree"):
             try:
-                label = SENTIMENTS[parse_tree(row.text).labels[0]]
+                rows.append(row._replace(label=SENTIMENTS[parse_tree(row.text).labels[0]]))
             except (ValueError, TypeError) as error:
                 self._refuse(f"the tree is malformed: {error}", row.line)
-            neutral += label == NEUTRAL
-            if label != NEUTRAL:
-                rows.append(row._replace(label=label))
-        for label, name in enumerate(names):
-            if not any(row.split == "train" and row.label == label for row in rows):
-                self._refuse(f"has no {name} sentence of the split train")
-        return self._dataset(names, rows, "trees", {"neutral_sentences_left_out": neutral})
+        kept = [row for row in rows if row.label != NEUTRAL]
+        if {row.label for row in kept if row.split == "train"} != {0, 1}:
+            self._refuse("has not both negative and positive sentences of the split train")
+        return self._dataset(
+            ("negative", "positive"), kept, "trees", {"neutral_sentences_left_out": len(rows) - len(kept)}
+        )
 
     def _rows(self, label: str, text: str) -> Iterator[_Row]:
         """Each line, with the split under its one name."""
@@ -177,27 +171,24 @@ class JsonlArchive(_Archive):
                 except (KeyError, TypeError) as error:
                     self._refuse(f"has no {label}, {text} and split of the stated form ({error})", number)
 
-    def _class_names(self, rows: list[_Row], declared: int | None) -> list[Any]:
+    def _class_names(self, rows: list[_Row]) -> list[Any]:
         """The labels of the train part in ascending order."""
         known = {row.label for row in rows if row.split == "train"}
         if len(known) < 2:
             self._refuse("all training texts are of one class" if known else "has no row of the split train")
         if len({type(label) for label in known}) > 1:
             self._refuse("some labels are numbers and others names")
-        names, classes = sorted(known), declared or len(known)
-        if isinstance(names[0], int) and names != list(range(classes)):
-            found = f"numbers from {names[0]} to {names[-1]}"
-            self._refuse(f"the labels of the training texts are {found}, must be all of 0 to {classes - 1}")
-        if len(names) > classes:
-            self._refuse(f"the training texts have {len(names)} labels, not {classes}")
+        names = sorted(known)
+        if isinstance(names[0], int) and names != list(range(len(names))):
+            self._refuse(f"the labels of the training texts are not all of 0 to {names[-1]}")
         return names
 
     def _dataset(self, names: tuple[str, ...], rows: list[_Row], form: Any, left_out: dict[str, int]) -> RawDataset:
-        parts: dict[SplitName, RawPart] = {}
+        parts: dict[SplitName, RawPart | None] = dict.fromkeys(SPLITS)
         for split in SPLITS:
             if own := [row for row in rows if row.split == split]:
                 parts[split] = RawPart(tuple(row.text for row in own), np.array([row.label for row in own], np.int64))
         source = {"how": "archive in data.root", "file": self.path.name, **left_out}
-        train, validation, test = map(parts.get, SPLITS)
+        train, validation, test = parts.values()
         assert train is not None, "every class has a training sample"
         return RawDataset(self.path.stem, names, train, test, source, validation=validation, form=form)

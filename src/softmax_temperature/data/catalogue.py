@@ -61,7 +61,39 @@ CATALOGUE = {
     "newsgroups20_all": Entry("20 Newsgroups, all documents", 20, texts=True, leaves_out_empty_texts=True),
 }
 
+_MULTI30K = "https://raw.githubusercontent.com/multi30k/dataset/master/data/task1/raw"
+
+URLS = {
+    "multi30k": {
+        "train.en": (f"{_MULTI30K}/train.en.gz", "460a15fbd157e34a7a9957ee388c1ca247fe47af3ef25fb50442af6c274e0fc6"),
+        "train.de": (f"{_MULTI30K}/train.de.gz", "2c2b73fd2b548fbcde3a875e0a78d6ee94d498bfdee6bd3eae3945779e9ddf72"),
+        "validation.en": (f"{_MULTI30K}/val.en.gz", "1f2a23d992769b5b3d209b0a10dd0b77c08cceb1f20dfb97ed0aafa49d107227"),
+        "validation.de": (f"{_MULTI30K}/val.de.gz", "660e09eb7e1da2f856ea13ee5ad3cf6d36b3d5b0b733c857e94c5747a3dfc660"),
+        "test.en": (
+            f"{_MULTI30K}/test_2016_flickr.en.gz",
+            "399a4382932c1aadd3ceb9bef1008d388a64c76d4ae4e9d4728c6f4301cac182",
+        ),
+        "test.de": (
+            f"{_MULTI30K}/test_2016_flickr.de.gz",
+            "4be6b5b3236b79c25475c6bb829800a7ce559e9ba7a1f6c2394fe4d40be46d16",
+        ),
+    }
+}
+"""Data sets that `make data` may download itself: each file's address, gzipped, and its sha256, unpacked."""
+
 BY_HAND = {
+    "cifar100_more": "Images of CIFAR-100 that cifar100 lacks, in the same form. Where that is the whole data set, as "
+    "torchvision's is, set `source: cifar100` instead.",
+    "cinic10_imagenet": "Get CINIC-10 (datashare.ed.ac.uk/handle/10283/3192; its pictures: ImageNet terms of access); "
+    "of test/CLASS/ the files whose names do not begin with cifar10 go to {folder}/test/CLASS/.",
+    "devanagari": "Get github.com/utkarshk5/devnagri-cnn (no licence stated); its train part is {folder}/train/CLASS/, "
+    "its valid part {folder}/test/CLASS/ (104 classes).",
+    "dtd10": "Get DTD (robots.ox.ac.uk/~vgg/data/dtd; for research purposes); the first ten folders of images/, from "
+    "banded to crystalline, are {folder}/all/.",
+    "orl_faces": "Get the AT&T Database of Faces (cam-orl.co.uk/facedatabase.html; no licence stated); its folders of "
+    "persons are {folder}/all/.",
+    "multi30k": "Get it with `make data DOWNLOAD=1`, or from github.com/multi30k/dataset (captions: Flickr30k's terms, "
+    "research use): in data/task1/raw train, val and test_2016_flickr, unpacked, are {folder}/train, validation, test.",
     "photoart": "Get github.com/BathVisArtData/PhotoArt50; its 50 folders NNN.CLASS/ are {folder}/all/ (not gt_bb/).",
     "pinterest_faces_105": "Get kaggle.com/datasets/hereisburak/pins-face-recognition; its 105 folders "
     "pins_PERSON/ are {folder}/all/.",

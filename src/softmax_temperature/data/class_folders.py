@@ -1,6 +1,7 @@
 """Class folders: one folder for each class, image files directly in it; below `NAME/train` and `NAME/test`.
 
-A data set without a split of its own is in `NAME/all/CLASS` and is split when it is prepared.
+A data set without a split of its own is in `NAME/all/CLASS` and is split when it is prepared; one that has nothing but
+`NAME/test/CLASS` can be an out-of-distribution or a shifted set.
 """
 
 from collections.abc import Mapping, Sequence
@@ -22,7 +23,7 @@ _READERS = 8  # Threads that wait for the disk.
 
 @dataclass(frozen=True)
 class ClassFolders:
-    """One folder `NAME` below data.root, divided into train and test, or holding `all`."""
+    """One folder `NAME` below data.root, divided into train and test, or holding one of test and `all`."""
 
     root: Path
     name: str
@@ -35,19 +36,19 @@ class ClassFolders:
     def read(self) -> RawDataset:
         """List the files, which are read when the data set is prepared; too few or unknown classes raise InputError."""
         found = self._parts()
-        first, *others = found
-        names = tuple(found[first])
+        names = tuple(next(iter(found.values())))
         if len(names) < 2:
-            _refuse(self.root / self.name / first, f"has {len(names)} class folders")
-        if unknown := [name for part in others for name in found[part] if name not in found[first]]:
+            _refuse(self.root / self.name / next(iter(found)), f"has {len(names)} class folders")
+        if unknown := [name for part in found.values() for name in part if name not in names]:
             _refuse(self.root / self.name / "test" / unknown[0], "a class that train does not have")
-        parts = [part_of(names, files) for files in found.values()]
+        parts = {part: part_of(names, files) for part, files in found.items()}
+        train = parts.get("train") or parts.get("all") or part_of(names, {})
         source = {"how": "class folders in data.root", "folder": self.name}
-        return RawDataset(self.name, names, parts[0], parts[1] if others else None, source)
+        return RawDataset(self.name, names, train, parts.get("test"), source)
 
     def _parts(self) -> dict[str, dict[str, list[str]]]:
         present = [part for part in _PARTS if (self.root / self.name / part).is_dir()]
-        if present not in (["train", "test"], ["all"]):
+        if present not in (["train", "test"], ["all"], ["test"]):
             remedy = "Make train and test, or all for a data set that is to be split."
             raise InputError(f"holds {' and '.join(present)}", where=str(self.root / self.name), remedy=remedy)
         return {part: class_files(self.root, f"{self.name}/{part}") for part in present}
@@ -82,9 +83,8 @@ def class_files(root: Path, folder: str, *, leave_out: str | None = None) -> dic
 
 def part_of(names: Sequence[str], files: Mapping[str, Sequence[str]]) -> RawPart:
     """A part of the given classes, class by class; a class may be absent."""
-    counts = [len(files.get(name, ())) for name in names]
     paths = tuple(file for name in names for file in files.get(name, ()))
-    return RawPart(paths, np.repeat(np.arange(len(names)), counts))
+    return RawPart(paths, np.repeat(np.arange(len(names)), [len(files.get(name, ())) for name in names]))
 
 
 def _refuse(path: Path, what: str) -> NoReturn:

@@ -39,8 +39,7 @@ def add_noise(images: Tensor, deviation: float, *, seed: int) -> Tensor:
 def read_archive(root: Path, index: Tensor, labels: Tensor) -> Tensor:
     """The images of CIFAR-10-C with severity 5, (n, 3, 32, 32) uint8, at `index` (n,) of CIFAR-10's test part.
 
-    Raises:
-        InputError: a file is missing or is not what it should be, or its labels are not `labels` (n,).
+    A file that is missing or wrong, and labels that are not `labels` (n,), raise InputError.
     """
     rows = (index + (_SEVERITY - 1) * _PER_SEVERITY).numpy()
     images, their_labels = (_rows(root / ARCHIVE / f"{name}.npy", rows) for name in _FILES)

@@ -71,30 +71,20 @@ def _decode(content: bytes, path: Path, *, channels: int | None, size_limit: int
     """A loaded image of mode L or RGB; `channels` None keeps grey images grey."""
     try:
         with Image.open(io.BytesIO(content)) as image:
-            size = _shrunk_size(*image.size, size_limit)
+            short = min(image.size)
+            limit = min(size_limit or short, short)
+            size = (max(1, round(image.width * limit / short)), max(1, round(image.height * limit / short)))
             if size != image.size:
                 image.draft(image.mode, size)  # A JPEG decoder can skip what shrinking would throw away.
-            plain = _plain(image, path, channels)
+            if image.mode not in _GREY | _COLOUR:
+                _refuse(path, f"pixels of mode {image.mode!r}, not 8 bits per channel", _REPLACE)
+            grey = channels == 1 if channels is not None else image.mode in _GREY
+            # Palettes by way of RGBA, which keeps Pillow from warning about transparent ones.
+            plain = (image.convert("RGBA") if image.mode == "P" else image).convert("L" if grey else "RGB")
             # Bicubic with antialiasing, as most pretrained networks' own preprocessing.
             return plain.resize(size, Image.Resampling.BICUBIC, reducing_gap=3.0) if plain.size != size else plain
     except UNREADABLE as error:
         _refuse(path, f"not a readable image ({error})", _REPLACE)
-
-
-def _shrunk_size(width: int, height: int, limit: int | None) -> tuple[int, int]:
-    short = min(width, height)
-    if limit is None or short <= limit:
-        return width, height
-    return max(1, round(width * limit / short)), max(1, round(height * limit / short))
-
-
-def _plain(image: Image.Image, path: Path, channels: int | None) -> Image.Image:
-    if image.mode not in _GREY | _COLOUR:
-        _refuse(path, f"pixels of mode {image.mode!r}, not 8 bits per channel", _REPLACE)
-    grey = channels == 1 if channels is not None else image.mode in _GREY
-    if image.mode == "P":  # By way of RGBA, which keeps Pillow from warning about transparent palettes.
-        image = image.convert("RGBA")
-    return image.convert("L" if grey else "RGB")
 
 
 def _refuse(path: Path, what: str, remedy: str) -> NoReturn:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +23,9 @@ from softmax_temperature.runner.errors import InputError
 
 TEST_FRACTION = 0.25
 """The fraction of every class that goes to the test split when a data set has none of its own."""
+
+Sizes = tuple[int, ...]
+"""Height, width and channels of an image, or the characters of a text."""
 
 _DECODERS = 8  # Threads; Pillow releases the interpreter's lock while it decodes.
 
@@ -48,46 +50,74 @@ class Rows:
     index: NDArray[np.int64]
     labels: NDArray[np.int64]
 
+    @classmethod
+    def of(cls, part: RawPart) -> Rows:
+        """All of them."""
+        return cls(part, np.arange(len(part.labels)), part.labels)
+
     def keep(self, rows: NDArray[Any]) -> Rows:
         """The rows that a mask or an array of positions selects."""
         return Rows(self.part, self.index[rows], self.labels[rows])
 
+    def of_classes(self, chosen: NDArray[np.int64]) -> Rows:
+        """The samples of some classes, numbered anew."""
+        kept = self.keep(np.isin(self.labels, chosen))
+        return replace(kept, labels=np.searchsorted(chosen, kept.labels))
 
-class Division(NamedTuple):
-    """The classes in use, and the samples of each split."""
+    def limited(self, limit: int | None, generator: np.random.Generator) -> Rows:
+        """At most so many, balanced over classes."""
+        if limit is None or limit >= len(self.labels):
+            return self
+        return self.keep(balanced_subset(self.labels, limit, generator))
 
-    class_names: tuple[str, ...]
-    splits: Mapping[SplitName, Rows]
 
-
-def divide(raw: RawDataset, rules: Rules) -> Division:
-    """Choose classes, then samples, then validation samples; every choice is balanced over classes.
+def divide(raw: RawDataset, rules: Rules) -> tuple[tuple[str, ...], dict[SplitName, Rows]]:
+    """Choose classes, then samples, then validation samples, all balanced: the classes' names, and the splits.
 
     A validation part of the source's own is kept whole, except for unused classes. A limit that leaves a class without
     training samples, or a split without any, raises InputError.
     """
-    chosen = _chosen_classes(raw, rules)
-    train, test = (_of_classes(rows, chosen) for rows in _own_parts(raw, rules))
-    train = _limited(train, rules.train_limit, generator_for(rules.seed, raw.name, "train limit"))
-    test = _limited(test, rules.test_limit, generator_for(rules.seed, raw.name, "test limit"))
-    names = tuple(raw.class_names[number] for number in chosen)
+
+    def generator(purpose: str) -> np.random.Generator:
+        return generator_for(rules.seed, raw.name, purpose)
+
+    # With one seed, a smaller choice of classes is part of a larger one.
+    chosen = np.sort(generator("classes").permutation(len(raw.class_names))[: rules.class_limit])
+    if len(chosen) < 2:
+        _refuse(raw, "class_limit", "leaves a single class", "Use at least 2 classes.")
+    train = Rows.of(raw.train)
+    if raw.test is None:
+        for_test = stratified_holdout(raw.train.labels, TEST_FRACTION, generator("test"))
+        train, test = train.keep(~for_test), train.keep(for_test)
+    else:
+        test = Rows.of(raw.test)
+    train = train.of_classes(chosen).limited(rules.train_limit, generator("train limit"))
+    test = test.of_classes(chosen).limited(rules.test_limit, generator("test limit"))
     if len(test.labels) == 0:
         _refuse(raw, "class_limit", "leaves no test samples", "Use more classes.")
-    if len(raw.train.labels) == 0:  # A set of test images, for out-of-distribution tests.
-        return Division(names, {"train": train, "validation": train, "test": test})
-    if missing := len(chosen) - len(np.unique(train.labels)):
+    missing = len(chosen) - len(np.unique(train.labels))
+    if missing and len(raw.train.labels):
         what = f"leaves {missing} of {len(chosen)} classes without training samples"
         _refuse(raw, "train_limit", what, f"Use at least {len(chosen)}, or set class_limit.")
+    train, validation = _validation(raw, rules, train, chosen)
+    names = tuple(raw.class_names[number] for number in chosen)
+    return names, {"train": train, "validation": validation, "test": test}
+
+
+def _validation(raw: RawDataset, rules: Rules, train: Rows, chosen: NDArray[np.int64]) -> tuple[Rows, Rows]:
+    """The training samples that remain, and those of the validation part."""
+    if not len(train.labels):  # A data set of test images alone.
+        return train, train
     if raw.validation is not None:
-        validation = _of_classes(_all_rows(raw.validation), chosen)
+        validation = Rows.of(raw.validation).of_classes(chosen)
         if len(validation.labels) == 0:
             _refuse(raw, "class_limit", "leaves no validation samples", "Use more classes.")
-        return Division(names, {"train": train, "validation": validation, "test": test})
+        return train, validation
     generator = generator_for(rules.seed, raw.name, "validation")
     held_out = stratified_holdout(train.labels, rules.validation_fraction, generator)
     if not held_out.any():
         _refuse(raw, "train_limit", "no class has a second training sample, to validate on", "Use more of them.")
-    return Division(names, {"train": train.keep(~held_out), "validation": train.keep(held_out), "test": test})
+    return train.keep(~held_out), train.keep(held_out)
 
 
 def split_rule(raw: RawDataset, rules: Rules) -> str:
@@ -130,85 +160,42 @@ def prepare(
         "splits": {},
     }
     kind = "images" if raw.form == "images" else "texts"
-    shapes: list[tuple[int, int, int]] = []
+    sizes: list[Sizes] = []
     for split, rows in splits.items():
-        sizes = np.bincount(rows.labels, minlength=len(class_names))
-        card["splits"][split] = {"size": len(rows.labels), f"{kind}_per_class": [int(sizes.min()), int(sizes.max())]}
+        counts = np.bincount(rows.labels, minlength=len(class_names))
+        path, own = _store(rows, kind, output / split, root, rules.image_size_limit)
+        card["splits"][split] = {"size": len(rows.labels), f"{kind}_per_class": [int(counts.min()), int(counts.max())]}
         if kind == "texts":
-            path = output / f"{split}.jsonl"
-            lengths = _store_texts(rows, path)
-            card["splits"][split]["characters"] = [min(lengths), max(lengths)]
-        elif isinstance(rows.part.samples, np.ndarray):
-            path = output / f"{split}.safetensors"
-            shapes += _store_array(rows, path)
-        else:
-            path = output / f"{split}.sha256"
-            shapes += _store_index(rows, path, root, rules.image_size_limit)
+            card["splits"][split]["characters"] = [min(own)[0], max(own)[0]]
         card["splits"][split][f"{kind}_sha256"] = digest_of_file(path)
+        sizes += own
     if kind == "texts":
         card["form"] = raw.form
         del card["image_size_limit"]
     else:
-        heights, widths, channels = zip(*shapes, strict=True)
+        heights, widths, channels = zip(*sizes, strict=True)
         card |= {"height": [min(heights), max(heights)], "width": [min(widths), max(widths)]}
         card["channels"] = max(channels)
     write_json(output / CARD, card)
 
 
-def _own_parts(raw: RawDataset, rules: Rules) -> tuple[Rows, Rows]:
-    everything = _all_rows(raw.train)
-    if raw.test is not None:
-        return everything, _all_rows(raw.test)
-    for_test = stratified_holdout(raw.train.labels, TEST_FRACTION, generator_for(rules.seed, raw.name, "test"))
-    return everything.keep(~for_test), everything.keep(for_test)
-
-
-def _all_rows(part: RawPart) -> Rows:
-    return Rows(part, np.arange(len(part.labels)), part.labels)
-
-
-def _chosen_classes(raw: RawDataset, rules: Rules) -> NDArray[np.int64]:
-    """Class numbers, ascending; with one seed, a smaller choice is part of a larger one."""
-    order = generator_for(rules.seed, raw.name, "classes").permutation(len(raw.class_names))
-    chosen = np.sort(order[: rules.class_limit])
-    if len(chosen) < 2:
-        _refuse(raw, "class_limit", "leaves a single class", "Use at least 2 classes.")
-    return chosen
-
-
-def _of_classes(rows: Rows, chosen: NDArray[np.int64]) -> Rows:
-    kept = rows.keep(np.isin(rows.labels, chosen))
-    return replace(kept, labels=np.searchsorted(chosen, kept.labels))
-
-
-def _limited(rows: Rows, limit: int | None, generator: np.random.Generator) -> Rows:
-    if limit is None or limit >= len(rows.labels):
-        return rows
-    return rows.keep(balanced_subset(rows.labels, limit, generator))
-
-
-def _store_texts(rows: Rows, path: Path) -> list[int]:
-    """Write one JSON string per line; returns their lengths in characters."""
-    texts = [str(rows.part.samples[row]) for row in rows.index]
-    write_text(path, "".join(json.dumps(text, ensure_ascii=False) + "\n" for text in texts))
-    return [len(text) for text in texts]
-
-
-def _store_array(rows: Rows, path: Path) -> list[tuple[int, int, int]]:
-    """Write pixels as (n, channels, height, width); returns the (height, width, channels) of all images."""
-    images = np.asarray(rows.part.samples)
-    save_file({"images": np.ascontiguousarray(images[rows.index].transpose(0, 3, 1, 2))}, path)
-    height, width, channels = images.shape[1:]
-    return [(height, width, channels)]
-
-
-def _store_index(rows: Rows, path: Path, root: Path, size_limit: int | None) -> list[tuple[int, int, int]]:
-    """Read every file once and list it with its digest; returns the (height, width, channels) of each image."""
-    files = [str(rows.part.samples[row]) for row in rows.index]
+def _store(rows: Rows, kind: str, place: Path, root: Path, size_limit: int | None) -> tuple[Path, list[Sizes]]:
+    """Write the samples of a split, or the list of their files; returns the path, and the sizes of the samples."""
+    samples = rows.part.samples
+    if isinstance(samples, np.ndarray):
+        path = place.with_suffix(".safetensors")
+        save_file({"images": np.ascontiguousarray(samples[rows.index].transpose(0, 3, 1, 2))}, path)
+        return path, [samples.shape[1:]]
+    own = [samples[row] for row in rows.index]
+    if kind == "texts":
+        path = place.with_suffix(".jsonl")
+        write_text(path, "".join(json.dumps(text, ensure_ascii=False) + "\n" for text in own))
+        return path, [(len(text),) for text in own]
+    path = place.with_suffix(".sha256")
     with ThreadPoolExecutor(_DECODERS) as pool:
-        facts = list(pool.map(lambda file: inspect_image(root / file, size_limit=size_limit), files))
-    write_text(path, "".join(f"{fact.sha256}  {file}\n" for fact, file in zip(facts, files, strict=True)))
-    return [(fact.height, fact.width, 1 if fact.grey else 3) for fact in facts]
+        facts = list(pool.map(lambda file: inspect_image(root / file, size_limit=size_limit), own))
+    write_text(path, "".join(f"{fact.sha256}  {file}\n" for fact, file in zip(facts, own, strict=True)))
+    return path, [(fact.height, fact.width, 1 if fact.grey else 3) for fact in facts]
 
 
 def _refuse(raw: RawDataset, key: str, what: str, remedy: str) -> NoReturn:

@@ -23,7 +23,7 @@ from safetensors import safe_open
 from torch import Tensor
 
 from softmax_temperature.data.image_files import read_image
-from softmax_temperature.data.splits import SPLITS, Part, SplitName, TextPart
+from softmax_temperature.data.splits import SPLITS, Part, SplitName
 from softmax_temperature.runner.artifacts import Artifact
 from softmax_temperature.runner.errors import InputError
 
@@ -36,8 +36,8 @@ ROWS = "rows.safetensors"
 class PreparedData:
     """A prepared data set; `card` holds what is known about it, `root` is data.root.
 
-    `class_names` are in the order of the labels, and a split need not hold all of the classes. `form` is "images",
-    "texts" or "trees"; `channels` is 1 for grey images, 3 for RGB, 0 for texts.
+    `class_names` are in the order of the labels; `form` is "images", "texts" or "trees"; `channels` is 1 for grey
+    images, 3 for RGB, 0 for texts.
     """
 
     artifact: Artifact
@@ -69,10 +69,10 @@ class PreparedData:
         """(n,) int64, the samples' numbers in the original train or test part, ascending."""
         return self.rows[f"{split}.index"]
 
-    def texts(self, split: SplitName) -> TextPart:
+    def texts(self, split: SplitName) -> Part:
         """One split of texts or trees."""
         lines = self.artifact.path(f"{split}.jsonl").read_text(encoding="utf-8").split("\n")[:-1]
-        return TextPart(self.name, split, tuple(map(json.loads, lines)), self.labels(split), self.index(split))
+        return Part(self.name, split, tuple(map(json.loads, lines)), self.labels(split), self.index(split))
 
     def part(self, split: SplitName) -> Part:
         """A whole split of images in memory; images that differ in size raise ValueError."""
@@ -85,12 +85,12 @@ class PreparedData:
         """The images of a split in the order of its labels; at most two batches are in memory.
 
         A batch is (b, channels, height, width) uint8 when all images of the data set have one size, otherwise a list of
-        b tensors (channels, height, width); the last one may be smaller. Damaged images raise ArtifactError, missing or
-        changed files and the empty split of a data set of test images InputError.
+        b tensors (channels, height, width). Damaged images raise ArtifactError; missing or changed files, and the empty
+        split of a data set of test images, InputError.
         """
         size = self.size(split)
         if size == 0:
-            what = f"has test images only and no {split} split: it can be an out-of-distribution set and nothing else"
+            what = f"has test images only and no {split} split: it can be out_of_distribution or shifted, nothing else"
             raise InputError(what, where=f"data set {self.name}", remedy="Choose another one.")
         stream = self._from_array if f"{split}.safetensors" in self.artifact.files else self._from_files
         return stream(split, [range(start, min(start + batch_size, size)) for start in range(0, size, batch_size)])

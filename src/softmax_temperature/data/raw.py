@@ -26,11 +26,7 @@ class RawPart:
 
 @dataclass(frozen=True)
 class RawDataset:
-    """A data set from any source.
-
-    `train` is the whole data set when `test` is None; `validation` is what the source itself sets aside, or None.
-    `source` and `split_rule` say on the card where it came from and how train and test were told apart.
-    """
+    """A data set from any source; `train` is all of it when `test` is None, `validation` what the source sets aside."""
 
     name: str
     class_names: tuple[str, ...]

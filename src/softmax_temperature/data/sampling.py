@@ -3,10 +3,20 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from softmax_temperature.data.splits import Part
+
 
 def generator_for(seed: int, *purpose: str) -> np.random.Generator:
     """A separate generator for a named purpose, so that one choice does not disturb another."""
     return np.random.default_rng([seed, *"/".join(purpose).encode()])
+
+
+def limited(part: Part, limit: int | None, *, seed: int) -> Part:
+    """At most `limit` rows of a part, drawn at random without regard to classes; None keeps all."""
+    if limit is None or limit >= len(part.labels):
+        return part
+    order = generator_for(seed, part.dataset, f"{part.split} limit").permutation(len(part.labels))
+    return part.take(np.sort(order[:limit]))
 
 
 def balanced_subset(labels: NDArray[np.int64], limit: int, generator: np.random.Generator) -> NDArray[np.int64]:
@@ -20,10 +30,7 @@ def balanced_subset(labels: NDArray[np.int64], limit: int, generator: np.random.
 
 
 def stratified_holdout(labels: NDArray[np.int64], fraction: float, generator: np.random.Generator) -> NDArray[np.bool_]:
-    """Which rows are held out, (n,): of every class the number nearest to `fraction`, at least one, never all.
-
-    A class with a single sample keeps it.
-    """
+    """Which rows are held out, (n,): of every class the number nearest to `fraction`, at least one, never all."""
     sizes = np.bincount(labels)
     held_out = np.clip(np.floor(sizes * fraction + 0.5).astype(np.int64), 1, np.maximum(sizes - 1, 0))
     rows: NDArray[np.bool_] = _rank_within_class(labels, generator) < held_out[labels]

@@ -61,8 +61,7 @@ def segmentation_digest(name: str, *, root: Path) -> str | None:
 def read_segmentation(name: str, form: Form, *, root: Path, seed: int) -> Parts:
     """All parts of "glyph-scenes-N", which `seed` draws, or of a folder below `root` (data.root), in memory.
 
-    Train and test, and validation where the data set has one: `data` (n, 3, height, width) and `labels`
-    (n, height, width), uint8; grey images have three equal channels. `index` counts images in name order. A missing
+    `data` (n, 3, height, width) and `labels` (n, height, width) are uint8, in the order of the files' names. A missing
     data set, files that are not of the right form, and a `form` that does not fit raise InputError.
     """
     if not is_glyph_scenes(name):
@@ -77,10 +76,7 @@ def read_segmentation(name: str, form: Form, *, root: Path, seed: int) -> Parts:
 
 
 def set_aside(parts: Parts, count: int | None, *, seed: int) -> Parts:
-    """Move `count` random training images to the validation part; None keeps the data set's own validation part.
-
-    InputError is raised if there are too few training images, or no validation part to keep.
-    """
+    """Move `count` random training images to the validation part; None keeps the data set's own, if it has one."""
     train = parts["train"]
     if count is None:
         if "validation" not in parts:
@@ -90,27 +86,13 @@ def set_aside(parts: Parts, count: int | None, *, seed: int) -> Parts:
         what = f"has {len(train.labels)} training images, {count} of them to set aside"
         _refuse(f"data set {train.dataset}", what, f"Lower {_PARAMETERS}.cooling_images, or raise train_limit.")
     order = generator_for(seed, train.dataset, "validation").permutation(len(train.labels))
-    kept, moved = _rows(train, "train", order[count:]), _rows(train, "validation", order[:count])
+    kept, moved = train.take(np.sort(order[count:])), train.take(np.sort(order[:count]), "validation")
     return {"train": kept, "validation": moved, "test": parts["test"]}
-
-
-def limited(part: Part, limit: int | None, *, seed: int) -> Part:
-    """At most `limit` images of a part, drawn at random; None keeps all."""
-    if limit is None or limit >= len(part.labels):
-        return part
-    order = generator_for(seed, part.dataset, f"{part.split} limit").permutation(len(part.labels))
-    return _rows(part, part.split, order[:limit])
 
 
 def _part(name: str, split: SplitName, images: NDArray[np.uint8], labels: NDArray[np.uint8]) -> Part:
     pixels = torch.from_numpy(np.ascontiguousarray(images))
     return Part(name, split, pixels, torch.from_numpy(labels), torch.arange(len(labels)))
-
-
-def _rows(part: Part, split: SplitName, rows: NDArray[np.int64]) -> Part:
-    """Some images of a part, in their order there."""
-    chosen = np.sort(rows)
-    return Part(part.dataset, split, part.data[chosen], part.labels[chosen], part.index[chosen])
 
 
 def _all_pairs(name: str, root: Path) -> dict[SplitName, list[tuple[Path, Path]]]:

@@ -21,12 +21,14 @@ _EXAMPLES = ("glyphs-10", "glyphs-100", "glyphs-1000", "glyphs-pretrain-100")
 _DIGIT_LEVELS = 16  # Pixels count the dark points of a 4 x 4 block.
 
 
-def find_archive(name: str, *, root: Path) -> NpzArchive | JsonlArchive | ClassFolders | None:
-    """The user's archive of a data set: `NAME.npz`, or `NAME.jsonl`, or class folders below `NAME`, in this order.
+def is_built_in(name: str) -> bool:
+    """Whether a data set needs nothing in data.root; nothing there can change what it is, either."""
+    return name in {DIGITS, PHRASES} or is_glyphs(name)
 
-    Built-in data sets have none: nothing in data.root can change what they are.
-    """
-    if _is_built_in(name) or not _NAME.fullmatch(name):
+
+def find_archive(name: str, *, root: Path) -> NpzArchive | JsonlArchive | ClassFolders | None:
+    """The user's archive: `NAME.npz`, or `NAME.jsonl`, or class folders below `NAME`, in this order."""
+    if is_built_in(name) or not _NAME.fullmatch(name):
         return None
     if (root / f"{name}.npz").is_file():
         return NpzArchive(root / f"{name}.npz")
@@ -38,7 +40,7 @@ def find_archive(name: str, *, root: Path) -> NpzArchive | JsonlArchive | ClassF
 def check_known(name: str, *, root: Path) -> None:
     """Refuse, with the nearest valid name, one that is neither built in, in the catalogue, nor in data.root."""
     in_root = find_archive(name, root=root) or (_NAME.fullmatch(name) and (root / name).is_dir())
-    if _is_built_in(name) or name in CATALOGUE or in_root:
+    if is_built_in(name) or name in CATALOGUE or name in BY_HAND or in_root:
         return
     archives = [path.stem for ending in ("npz", "jsonl") for path in root.glob(f"*.{ending}")]
     valid = {*CATALOGUE, *_EXAMPLES, *archives}
@@ -65,10 +67,6 @@ def find_dataset(name: str, *, root: Path, download: bool, seed: int) -> RawData
     raise _missing(name, root)
 
 
-def _is_built_in(name: str) -> bool:
-    return name in {DIGITS, PHRASES} or is_glyphs(name)
-
-
 def _read_digits() -> RawDataset:
     """The 1,797 real images of 8 x 8 grey pixels that scikit-learn ships: one part of the original, undivided."""
     from sklearn.datasets import load_digits  # It imports scipy.stats and pandas: a second.
@@ -77,8 +75,9 @@ def _read_digits() -> RawDataset:
     counts = images.reshape(-1, 8, 8, 1).astype(np.int64)
     pixels = ((counts * 255 + _DIGIT_LEVELS // 2) // _DIGIT_LEVELS).astype(np.uint8)
     names = tuple(str(digit) for digit in range(10))
-    source = {"how": "shipped with scikit-learn"}
-    return RawDataset(DIGITS, names, RawPart(pixels, labels.astype(np.int64)), None, source)
+    return RawDataset(
+        DIGITS, names, RawPart(pixels, labels.astype(np.int64)), None, {"how": "shipped with scikit-learn"}
+    )
 
 
 def _missing(name: str, root: Path) -> InputError:
@@ -89,10 +88,10 @@ def _missing(name: str, root: Path) -> InputError:
     else:
         expected = f"{folder}.npz (x_train, y_train, x_test, y_test), or class folders {folder}/train/CLASS/ and "
         expected += f"{folder}/test/CLASS/, or {folder}/all/CLASS/ to be split"
-    if entry and name in BY_HAND:
-        remedy = f"{BY_HAND[name].format(folder=folder)} ({entry.classes:,} classes; licence: {entry.licence}.)"
+    remedy = "Put one of them there; `make data` lists what a profile needs."
+    if name in BY_HAND:
+        remedy = BY_HAND[name].format(folder=folder)
+        remedy += f" ({entry.classes:,} classes; licence: {entry.licence}.)" if entry else ""
     elif is_torchvision_set(name):
         remedy = "Put one of them there, or set data.download: true to let torchvision download it."
-    else:
-        remedy = "Put one of them there."
     return InputError(f"not found in {root}, expected {expected}", where=f"data set {name}", remedy=remedy)

@@ -2,8 +2,11 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
+import numpy as np
+import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 SplitName = Literal["train", "validation", "test"]
@@ -15,31 +18,18 @@ class LeakError(Exception):
 
 
 @dataclass(frozen=True)
-class _Ledger:
-    """Which split of which data set something is, and therefore what it may be used for."""
+class Part:
+    """One split of one data set: n rows of data and labels, and what they may be used for.
+
+    Data are images, embeddings, logits (n, ...) or a tuple of texts, and labels are (n,) int64 or maps (n, height,
+    width); or both are tuples, of sentences and their translations. `index` (n,) int64 holds the row numbers in the
+    original train or test part; logits and labels that are joined must agree in it.
+    """
 
     dataset: str
     split: SplitName
-
-    def _check_fitting(self) -> None:
-        if self.split == "test":
-            raise LeakError(f"{self.dataset}: the test split was asked for to fit something")
-
-    def _check_vocabulary(self) -> None:
-        if self.split != "train":
-            raise LeakError(f"{self.dataset}: the {self.split} split was asked for to make a vocabulary")
-
-
-@dataclass(frozen=True)
-class Part(_Ledger):
-    """One split of one data set: (n, ...) images, embeddings or logits, (n,) int64 labels, and (n,) int64 `index`.
-
-    The index holds the row numbers in the original train or test part; logits and labels that are joined must agree in
-    it.
-    """
-
-    data: Tensor
-    labels: Tensor
+    data: Any
+    labels: Any
     index: Tensor
 
     def __post_init__(self) -> None:
@@ -47,50 +37,31 @@ class Part(_Ledger):
             lengths = f"{len(self.data)} rows, {len(self.labels)} labels, {len(self.index)} indices"
             raise ValueError(f"{self.dataset}/{self.split}: {lengths}")
 
-    def for_fitting(self) -> tuple[Tensor, Tensor]:
+    @classmethod
+    def of_pairs(cls, dataset: str, split: SplitName, sources: tuple[str, ...], targets: tuple[str, ...]) -> "Part":
+        """Sentences and their translations, all of them."""
+        return cls(dataset, split, sources, targets, torch.arange(len(sources)))
+
+    def take(self, rows: NDArray[np.int64], split: SplitName | None = None) -> "Part":
+        """Some rows, perhaps as another split."""
+        data, labels = (
+            side[rows] if isinstance(side, Tensor) else tuple(side[row] for row in rows.tolist())
+            for side in (self.data, self.labels)
+        )
+        return Part(self.dataset, split or self.split, data, labels, self.index[rows])
+
+    def for_fitting(self) -> tuple[Any, Any]:
         """Data and labels to fit parameters on; the test split raises LeakError."""
-        self._check_fitting()
+        if self.split == "test":
+            raise LeakError(f"{self.dataset}: the test split was asked for to fit something")
         return self.data, self.labels
 
-    def for_evaluation(self) -> tuple[Tensor, Tensor]:
+    def for_evaluation(self) -> tuple[Any, Any]:
         """Data and labels to report on; any split."""
         return self.data, self.labels
 
-
-@dataclass(frozen=True)
-class TextPart(_Ledger):
-    """One split of a data set of texts, before they become numbers: n texts, labels and index as in `Part`."""
-
-    texts: Sequence[str]
-    labels: Tensor
-    index: Tensor
-
     def for_vocabulary(self) -> Sequence[str]:
-        """Texts whose words may become a vocabulary; any split but train raises LeakError."""
-        self._check_vocabulary()
-        return self.texts
-
-
-@dataclass(frozen=True)
-class ParallelPart(_Ledger):
-    """One split of a data set of sentences and their translations, as many of either."""
-
-    sources: tuple[str, ...]
-    targets: tuple[str, ...]
-
-    def __len__(self) -> int:
-        return len(self.sources)
-
-    def for_vocabulary(self) -> tuple[str, ...]:
-        """Sentences of both languages; any split but train raises LeakError."""
-        self._check_vocabulary()
-        return self.sources + self.targets
-
-    def for_fitting(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """Sources and targets to fit parameters on; the test split raises LeakError."""
-        self._check_fitting()
-        return self.sources, self.targets
-
-    def for_evaluation(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """Sources and targets to report on; any split."""
-        return self.sources, self.targets
+        """All texts, whose words may become a vocabulary; any split but train raises LeakError."""
+        if self.split != "train":
+            raise LeakError(f"{self.dataset}: the {self.split} split was asked for to make a vocabulary")
+        return (*self.data, *(() if isinstance(self.labels, Tensor) else self.labels))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from itertools import islice
+from dataclasses import replace
 from typing import Literal
 
 import torch
@@ -14,7 +14,7 @@ from tokenizers.pre_tokenizers import Punctuation, Sequence, WhitespaceSplit
 from tokenizers.trainers import WordLevelTrainer
 from torch import Tensor
 
-from softmax_temperature.data.splits import Part, TextPart
+from softmax_temperature.data.splits import Part
 
 PADDING, UNKNOWN = 0, 1
 """What follows the last token of a text, and what stands for every word that is not in the vocabulary."""
@@ -24,7 +24,6 @@ Keep = Literal["start", "end"]
 # No text can hold them: letters and punctuation marks are never in one token. They are not registered as special
 # tokens of the library, which would find them in texts, too.
 _RESERVED = {"<padding>": PADDING, "<unknown>": UNKNOWN}
-_BATCH = 1000  # Texts that are encoded at a time.
 
 # Deviation: the texts at hand of the papers temperature_check and focal do not say how words are told apart, how many
 # of them have a number, or where a long text is cut. Here a token is a run of letters and digits, in lower case, or a
@@ -37,8 +36,7 @@ class Tokeniser:
     """Turns texts into rows of token numbers; the word `words[number - 2]` of the vocabulary has that number.
 
     A text of more than `length` tokens loses its end (`keep="start"`) or its beginning (`keep="end"`); a shorter one is
-    padded on the right. A word that is not in the vocabulary is `UNKNOWN`. A text without any token is a single
-    `UNKNOWN`: a network always has something to read.
+    padded on the right. A word that is not in the vocabulary is `UNKNOWN`, and so is a text without any token.
     """
 
     def __init__(self, words: Iterable[str], *, length: int, keep: Keep) -> None:
@@ -50,7 +48,7 @@ class Tokeniser:
         self._tokenizer.enable_padding(length=length, pad_id=PADDING, pad_token=padding)
 
     @classmethod
-    def fit(cls, part: TextPart, *, vocabulary_size: int, length: int, keep: Keep) -> Tokeniser:
+    def fit(cls, part: Part, *, vocabulary_size: int, length: int, keep: Keep) -> Tokeniser:
         """A tokeniser for the most frequent words of a training split, equally frequent ones by their code points.
 
         `vocabulary_size` counts padding and unknown words too. Any other split raises LeakError.
@@ -70,17 +68,14 @@ class Tokeniser:
 
     def encode(self, texts: Iterable[str]) -> Tensor:
         """The tokens of some texts: (n, length) int64, padded on the right with `PADDING`."""
-        remaining, rows = iter(texts), [torch.empty(0, self.length, dtype=torch.int64)]
-        while batch := list(islice(remaining, _BATCH)):
-            encodings = self._tokenizer.encode_batch_fast(batch, add_special_tokens=False)
-            rows.append(torch.tensor([encoding.ids for encoding in encodings]))
-        tokens = torch.cat(rows)
+        encodings = self._tokenizer.encode_batch_fast(list(texts), add_special_tokens=False)
+        tokens = torch.tensor([encoding.ids for encoding in encodings], dtype=torch.int64)
         tokens[tokens[:, 0] == PADDING, 0] = UNKNOWN
         return tokens
 
-    def encode_part(self, part: TextPart) -> Part:
+    def encode_part(self, part: Part) -> Part:
         """A split as tokens, with its place in the split ledger."""
-        return Part(part.dataset, part.split, self.encode(part.texts), part.labels, part.index)
+        return replace(part, data=self.encode(part.data))
 
 
 def _splitter(model: WordLevel) -> Tokenizer:

@@ -6,13 +6,10 @@ PART is train, validation or test. Line k of one language is the translation of 
 from pathlib import Path
 from typing import NoReturn
 
-import numpy as np
-
 from softmax_temperature.data.catalogue import BY_HAND
 from softmax_temperature.data.class_folders import digest_of_files
 from softmax_temperature.data.farm import FARM, LANGUAGES, read_farm
-from softmax_temperature.data.sampling import generator_for
-from softmax_temperature.data.splits import SPLITS, ParallelPart, SplitName
+from softmax_temperature.data.splits import SPLITS, Part, SplitName
 from softmax_temperature.runner.errors import InputError
 
 
@@ -24,31 +21,19 @@ def translation_digest(name: str, languages: tuple[str, str], *, root: Path) -> 
     return digest_of_files(root / name, files)
 
 
-def read_translation(name: str, languages: tuple[str, str], *, root: Path, seed: int) -> dict[SplitName, ParallelPart]:
+def read_translation(name: str, languages: tuple[str, str], *, root: Path, seed: int) -> dict[SplitName, Part]:
     """All splits of "farm", which `seed` draws, or of a folder below `root` (data.root), in memory.
 
-    `languages` are the endings of the files; translations are from the first to the second.
-
-    Raises:
-        InputError: the data set is missing, or its files are not of the right form; names file and line.
+    `languages` are the endings of the files; translations are from the first to the second. A missing data set, and
+    files that are not of the right form, raise InputError with file and line.
     """
     if name != FARM:
-        return {split: ParallelPart(name, split, *_read(_files(name, languages, root, split))) for split in SPLITS}
+        return {split: Part.of_pairs(name, split, *_read(_files(name, languages, root, split))) for split in SPLITS}
     if set(languages) != set(LANGUAGES):
         what = f"is in {' and '.join(LANGUAGES)}, not {' and '.join(languages)}"
         _refuse(f"data set {name}", what, "Correct focal.translation.source or focal.translation.target.")
     order = 1 if languages == LANGUAGES else -1
-    return {split: ParallelPart(name, split, *sides[::order]) for split, sides in read_farm(seed=seed).items()}
-
-
-def limited(part: ParallelPart, limit: int | None, *, seed: int) -> ParallelPart:
-    """At most `limit` pairs of a part, drawn at random; None keeps all."""
-    if limit is None or limit >= len(part):
-        return part
-    order = generator_for(seed, part.dataset, f"{part.split} limit").permutation(len(part))
-    rows = np.sort(order[:limit]).tolist()
-    sources, targets = (tuple(side[row] for row in rows) for side in (part.sources, part.targets))
-    return ParallelPart(part.dataset, part.split, sources, targets)
+    return {split: Part.of_pairs(name, split, *sides[::order]) for split, sides in read_farm(seed=seed).items()}
 
 
 def _files(name: str, languages: tuple[str, str], root: Path, split: SplitName) -> tuple[Path, Path]:

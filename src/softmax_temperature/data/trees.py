@@ -46,11 +46,7 @@ class Tree(NamedTuple):
 
 
 def parse_tree(text: str) -> Tree:
-    """Read a tree in brackets; words become lower case, and the Penn Treebank's names of brackets become brackets.
-
-    Raises:
-        ValueError: it is not such a tree.
-    """
+    """Read a tree in brackets, in lower case and with plain words for brackets; ValueError if it is no such tree."""
     pieces: list[list[str]] = []  # Of each node, its label and words...
     below: list[list[int]] = []  # ...and the numbers of the nodes below it.
     above: list[int] = []  # The nodes whose brackets are open.
@@ -84,22 +80,17 @@ def _plain(piece: str) -> str:
 
 
 def tree_words(trees: Iterable[Tree], *, vocabulary_size: int) -> tuple[str, ...]:
-    """The most frequent words of the training trees, equally frequent ones in the order of their code points.
-
-    The word `words[number - 2]` has that number; `vocabulary_size` counts padding and unknown words too.
-    """
+    """The most frequent words of the training trees, as `Tokeniser.fit` has those of texts."""
     counts = Counter(word for tree in trees for word in tree.words if word)
     order = sorted(counts, key=lambda word: (-counts[word], word))
     return tuple(order[: vocabulary_size - len(_RESERVED)])
 
 
 def encode_trees(trees: Sequence[Tree], words: Sequence[str]) -> Tensor:
-    """Trees as numbers, padded to the largest of them.
+    """Trees as numbers, (n, nodes, 4) int64, padded to the largest of them with `PADDING`, 0, 0, `UNLABELLED`.
 
-    Returns:
-        (n, nodes, 4) int64: the number of the word, `UNKNOWN` for one that is not in `words`, `PADDING` where there is
-        none; the numbers of the nodes below, or 0; and the class, by `SENTIMENTS`. A row of padding is `PADDING`, 0, 0,
-        `UNLABELLED`.
+    Of each node: the number of its word, `UNKNOWN` for one that is not in `words`, `PADDING` where there is none; the
+    numbers of the nodes below, or 0; and the class, by `SENTIMENTS`.
     """
     numbers = {word: number for number, word in enumerate(words, start=len(_RESERVED))}
     nodes = pad_sequence([_encoded(tree, numbers) for tree in trees], batch_first=True, padding_value=0)

@@ -16,8 +16,8 @@ from softmax_temperature.runner.errors import InputError
 
 _RESERVED = (PADDING, UNKNOWN)
 _REMEDY = (
-    "Get glove.6B.zip or glove.840B.300d.zip (nlp.stanford.edu/projects/glove) and unpack it into data.root, or leave "
-    "`embeddings` out to learn them."
+    "Get glove.6B.zip or glove.840B.300d.zip (nlp.stanford.edu/projects/glove; PDDL 1.0), unpack it into data.root and "
+    "name one of its files in `embeddings`, or leave `embeddings` out to learn them."
 )
 
 
@@ -90,9 +90,9 @@ def _lines(path: Path, width: int) -> Iterator[tuple[str, Sequence[Any]]]:
 
 def _npz(path: Path, width: int) -> Iterator[tuple[str, Sequence[Any]]]:
     try:
-        with np.load(path, allow_pickle=False) as file:
+        with path.open("rb") as opened, np.load(opened, allow_pickle=False) as file:
             words, vectors = file["words"].tolist(), file["vectors"]
-    except (OSError, ValueError, KeyError, zipfile.BadZipFile) as error:
+    except (OSError, ValueError, EOFError, TypeError, KeyError, zipfile.BadZipFile) as error:
         raise InputError(f"is no npz with words and vectors ({error})", where=str(path), remedy=_REMEDY) from error
     if vectors.shape != (len(words), width):
         what = f"has vectors of shape {vectors.shape} for {len(words):,} words and an embedding of {width} numbers"

@@ -7,14 +7,8 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from softmax_temperature.data.segmentation import (
-    Form,
-    Sides,
-    limited,
-    read_segmentation,
-    segmentation_digest,
-    set_aside,
-)
+from softmax_temperature.data.sampling import limited
+from softmax_temperature.data.segmentation import Form, Sides, read_segmentation, segmentation_digest, set_aside
 from softmax_temperature.data.splits import SplitName
 from softmax_temperature.networks.unet import UNet
 from softmax_temperature.params import Params

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from safetensors.torch import save_model
 
-from softmax_temperature.data.splits import ParallelPart, SplitName
-from softmax_temperature.data.translation import limited, read_translation, translation_digest
+from softmax_temperature.data.sampling import limited
+from softmax_temperature.data.splits import Part, SplitName
+from softmax_temperature.data.translation import read_translation, translation_digest
 from softmax_temperature.losses import make_objective
 from softmax_temperature.params import Params
 from softmax_temperature.params.focal import Translation, TranslationTask
@@ -134,7 +135,7 @@ def run(job: Job, plan: TranslationCell) -> None:
     about = {
         "vocabulary": vocabulary.size,
         "pairs": {split: len(some) for split, some in pairs.items()},
-        "too_long": len(parts["train"]) - len(pairs["train"]),
+        "too_long": len(parts["train"].labels) - len(pairs["train"]),
         "steps_per_epoch": trainer.steps_per_epoch,
         "selected_epoch": best_epoch.epoch,
         "history": scores.history,
@@ -142,7 +143,7 @@ def run(job: Job, plan: TranslationCell) -> None:
     save_record(job, trainer, diverged=diverged, recipe=plan.recipe, **about)
 
 
-def _parts(plan: TranslationCell) -> dict[SplitName, ParallelPart]:
+def _parts(plan: TranslationCell) -> dict[SplitName, Part]:
     """The sentences as text."""
     limits = {"train": plan.train_limit, "validation": plan.validation_limit, "test": plan.test_limit}
     seed = plan.data_seed
@@ -150,9 +151,7 @@ def _parts(plan: TranslationCell) -> dict[SplitName, ParallelPart]:
     return {split: limited(part, limits[split], seed=seed) for split, part in parts.items()}
 
 
-def _pairs(
-    parts: dict[SplitName, ParallelPart], vocabulary: Vocabulary, longest: int
-) -> dict[SplitName, SentencePairs]:
+def _pairs(parts: dict[SplitName, Part], vocabulary: Vocabulary, longest: int) -> dict[SplitName, SentencePairs]:
     """The sentences as numbers, without long ones to train on; an InputError if no training pair is short enough."""
     texts = {split: part.for_evaluation() if split == "test" else part.for_fitting() for split, part in parts.items()}
     pairs = {split: SentencePairs(*map(vocabulary.encode, sides)) for split, sides in texts.items()}
@@ -183,7 +182,7 @@ def _translate(
     trainer: Trainer,
     vocabulary: Vocabulary,
     sources: Ragged,
-    test: ParallelPart,
+    test: Part,
     best: float,
 ) -> None:
     """Write the translations of the test sentences at each temperature, and their BLEU."""

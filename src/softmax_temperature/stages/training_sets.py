@@ -1,6 +1,7 @@
 """Prepared data as networks are trained on them: images as RGB, texts and trees as numbers."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -69,8 +70,8 @@ def _tree_sets(data: PreparedData, vocabulary: int) -> TrainingSets:
     sets = {}
     for split in SPLITS:
         part = data.texts(split)
-        trees = encode_trees([parse_tree(text) for text in part.texts], words)
-        sets[split] = TreeSet(*_ledgered(Part(data.name, split, trees, part.labels, part.index)))
+        trees = encode_trees([parse_tree(text) for text in part.data], words)
+        sets[split] = TreeSet(*_ledgered(replace(part, data=trees)))
     return TrainingSets(sets, data.classes, words)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from softmax_temperature.data.splits import ParallelPart
+from softmax_temperature.data.splits import Part
 from softmax_temperature.params.focal import Transformer
 from softmax_temperature.params.recipe import Recipe
 from softmax_temperature.training.translation.network import TranslationTransformer, make_network
@@ -43,17 +43,17 @@ RECIPE = {
 
 
 @pytest.fixture(scope="session")
-def part() -> ParallelPart:
-    return ParallelPart("pets", "train", SOURCES, TARGETS)
+def part() -> Part:
+    return Part.of_pairs("pets", "train", SOURCES, TARGETS)
 
 
 @pytest.fixture(scope="session")
-def vocabulary(part: ParallelPart) -> Vocabulary:
+def vocabulary(part: Part) -> Vocabulary:
     return Vocabulary.fit(part, size=60)
 
 
 @pytest.fixture(scope="session")
-def pairs(part: ParallelPart, vocabulary: Vocabulary) -> SentencePairs:
+def pairs(part: Part, vocabulary: Vocabulary) -> SentencePairs:
     return SentencePairs(*map(vocabulary.encode, part.for_fitting()))
 
 

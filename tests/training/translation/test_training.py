@@ -8,7 +8,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from softmax_temperature.data.splits import ParallelPart
+from softmax_temperature.data.splits import Part
 from softmax_temperature.losses import make_objective
 from softmax_temperature.params.focal import BeamSearch
 from softmax_temperature.params.recipe import Recipe
@@ -78,7 +78,7 @@ def test_scores_are_those_of_the_tokens(trainer: Callable[..., Trainer], pairs: 
 
 
 def test_a_few_sentences_are_learned_by_heart(
-    trainer: Callable[..., Trainer], part: ParallelPart, pairs: SentencePairs, vocabulary: Vocabulary
+    trainer: Callable[..., Trainer], part: Part, pairs: SentencePairs, vocabulary: Vocabulary
 ) -> None:
     run = trainer("focal", 0.0, 16, epochs=120, planned_epochs=120, schedule={"name": "constant", "warmup": 3.0})
     for _ in range(120):
@@ -86,4 +86,4 @@ def test_a_few_sentences_are_learned_by_heart(
     assert isinstance(run.network, TranslationTransformer)
     search = BeamSearch(beam=2, length_penalty=0.6, extra_length=10, sentences=8)
     found = vocabulary.decode(translate(run.network, pairs.sources, search, temperature=1.0, device="cpu"))
-    assert sum(one == target for one, target in zip(found, part.targets, strict=True)) >= 4
+    assert sum(one == target for one, target in zip(found, part.labels, strict=True)) >= 4

@@ -6,7 +6,7 @@ import hypothesis
 import pytest
 from hypothesis import strategies as st
 
-from softmax_temperature.data.splits import LeakError, ParallelPart
+from softmax_temperature.data.splits import LeakError, Part
 from softmax_temperature.training.translation.sentences import END, PADDING, START, UNKNOWN
 from softmax_temperature.training.translation.vocabulary import Vocabulary
 
@@ -16,8 +16,8 @@ def rows(vocabulary: Vocabulary, *sentences: str) -> list[list[int]]:
     return [row.tolist() for row in encoded.values.tensor_split(encoded.ends[:-1])]
 
 
-def test_sentences_come_back_as_they_were(part: ParallelPart, vocabulary: Vocabulary) -> None:
-    for sentences in (part.sources, part.targets):
+def test_sentences_come_back_as_they_were(part: Part, vocabulary: Vocabulary) -> None:
+    for sentences in (part.data, part.labels):
         encoded = rows(vocabulary, *sentences)
         assert all(row[-1] == END and END not in row[:-1] for row in encoded)
         assert vocabulary.decode(encoded) == list(sentences)
@@ -48,8 +48,8 @@ def test_characters_that_no_training_sentence_has_are_unknown(vocabulary: Vocabu
     assert vocabulary.decode([row]) == ["a  dog"]
 
 
-def test_the_order_of_the_sentences_changes_nothing(part: ParallelPart, vocabulary: Vocabulary) -> None:
-    other = ParallelPart(part.dataset, part.split, part.sources[::-1], part.targets[::-1])
+def test_the_order_of_the_sentences_changes_nothing(part: Part, vocabulary: Vocabulary) -> None:
+    other = Part.of_pairs(part.dataset, part.split, part.data[::-1], part.labels[::-1])
     assert Vocabulary.fit(other, size=60).to_json() == vocabulary.to_json()
 
 
@@ -62,11 +62,11 @@ def test_any_text_of_known_characters_survives_but_for_outer_spaces(text: str) -
 def _of_letters() -> Vocabulary:
     letters = "abcdeghilnorstuvwzä.,!?"
     return Vocabulary.fit(
-        ParallelPart("letters", "train", tuple(letters), (" ".join(letters),) * len(letters)), size=40
+        Part.of_pairs("letters", "train", tuple(letters), (" ".join(letters),) * len(letters)), size=40
     )
 
 
-def test_only_training_sentences_make_a_vocabulary(part: ParallelPart) -> None:
+def test_only_training_sentences_make_a_vocabulary(part: Part) -> None:
     for split in ("validation", "test"):
         with pytest.raises(LeakError, match=f"the {split} split"):
-            Vocabulary.fit(ParallelPart("pets", split, part.sources, part.targets), size=60)  # type: ignore[arg-type]
+            Vocabulary.fit(Part.of_pairs("pets", split, part.data, part.labels), size=60)  # type: ignore[arg-type]

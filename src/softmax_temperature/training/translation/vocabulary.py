@@ -11,7 +11,7 @@ from tokenizers.models import BPE
 from tokenizers.pre_tokenizers import Metaspace, Punctuation, Sequence
 from tokenizers.trainers import BpeTrainer
 
-from softmax_temperature.data.splits import ParallelPart
+from softmax_temperature.data.splits import Part
 from softmax_temperature.training.translation.sentences import END, UNKNOWN, Ragged
 
 # No piece can be one of them: a piece has no space. They are not registered as special tokens of the library, which
@@ -33,7 +33,7 @@ class Vocabulary:
         self._tokenizer = tokenizer
 
     @classmethod
-    def fit(cls, part: ParallelPart, *, size: int) -> Vocabulary:
+    def fit(cls, part: Part, *, size: int) -> Vocabulary:
         """The vocabulary of a data set; the order of the sentences does not matter.
 
         Args:
