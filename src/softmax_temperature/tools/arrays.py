@@ -116,7 +116,7 @@ def _columns(path: Path, table: pd.DataFrame, matrix: str, unnamed: str) -> Arra
     if text := [name for name, kind in table.dtypes.items() if kind.kind not in "iufb"]:
         remedy = "Number the classes from 0." if text[0] in labels else "Leave it out."
         raise InputError(f"column {text[0]!r} is not numeric", where=str(path), remedy=remedy)
-    numbers = len(table) > 2 and names[0] not in labels and (table[names[0]] == range(len(table))).all()
+    numbers = len(table) > 2 and names[0] not in labels and (table[names[0]] == np.arange(len(table))).all()
     if numbers or names[0].startswith("Unnamed:"):
         what = f"has a column {names[0]!r}, which looks like the index of a data frame"
         raise InputError(what, where=str(path), remedy="Write the table with index=False.")
