@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import fields, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,16 +11,10 @@ import pytest
 
 from softmax_temperature.papers.focal.claims import BASELINES, CLAIMS
 from softmax_temperature.papers.focal.records import Records
-from softmax_temperature.papers.shared.claims import (
-    CONTRADICTED,
-    HOLDS,
-    INCONCLUSIVE,
-    NOT_TESTED,
-    OverTasks,
-    Task,
-    judge_all,
-)
+from softmax_temperature.papers.shared.claims import CONTRADICTED, HOLDS, INCONCLUSIVE, NOT_TESTED, OverTasks, Task
+from softmax_temperature.papers.shared.claims import judge_all as judge
 from softmax_temperature.papers.shared.tables import published
+from tests.papers.focal.conftest import made_of
 
 ARMS = ("CE", "Brier", "MMCE", "LS-0.1", "LS-0.05", "FL-1", "FL-2", "FL-3", "FLSD-53")
 IMAGES, TEXTS, IMDB = "cifar10-resnet50", "sst-tree-lstm", "imdb-cnn"
@@ -72,10 +66,8 @@ def records() -> Records:
             for at in (0.8, 1.0, 1.2, 1.4)
         ],
     }
-    about = {"variant": "", "variant_of": "", "printed_dataset": "", "printed_network": "", "differs": ""}
-    made = {name: pd.DataFrame(rows) for name, rows in tables.items()}
-    made["tasks"] = made["tasks"].assign(**about)
-    return Records(**{each.name: made.get(each.name, pd.DataFrame()) for each in fields(Records)})
+    about = dict.fromkeys(("variant", "variant_of", "printed_dataset", "printed_network", "differs"), "")
+    return made_of(tables | {"tasks": [about | task for task in tables["tasks"]]})
 
 
 def _jitter(run: dict[str, Any]) -> float:
@@ -127,9 +119,8 @@ def _outliers(run: dict[str, Any]) -> list[dict[str, Any]]:
     ]
 
 
-def judged(records: Records, *names: str) -> dict[str, dict[str, Any]]:
-    claims = [claim for claim in CLAIMS if claim.id in names or not names]
-    return {row["id"]: row for row in judge_all("focal", claims, records, profile="study")}
+def judged(records: Records, name: str) -> dict[str, Any]:
+    return judge("focal", [claim for claim in CLAIMS if claim.id == name], records, profile="study")[0]
 
 
 def shifted(records: Records, table: str, column: str, by: float, **where: Any) -> Records:
@@ -142,9 +133,8 @@ def shifted(records: Records, table: str, column: str, by: float, **where: Any) 
 
 
 def test_records_like_the_papers_hold(records: Records) -> None:
-    rows = judged(records)
-    assert len(rows) == len(CLAIMS)
-    assert {name: row["verdict"] for name, row in rows.items()} == dict.fromkeys(rows, HOLDS)
+    rows = {row["id"]: row["verdict"] for row in judge("focal", CLAIMS, records, profile="study")}
+    assert rows == dict.fromkeys((claim.id for claim in CLAIMS), HOLDS)
 
 
 @pytest.mark.parametrize(
@@ -171,11 +161,11 @@ def test_each_is_contradicted_when_its_records_are_turned(
     records: Records, name: str, turn: tuple[str, str, float, dict[str, Any]]
 ) -> None:
     table, column, by, where = turn
-    assert judged(shifted(records, table, column, by, **where), name)[name]["verdict"] == CONTRADICTED
+    assert judged(shifted(records, table, column, by, **where), name)["verdict"] == CONTRADICTED
 
 
 def test_texts_are_judged_after_their_last_epoch_and_the_selected_one_stands_beside(records: Records) -> None:
-    row = judged(records, "flsd-53-calibrates-on-texts")["flsd-53-calibrates-on-texts"]
+    row = judged(records, "flsd-53-calibrates-on-texts")
     differences = [0.2 * (0.7**8 - 1)] * 3
     assert row["value"] == pytest.approx(sum(differences) / 3)
     assert [(task["task"], task["pooled"]) for task in row["tasks"]] == [(IMDB, False), (TEXTS, True)]
@@ -184,12 +174,12 @@ def test_texts_are_judged_after_their_last_epoch_and_the_selected_one_stands_bes
 
 def test_scaled_texts_are_judged_at_their_last_epoch_where_it_was_evaluated(records: Records) -> None:
     name = "flsd-53-calibrates-after-scaling"
-    row = judged(records, name)[name]
+    row = judged(records, name)
     assert [task["task"] for task in row["tasks"]] == [IMAGES]
     both = replace(records, runs=pd.concat([records.runs, records.runs.assign(evaluated="last")]).drop_duplicates())
-    assert judged(both, name)[name]["n"] == 6
+    assert judged(both, name)["n"] == 6
     texts = replace(records, tasks=records.tasks[records.tasks["task"] != IMAGES])
-    row = judged(texts, "ce-temperature-well-above-one")["ce-temperature-well-above-one"]
+    row = judged(texts, "ce-temperature-well-above-one")
     assert (row["verdict"], "focal/runs.csv lacks them" in row["note"]) == (NOT_TESTED, True)
 
 
@@ -197,77 +187,70 @@ def test_early_stopping_never_chooses_an_untrained_network(records: Records) -> 
     # Epoch 1 is the best calibrated of FLSD-53 by far, and 40 points less accurate.
     early = shifted(records, "history", "accuracy", -0.4, epoch=1)
     early = shifted(early, "history", "ece", -1.0, epoch=1, arm="CE")
-    assert judged(early, "early-stopping-does-not-save-ce")["early-stopping-does-not-save-ce"]["verdict"] == HOLDS
+    assert judged(early, "early-stopping-does-not-save-ce")["verdict"] == HOLDS
 
 
 def test_out_of_distribution_sets_that_the_paper_lacks_are_shown_alone(records: Records) -> None:
-    row = judged(records, "flsd-53-detects-outliers")["flsd-53-detects-outliers"]
+    row = judged(records, "flsd-53-detects-outliers")
     assert row["value"] == pytest.approx(0.1)
     assert [task["pooled"] for task in row["tasks"]] == [True, False]
 
 
 def test_diverged_runs_do_not_count(records: Records) -> None:
     trainings = records.trainings.assign(diverged=records.trainings["arm"] == "FL-3")
-    row = judged(replace(records, trainings=trainings), "fl-3-calibrates")["fl-3-calibrates"]
+    row = judged(replace(records, trainings=trainings), "fl-3-calibrates")
     assert (row["verdict"], row["note"]) == (NOT_TESTED, "every run of FL-3 diverged")
 
 
 def test_a_loss_that_was_not_trained_leaves_an_order_open(records: Records) -> None:
     some = replace(records, trainings=records.trainings[records.trainings["arm"] != "FL-2"])
-    row = judged(some, "feature-norm-order")["feature-norm-order"]
+    row = judged(some, "feature-norm-order")
     assert row["verdict"] == INCONCLUSIVE
     assert "not judged: FL-3 against FL-2: no task of this profile trains FL-2" in row["note"]
 
 
-def _printed(table: str) -> pd.DataFrame:
-    rows = published("focal", table).astype({"value": float})
-    return rows.pivot(index=["dataset", "model"], columns=["metric", "method"], values="value")
-
-
-def test_no_criterion_fails_the_printed_rows(project_root: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def printed(project_root: Any, monkeypatch: pytest.MonkeyPatch) -> dict[str, pd.DataFrame]:
+    """Tables 1 and 2 by metric: a row per data set and network, a column per method; fractions."""
     monkeypatch.chdir(project_root)
-    errors, ece = _printed("Table 2")["error"], _printed("Table 1")
-    log = {method: ece["ece"][method].map(np.log) for method in ("FLSD-53", *BASELINES)}
-    values = {
-        "flsd-53-calibrates": [(ece["ece"]["FLSD-53"] - ece["ece"]["CE"]) / 100],
-        "flsd-53-calibrates-after-scaling": [
-            (ece["ece_after_scaling"]["FLSD-53"] - ece["ece_after_scaling"]["CE"]) / 100
-        ],
-        "flsd-53-beats-every-baseline": [log["FLSD-53"] - log[other] for other in BASELINES],
-        "accuracy-is-kept": [(errors["CE"] - errors["FLSD-53"]) / 100],
-        "ce-temperature-well-above-one": [ece["temperature"]["CE"]],
-        "flsd-53-temperature-near-one": [ece["temperature"]["FLSD-53"]],
+    rows = pd.concat([published("focal", "Table 1"), published("focal", "Table 2")]).astype({"value": float})
+    rows["value"] /= np.where(rows["unit"] == "percent", 100, 1)
+    return {
+        str(metric): some.pivot(index=["dataset", "model"], columns="method", values="value")
+        for metric, some in rows.groupby("metric")
     }
-    criteria = {claim.id: claim.criterion for claim in CLAIMS}
-    for name, parts in values.items():
-        for part in parts:
-            rows = tuple(Task(str(row), (value,)) for row, value in part.dropna().items())
-            ends = OverTasks(rows).estimate().ends
-            assert ends is not None
-            assert criteria[name].contains(ends), name
 
 
-def test_quoted_numbers_are_the_printed_ones(project_root: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(project_root)
-    ece, errors = _printed("Table 1"), _printed("Table 2")["error"]
-    row = ("CIFAR-10", "ResNet-50")
-    one, scaled = ece["ece"].loc[row], ece["ece_after_scaling"].loc[row]
-    texts = ece["ece"].loc[["20 Newsgroups", "SST Binary"]].mean()
-    bleu = published("focal", "text of appendix K").astype({"value": float}).set_index(["metric", "method"])["value"]
-    best = bleu["best test BLEU over temperatures"]
-    quoted = {claim.id: claim.published for claim in CLAIMS if claim.published is not None}
-    assert quoted == pytest.approx(
-        {
-            "fl-3-calibrates": (one["FL-3"] - one["CE"]) / 100,
-            "flsd-53-calibrates": (one["FLSD-53"] - one["CE"]) / 100,
-            "fl-3-calibrates-after-scaling": (scaled["FL-3"] - scaled["CE"]) / 100,
-            "flsd-53-calibrates-after-scaling": (scaled["FLSD-53"] - scaled["CE"]) / 100,
-            "flsd-53-calibrates-on-texts": (texts["FLSD-53"] - texts["CE"]) / 100,
-            "flsd-53-beats-every-baseline": -0.161,
-            "accuracy-is-kept": (errors.loc[row]["CE"] - errors.loc[row]["FLSD-53"]) / 100,
-            "flsd-53-temperature-near-one": ece["temperature"].loc[row]["FLSD-53"],
-            "ce-temperature-well-above-one": ece["temperature"].loc[row]["CE"],
-            "translation-focal-bleu": best["FL"] - best[["CE", "LS"]].max(),
-        },
-        abs=1e-3,
+def test_no_criterion_fails_the_printed_rows_and_quoted_numbers_are_printed(printed: dict[str, pd.DataFrame]) -> None:
+    ece, scaled, errors, temperatures = (
+        printed[metric] for metric in ("ece", "ece_after_scaling", "error", "temperature")
     )
+    log = np.log(ece)
+    values = {
+        "fl-3-calibrates": [ece["FL-3"] - ece["CE"]],
+        "flsd-53-calibrates": [ece["FLSD-53"] - ece["CE"]],
+        "fl-3-calibrates-after-scaling": [scaled["FL-3"] - scaled["CE"]],
+        "flsd-53-calibrates-after-scaling": [scaled["FLSD-53"] - scaled["CE"]],
+        "flsd-53-calibrates-on-texts": [(ece["FLSD-53"] - ece["CE"]).loc[["20 Newsgroups", "SST Binary"]]],
+        "flsd-53-beats-every-baseline": [log["FLSD-53"] - log[other] for other in ("Brier", *BASELINES)],
+        "accuracy-is-kept": [errors["CE"] - errors["FLSD-53"]],
+        "ce-temperature-well-above-one": [temperatures["CE"]],
+        "flsd-53-temperature-near-one": [temperatures["FLSD-53"]],
+    }
+    claims = {claim.id: claim for claim in CLAIMS}
+    for name, parts in values.items():
+        claim, row = claims[name], ("CIFAR-10", "ResNet-50")
+        quoted = parts[0][row] if row in parts[0] else parts[0].mean()
+        assert claim.published == pytest.approx(quoted, abs=1e-3), name
+        for part in parts:
+            rows = part.dropna()
+            estimate = OverTasks(tuple(Task(str(row), (value,)) for row, value in rows.items())).estimate()
+            # Two rows have no interval to speak of.
+            ends = (estimate.value, estimate.value) if len(rows) < 3 else estimate.ends
+            assert ends is not None
+            assert claim.criterion.contains(ends), name
+    others = {claim.id for claim in CLAIMS if claim.published is not None} - set(values)
+    assert others == {"translation-focal-bleu"}
+    best = published("focal", "text of appendix K").set_index(["metric", "method"])["value"].astype(float)
+    best = best["best test BLEU over temperatures"]
+    assert claims["translation-focal-bleu"].published == pytest.approx(best["FL"] - best["LS"])

@@ -32,6 +32,7 @@ def test_the_executed_copy_has_the_parameters_and_its_links_lead_to_the_same_fil
     notebooks.execute(Path("notebooks/good.ipynb"), target, {"name": 7})
     executed = nbformat.read(target, as_version=4)
     assert executed.cells[-1].outputs[0].data["text/plain"] == "7"
+    assert [cell.source.splitlines()[-1] for cell in executed.cells[1:]] == ["name = 7", "name"], "set once"
     assert executed.cells[0].source == "[words](../../../docs/words.md)"
     assert os.path.normpath(target.parent / "../../../docs/words.md") == "docs/words.md"
 

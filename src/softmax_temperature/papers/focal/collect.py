@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import product
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -164,22 +165,19 @@ def choose_panels(
     pixels: dict[str, NDArray[np.uint8]] = {}
     half = params.focal.evaluation.panels // 2
     for task, about in params.focal.tasks.items():
-        names = [name for name in ((task, arm, 0) for arm in QUALITATIVE_ARMS) if (*name, SCALED) in temperatures]
-        if about.variant_of or about.text or not half or not names:
+        arms = [arm for arm in QUALITATIVE_ARMS if (task, arm, 0, SCALED) in temperatures]
+        if about.variant_of or about.text or not half or not arms:
             continue
-        stored = {name: trainings["/".join(map(str, name))].tensors("logits.safetensors") for name in names}
-        logits = {name: some["test.logits"].double() for name, some in stored.items()}
-        labels = stored[names[0]]["test.labels"]
-        right = torch.stack([some.argmax(1) == labels for some in logits.values()])
+        stored = {arm: trainings[f"{task}/{arm}/0"].tensors("logits.safetensors") for arm in arms}
+        labels = stored[arms[0]]["test.labels"]
+        right = torch.stack([some["test.logits"].argmax(1) == labels for some in stored.values()])
         images = [image for kind in (right, ~right) for image in kind.all(0).nonzero().flatten()[:half].tolist()]
-        for name, some in logits.items():
-            for scaling in ("none", SCALED):
-                probs = torch.softmax(some[images] / temperatures[*name, scaling], dim=1)
-                for image, row in zip(images, probs, strict=True):
-                    label, names_of_row = int(labels[image]), dict(zip(RUN, name, strict=True))
-                    found = {"scaling": scaling, "image": image, "label": label, "predicted": int(row.argmax())}
-                    found |= {"confidence": float(row.max()), "true_probability": float(row[label])}
-                    rows.append(names_of_row | found)
+        for arm, scaling in product(arms, ("none", SCALED)):
+            logits = stored[arm]["test.logits"][images].double() / temperatures[task, arm, 0, scaling]
+            for image, row in zip(images, torch.softmax(logits, dim=1), strict=True):
+                names = {"task": task, "arm": arm, "seed": 0, "scaling": scaling, "image": image}
+                found = {"label": int(labels[image]), "predicted": int(row.argmax()), "confidence": float(row.max())}
+                rows.append(names | found | {"true_probability": float(row[labels[image]])})
         test = image_set(open_artifact(PREPARED / about.dataset), "test", params.data.root)
         pixels[task] = test.inputs[images].permute(0, 2, 3, 1).numpy()
     return _frame("panels", rows), pixels

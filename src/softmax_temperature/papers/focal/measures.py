@@ -194,9 +194,8 @@ def linear_norms(records: Records) -> Found:
         return _NO_LINEAR
     last = table[table["epoch"] == table.groupby(["loss", "seed"])["epoch"].transform("max")]
     parts: dict[str, OverTasks] = {}
-    for column in ("weight_norm", "logit_norm"):
-        norms = last.assign(log=np.log(last[column])).pivot(index="seed", columns="loss", values="log")
-        parts |= _against_reference(norms, f"{column.replace('_', ' ')}, ")
+    for column, name in (("weight_norm", "weight norm, {}"), ("logit_norm", "logit norm, {}")):
+        parts |= _against_reference(np.log(last.pivot(index="seed", columns="loss", values=column)), name)
     return Measurement(parts, "logarithm of the ratio", cells=("focal/linear",))
 
 
@@ -206,13 +205,12 @@ def confident_mistakes(records: Records) -> Found:
     if table.empty:
         return _NO_LINEAR
     shares = table.assign(sure=table["confidence"] > SURE).pivot_table(index="seed", columns="loss", values="sure")
-    return Measurement(_against_reference(shares), "of the mistakes", cells=("focal/linear",))
+    return Measurement(_against_reference(shares, "{}"), "of the mistakes", cells=("focal/linear",))
 
 
 def translation(records: Records, *, column: str, unit: str, scale: float) -> Found:
     """A number of the translation model of focal loss minus that of each other loss."""
-    others = (REFERENCE, "LS")
-    runs = _translated(records, "FL", *others)
+    runs = _translated(records, *(others := (REFERENCE, "LS")), "FL")
     if isinstance(runs, NotTested):
         return runs
     table = scale * runs.pivot(index="seed", columns="arm", values=column)
@@ -271,7 +269,7 @@ def _differences(
 
 def _tasks(records: Records, rows: pd.DataFrame, column: str) -> tuple[Task, ...]:
     """The values of each task, one per seed."""
-    own = {row.task: is_own(row.dataset) for row in main_tasks(records).itertuples()}
+    own = {task: is_own(dataset) for task, dataset in main_tasks(records)[["task", "dataset"]].to_numpy().tolist()}
     values = {str(task): some[column].tolist() for task, some in rows.groupby("task", sort=False)}
     return pooled(values, own.__getitem__)
 
@@ -326,9 +324,9 @@ def _one(values: pd.Series[float], *, own: bool = True) -> OverTasks:
     return OverTasks((Task("seeds", tuple(values.tolist()), own),))
 
 
-def _against_reference(table: pd.DataFrame, name: str = "") -> dict[str, OverTasks]:
+def _against_reference(table: pd.DataFrame, name: str) -> dict[str, OverTasks]:
     """Cross-entropy minus each focal loss, of a table with a row per seed and a column per loss."""
-    return {f"{name}{loss}": _one(table[REFERENCE] - table[loss]) for loss in table.columns if loss != REFERENCE}
+    return {name.format(loss): _one(table[REFERENCE] - table[loss]) for loss in table.columns if loss != REFERENCE}
 
 
 def _translated(records: Records, *arms: str) -> pd.DataFrame | NotTested:

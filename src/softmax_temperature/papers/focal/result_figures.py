@@ -110,7 +110,8 @@ def calibration_summary(records: Records, written: Written) -> Figure:
         axes.tick_params(labelbottom=True)
     grid[0].set_xlim(0, 1.35 * grid[0].get_xlim()[1])
     floor_entry = plots.entry("noise floor", marker="|", color="0.4", linestyle="none")
-    plots.legend_below(figure, [_BEFORE, _AFTER, floor_entry, _PRINTED], columns=4)
+    printed = [_PRINTED] if rows.loc[rows["task"].isin(tasks), "published"].notna().any() else []
+    plots.legend_below(figure, [_BEFORE, _AFTER, floor_entry, *printed], columns=4)
     return figure
 
 

@@ -51,6 +51,10 @@ def execute(source: Path, target: Path, parameters: Mapping[str, Any]) -> None:
             os.environ.pop("IPYTHONDIR")
             os.environ |= {"IPYTHONDIR": before} if before else {}
         notebook = nbformat.read(executed, as_version=4)
+    # Parameters stand there as they were set, and not beside their defaults too.
+    tags = [cell.metadata.get("tags", []) for cell in notebook.cells]
+    if ["injected-parameters"] in tags:
+        notebook.cells = [cell for cell, its in zip(notebook.cells, tags, strict=True) if "parameters" not in its]
     # Relative links lead to the same files from where the executed copy is.
     up = Path(os.path.relpath(source.parent.parent, target.parent)).as_posix()
     notebook.metadata.pop("papermill", None)
