@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -39,7 +40,7 @@ ONE = (0.95, 1.05)  # Around temperature 1, nearer than the next of the grid.
 OVERFITTED = 1.05  # A test NLL that ends at less than this multiple of its minimum is not called overfitted.
 EARLY = 150 / 350  # The share of the training before the learning rate first falls: "initially" in section 4.
 SURE = 0.9  # Appendix C: a confident mistake.
-_RUN = ["task", "seed"]
+_RUN, _CELL = ["task", "seed"], ("task", "arm")
 _UNSCALED = "at their last epoch, texts have no numbers after temperature scaling: focal/runs.csv lacks them"
 _NO_LINEAR = NotTested("this profile has no linear model")
 Found = Measurement | NotTested
@@ -72,9 +73,9 @@ def last_epoch(
         return found
     runs = _of(records, "runs", *_arms(pairs)).rename(columns={LONG_NAMES.get(column, column): "value"})
     runs = runs[(runs["scaling"] == "none") & runs["task"].isin(known.loc[known["select"] != "last", "task"])]
-    parts = ", ".join(
-        f"{task.name} {np.mean(task.values):+.3f}" for task in _differences(records, runs, *pairs[0], log=log)
-    )
+    runs = runs.assign(value=np.log(runs["value"])) if log else runs
+    tasks = _tasks(records, _differences(runs, *pairs[0]))
+    parts = ", ".join(f"{task.name} {np.mean(task.values):+.3f}" for task in tasks)
     note = f"at the epoch of best validation accuracy: {parts}" if parts else ""
     return Measurement(found.parts, found.unit, note, cells=found.cells)
 
@@ -96,13 +97,13 @@ def feature_norms(records: Records, *, pairs: Pairs) -> Found:
 def temperature(records: Records, *, arm: str) -> Found:
     """The temperature of least validation ECE."""
     rows, note = _scored(records, arm)
-    rows = rows[rows["scaling"] == SCALED]
+    rows = rows[rows["scaling"] == SCALED].rename(columns={"temperature": "value"})
     if rows.empty:
         return _why_untested(records, arm, note=note)
     bound = int(rows["at_bound"].sum())
     notes = "; ".join(filter(None, (f"{bound} at the bound of the grid" if bound else "", note)))
-    tasks = _tasks(records, rows, "temperature")
-    return Measurement({arm: OverTasks(tasks, resolution=GRID)}, "temperature", notes, cells=_cells(EVALUATION, rows))
+    parts = {arm: OverTasks(_tasks(records, rows), resolution=GRID)}
+    return Measurement(parts, "temperature", notes, cells=cells_of(EVALUATION, rows, *_CELL))
 
 
 def overfitting(records: Records) -> Found:
@@ -119,11 +120,11 @@ def overfitting(records: Records) -> Found:
     sides = ["nll_wrong", "nll_right"]
     change = (last[sides] - best[sides])[overfitted].dropna().reset_index()
     parts = {
-        "misclassified": OverTasks(_tasks(records, change, "nll_wrong")),
-        "right, sign reversed": OverTasks(_tasks(records, change.assign(fall=-change["nll_right"]), "fall")),
+        "misclassified": change.assign(value=change["nll_wrong"]),
+        "right, sign reversed": change.assign(value=-change["nll_right"]),
     }
     note = f"{overfitted.sum()} of {len(overfitted)} runs overfit"
-    return Measurement(parts, "nats", note, cells=_cells(TRAINING, rows))
+    return _measured(records, parts, "nats", TRAINING, rows, note=note)
 
 
 def weight_norms(records: Records) -> Found:
@@ -132,15 +133,12 @@ def weight_norms(records: Records) -> Found:
     pairs = _side_by_side(rows[rows["split"] == "test"], "weight_norm", [*_RUN, "epoch"], FIXED, REFERENCE)
     if pairs.empty:
         return _why_untested(records, REFERENCE, FIXED)
-    table = (pairs[FIXED] - pairs[REFERENCE]).rename("early").reset_index()
+    table = (pairs[FIXED] - pairs[REFERENCE]).rename("value").reset_index()
     last = table.groupby(_RUN)["epoch"].transform("max")
-    early = table[table["epoch"] <= (EARLY * last).clip(lower=1)].groupby(_RUN)["early"].mean().reset_index()
-    late = table[table["epoch"] == last].assign(late=-table["early"])
-    parts = {
-        f"{FIXED} above CE at first": OverTasks(_tasks(records, early, "early")),
-        f"CE above {FIXED} in the end": OverTasks(_tasks(records, late, "late")),
-    }
-    return Measurement(parts, "weight norm", cells=_cells(TRAINING, rows))
+    early = table[table["epoch"] <= (EARLY * last).clip(lower=1)].groupby(_RUN)["value"].mean().reset_index()
+    late = table[table["epoch"] == last].assign(value=-table["value"])
+    parts = {f"{FIXED} above CE at first": early, f"CE above {FIXED} in the end": late}
+    return _measured(records, parts, "weight norm", TRAINING, rows)
 
 
 def gradient_norms(records: Records) -> Found:
@@ -159,13 +157,13 @@ def stopped_early(records: Records) -> Found:
     names = {"last": "last epoch", "accuracy": "by accuracy", "nll": "by NLL", "ece": "by ECE"}
     chosen = early_stopping(rows).rename(columns={"expected_calibration_error": "value"})
     parts = {
-        names[str(criterion)]: OverTasks(tasks)
-        for criterion, some in chosen.groupby("criterion", sort=False)
-        if (tasks := _differences(records, some, PROPOSED, REFERENCE))
+        names[str(criterion)]: some
+        for criterion, group in chosen.groupby("criterion", sort=False)
+        if len(some := _differences(group, PROPOSED, REFERENCE))
     }
     if not parts:
         return _why_untested(records, REFERENCE, PROPOSED)
-    return Measurement(parts, "ECE", cells=_cells(TRAINING, rows))
+    return _measured(records, parts, "ECE", TRAINING, rows)
 
 
 def outliers(records: Records, *, scaled: bool = False) -> Found:
@@ -181,10 +179,8 @@ def outliers(records: Records, *, scaled: bool = False) -> Found:
     table = (pairs[value] - pairs[reference]).rename("value").reset_index()
     is_printed = table["ood"].isin(OUTLIERS)
     own = table[is_printed].groupby(_RUN)["value"].mean().reset_index()
-    others = table[~is_printed].assign(task=table["task"] + ", " + table["ood"])
-    shown = pooled({str(task): some["value"].tolist() for task, some in others.groupby("task")}, lambda _: False)
-    parts = {"AUROC": OverTasks(_tasks(records, own, "value") + shown)}
-    return Measurement(parts, "AUROC", cells=_cells(EVALUATION, rows))
+    others = table[~is_printed].assign(task=table["task"] + ", " + table["ood"])  # No task of the paper's.
+    return _measured(records, {"AUROC": pd.concat([own, others.sort_values("task")])}, "AUROC", EVALUATION, rows)
 
 
 def linear_norms(records: Records) -> Found:
@@ -246,32 +242,33 @@ def _compared(
     records: Records, values: pd.DataFrame, pairs: Pairs, unit: str, stage: str, *, log: bool = False, note: str = ""
 ) -> Found:
     """First arm minus second of each pair, paired by task and seed."""
-    parts: dict[str, OverTasks] = {}
-    missing: dict[str, str] = {}
-    for arm, reference in pairs:
-        name = f"{arm} against {reference}"
-        if tasks := _differences(records, values, arm, reference, log=log):
-            parts[name] = OverTasks(tasks)
-        else:
-            missing[name] = _why_untested(records, arm, reference).reason
-    if not parts:
-        return NotTested("; ".join(filter(None, (*dict.fromkeys(missing.values()), note))))
-    return Measurement(parts, unit, note, missing, _cells(stage, values))
-
-
-def _differences(
-    records: Records, values: pd.DataFrame, arm: str, reference: str, *, log: bool = False
-) -> tuple[Task, ...]:
     values = values.assign(value=np.log(values["value"])) if log else values
+    rows = {f"{arm} against {reference}": _differences(values, arm, reference) for arm, reference in pairs}
+    parts = {name: some for name, some in rows.items() if len(some)}
+    why = {name: _why_untested(records, *name.split(" against ")).reason for name in rows if name not in parts}
+    if not parts:
+        return NotTested("; ".join(filter(None, (*dict.fromkeys(why.values()), note))))
+    return _measured(records, parts, unit, stage, values, note=note, missing=why)
+
+
+def _measured(
+    records: Records, parts: Mapping[str, pd.DataFrame], unit: str, stage: str, rows: pd.DataFrame, **about: Any
+) -> Measurement:
+    """Parts over tasks, each with a row per task and seed; `rows` are all that they come from."""
+    found = {name: OverTasks(_tasks(records, some)) for name, some in parts.items()}
+    return Measurement(found, unit, cells=cells_of(stage, rows, *_CELL), **about)
+
+
+def _differences(values: pd.DataFrame, arm: str, reference: str) -> pd.DataFrame:
     pairs = _side_by_side(values, "value", _RUN, arm, reference)
-    return _tasks(records, (pairs[arm] - pairs[reference]).rename("value").reset_index(), "value")
+    return (pairs[arm] - pairs[reference]).rename("value").reset_index()
 
 
-def _tasks(records: Records, rows: pd.DataFrame, column: str) -> tuple[Task, ...]:
+def _tasks(records: Records, rows: pd.DataFrame) -> tuple[Task, ...]:
     """The values of each task, one per seed."""
     own = {task: is_own(dataset) for task, dataset in main_tasks(records)[["task", "dataset"]].to_numpy().tolist()}
-    values = {str(task): some[column].tolist() for task, some in rows.groupby("task", sort=False)}
-    return pooled(values, own.__getitem__)
+    values = {str(task): some.tolist() for task, some in rows.groupby("task", sort=False)["value"]}
+    return pooled(values, lambda task: own.get(task, False))
 
 
 def _arms(pairs: Pairs) -> list[str]:
@@ -301,10 +298,6 @@ def _side_by_side(
     """A number of two arms (or scalings) in two columns, for every key that has both."""
     table = rows.pivot(index=list(index), columns=by, values=column)
     return table.reindex(columns=[value, reference]).dropna()
-
-
-def _cells(stage: str, rows: pd.DataFrame) -> tuple[str, ...]:
-    return cells_of(stage, rows, "task", "arm")
 
 
 def _why_untested(records: Records, *arms: str, note: str = "") -> NotTested:

@@ -137,11 +137,12 @@ def figure_shift(records: Records, written: Written, task: str) -> Figure | None
         left.set(title=f"error: {name}", xlabel="%")
         right.set(title=f"ECE: {name}", xlabel="%", xlim=(0, None))
     figure.suptitle(f"{task_title(records, task)}: shifted test images", fontsize=10)
-    plots.legend_below(
-        figure,
-        [plots.entry("own test images", marker="s", color=plots.BLACK, linestyle="none"), _BEFORE, _AFTER],
-        columns=3,
+    look: dict[str, Any] = {"color": plots.BLACK, "linestyle": "none"}
+    own_images, others = (
+        plots.entry("own images", marker="s", **look),
+        plots.entry("shifted images", marker="o", **look),
     )
+    plots.legend_below(figure, [own_images, others, _AFTER], columns=3)
     return figure
 
 

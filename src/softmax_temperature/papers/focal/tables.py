@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -141,6 +140,7 @@ _COLUMNS = (
     *("published", "ours", "ours_sd", "seeds", "diverged_seeds", "difference_in_standard_errors"),
     *("embeddings", "differs", "status", CELLS),
 )
+_NO_SD = f" (± {layout.MISSING})"
 _ABLATION = (
     *("task", "dataset", "network", "variant", "method", "metric", "main", "changed", "difference", "difference_sd"),
     *("seeds", "diverged_seeds", "embeddings", "status", CELLS),
@@ -267,8 +267,9 @@ def wide_ablation(table: pd.DataFrame) -> pd.DataFrame:
         table: as `ablation` returns it; the standard deviation is that of the difference over seeds.
     """
     keys = ["dataset", "network", "embeddings", "variant", "method", "seeds", CELLS]
-    known = table.reindex(columns=table.columns.union(keys, sort=False))
-    cells = known.assign(text=[_change(row) for row in known.to_dict("records")])
+    numbers = {name: table[name].map(layout.number) for name in ("main", "changed", "difference_sd")}
+    texts = numbers["main"] + " → " + numbers["changed"] + (" (± " + numbers["difference_sd"] + ")").replace(_NO_SD, "")
+    cells = table.assign(text=texts.where(table["status"] == MEASURED, table["status"]))
     made = cells.groupby([*keys, "metric"], sort=False, dropna=False)["text"].first().unstack("metric", sort=False)
     return made[list(table["metric"].unique())].reset_index().rename_axis(columns=None)
 
@@ -366,25 +367,12 @@ def _changes(records: Records) -> pd.DataFrame:
 
 def _pairs(records: Records, changes: pd.DataFrame) -> pd.DataFrame:
     """One row per metric and seed that finished both a variant and the main one: value, main, difference."""
-    keys = [*RUN, "metric", "by", "value"]
-    parts = [
-        _measured(records, "runs", metric, scaling).assign(by=by)
-        for by in (SCALED, "nll")
-        for metric in ABLATED
-        if by == SCALED or metric.scaling == SCALED
-        for scaling in [by if metric.scaling == SCALED else metric.scaling]
-    ]
-    values = pd.concat(parts)[keys]
+    scaled = [metric for metric in ABLATED if metric.scaling == SCALED]
+    parts = [_measured(records, "runs", metric, metric.scaling).assign(by=SCALED) for metric in ABLATED]
+    parts += [_measured(records, "runs", metric, "nll").assign(by="nll") for metric in scaled]
+    values = pd.concat(parts)[[*RUN, "metric", "by", "value"]]
     main = values[values["by"] == SCALED].drop(columns="by")
     main = main.rename(columns={"task": "main_task", "arm": "method", "value": "main"})
     pairs = values.merge(changes[["task", "arm", "by", "main_task", "method"]], on=["task", "arm", "by"])
     pairs = pairs.merge(main, on=["main_task", "method", "metric", "seed"])
     return pairs.assign(difference=pairs["value"] - pairs["main"])
-
-
-def _change(row: dict[Any, Any]) -> str:
-    """A cell of the ablation."""
-    if row["status"] != MEASURED:
-        return str(row["status"])
-    sd = "" if np.isnan(row["difference_sd"]) else f" (± {layout.number(row['difference_sd'])})"
-    return f"{layout.number(row['main'])} → {layout.number(row['changed'])}{sd}"
