@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
+import signal
+import socket
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -49,8 +52,67 @@ def test_on_ray_no_two_cells_that_use_a_gpu_share_a_process() -> None:
     """CUDA keeps the device of its first use, whichever one Ray assigns to a later cell."""
     start = "import ray; ray.init(address='local', num_cpus=2, num_gpus=2, include_dashboard=False)"
     on_ray(f"{start}\ntoy.run(0, 1, 2, 3, engine='ray', gpus_per_cell=1)")
-    processes = [process for found in toy.processes().values() for process in found]
-    assert len(set(processes)) == len(processes) == 4
+    found = [each for processes in toy.processes().values() for each in processes]
+    assert len({process for process, _ in found}) == len(found) == 4
+    assert {devices for _, devices in found} <= {"0", "1"}
+
+
+def test_a_cell_that_fills_a_gpu_runs_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("softmax_temperature.runner.cells.resolve_device", lambda _: "cuda")
+    Path("slow").touch()
+    toy.run(1, 2, 3, 4, engine="processes", shares={2: 1.0}, workers=3)
+    order = [number for number, _ in toy.steps()]
+    alone = order.index(2)
+    assert order[alone : alone + toy.STEPS] == [2] * toy.STEPS
+    others = [number for number in order if number != 2]
+    assert others != sorted(others), "small ones run side by side"
+
+
+def documented_commands(port: int) -> list[list[str]]:
+    """The commands that start a cluster in the documentation, for two nodes on this machine."""
+    text = (ROOT / "docs" / "gpu_and_clusters.md").read_text().partition("## A Ray cluster")[2]
+    lines = [line.partition("#")[0].split() for line in text.splitlines() if line.startswith("ray ")]
+    return [[word.replace("FIRST", "127.0.0.1").replace("6379", str(port)) for word in words] for words in lines]
+
+
+@pytest.mark.slow
+def test_a_cluster_started_as_documented_gives_the_bytes_of_processes(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("ray")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    monkeypatch.setenv("HOME", str(Path.cwd()))  # Where Ray keeps its token.
+    monkeypatch.setenv("RAY_AUTH_MODE", "token")
+    monkeypatch.setenv("PATH", os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]))
+    token, *starts = documented_commands(port)
+    subprocess.run(token, check=True, stdout=subprocess.DEVNULL)
+    nodes = []
+    try:
+        for words in starts:
+            nodes.append(subprocess.Popen([*words, "--num-cpus=1"], start_new_session=True))
+            _wait_for_nodes(len(nodes), port)
+        Path("slow").touch()
+        on_ray(f"toy.run(1, 2, 3, 4, engine='ray', ray_address='127.0.0.1:{port}')")
+    finally:
+        for node in nodes:
+            os.killpg(node.pid, signal.SIGTERM)
+            node.wait(60)
+    found = toy.results()
+    assert len({process for each in toy.processes().values() for process, _ in each}) >= 2
+    Path("slow").unlink()
+    Path("data").rename("ray")
+    toy.run(1, 2, 3, 4, engine="processes")
+    assert toy.results() == found
+
+
+def _wait_for_nodes(count: int, port: int) -> None:
+    program = f"import ray, time; ray.init('127.0.0.1:{port}', log_to_driver=False)\n"
+    program += f"while len(ray.nodes()) < {count}: time.sleep(0.2)"
+    for _ in range(60):
+        if subprocess.run([sys.executable, "-c", program], check=False, stderr=subprocess.DEVNULL).returncode == 0:
+            return
+        time.sleep(1)
+    pytest.fail(f"no cluster of {count} nodes")
 
 
 def test_a_killed_worker_ends_the_stage_and_the_next_run_does_the_rest() -> None:
@@ -60,8 +122,10 @@ def test_a_killed_worker_ends_the_stage_and_the_next_run_does_the_rest() -> None
         toy.run(1, 2, 3, 4, 5, engine="processes")
     Path("kill-3").unlink()
     toy.run(1, 2, 3, 4, 5, engine="processes")
-    assert sorted(set(toy.steps())) == [(number, step) for number in range(1, 6) for step in range(1, toy.STEPS + 1)]
-    assert [step for number, step in toy.steps() if number < 3] == [*range(1, toy.STEPS + 1)] * 2
+    ran = toy.steps()
+    # A checkpoint is written before its step is noted: at most the step that was killed is missing, none is done twice.
+    assert len(set(ran)) == len(ran) >= 5 * toy.STEPS - 1
+    assert {number for number, _ in ran} == {1, 2, 3, 4, 5}
 
 
 def test_no_cell_runs_in_a_process_that_lost_its_gpu() -> None:
@@ -70,7 +134,7 @@ def test_no_cell_runs_in_a_process_that_lost_its_gpu() -> None:
         toy.run(1, 2, 3, 4, 5, engine="processes")
     ran, lost = toy.processes(), int(Path("lost.txt").read_text())
     assert set(ran) == {2, 3, 4, 5}
-    assert not any(lost in ran[number] for number in (3, 4, 5))
+    assert not any(lost == process for number in (3, 4, 5) for process, _ in ran[number])
 
 
 def test_an_unreachable_cluster_is_one_error() -> None:
@@ -82,7 +146,7 @@ def test_an_unreachable_cluster_is_one_error() -> None:
 def _engine_results(**changes: object) -> list[object]:
     from softmax_temperature.runner.engines import run_tasks
 
-    return list(run_tasks(print, [1], toy.compute("ray", **changes)))  # type: ignore[arg-type]
+    return list(run_tasks(print, [1], toy.compute("ray", **changes), [None]))  # type: ignore[arg-type]
 
 
 NODES = [{"CPU": 16.0, "GPU": 8.0}, {"CPU": 64.0}]

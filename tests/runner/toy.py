@@ -42,7 +42,7 @@ def count(job: Job, plan: Number) -> None:
         checkpointer.save_if_due(lambda: state)  # noqa: B023
         job.progress(state["done"], STEPS)
         with Path("steps.txt").open("a") as log:
-            log.write(f"{number} {state['done']} {os.getpid()}\n")
+            log.write(f"{number} {state['done']} {os.getpid()} {os.environ.get('CUDA_VISIBLE_DEVICES', 'all')}\n")
         time.sleep(0.05 * Path("slow").exists())
     found = {"sum": float(state["sum"]), "seed": job.seed, "threads": torch.get_num_threads()}
     write_json(job.output / "count.json", found)
@@ -60,23 +60,23 @@ def compute(engine: str = "serial", **changes: Any) -> Compute:
     return Compute.model_validate({"engine": engine, "gpus_per_cell": 0, **options, **changes})
 
 
-def run(*numbers: int, engine: str = "serial", **changes: Any) -> None:
-    cells = [Cell(f"n-{number}", count, Number(number=number)) for number in numbers]
+def run(*numbers: int, engine: str = "serial", shares: dict[int, float] | None = None, **changes: Any) -> None:
+    known = shares or {}
+    cells = [Cell(f"n-{number}", count, Number(number=number), {}, known.get(number)) for number in numbers]
     run_cells(cells, output=OUTPUT, compute=compute(engine, **changes), seed=0)
 
 
 def steps() -> list[tuple[int, int]]:
     """The number and the step of all that ran in the current folder."""
     lines = Path("steps.txt").read_text().splitlines() if Path("steps.txt").exists() else []
-    return [(int(number), int(step)) for number, step, _ in map(str.split, lines)]
+    return [(int(number), int(step)) for number, step, *_ in map(str.split, lines)]
 
 
-def processes() -> dict[int, set[int]]:
-    """The processes that ran each number."""
-    found: dict[int, set[int]] = {}
-    for line in Path("steps.txt").read_text().splitlines():
-        number, _, process = map(int, line.split())
-        found.setdefault(number, set()).add(process)
+def processes() -> dict[int, set[tuple[int, str]]]:
+    """The processes that ran each number, and the GPUs that each of them saw."""
+    found: dict[int, set[tuple[int, str]]] = {}
+    for number, _, process, devices in map(str.split, Path("steps.txt").read_text().splitlines()):
+        found.setdefault(int(number), set()).add((int(process), devices))
     return found
 
 

@@ -22,6 +22,7 @@ import sys
 from pathlib import Path
 import torch
 from safetensors.torch import save_file
+from softmax_temperature.early_learning.pair import CorrelatedPair
 from softmax_temperature.params.network import Network
 from softmax_temperature.losses import make_objective
 from softmax_temperature.params.recipe import Recipe
@@ -36,9 +37,11 @@ RECIPE = {
 rank = os.environ.get("RANK", "0")
 output = Path(sys.argv[1]) / rank
 
-def new_trainer(loss="cross_entropy", batch_norm=False, **changes):
-    arguments = {"depth": 8, "width": 1, "batch_norm": batch_norm}
-    network = build_network(Network(architecture="wide_resnet", arguments=arguments), classes=4, seed=1)
+def new_trainer(loss="cross_entropy", batch_norm=False, pair=False, **changes):
+    arguments = {"depth": 8, "width": 1, "batch_norm": batch_norm or pair}
+    spec = Network(architecture="wide_resnet", arguments=arguments)
+    network = build_network(spec, classes=4, seed=1)
+    network = CorrelatedPair(network, build_network(spec, classes=4, seed=2), 0.5) if pair else network
     generator = torch.Generator().manual_seed(0)
     images = torch.randint(0, 256, (45, 3, 8, 8), generator=generator).to(torch.uint8)
     samples = ImageSet(images, torch.randint(4, (45,), generator=generator))
@@ -75,7 +78,7 @@ finished("sum", new_trainer("mmce", reduction="sum", clip_norm=0.5))
 finished("resumed", new_trainer(), {"interrupts": Interrupts(2)})
 finished("resumed", new_trainer(), {"interrupts": Interrupts(None)})
 refused = {}
-for name, changes in {"batch norm": {"batch_norm": True}, "odd": {"batch_size": 9}}.items():
+for name, changes in {"batch norm": {"batch_norm": True}, "odd": {"batch_size": 9}, "pair": {"pair": True}}.items():
     try:
         new_trainer(**changes)
     except ValueError as error:
@@ -165,6 +168,7 @@ def test_what_would_be_another_training_is_refused(trained: Path) -> None:
     for rank in "01":
         refused = json.loads((trained / "2" / rank / "refused.json").read_text())
         assert "no batch norm" in refused["batch norm"]
+        assert "no frozen batch norm, as correlated pairs have, to be trained by 2 processes" in refused["pair"]
         assert refused["odd"] == "batch_size must be a multiple of the 2 processes, got 9"
 
 
@@ -187,6 +191,24 @@ def test_a_stage_under_torchrun_makes_what_it_makes_alone(tmp_path: Path) -> Non
         for name in ("history", "norms", "temperatures", "record"):
             seen = (numbers(json.loads((folder / f"{name}.json").read_text())) for folder in (one, two))
             assert next(seen) == pytest.approx(next(seen), rel=1e-3, abs=1e-4), name
+
+
+HANG = """
+import time
+from datetime import timedelta
+from softmax_temperature.runner import distributed
+
+distributed._STEP = timedelta(seconds=3)
+assert distributed.agreed("begun") == "begun"
+time.sleep(0 if distributed.is_follower() else 600)  # Process 0 hangs: the other waits for its word.
+distributed.agreed("never")
+"""
+
+
+def test_a_process_that_hangs_ends_the_run(tmp_path: Path) -> None:
+    code, said = run(HANG, tmp_path, count=2)
+    assert code != 0
+    assert "imed out" in said
 
 
 def test_torchrun_and_other_processes_are_refused_together(tmp_path: Path) -> None:

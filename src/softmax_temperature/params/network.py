@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import field_validator
+from pydantic import Field, field_validator
 
 from softmax_temperature.params.section import Section
 from softmax_temperature.runner.errors import nearest
@@ -17,10 +17,15 @@ ARCHITECTURES = (
 
 
 class Network(Section):
-    """`architecture` names it, `arguments` go to its constructor."""
+    """`architecture` names it, `arguments` go to its constructor.
+
+    `gpu_share` is the part of a GPU that its training fills, as 1 for a large network; null for one of `workers` parts.
+    It changes no result, and is no part of a cell's fingerprint.
+    """
 
     architecture: str
     arguments: dict[str, Any] = {}
+    gpu_share: Annotated[float, Field(gt=0, le=1)] | None = Field(None, exclude=True)
 
     @field_validator("architecture")
     @classmethod

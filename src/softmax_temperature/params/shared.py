@@ -20,11 +20,10 @@ class Compute(Section):
     """How cells run; not a part of their fingerprints.
 
     `workers` cells run at a time, each with `threads_per_cell` threads, on `device` ("auto": a GPU when there is one).
-    Engine and workers change no result; threads and device change its last bits.
-    `ray_address` is a running cluster's address, or null for that in RAY_ADDRESS, or for this machine where there is
-    none; `gpus_per_cell` may be a fraction of one GPU.
-    On a GPU, `cuda_graphs` captures the training step where it has one shape, and `deterministic` asks for algorithms
-    that give the same bits each time (null: on a CPU alone).
+    Engine and workers change no result; threads and device change its last bits. `ray_address` is a running cluster's
+    address, or null for that in RAY_ADDRESS, or for this machine where there is none; `gpus_per_cell` may be a fraction
+    of one GPU. On a GPU, `cuda_graphs` captures the training step where it has one shape, and `deterministic` asks for
+    algorithms that give the same bits each time (null: on a CPU alone).
     """
 
     engine: Literal["serial", "processes", "ray"]

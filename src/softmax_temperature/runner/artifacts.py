@@ -1,10 +1,8 @@
 """Artifacts: folders of files that are complete, verified on read, and never half-written.
 
-An artifact is a folder with a `manifest.json` that lists the sha256 of every other file in it. It holds nothing that
-differs between two runs of the same parameters (no times, no machine names): equal inputs give equal bytes.
-
-A damaged file is renamed to `*.damaged`: DVC, which trusts a file whose time and size are unchanged, then sees that it
-is missing and runs the stage again.
+An artifact is a folder with a `manifest.json` that lists the sha256 of every other file in it. It holds no times and no
+machine names: equal inputs give equal bytes. A damaged file is renamed to `*.damaged`: DVC, which trusts a file whose
+time and size are unchanged, then sees that it is missing and runs the stage again.
 """
 
 from __future__ import annotations
@@ -26,10 +24,8 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 MANIFEST = "manifest.json"
-DAMAGED = ".damaged"
-"""Suffix of files that were found damaged."""
-UNFINISHED = ".unfinished"
-"""Suffix of what is being written; the names also start with a dot."""
+DAMAGED, UNFINISHED = ".damaged", ".unfinished"
+"""Suffixes of files that were found damaged, and of what is being written, whose names also start with a dot."""
 _REBUILD = "Run `dvc repro` to make it again."
 
 
@@ -42,14 +38,14 @@ def canonical_json(value: Any) -> str:
     return json.dumps(value, sort_keys=True, indent=1, allow_nan=False, ensure_ascii=False) + "\n"
 
 
-def digest_of_text(text: str) -> str:
-    """The sha256 of a text, in hexadecimal."""
-    return digest_of_bytes(text.encode())
-
-
 def digest_of_bytes(content: bytes) -> str:
     """The sha256 of some bytes, in hexadecimal."""
     return hashlib.sha256(content).hexdigest()
+
+
+def digest_of_text(text: str) -> str:
+    """The sha256 of a text in UTF-8, in hexadecimal."""
+    return digest_of_bytes(text.encode())
 
 
 def digest_of_file(path: Path) -> str:
@@ -58,7 +54,7 @@ def digest_of_file(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def sync(path: Path) -> None:
+def _sync(path: Path) -> None:
     """Push a file, or a folder's list of names, to the disk."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
@@ -68,41 +64,37 @@ def sync(path: Path) -> None:
 
 
 @contextmanager
-def atomic_file(path: Path) -> Iterator[BinaryIO]:
-    """Write a file so that readers see the old bytes or all of the new ones, even if the writer is killed."""
-    with disk_faults(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=UNFINISHED)
-        try:
-            with os.fdopen(descriptor, "wb") as file:
-                yield file
-                file.flush()
-                os.fsync(file.fileno())
-            Path(name).chmod(0o644)
-            os.replace(name, path)
-            sync(path.parent)
-        finally:
-            Path(name).unlink(missing_ok=True)
-
-
-@contextmanager
-def atomic_folder(path: Path) -> Iterator[Path]:
-    """Build a folder in a temporary one, which replaces it at the end of the block; if that raises, nothing changes."""
+def _replacing(path: Path) -> Iterator[Path]:
+    """A new path, which replaces `path` at the end of the block; if that raises, nothing changes."""
     with disk_faults(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         temporary = Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name}.", suffix=UNFINISHED))
         try:
             new = temporary / "new"
-            new.mkdir()
             yield new
             for each in [*sorted(new.rglob("*"), reverse=True), new]:  # Files before the folder that lists them.
-                sync(each)
-            if path.exists():
+                _sync(each)
+            if path.is_dir():
                 os.replace(path, temporary / "old")
             os.replace(new, path)
-            sync(path.parent)
+            _sync(path.parent)
         finally:
             shutil.rmtree(temporary, ignore_errors=True)
+
+
+@contextmanager
+def atomic_file(path: Path) -> Iterator[BinaryIO]:
+    """Write a file so that readers see the old bytes or all of the new ones, even if the writer is killed."""
+    with _replacing(path) as new, new.open("wb") as file:
+        yield file
+
+
+@contextmanager
+def atomic_folder(path: Path) -> Iterator[Path]:
+    """Build a folder that replaces the old one when it is complete."""
+    with _replacing(path) as new:
+        new.mkdir()
+        yield new
 
 
 def remove_unfinished(folder: Path) -> None:
@@ -124,15 +116,9 @@ def write_json(path: Path, value: Any) -> None:
 
 @contextmanager
 def new_artifact(folder: Path, *, kind: str, about: dict[str, Any]) -> Iterator[Path]:
-    """Build an artifact; the old one stays in its place until the new one is complete.
+    """Build an artifact in a temporary folder; the old one stays in its place until the new one is complete.
 
-    Args:
-        folder: its place.
-        kind: what made it, in the pipeline the stage's module, for instance "embed"; checked by `open_artifact`.
-        about: JSON values that say what it was made from.
-
-    Yields:
-        A temporary folder to write the files into. If the block raises, it is removed and nothing changes.
+    `kind` says what made it, in the pipeline the stage's module; `about` holds JSON values that say from what.
     """
     with atomic_folder(folder) as temporary:
         yield temporary
@@ -164,11 +150,7 @@ class Artifact:
         return digest_of_text(canonical_json({"kind": self.kind, "files": self.files}))
 
     def path(self, name: str) -> Path:
-        """The path of one file, after comparing its bytes with the manifest; if they differ, it is set aside.
-
-        Raises:
-            ArtifactError: the file is not listed, is missing, or has other bytes.
-        """
+        """The path of one file after comparing its bytes with the manifest; a damaged one is set aside."""
         if name not in self.files:
             raise ArtifactError(f"no file {name!r}", where=str(self.folder), remedy=_REBUILD)
         path = self.folder / name
@@ -204,37 +186,27 @@ class Artifact:
         return lines
 
 
-def sealed(body: dict[str, Any]) -> dict[str, Any]:
-    """A mapping of JSON values with its own sha256 in it."""
-    return {**body, "sha256": digest_of_text(canonical_json(body))}
-
-
 def write_sealed(path: Path, body: dict[str, Any]) -> None:
     """Write a mapping as JSON together with its own sha256, atomically."""
-    write_json(path, sealed(body))
+    write_json(path, {**body, "sha256": digest_of_text(canonical_json(body))})
 
 
 def read_sealed(path: Path) -> dict[str, Any]:
     """Read a mapping that `write_sealed` wrote; an `ArtifactError` if it was changed."""
     try:
         text = path.read_text(encoding="utf-8")
-        body: dict[str, Any] = json.loads(text)
-        del body["sha256"]
-        whole = text == canonical_json(sealed(body))
-    except (ValueError, KeyError, AttributeError, TypeError, RecursionError):
-        whole = False
-    if not whole:
-        remedy = "Run `softmax-temperature verify`, which sets it aside, then `dvc repro` to make it again."
-        raise ArtifactError("damaged (its own sha256 differs)", where=str(path), remedy=remedy)
-    return body
+        whole: dict[str, Any] = json.loads(text)
+        body = {key: value for key, value in whole.items() if key != "sha256"}
+        if text == canonical_json(whole) and whole["sha256"] == digest_of_text(canonical_json(body)):
+            return body
+    except (ValueError, KeyError, AttributeError, RecursionError):
+        pass
+    remedy = "Run `softmax-temperature verify`, which sets it aside, then `dvc repro` to make it again."
+    raise ArtifactError("damaged (its own sha256 differs)", where=str(path), remedy=remedy)
 
 
 def open_artifact(folder: Path, *, kind: str | None = None) -> Artifact:
-    """Open an artifact by its manifest; the files themselves are verified when they are read.
-
-    Raises:
-        ArtifactError: there is none, its manifest is damaged, or it is of another kind.
-    """
+    """Open an artifact by its manifest; the files themselves are verified when they are read."""
     path = folder / MANIFEST
     if not path.is_file():
         raise ArtifactError("not there, or not complete (no manifest)", where=str(folder), remedy=_REBUILD)

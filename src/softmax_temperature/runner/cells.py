@@ -1,11 +1,9 @@
 """Running cells: the small, named, resumable pieces of work that a stage consists of.
 
-A cell's fingerprint is the digest of its parameters, the artifacts it reads, the project's seed and the code that its
+A cell's fingerprint is the digest of its plan, the artifacts it reads, the project's seed and the code that its
 function runs. Its result is an artifact in `data/work/<stage>/<cell>/<fingerprint>/result`; while that is intact, the
 cell is not run again. When every cell of a stage is done, the stage's output folder becomes links to exactly these
 results, so no left-over can be read.
-
-    run_cells(cells, output=Path("data/embeddings"), compute=params.compute, seed=params.seed)
 """
 
 from __future__ import annotations
@@ -22,7 +20,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from filelock import FileLock, Timeout
@@ -44,11 +42,14 @@ from softmax_temperature.runner.artifacts import (
 )
 from softmax_temperature.runner.checkpoints import Checkpointer
 from softmax_temperature.runner.distributed import follow, is_follower, leading, require_serial, together
-from softmax_temperature.runner.engines import Compute, Failure, run_tasks
+from softmax_temperature.runner.engines import Failure, run_tasks
 from softmax_temperature.runner.errors import CellsFailed, InputError, disk_faults
 from softmax_temperature.runner.fingerprint import code_digest
-from softmax_temperature.runner.machine import machine, prepare_torch, versions
+from softmax_temperature.runner.machine import machine, prepare_torch, resolve_device, versions
 from softmax_temperature.runner.progress import say, watching
+
+if TYPE_CHECKING:
+    from softmax_temperature.params import Compute
 
 DATA = Path("data")
 WORK = DATA / "work"
@@ -66,14 +67,16 @@ class Cell:
         name: unique within its stage, for instance "mnist/resnet18"; the only cell of a stage is called "." and fills
             the output folder itself.
         run: a module-level function, called as `run(job, plan)`.
-        plan: all that the result depends on besides inputs and code, as a pydantic model.
+        plan: all that the result depends on besides inputs and code.
         inputs: paths of the artifacts that it reads, by the names that it uses for them.
+        gpu_share: the part of a GPU that it fills, if known: cells side by side on one GPU fill at most all of it.
     """
 
     name: str
     run: Callable[[Job, Any], None]
     plan: BaseModel
     inputs: Mapping[str, Path] = field(default_factory=dict)
+    gpu_share: float | None = None
 
     @property
     def parameters(self) -> dict[str, Any]:
@@ -126,14 +129,10 @@ def fingerprint(cell: Cell, seed: int) -> str:
 
 
 def run_cells(cells: Sequence[Cell], *, output: Path, compute: Compute, seed: int) -> None:
-    """Run the cells that are not done yet, then publish all results in the stage's output folder.
+    """Run the cells of a stage that are not done yet, then publish all results in its output folder.
 
-    Args:
-        cells: all cells of the stage.
-        output: the folder that the stage declares, below `data/`; its path there names the stage, for seeds and for
-            the work folder. Afterwards it holds one artifact per cell, and nothing else.
-        compute: the section of the parameters.
-        seed: the project's seed.
+    `output` is below `data/`; its path there names the stage, for seeds and for the work folder. Afterwards it holds
+    one artifact per cell, and nothing else. `seed` is the project's.
 
     Raises:
         CellsFailed: some failed; nothing is published, and the next call runs only these.
@@ -180,8 +179,8 @@ def timing_file(stage: str, cell: str, fingerprint: str) -> Path:
 
 def read_timing(path: Path) -> dict[str, Any] | None:
     """What a cell's run left there; None if it ran elsewhere, as for a pulled result, or the file is damaged."""
-    with suppress(ArtifactError):
-        return read_sealed(path) if path.is_file() else None
+    with suppress(ArtifactError, FileNotFoundError):
+        return read_sealed(path)
     return None
 
 
@@ -211,8 +210,11 @@ def _run_pending(stage: str, tasks: Sequence[_Task]) -> dict[str, str]:
         say(f"{stage}: all {len(tasks)} cells are up to date")
         return {}
     finished: dict[str, Failure | None] = {}
+    compute = pending[0].compute
+    on_gpu = resolve_device(compute.device) != "cpu"
+    shares = [task.cell.gpu_share if on_gpu else None for task in pending]
     with watching(stage, {task.cell.name: task.result.parent for task in pending}, finished):
-        for number, failure in run_tasks(_attempt, pending, pending[0].compute):
+        for number, failure in run_tasks(_attempt, pending, compute, shares):
             finished[pending[number].cell.name] = failure
     # In the order of the cells, whatever the order in which they ended.
     return {task.cell.name: found.reason for task in pending if (found := finished.get(task.cell.name))}

@@ -29,10 +29,9 @@ def save_checkpoint(path: Path, state: dict[str, Any]) -> None:
     """Replace the checkpoint atomically; the state consists of tensors, numbers, strings, None, lists and dicts."""
     buffer = io.BytesIO()
     torch.save(state, buffer)
-    content = buffer.getbuffer()
     with atomic_file(path) as file:
-        file.write(hashlib.sha256(content).digest())
-        file.write(content)
+        file.write(hashlib.sha256(buffer.getbuffer()).digest())
+        file.write(buffer.getbuffer())
 
 
 def load_checkpoint(path: Path) -> dict[str, Any] | None:
@@ -41,14 +40,11 @@ def load_checkpoint(path: Path) -> dict[str, Any] | None:
     Raises:
         InputError: the file is undamaged, but `save_checkpoint` did not write it, or not with this version of torch.
     """
-    if not path.is_file():
-        return None
-    content = path.read_bytes()
-    if not _is_whole(content):
-        set_aside(path)
+    if not path.is_file() or not is_whole(path):
         return None
     try:
-        state = torch.load(io.BytesIO(content[_DIGEST_BYTES:]), weights_only=True, map_location="cpu")
+        content = io.BytesIO(path.read_bytes()[_DIGEST_BYTES:])
+        state = torch.load(content, weights_only=True, map_location="cpu")
     except Exception as error:  # Foreign pickles make torch raise anything.
         raise InputError(f"is no checkpoint ({type(error).__name__})", where=str(path), remedy=_REMOVE) from error
     if not isinstance(state, dict):
@@ -57,19 +53,16 @@ def load_checkpoint(path: Path) -> dict[str, Any] | None:
 
 
 def is_whole(path: Path) -> bool:
-    """Whether a checkpoint is as it was saved."""
-    return _is_whole(path.read_bytes())
-
-
-def _is_whole(content: bytes) -> bool:
-    return hashlib.sha256(content[_DIGEST_BYTES:]).digest() == content[:_DIGEST_BYTES]
+    """Whether a checkpoint is as it was saved; a damaged one is set aside."""
+    content = path.read_bytes()
+    whole = hashlib.sha256(content[_DIGEST_BYTES:]).digest() == content[:_DIGEST_BYTES]
+    if not whole:
+        set_aside(path)
+    return whole
 
 
 class Checkpointer:
-    """Saves the state of a cell, but not more often than is worth the writing.
-
-    Between two saves pass at least `seconds`, more for states that take long to save; 0 saves every state.
-    """
+    """Saves the state of a cell at most every `seconds`, and less often if saving takes long; 0 saves every state."""
 
     def __init__(self, path: Path, seconds: float) -> None:
         self.path, self.seconds = path, seconds

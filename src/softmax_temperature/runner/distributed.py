@@ -11,6 +11,7 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
+from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -22,8 +23,10 @@ from softmax_temperature.runner.errors import InputError
 
 PROCESSES = int(os.environ.get("WORLD_SIZE", "1"))
 """How many processes `torchrun` started together; 1 without it."""
-_TIMEOUT = timedelta(days=30)
-"""How long processes wait for one another, for another run's lock too. `torchrun` ends all when one dies."""
+_STEP = timedelta(minutes=10)
+"""How long processes wait for one another within a cell: one that hangs ends the run."""
+_BETWEEN_CELLS = timedelta(days=30)
+"""How long they wait for the next cell: process 0 may be waiting for another run's lock."""
 
 
 def is_follower() -> bool:
@@ -31,30 +34,29 @@ def is_follower() -> bool:
     return int(os.environ.get("RANK", "0")) > 0
 
 
-def join_group() -> None:
-    """Join the process group, once; "cuda" then means this process's own GPU."""
-    if distributed.is_initialized():
-        return
+@cache
+def join_group() -> distributed.ProcessGroup:
+    """Join the process group, once; "cuda" then means this process's own GPU. Returns the group that waits long."""
     backend = "gloo"
     if torch.cuda.is_available():
         torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
         backend = "cpu:gloo,cuda:nccl"
-    distributed.init_process_group(backend, timeout=_TIMEOUT)
+    distributed.init_process_group(backend, timeout=_STEP)
+    return distributed.new_group(backend="gloo", timeout=_BETWEEN_CELLS)
 
 
-def agreed(value: Any) -> Any:
+def agreed(value: Any, *, patient: bool = False) -> Any:
     """The value of process 0, in all processes, which have to call this together."""
     if PROCESSES == 1:
         return value
-    join_group()
-    box = [value]
-    distributed.broadcast_object_list(box)
+    between_cells, box = join_group(), [value]
+    distributed.broadcast_object_list(box, group=between_cells if patient else None)
     return box[0]
 
 
 def follow(run: Callable[[str, Path], object]) -> None:
     """Call `run` with the name of each cell that process 0 begins, and a temporary folder, until it is done."""
-    while (name := agreed(None)) is not None:
+    while (name := agreed(None, patient=True)) is not None:
         with TemporaryDirectory() as folder:
             run(name, Path(folder))
 
@@ -68,19 +70,19 @@ def require_serial(engine: str) -> None:
 
 @contextmanager
 def leading() -> Iterator[None]:
-    """Dismiss the other processes at the end of the block."""
+    """Dismiss the other processes at the end of the block; after an interruption `torchrun` ends them."""
     try:
         yield
     except Exception:
-        agreed(None)  # No cell is running; see `together` for failures within one.
+        agreed(None, patient=True)  # No cell is running; see `together` for failures within one.
         raise
-    agreed(None)
+    agreed(None, patient=True)
 
 
 @contextmanager
 def together(cell: str) -> Iterator[None]:
     """Have the other processes run a cell too; if it fails, end all, because the others would wait forever."""
-    agreed(cell)
+    agreed(cell, patient=True)
     try:
         yield
     except Exception as error:

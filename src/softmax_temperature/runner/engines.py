@@ -8,17 +8,20 @@ import signal
 import socket
 import sys
 import warnings
-from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
-from typing import Any, Literal, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from joblib.externals.loky import ProcessPoolExecutor, wait
 from joblib.externals.loky.process_executor import BrokenProcessPool
 
 from softmax_temperature.runner.errors import InputError
+
+if TYPE_CHECKING:
+    from softmax_temperature.params import Compute
 
 Task = TypeVar("Task")
 Outcome = tuple[int, "Failure | None"]
@@ -30,86 +33,75 @@ _KILLED = (
     "not finished: a worker process was killed, as systems do when memory runs out. If that was so, lower "
     "compute.workers; then run again"
 )
-
-
-class Compute(Protocol):
-    """How cells run; the section `compute` of the parameters."""
-
-    engine: Literal["serial", "processes", "ray"]
-    workers: int
-    threads_per_cell: int
-    device: Literal["auto", "cpu", "cuda"]
-    checkpoint_seconds: float
-    ray_address: str | None
-    gpus_per_cell: float
-    cuda_graphs: bool
-    deterministic: bool | None
+_MEMORY = "If memory ran out, raise compute.threads_per_cell or compute.gpus_per_cell, so that fewer share a node"
 
 
 @dataclass(frozen=True)
 class Failure:
-    """Why a cell failed, in a line."""
+    """Why a cell failed, in a line; `device_lost` if its process can no longer use its GPU, as after an assertion."""
 
     reason: str
     device_lost: bool = False
-    """Whether its process can no longer use its GPU, as after a device-side assertion."""
 
 
-def run_tasks(function: Callable[[Task], Failure | None], tasks: Sequence[Task], compute: Compute) -> Iterator[Outcome]:
+def run_tasks(
+    function: Callable[[Task], Failure | None], tasks: Sequence[Task], compute: Compute, shares: Sequence[float | None]
+) -> Iterator[Outcome]:
     """Call a module-level function on every task; yields the number of each with its failure or None, as they end.
 
+    `shares` are the parts of a GPU that tasks fill, or None: those of tasks that run side by side add up to at most 1.
     After a worker process was killed, tasks that had not begun are left out.
     """
     if compute.engine == "ray":
-        return _on_ray(function, tasks, compute)
+        return _on_ray(function, tasks, compute, shares)
     if compute.engine == "processes" and len(tasks) > 1:
-        return _in_processes(function, tasks, compute)
+        return _in_processes(function, tasks, compute, shares)
     return ((number, function(task)) for number, task in enumerate(tasks))
 
 
 def _in_processes(
-    function: Callable[[Task], Failure | None], tasks: Sequence[Task], compute: Compute
+    function: Callable[[Task], Failure | None], tasks: Sequence[Task], compute: Compute, shares: Sequence[float | None]
 ) -> Iterator[Outcome]:
-    waiting = deque(enumerate(tasks))
+    parts = [share or 1 / compute.workers for share in shares]
+    waiting = list(range(len(tasks)))
     while waiting:  # Once, or again with fresh processes after a GPU was lost to one of them.
+        running: dict[Any, int] = {}
         with _executor(min(compute.workers, len(waiting)), compute.threads_per_cell) as executor:
-            running: dict[Any, int] = {}
-            usable = True
-            while running or (waiting and usable):
-                try:
-                    while waiting and usable and len(running) < compute.workers:
-                        number, task = waiting[0]
-                        running[executor.submit(function, task)] = number
-                        waiting.popleft()
-                    done = wait(running, return_when="FIRST_COMPLETED").done
-                    ended = [(future, future.result()) for future in done]
-                except BrokenProcessPool:
-                    unfinished = list(running.values()) or [waiting[0][0]]
-                    yield from ((number, Failure(_KILLED)) for number in unfinished)
-                    return
-                for future, failure in ended:
-                    number = running.pop(future)
-                    lost = failure is not None and failure.device_lost
-                    if lost and not usable:  # Perhaps for another cell's fault, in the same process.
-                        waiting.append((number, tasks[number]))
-                    else:
-                        yield number, failure
-                    usable = usable and not lost
+            try:
+                while waiting or running:
+                    while (number := _next(waiting, list(running.values()), parts, compute.workers)) is not None:
+                        running[executor.submit(function, tasks[number])] = number
+                        waiting.remove(number)
+                    future = next(iter(wait(running, return_when="FIRST_COMPLETED").done))
+                    failure = future.result()
+                    yield running.pop(future), failure
+                    if failure is not None and failure.device_lost:
+                        waiting = [*running.values(), *waiting]  # They continue at their checkpoints.
+                        break
+            except BrokenProcessPool:
+                yield from ((number, Failure(_KILLED)) for number in running.values() or waiting[:1])
+                return
+
+
+def _next(waiting: Sequence[int], running: Sequence[int], parts: Sequence[float], workers: int) -> int | None:
+    """The first waiting task that fits beside those that run."""
+    if len(running) == workers:
+        return None
+    free = 1 + 1e-9 - sum(parts[number] for number in running)
+    return next((number for number in waiting if parts[number] <= free), None)
 
 
 @contextmanager
 def _executor(workers: int, threads: int) -> Iterator[ProcessPoolExecutor]:
-    """Worker processes, killed if the block raises: every cell continues from its last checkpoint."""
+    """Worker processes, killed at the end of the block: a cell that still runs continues from its last checkpoint."""
     # Loky replaces a process that has grown by 300 MB, which torch's allocators do.
     warnings.filterwarnings("ignore", "A worker stopped while some jobs were given to the executor")
     environment = dict.fromkeys(_THREADS, str(threads))
     executor = ProcessPoolExecutor(workers, initializer=_begin_worker, initargs=(os.getpid(),), env=environment)
     try:
         yield executor
-    except BaseException:
+    finally:
         executor.shutdown(kill_workers=True)
-        raise
-    executor.shutdown()
 
 
 def _begin_worker(stage: int) -> None:
@@ -121,22 +113,26 @@ def _begin_worker(stage: int) -> None:
             os.kill(os.getpid(), signal.SIGKILL)
 
 
-def _on_ray(function: Callable[[Task], Failure | None], tasks: Sequence[Task], compute: Compute) -> Iterator[Outcome]:
+def _on_ray(
+    function: Callable[[Task], Failure | None], tasks: Sequence[Task], compute: Compute, shares: Sequence[float | None]
+) -> Iterator[Outcome]:
     with _joined_cluster(compute) as ray:
-        # Resources are given here and not with `.options` later: Ray then starts a fresh process for every cell that
-        # uses a GPU. A process that is used again keeps CUDA's first device, whichever one Ray assigns.
-        remote = ray.remote(
-            num_cpus=compute.threads_per_cell,
-            num_gpus=compute.gpus_per_cell,
-            max_retries=_RAY_RETRIES,
-            scheduling_strategy="SPREAD",
-        )(_on_node)
-        waiting = deque(enumerate(tasks))
+
+        @cache
+        def remote(gpus: float) -> Any:
+            # Resources are given here and not with `.options` later: Ray then starts a fresh process for every cell
+            # that uses a GPU. A process that is used again keeps CUDA's first device, whichever one Ray assigns.
+            resources = {"num_cpus": compute.threads_per_cell, "num_gpus": gpus}
+            return ray.remote(**resources, max_retries=_RAY_RETRIES, scheduling_strategy="SPREAD")(_on_node)
+
+        waiting = list(enumerate(tasks))
         running: dict[Any, int] = {}
         while waiting or running:
             while waiting and len(running) < compute.workers:
-                number, task = waiting.popleft()
-                running[remote.remote(str(Path.cwd()), function, task)] = number
+                number, task = waiting.pop(0)
+                # Without GPUs per cell there are none to share.
+                gpus = (shares[number] or compute.gpus_per_cell) if compute.gpus_per_cell else 0
+                running[remote(gpus).remote(str(Path.cwd()), function, task)] = number
             for reference in ray.wait(list(running))[0]:
                 yield running.pop(reference), _ray_result(ray, reference)
 
@@ -154,10 +150,7 @@ def _ray_result(ray: Any, reference: Any) -> Failure | None:
     except ray.exceptions.RayTaskError as error:
         return Failure(f"on a node of the cluster: {type(error.cause).__name__}: {error.cause}")
     except ray.exceptions.RayError as error:
-        remedy = (
-            "If memory ran out, raise compute.threads_per_cell or compute.gpus_per_cell, so that fewer share a node"
-        )
-        return Failure(f"not finished: {type(error).__name__}: {' '.join(str(error).split())}. {remedy}")
+        return Failure(f"not finished: {type(error).__name__}: {' '.join(str(error).split())}. {_MEMORY}")
     return failure
 
 

@@ -20,10 +20,7 @@ _MOST_NAMES = 50  # timm alone knows more than a thousand networks.
 class InputError(Exception):
     """Something the user supplied is wrong; programs print it on one line and exit with 2.
 
-    Args:
-        what: the fault, in a clause; line breaks in it become spaces.
-        where: the file, parameter or data set at fault.
-        remedy: what to do about it.
+    `what` is the fault, in a clause; `where` the file, parameter or data set at fault; `remedy` what to do about it.
     """
 
     def __init__(self, what: str, *, where: str, remedy: str) -> None:

@@ -27,18 +27,13 @@ _DISTRIBUTIONS = {"PIL": "pillow", "sklearn": "scikit-learn", "ruamel": "ruamel.
 def import_closure(module: str, *, excluded: frozenset[str] = EXCLUDED) -> tuple[str, ...]:
     """The modules of this package that `module` imports, directly or not, itself and parent packages included, sorted.
 
-    Excluded rooms are neither listed nor followed, nor are imports for type checking alone. Of a module outside this
-    package only its own file counts.
+    Excluded rooms and imports for type checking are not followed. Outside this package only the module itself counts.
     """
     if not _in_package(module):
         return (module,)
-    found, waiting = {module}, [module]
-    while waiting:
-        imported = _graph().find_modules_directly_imported_by(waiting.pop())
-        new = {name for name in imported if _counts(name, excluded)} - found
-        found |= new
-        waiting.extend(new)
-    return tuple(sorted({parent for name in found for parent in _with_parents(name)}))
+    found = {module, *filter(_in_package, _graph(excluded).find_upstream_modules(module))}
+    parts = [name.split(".") for name in found]
+    return tuple(sorted({".".join(names[:end]) for names in parts for end in range(1, len(names) + 1)}))
 
 
 @cache
@@ -48,8 +43,8 @@ def code_digest(module: str) -> str:
     Within one process this is the code as it was when first asked for.
     """
     closure = import_closure(module)
-    inside = [name for name in closure if _in_package(name)]
-    used = {name for own in inside for name in _graph().find_modules_directly_imported_by(own) if not _in_package(name)}
+    imports = map(_graph(EXCLUDED).find_modules_directly_imported_by, filter(_in_package, closure))
+    used = {name for names in imports for name in names if not _in_package(name)}
     content = {
         "modules": {name: digest_of_text(code_only(source_path(name))) for name in closure},
         "libraries": {name: _version(name) for name in sorted(used - sys.stdlib_module_names)},
@@ -77,23 +72,18 @@ def code_only(path: Path) -> str:
 
 
 @cache
-def _graph() -> grimp.ImportGraph:
-    return grimp.build_graph(
+def _graph(excluded: frozenset[str]) -> grimp.ImportGraph:
+    graph = grimp.build_graph(
         PACKAGE, include_external_packages=True, exclude_type_checking_imports=True, cache_dir=None
     )
+    for name in graph.modules:
+        if _in_package(name) and excluded.intersection(name.split(".")[1:2]):
+            graph.remove_module(name)
+    return graph
 
 
 def _in_package(module: str) -> bool:
     return module.split(".")[0] == PACKAGE
-
-
-def _counts(module: str, excluded: frozenset[str]) -> bool:
-    return _in_package(module) and not excluded.intersection(module.split(".")[1:2])
-
-
-def _with_parents(module: str) -> list[str]:
-    parts = module.split(".")
-    return [".".join(parts[:end]) for end in range(1, len(parts) + 1)]
 
 
 def _version(module: str) -> str:

@@ -44,12 +44,17 @@ def _processor() -> str:
     """The processor's model name; `platform.processor` is empty or bare on most systems."""
     path = Path("/proc/cpuinfo")
     if path.is_file():
-        lines = path.read_text().splitlines()
-        return next(
-            (line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), platform.machine()
-        )
+        names = (line.partition(":")[2].strip() for line in path.read_text().splitlines() if line[:10] == "model name")
+        return next(names, platform.machine())
     command = ["/usr/sbin/sysctl", "-n", "machdep.cpu.brand_string"]
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()  # noqa: S603  # ours
+
+
+def resolve_device(device: str) -> str:
+    """What "auto" means here: "cuda" where torch sees a GPU, and "cpu" elsewhere."""
+    if device != "auto":
+        return device
+    return "cuda" if torch.cuda.is_available() else "cpu"
 
 
 def prepare_torch(threads: int, device: str, *, deterministic: bool | None = None) -> str:
@@ -58,8 +63,7 @@ def prepare_torch(threads: int, device: str, *, deterministic: bool | None = Non
     `deterministic` asks for algorithms that give the same bits each time; None means on a CPU alone, because only there
     the bits are promised.
     """
-    if device == "auto":
-        device = "cuda" if torch.cuda.is_available() else "cpu"
+    device = resolve_device(device)
     keep_freed_memory()
     torch.set_num_threads(threads)
     asked = device == "cpu" if deterministic is None else deterministic

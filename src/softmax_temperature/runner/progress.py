@@ -36,12 +36,10 @@ def counting(title: str, total: int) -> Iterator[Callable[[int], None]]:
 
 @contextmanager
 def watching(title: str, folders: Mapping[str, Path], finished: Collection[str]) -> Iterator[None]:
-    """Show how many cells are finished, and how far the others are, until the block ends.
+    """Show how many cells have finished, and how far the others are, until the block ends.
 
-    Args:
-        title: the stage.
-        folders: of each cell, the folder with its file `progress`, which says "done/total".
-        finished: the names of the cells that have ended; the block adds to it.
+    `folders` are the cells' own, where a file `progress` says "done/total"; the block adds the names of cells that have
+    ended to `finished`.
     """
     stop, said = threading.Event(), ""
 
@@ -64,14 +62,8 @@ def watching(title: str, folders: Mapping[str, Path], finished: Collection[str])
 
 
 def _status(title: str, folders: Mapping[str, Path], finished: Collection[str]) -> str:
-    running = [
-        f"{name} {path.read_text()}"
-        for name, folder in folders.items()
-        if name not in finished and _is_fresh(path := folder / "progress")
-    ]
+    running = []
+    for name, path in ((name, folder / "progress") for name, folder in folders.items() if name not in finished):
+        if path.is_file() and time.time() - path.stat().st_mtime < 60:  # This run wrote it, not an earlier one.
+            running.append(f"{name} {path.read_text()}")
     return f"{title}: {len(finished)}/{len(folders)} cells" + (f" ({', '.join(running)})" if running else "")
-
-
-def _is_fresh(path: Path) -> bool:
-    """Whether this run wrote it, and not an earlier one."""
-    return path.is_file() and time.time() - path.stat().st_mtime < 60

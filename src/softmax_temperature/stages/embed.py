@@ -63,7 +63,7 @@ def _cell(dataset: str, plan: EmbedCell) -> Cell:
     inputs = {"images": PREPARED / dataset}
     if plan.spec.weights == "pretrain":
         inputs["weights"] = BACKBONES / plan.backbone
-    return Cell(f"{dataset}/{plan.backbone}", run, plan, inputs)
+    return Cell(f"{dataset}/{plan.backbone}", run, plan, inputs, gpu_share=1.0)
 
 
 def run(job: Job, plan: EmbedCell) -> None:

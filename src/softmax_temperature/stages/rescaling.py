@@ -42,7 +42,7 @@ def cells(params: Params) -> list[Cell]:
         for optimizer in OPTIMIZERS
         for loss in LOSSES
     ]
-    return [Cell(f"{plan.optimizer}-{plan.loss}", run, plan, inputs) for plan in plans]
+    return [Cell(f"{plan.optimizer}-{plan.loss}", run, plan, inputs, gpu_share=1.0) for plan in plans]
 
 
 def run(job: Job, plan: RescalingCell) -> None:

@@ -29,7 +29,7 @@ def cells(params: Params) -> list[Cell]:
     # `select_on` decides what is read from the curves later, not how they are made.
     grid = GridTraining(**params.classifier_temperature.search.model_dump(exclude={"select_on"}))
     return [
-        Cell(f"{dataset}/{backbone}", run, grid, {"embeddings": EMBEDDINGS / dataset / backbone})
+        Cell(f"{dataset}/{backbone}", run, grid, {"embeddings": EMBEDDINGS / dataset / backbone}, gpu_share=1.0)
         for dataset, backbone in params.embedded_pairs()
     ]
 

@@ -62,7 +62,7 @@ def _cell(params: Params, experiment: str, schedule: str, arm: str, seed: int) -
         training_seed=seed_of(params.seed, "cooling", str(seed)),
     )
     inputs = {"images": PREPARED / task.dataset}
-    return Cell(f"{experiment}/{schedule}/{arm}/{seed}", run, plan, inputs)
+    return Cell(f"{experiment}/{schedule}/{arm}/{seed}", run, plan, inputs, plan.network.gpu_share)
 
 
 def run(job: Job, plan: CoolingCell) -> None:

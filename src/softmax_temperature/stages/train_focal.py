@@ -112,7 +112,7 @@ def _cell(params: Params, name: str, arm: str, seed: int) -> Cell:
     inputs = {OUT_OF_DISTRIBUTION + other: PREPARED / other for other in task.out_of_distribution}
     inputs |= {SHIFTED + other: PREPARED / other for other in task.shifted}
     inputs["data"] = PREPARED / task.dataset
-    return Cell(f"{name}/{arm}/{seed}", run, plan, inputs)
+    return Cell(f"{name}/{arm}/{seed}", run, plan, inputs, plan.network.gpu_share)
 
 
 def run(job: Job, plan: FocalCell) -> None:

@@ -77,7 +77,7 @@ def cells(params: Params) -> list[Cell]:
         )
         for arm, seed in trainings(section)
     }
-    return [Cell(name, run, plan) for name, plan in plans.items()]
+    return [Cell(name, run, plan, gpu_share=1.0) for name, plan in plans.items()]
 
 
 def run(job: Job, plan: SegmentationCell) -> None:

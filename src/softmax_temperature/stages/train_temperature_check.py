@@ -55,10 +55,9 @@ def cells(params: Params) -> list[Cell]:
     """One cell per sweep, inverse temperature, learning rate, start and seed."""
     paper = params.temperature_check
     check_networks(params, [sweep.network for sweep in paper.sweeps.values()])
-    return [
-        Cell(training.cell, run, plan_of(params, training), {"data": PREPARED / paper.sweeps[training.sweep].dataset})
-        for training in paper.trainings()
-    ]
+    plans = {training: plan_of(params, training) for training in paper.trainings()}
+    inputs = {name: {"data": PREPARED / sweep.dataset} for name, sweep in paper.sweeps.items()}
+    return [Cell(one.cell, run, plan, inputs[one.sweep], plan.network.gpu_share) for one, plan in plans.items()]
 
 
 def plan_of(params: Params, training: Training) -> SweepCell:

@@ -17,6 +17,7 @@ from softmax_temperature.params import Params
 from softmax_temperature.params.focal import Translation, TranslationTask
 from softmax_temperature.runner.artifacts import write_json, write_text
 from softmax_temperature.runner.cells import Cell, Job, seed_of
+from softmax_temperature.runner.distributed import PROCESSES
 from softmax_temperature.runner.errors import InputError
 from softmax_temperature.scaling import TEMPERATURE_GRID
 from softmax_temperature.stages.training_cells import WEIGHTS, save_record
@@ -74,6 +75,9 @@ def cells(params: Params) -> list[Cell]:
     section = params.focal.translation
     if section is None:
         return []
+    if PROCESSES > 1:
+        what = "batches of sentences differ in size and are not divided among processes"
+        raise InputError(what, where="train_translation under torchrun", remedy="Run it without torchrun.")
     options = {"CE": {}, "LS": {"smoothing": section.smoothing}, "FL": {"gamma": section.gamma}}
     shared = section.model_dump(include=set(TranslationTask.model_fields))
     shared["digest"] = translation_digest(
@@ -91,7 +95,7 @@ def cells(params: Params) -> list[Cell]:
         )
         for arm, seed in trainings(section)
     }
-    return [Cell(name, run, plan) for name, plan in plans.items()]
+    return [Cell(name, run, plan, gpu_share=1.0) for name, plan in plans.items()]
 
 
 def run(job: Job, plan: TranslationCell) -> None:

@@ -42,13 +42,18 @@ class Processes:
             batch_size: of the recipe.
 
         Raises:
-            ValueError: the batch cannot be divided evenly, or the network has batch norm and is not on a GPU.
+            ValueError: the batch cannot be divided evenly, or the network has batch norm and is not on a GPU, or a
+                frozen one, which torch cannot convert.
         """
         if self.count == 1:
             return network
         if batch_size % self.count:
             raise ValueError(f"batch_size must be a multiple of the {self.count} processes, got {batch_size}")
-        if not next(network.parameters()).is_cuda and any(isinstance(each, BATCH_NORMS) for each in network.modules()):
+        norms = [each for each in network.modules() if isinstance(each, BATCH_NORMS)]
+        if any("weight" in each._buffers for each in norms):
+            what = "network must have no frozen batch norm, as correlated pairs have,"
+            raise ValueError(f"{what} to be trained by {self.count} processes")
+        if norms and not next(network.parameters()).is_cuda:
             raise ValueError(f"network must have no batch norm to be trained by {self.count} processes without GPUs")
         shared = _Shared(nn.SyncBatchNorm.convert_sync_batchnorm(network))
         # Torch's own takes the mean. A lambda, because torch compares annotations with types, and here they are text.
