@@ -50,7 +50,7 @@ class Processes:
         if batch_size % self.count:
             raise ValueError(f"batch_size must be a multiple of the {self.count} processes, got {batch_size}")
         norms = [each for each in network.modules() if isinstance(each, BATCH_NORMS)]
-        if any("weight" in each._buffers for each in norms):
+        if any("weight" in dict(each.named_buffers(recurse=False)) for each in norms):
             what = "network must have no frozen batch norm, as correlated pairs have,"
             raise ValueError(f"{what} to be trained by {self.count} processes")
         if norms and not next(network.parameters()).is_cuda:
