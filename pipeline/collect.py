@@ -11,18 +11,17 @@ from softmax_temperature.papers.shared.sources import RECORDS
 from softmax_temperature.papers.temperature_check import collect as temperature_check
 from softmax_temperature.params import read_params
 from softmax_temperature.runner.artifacts import write_json
-from softmax_temperature.stages.programs import exit_code, parser, require_known
+from softmax_temperature.stages.programs import exit_code, parser
 
 COLLECTORS = dict(zip(PAPERS, (classifier_temperature, focal, cooling, temperature_check), strict=True))
 
 
 def main() -> int:
     reader = parser(__doc__)
-    reader.add_argument("--paper", required=True, help="a paper's slug")
+    reader.add_argument("--paper", required=True, choices=PAPERS, help="a paper's slug")
     options = reader.parse_args()
 
     def work() -> None:
-        require_known(options.paper, PAPERS, where="--paper")
         params = read_params(options.params)
         paper, folder = COLLECTORS[options.paper], paper_folder(params.profile, options.paper)
         outputs = [stage.OUTPUT for stage in paper.STAGES]

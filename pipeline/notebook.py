@@ -6,16 +6,15 @@ from pathlib import Path
 from softmax_temperature.papers.shared.notebooks import execute
 from softmax_temperature.papers.shared.results import PAPERS, SHOWN, paper_folder, write_contents
 from softmax_temperature.params import read_params
-from softmax_temperature.stages.programs import exit_code, parser, require_known
+from softmax_temperature.stages.programs import exit_code, parser
 
 
 def main() -> int:
     reader = parser(__doc__)
-    reader.add_argument("--paper", required=True, help="a paper's slug")
+    reader.add_argument("--paper", required=True, choices=PAPERS, help="a paper's slug")
     options = reader.parse_args()
 
     def work() -> None:
-        require_known(options.paper, PAPERS, where="--paper")
         folder = paper_folder(read_params(options.params).profile, options.paper)
         execute(Path("notebooks") / f"{options.paper}.ipynb", folder / "notebook.ipynb", {"results": folder.as_posix()})
         write_contents(folder, SHOWN / options.paper)

@@ -80,9 +80,7 @@ def change(path: str, value: Any) -> Callable[[Any], None]:
 @pytest.mark.parametrize(
     ("edit", "says"),
     [
-        (change("cooling.experiments", {}), r"cooling.experiments: there must be one where `papers` names"),
         (change("focal.tasks", {}), r"focal.tasks: there must be one where `papers` names"),
-        (change("temperature_check.sweeps", {}), r"temperature_check.sweeps: there must be one where `papers` names"),
         (change("datasets", {}), r"params\.yaml: datasets: .*at least 1 item"),
         (
             change("classifier_temperature.search.epoch", 3),
@@ -91,10 +89,7 @@ def change(path: str, value: Any) -> Callable[[Any], None]:
         (change("sede", 3), r"params\.yaml: sede: unknown parameter\. Did you mean 'seed'\?"),
         (change("data.\n", 3), r"params\.yaml: data\.\\n: unknown parameter\. Valid: download, root\."),
         (change("seed", "three"), r"params\.yaml: seed: .*given: 'three'"),
-        (change("seed", -1), r"seed: .*given: -1"),
         (change("classifier_temperature.search.lr", "1e-3x"), r"search\.lr: "),
-        (change("classifier_temperature.search.epochs", 2.5), r"search\.epochs: "),
-        (change("classifier_temperature.search.momentum", 1.0), r"search\.momentum: "),
         (change("compute.engine", "threads"), r"compute\.engine: .*'processes'"),
         (change("classifier_temperature.datasets", ["digit"]), r"unknown name 'digit'\. Did you mean 'digits'\?"),
         (change("classifier_temperature.rescaling.backbone", "resnet"), r"rescaling\.backbone: unknown name 'resnet'"),
@@ -105,12 +100,10 @@ def change(path: str, value: Any) -> Callable[[Any], None]:
             change("focal.tasks.phrases-1200.gaussian_noise", 0.1),
             r"text: out_of_distribution, gaussian_noise and shifted are for im",
         ),
-        (change("focal.tasks.phrases-1200.out_of_distribution", ["digits"]), "gaussian_noise and shifted are"),
         (
             change("focal.tasks.phrases-1200.embeddings", {"file": "a.txt", "step": -1.0}),
             r"embeddings\.step: .*given: -1",
         ),
-        (change("focal.tasks.phrases-1200.embeddings", {"file": "", "step": 0.0}), r"embeddings\.file: "),
         (change("focal.tasks.digits-100.embeddings", {"file": "a.txt", "step": 0.0}), "only a task with `text` has wo"),
         (change("datasets.digits.train_limits", 5), r"train_limits: unknown .*'train_limit'"),
     ],
@@ -140,6 +133,7 @@ def test_numbers_are_read_as_yaml_1_2(tmp_path: Path, kind: Literal["rt", "safe"
     [
         ("a: [1", "not readable as YAML"),
         ("a: 1\na: 2", "not readable as YAML"),
+        ("a: !!timestamp 2026-99-99", "not readable as YAML"),
         ("- 1", "params"),
         ("", "params"),
     ],

@@ -13,12 +13,13 @@ from safetensors.torch import save_file
 
 from softmax_temperature.networks.backbones.networks import build_classifier
 from softmax_temperature.networks.embeddings import open_embeddings
-from softmax_temperature.params import Compute, Data, Dataset, Embed, Fetch, Pretrain
+from softmax_temperature.params import Data, Dataset, Embed, Fetch, Pretrain
 from softmax_temperature.params.backbone import Backbone
 from softmax_temperature.runner.artifacts import new_artifact, open_artifact
 from softmax_temperature.runner.cells import Cell, Job, fingerprint, run_cells
 from softmax_temperature.runner.errors import CellsFailed
 from softmax_temperature.stages import embed, fetch, pretrain
+from tests.serial import SERIAL
 
 RECIPE = {"epochs": 3, "batch_size": 16, "lr": 0.1, "momentum": 0.9, "weight_decay": 0.0005}
 DATASETS = ("digits", "glyphs-4")
@@ -47,9 +48,7 @@ def backbone(**changes: Any) -> Backbone:
 
 
 def run_stage(cells: list[Cell], output: Path) -> None:
-    options = {"engine": "serial", "workers": 1, "threads_per_cell": 1, "device": "cpu"}
-    compute = Compute.model_validate({**options, "checkpoint_seconds": 0, "ray_address": None, "gpus_per_cell": 0})
-    run_cells(cells, output=output, compute=compute, seed=0)
+    run_cells(cells, output=output, compute=SERIAL, seed=0)
 
 
 @pytest.fixture

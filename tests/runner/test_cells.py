@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import errno
-import json
 import os
 import platform
-import resource
 import subprocess
 import sys
 from pathlib import Path
-from unittest.mock import ANY
 
 import pytest
 import torch
 
-from softmax_temperature.params import Compute
 from softmax_temperature.params.section import Section
 from softmax_temperature.runner import cells as cells_module
 from softmax_temperature.runner.artifacts import ArtifactError, new_artifact, open_artifact, write_json
@@ -31,6 +26,8 @@ from softmax_temperature.runner.cells import (
     seed_of,
 )
 from softmax_temperature.runner.errors import InputError
+from tests.runner import toy
+from tests.serial import SERIAL
 
 OUTPUT = Path("data/squares")
 
@@ -74,20 +71,7 @@ def copy_input(job: Job, _: Section) -> None:
     write_json(job.output / "copy.json", job.inputs["source"].json("source.json"))
 
 
-def _keeps_freed_memory() -> bool:
-    """Whether 32 MiB, freed and taken again and again, come to be taken without a fault for each of their pages."""
-
-    def faults(blocks: int) -> int:
-        before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
-        for _ in range(blocks):
-            torch.ones(2**23)
-        return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
-
-    faults(64)  # At first small remainders lie between what is free and what is taken.
-    return faults(16) < 16 * 2**25 // resource.getpagesize() // 4
-
-
-def tell_of_torch(job: Job, plan: Number) -> None:
+def tell_of_torch(job: Job, _: Number) -> None:
     """What a cell finds of torch when it begins, in a process of its own."""
     found = {
         "deterministic": torch.are_deterministic_algorithms_enabled(),
@@ -95,24 +79,8 @@ def tell_of_torch(job: Job, plan: Number) -> None:
         "fills": torch.utils.deterministic.fill_uninitialized_memory,
         "threads": torch.get_num_threads(),
         "compiler": "torch._dynamo" in sys.modules,
-        "keeps": _keeps_freed_memory(),
-        "number": plan.number,
     }
     write_json(job.output / "torch.json", found)
-
-
-def compute(engine: str = "serial", workers: int = 1) -> Compute:
-    return Compute.model_validate(
-        {
-            "engine": engine,
-            "workers": workers,
-            "threads_per_cell": 1,
-            "device": "cpu",
-            "checkpoint_seconds": 0,
-            "ray_address": None,
-            "gpus_per_cell": 0,
-        }
-    )
 
 
 @pytest.fixture(autouse=True)
@@ -125,9 +93,9 @@ def log() -> list[int]:
     return [int(line) for line in Path("log.txt").read_text().split()]
 
 
-def run(numbers: list[int], function: object = square, **options: object) -> None:
+def run(numbers: list[int], function: object = square) -> None:
     cells = [Cell(f"n-{number}", function, Number(number=number)) for number in numbers]  # type: ignore[arg-type]
-    run_cells(cells, output=OUTPUT, compute=compute(**options), seed=0)  # type: ignore[arg-type]
+    run_cells(cells, output=OUTPUT, compute=SERIAL, seed=0)  # type: ignore[arg-type]
 
 
 def test_finished_cells_do_not_run_again() -> None:
@@ -199,31 +167,18 @@ def test_a_flipped_checkpoint_is_set_aside_and_the_cell_starts_again() -> None:
     assert path.with_name(f"{CHECKPOINT}.damaged").is_file()
 
 
-def test_interrupted_work_goes_on_at_its_checkpoint() -> None:
-    with pytest.raises(CellsFailed, match="interrupted"):
-        run([5], count_up)
-    run([5], count_up)
-    assert open_artifact(OUTPUT / "n-5").json("count.json") == {"count": 5}
-    assert not list(cells_module.WORK.rglob(CHECKPOINT))
-
-
-def test_a_cell_finds_torch_deterministic_with_its_threads_and_memory_and_without_a_compiler() -> None:
+@pytest.mark.parametrize("deterministic", [None, False])
+def test_a_cell_finds_torch_as_the_parameters_say_and_without_a_compiler(deterministic: bool | None) -> None:
     cells = [Cell(f"cell-{number}", tell_of_torch, Number(number=number)) for number in range(2)]
-    run_cells(cells, output=OUTPUT, compute=compute("processes", workers=2), seed=0)
+    run_cells(cells, output=OUTPUT, compute=toy.compute("processes", deterministic=deterministic), seed=0)
     found = [open_artifact(OUTPUT / cell.name).json("torch.json") for cell in cells]
-    expected = {"deterministic": True, "warns": True, "fills": False, "threads": 1, "compiler": False}
-    expected["keeps"] = platform.libc_ver()[0] == "glibc" or ANY
-    assert found == [{**expected, "number": number} for number in range(2)]
+    chosen = deterministic is None
+    assert found == 2 * [{"deterministic": chosen, "warns": chosen, "fills": False, "threads": 1, "compiler": False}]
 
 
 def test_the_only_cell_of_a_stage_fills_the_output_folder() -> None:
-    run_cells([Cell(".", square, Number(number=7))], output=Path("data/one"), compute=compute(), seed=0)
+    run_cells([Cell(".", square, Number(number=7))], output=Path("data/one"), compute=SERIAL, seed=0)
     assert open_artifact(Path("data/one"), kind="test_cells").json("square.json")["square"] == 49
-
-
-def test_a_stage_without_cells_makes_an_empty_folder() -> None:
-    run([])
-    assert list(OUTPUT.iterdir()) == []
 
 
 def test_equal_names_are_refused() -> None:
@@ -240,7 +195,7 @@ def source(value: int) -> Path:
 def test_a_changed_input_makes_the_cell_stale() -> None:
     for value in (1, 2):
         cell = Cell("copy", copy_input, Section(), {"source": source(value)})
-        run_cells([cell], output=Path("data/copies"), compute=compute(), seed=0)
+        run_cells([cell], output=Path("data/copies"), compute=SERIAL, seed=0)
         assert open_artifact(Path("data/copies/copy")).json("copy.json") == {"value": value}
 
 
@@ -248,7 +203,7 @@ def test_a_damaged_input_fails_the_cell_and_is_named() -> None:
     cell = Cell("copy", copy_input, Section(), {"source": source(1)})
     Path("data/source/source.json").write_text("{}")
     with pytest.raises(CellsFailed, match=r"data/source/source\.json: damaged"):
-        run_cells([cell], output=Path("data/copies"), compute=compute(), seed=0)
+        run_cells([cell], output=Path("data/copies"), compute=SERIAL, seed=0)
 
 
 def test_fingerprint_depends_on_parameters_inputs_seed_and_function() -> None:
@@ -273,13 +228,6 @@ def test_seeds_are_stable_and_differ_by_name() -> None:
     assert all(0 <= seed < 2**63 for seed in seeds)
 
 
-def test_times_stand_beside_the_artifact_not_in_it() -> None:
-    run([1])
-    (timing,) = cells_module.WORK.rglob("timing.json")
-    assert json.loads(timing.read_text())["seconds"] >= 0
-    assert "timing.json" not in open_artifact(OUTPUT / "n-1").files
-
-
 @pytest.mark.parametrize(
     ("error", "remedy"),
     [
@@ -301,16 +249,6 @@ def test_a_cell_without_memory_says_what_to_lower(
         run([1])
     assert ("Lower compute.workers or the size of the batches" in str(caught.value)) is remedy
     assert f"{type(error).__name__}: {error}" in str(caught.value)
-
-
-def test_a_full_disk_fails_the_cell_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(_: int) -> None:
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-    monkeypatch.setattr("os.fsync", full)
-    with pytest.raises((CellsFailed, InputError), match="No space left on device") as caught:
-        run([1])
-    assert "Free space" in str(caught.value)
 
 
 def test_a_second_process_waits_for_a_lock_and_names_its_holder() -> None:

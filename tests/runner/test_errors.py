@@ -35,10 +35,6 @@ def test_the_remedy_for_a_name_is_the_nearest_or_all(name: str, remedy: str) -> 
     assert nearest(name, ["focal", "brier_score"]) == remedy
 
 
-def test_the_remedy_says_when_there_is_nothing_to_choose() -> None:
-    assert nearest("xyz", []) == "Valid: none."
-
-
 def test_of_very_many_names_the_first_are_said() -> None:
     said = nearest("xyz", [f"net{number:04}" for number in range(1050)])
     assert said.startswith("Valid: net0000, net0001, ")

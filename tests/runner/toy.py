@@ -16,6 +16,7 @@ from softmax_temperature.params.section import Section
 from softmax_temperature.runner.artifacts import write_json
 from softmax_temperature.runner.cells import Cell, Job, run_cells
 from softmax_temperature.stages.programs import exit_code
+from tests.serial import SERIAL
 
 OUTPUT = Path("data/counts")
 STEPS = 20
@@ -56,8 +57,7 @@ def _fail(fault: str) -> None:
 
 
 def compute(engine: str = "serial", **changes: Any) -> Compute:
-    options = {"workers": 2, "threads_per_cell": 1, "device": "cpu", "checkpoint_seconds": 0, "ray_address": None}
-    return Compute.model_validate({"engine": engine, "gpus_per_cell": 0, **options, **changes})
+    return Compute.model_validate(SERIAL.model_dump() | {"engine": engine, "workers": 2} | changes)
 
 
 def run(*numbers: int, engine: str = "serial", shares: dict[int, float] | None = None, **changes: Any) -> None:

@@ -6,12 +6,11 @@ import errno
 import os
 import signal
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
 from softmax_temperature.runner.errors import CellsFailed, InputError
-from softmax_temperature.stages.programs import exit_code, require_known
+from softmax_temperature.stages.programs import exit_code
 
 
 def refuse() -> None:
@@ -46,11 +45,6 @@ def test_exit_codes(work: Callable[[], None], code: int, said: str, capsys: pyte
     assert signal.getsignal(signal.SIGTERM) is before
 
 
-def test_other_errors_keep_their_traces() -> None:
-    with pytest.raises(FileNotFoundError):
-        exit_code(lambda: Path("nothing").read_text() and None)
-
-
 def test_a_second_sigterm_does_not_interrupt_the_cleaning_up() -> None:
     cleaned = []
 
@@ -63,9 +57,3 @@ def test_a_second_sigterm_does_not_interrupt_the_cleaning_up() -> None:
 
     assert exit_code(work) == 143
     assert cleaned
-
-
-def test_an_unknown_name_is_refused_with_the_nearest() -> None:
-    require_known("digits", ["digits"], where="--dataset")
-    with pytest.raises(InputError, match=r"--dataset: unknown name 'digit'\. Did you mean 'digits'\?"):
-        require_known("digit", ["digits"], where="--dataset")

@@ -35,11 +35,7 @@ def save_checkpoint(path: Path, state: dict[str, Any]) -> None:
 
 
 def load_checkpoint(path: Path) -> dict[str, Any] | None:
-    """Read a checkpoint back, onto the CPU; None if there is none, or a damaged one, which is set aside.
-
-    Raises:
-        InputError: the file is undamaged, but `save_checkpoint` did not write it, or not with this version of torch.
-    """
+    """Read a checkpoint back, onto the CPU; None if there is none, or a damaged one, which is set aside."""
     if not path.is_file() or not is_whole(path):
         return None
     try:

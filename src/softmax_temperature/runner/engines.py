@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from softmax_temperature.params import Compute
 
 Task = TypeVar("Task")
-Outcome = tuple[int, "Failure | None"]
+Work = Callable[[Task], "Failure | None"]
+Outcomes = Iterator[tuple[int, "Failure | None"]]
 
 _SET_PARENT_DEATH_SIGNAL = 1  # From Linux's sys/prctl.h.
 _RAY_RETRIES = 3
@@ -44,24 +45,22 @@ class Failure:
     device_lost: bool = False
 
 
-def run_tasks(
-    function: Callable[[Task], Failure | None], tasks: Sequence[Task], compute: Compute, shares: Sequence[float | None]
-) -> Iterator[Outcome]:
+def run_tasks(work: Work[Task], tasks: Sequence[Task], compute: Compute, shares: Sequence[float | None]) -> Outcomes:
     """Call a module-level function on every task; yields the number of each with its failure or None, as they end.
 
     `shares` are the parts of a GPU that tasks fill, or None: those of tasks that run side by side add up to at most 1.
     After a worker process was killed, tasks that had not begun are left out.
     """
     if compute.engine == "ray":
-        return _on_ray(function, tasks, compute, shares)
+        return _on_ray(work, tasks, compute, shares)
     if compute.engine == "processes" and len(tasks) > 1:
-        return _in_processes(function, tasks, compute, shares)
-    return ((number, function(task)) for number, task in enumerate(tasks))
+        return _in_processes(work, tasks, compute, shares)
+    return ((number, work(task)) for number, task in enumerate(tasks))
 
 
 def _in_processes(
-    function: Callable[[Task], Failure | None], tasks: Sequence[Task], compute: Compute, shares: Sequence[float | None]
-) -> Iterator[Outcome]:
+    work: Work[Task], tasks: Sequence[Task], compute: Compute, shares: Sequence[float | None]
+) -> Outcomes:
     parts = [share or 1 / compute.workers for share in shares]
     waiting = list(range(len(tasks)))
     while waiting:  # Once, or again with fresh processes after a GPU was lost to one of them.
@@ -70,7 +69,7 @@ def _in_processes(
             try:
                 while waiting or running:
                     while (number := _next(waiting, list(running.values()), parts, compute.workers)) is not None:
-                        running[executor.submit(function, tasks[number])] = number
+                        running[executor.submit(work, tasks[number])] = number
                         waiting.remove(number)
                     future = next(iter(wait(running, return_when="FIRST_COMPLETED").done))
                     failure = future.result()
@@ -113,9 +112,7 @@ def _begin_worker(stage: int) -> None:
             os.kill(os.getpid(), signal.SIGKILL)
 
 
-def _on_ray(
-    function: Callable[[Task], Failure | None], tasks: Sequence[Task], compute: Compute, shares: Sequence[float | None]
-) -> Iterator[Outcome]:
+def _on_ray(work: Work[Task], tasks: Sequence[Task], compute: Compute, shares: Sequence[float | None]) -> Outcomes:
     with _joined_cluster(compute) as ray:
 
         @cache
@@ -132,16 +129,16 @@ def _on_ray(
                 number, task = waiting.pop(0)
                 # Without GPUs per cell there are none to share.
                 gpus = (shares[number] or compute.gpus_per_cell) if compute.gpus_per_cell else 0
-                running[remote(gpus).remote(str(Path.cwd()), function, task)] = number
+                running[remote(gpus).remote(str(Path.cwd()), work, task)] = number
             for reference in ray.wait(list(running))[0]:
                 yield running.pop(reference), _ray_result(ray, reference)
 
 
-def _on_node(folder: str, function: Callable[[Task], Failure | None], task: Task) -> Failure | None:
+def _on_node(folder: str, work: Work[Task], task: Task) -> Failure | None:
     if not Path(folder).is_dir():
         return Failure(f"{socket.gethostname()} does not see {folder}: share the project's folder between all nodes")
     os.chdir(folder)
-    return function(task)
+    return work(task)
 
 
 def _ray_result(ray: Any, reference: Any) -> Failure | None:
@@ -193,7 +190,7 @@ def _join(ray: Any, compute: Compute) -> None:
 
 
 def refuse_unsuitable_nodes(nodes: Sequence[Mapping[str, float]], compute: Compute) -> None:
-    """Refuse what Ray would wait for forever, and cells that would all use the first GPU of a node.
+    """Refuse what Ray would wait for forever, and cells that would all use the first of a node's GPUs.
 
     `nodes` are the resources of each node, as Ray names them.
     """

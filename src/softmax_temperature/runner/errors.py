@@ -53,7 +53,7 @@ class CellsFailed(Exception):
 
 
 def nearest(name: str, valid: Iterable[str]) -> str:
-    """A remedy for an unknown name, as a sentence: the nearest valid one, or all of them, or the first of very many."""
+    """A remedy for an unknown name, as a sentence: the nearest valid one, or the first of all."""
     choices = sorted(valid)
     if close := difflib.get_close_matches(name, choices, n=1, cutoff=0.5):
         return f"Did you mean {close[0]!r}?"

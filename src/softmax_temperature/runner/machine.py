@@ -77,7 +77,7 @@ def prepare_torch(threads: int, device: str, *, deterministic: bool | None = Non
 
 
 def resolve_precision(precision: str, device: str) -> str:
-    """What "auto" means on a device: bfloat16 where it is multiplied by instructions of its own, float32 elsewhere."""
+    """What "auto" means on a device: bfloat16 where instructions multiply it, and float32 elsewhere."""
     if precision != "auto":
         return precision
     if device == "cpu":

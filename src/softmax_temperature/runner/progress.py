@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import threading
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -15,23 +15,6 @@ SECONDS_BETWEEN_LINES = 5.0
 def say(line: str) -> None:
     """Print a line on standard error, because standard output is for results."""
     print(line, file=sys.stderr, flush=True)
-
-
-@contextmanager
-def counting(title: str, total: int) -> Iterator[Callable[[int], None]]:
-    """Show how far the block is; yields a function to call with the number of pieces finished since the last call."""
-    started = said = time.monotonic()
-    done = 0
-
-    def advance(count: int) -> None:
-        nonlocal done, said
-        done, now = done + count, time.monotonic()
-        if now - said >= SECONDS_BETWEEN_LINES:
-            said = now
-            left = (now - started) * (total - done) / done
-            say(f"{title}: {done:,} of {total:,}, about {left:,.0f} s left")
-
-    yield advance
 
 
 @contextmanager

@@ -1,22 +1,18 @@
-"""What the programs in `pipeline/` share: arguments, exit codes, and the call of a stage's cells.
-
-Exit codes: 0 done, 1 some cells failed (the others are kept), 2 something that the user supplied is wrong; 130 and 143
-stopped by SIGINT and SIGTERM.
-"""
+"""What the programs in `pipeline/` share: arguments, exit codes, and the call of a stage's cells."""
 
 from __future__ import annotations
 
 import argparse
 import signal
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Protocol
 
 from softmax_temperature.params import Params, read_params
-from softmax_temperature.runner.errors import CellsFailed, InputError, disk_faults, nearest
+from softmax_temperature.runner.errors import CellsFailed, InputError, disk_faults
 
 if TYPE_CHECKING:
     from softmax_temperature.runner.cells import Cell  # Imports torch.
@@ -66,15 +62,12 @@ def declared(stage: Stage, params: Params) -> list[Cell]:
     return stage.cells(params) if stage.PAPER is None or stage.PAPER in params.papers else []
 
 
-def require_known(name: str, valid: Iterable[str], *, where: str) -> None:
-    """Refuse a name that does not exist, with the nearest one that does."""
-    names = list(valid)
-    if name not in names:
-        raise InputError(f"unknown name {name!r}", where=where, remedy=nearest(name, names))
-
-
 def exit_code(work: Callable[[], None]) -> int:
-    """Do the work; print the user's errors on one line, and failed cells on a line each."""
+    """Do the work, and say what stopped it.
+
+    Exit codes: 0 done, 1 some cells failed (the others are kept), 2 something that the user supplied is wrong; 130 and
+    143 stopped by SIGINT and SIGTERM.
+    """
     received = [signal.SIGINT]
 
     def interrupt(number: int, _: FrameType | None) -> None:
@@ -90,12 +83,9 @@ def exit_code(work: Callable[[], None]) -> int:
         name = received[-1].name
         print(f"stopped by {name}: what is finished is kept, and the next run continues there", file=sys.stderr)
         return 128 + received[-1]
-    except InputError as error:
+    except (InputError, CellsFailed) as error:
         print(f"error: {error}", file=sys.stderr)
-        return 2
-    except CellsFailed as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 1
+        return 2 if isinstance(error, InputError) else 1
     finally:
         signal.signal(signal.SIGTERM, before)
     return 0

@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 import timm
 import torch
+from rich.console import Console
+from rich.progress import Progress
 from torch import Tensor
 from torchvision import models
 
@@ -23,7 +25,6 @@ from softmax_temperature.params.backbone import Backbone
 from softmax_temperature.runner.artifacts import open_artifact
 from softmax_temperature.runner.cells import seed_of
 from softmax_temperature.runner.errors import InputError, nearest
-from softmax_temperature.runner.progress import counting
 from softmax_temperature.stages import pretrain
 from softmax_temperature.tools.arrays import Rows
 from softmax_temperature.tools.suggest import checked_parts
@@ -49,13 +50,14 @@ def rows_of_images(folder: Path, backbone: str, *, download: bool, device: str) 
         parts = {"train": part_of(tuple(files), files)}
     network = load(backbone, download=download)
     arrays = {}
-    with counting("images", sum(len(part.labels) for part in parts.values())) as advance:
+    with Progress(console=Console(stderr=True)) as progress:
+        shown = progress.add_task("images", total=sum(len(part.labels) for part in parts.values()))
         for name, part in parts.items():
             pieces = []
             batches = _batches(place.parent, [str(path) for path in part.samples])
             for piece in extract(network.network, network.preprocess, batches, device=device, where=str(folder)):
                 pieces.append(piece)
-                advance(len(piece))
+                progress.advance(shown, len(piece))
             arrays[name] = {"embeddings": torch.cat(pieces).numpy(), "labels": part.labels}
     return checked_parts(arrays["train"], arrays.get("test"), str(folder))
 
