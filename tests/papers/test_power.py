@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import os
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from softmax_temperature.papers.focal import claims as focal
 from softmax_temperature.papers.focal.records import TABLES, Records
 from softmax_temperature.papers.shared.claims import HOLDS, Claim, OverTasks, Task, above, judge_all, most
 from softmax_temperature.papers.shared.power import chance_of_holding, power_table
-from softmax_temperature.papers.shared.scorecard import best_evidence
+from softmax_temperature.papers.shared.scorecard import best_evidence, replaced
 from softmax_temperature.papers.temperature_check import claims as temperature
 from softmax_temperature.papers.temperature_check.measures import common_slope
 from softmax_temperature.papers.temperature_check.records import Records as Sweeps
@@ -92,12 +93,30 @@ def test_every_judged_row_of_the_committed_studies(project_root: Path) -> None:
     assert (table["holds without an effect"].astype(float) <= limit(2000)).all(), table.to_string()
 
 
+SIMULATED: list[tuple[object, ...]] = []
+"""What `held` found, for docs/scorecard.md."""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _table() -> Iterator[None]:
+    """Write what was simulated between the markers of the file that SCORECARD names, if it is set."""
+    yield
+    if SIMULATED and (name := os.environ.get("SCORECARD")):
+        lines = ["| claim | simulated records | studies | holds in |", "| --- | --- | --- | --- |"]
+        lines += [f"| {' | '.join(map(str, row))} |" for row in SIMULATED]
+        Path(name).write_text(replaced(Path(name).read_text(), "simulated", lambda: "\n".join(lines)))
+
+
 def held(claims: Sequence[Claim[Any]], name: str, make: Callable[[np.random.Generator], Any], repeats: int) -> float:
     """How often a claim holds on simulated records."""
     (claim,) = (each for each in claims if each.id == name)
     generator = np.random.default_rng(4)
     rows = [judge_all("paper", [claim], make(generator), profile="study")[0] for _ in range(repeats)]
-    return sum(row["verdict"] == HOLDS for row in rows) / repeats
+    found = sum(row["verdict"] == HOLDS for row in rows) / repeats
+    words = str(getattr(make, "func", make).__doc__).partition("\n")[0]
+    words += "".join(f" {key} {value}." for key, value in getattr(make, "keywords", {}).items())
+    SIMULATED.append((name, words, repeats, f"{found:.3f}"))
+    return found
 
 
 PLACES, RATES = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0), (0.01, 0.1, 1.0)
@@ -179,6 +198,7 @@ def test_flat_sweeps_from_one_start_rarely_hold() -> None:
 @pytest.mark.slow
 def test_a_norm_that_matters_half_as_much_as_the_temperature_rarely_passes_for_weak() -> None:
     def at_bound(generator: np.random.Generator) -> Sweeps:
+        """Sweeps in which norms matter half as much as inverse temperatures."""
         rows = sweep(generator, "net", "plain", [0.6, *[0.7] * 6], seeds=2, confirm=10)
         for norm, accuracy in ((0, 0.7), (1, 0.7), (10, 0.7), (30, 0.7), (100, 0.65)):
             found = sweep(generator, "net-norms", f"norm-{norm}", [accuracy], seeds=5)
@@ -227,6 +247,7 @@ def test_unrelated_statistics_rarely_hold(name: str) -> None:
 @pytest.mark.slow
 def test_a_correlation_on_the_bound_rarely_passes_for_weak() -> None:
     def at_bound(generator: np.random.Generator) -> Any:
+        """Twelve data sets by eight backbones: the dimension has a correlation of 0.3."""
         return unrelated(generator, dim=0.3 / (1 - 0.3**2) ** 0.5)
 
     assert held(classifier.CLAIMS, "dimension-is-weak", at_bound, 400) <= limit(400)

@@ -32,7 +32,6 @@ from softmax_temperature.papers.shared.statistics import (
     Quantity,
     Share,
     Task,
-    jackknife,
 )
 
 AROUND = np.array([-0.1, 0.0, 0.1])
@@ -111,11 +110,6 @@ def test_two_tasks_that_agree_are_not_lost_to_one_degree_of_freedom() -> None:
     assert [found.low, found.high] == pytest.approx([0.3 - half, 0.6 + half]), "from the lowest end to the highest"
 
 
-def test_more_seeds_of_tasks_that_disagree_decide_nothing() -> None:
-    row = judged(above(), OverTasks((seeds(-0.5), seeds(0.9))))
-    assert (row["verdict"], row["n_needed"]) == (INCONCLUSIVE, None)
-
-
 def test_a_task_that_the_paper_lacks_is_shown_and_not_pooled() -> None:
     part = OverTasks((seeds(0.5), seeds(-0.5, own=False)))
     row = judged(above(), part)
@@ -175,11 +169,6 @@ def test_values_from_choices_on_the_others_have_a_wider_interval() -> None:
     assert left_out.low is not None
     # Nadeau and Bengio: 1/3 + 1/2 in the place of 1/3.
     assert (0.2 - left_out.low) / (0.2 - plain.low) == pytest.approx((5 / 2) ** 0.5)
-
-
-def test_pseudo_values_of_a_mean_are_its_values() -> None:
-    values = [1.0, 4.0, 2.0, 9.0]
-    assert jackknife(values, lambda some: float(np.mean(some))).tolist() == pytest.approx(values)
 
 
 def test_every_claim_has_a_row_in_its_order() -> None:

@@ -59,12 +59,6 @@ def test_a_diverged_run_says_so(table: pd.DataFrame) -> None:
     assert (lost["CE"], lost["runs"]) == ("diverged", "n = 0, 3 diverged")
 
 
-def test_runs_that_names_do_not_tell_apart_keep_their_own(table: pd.DataFrame) -> None:
-    here = table[table["task"] != ""]
-    assert "task" not in wide(here)
-    assert wide(pd.concat([here, here.assign(task="toy-longer")]))["task"].tolist() == ["toy"] * 2 + ["toy-longer"] * 2
-
-
 def test_without_a_metric_there_is_one_column_of_ours() -> None:
     numbers = {"quantity": ["seconds"], "published": [56.0], "ours": [54.0], "ours_sd": [2.0], "seeds": [4]}
     (row,) = wide(pd.DataFrame(numbers)).to_dict("records")

@@ -35,15 +35,6 @@ def test_a_release_of_the_font_in_the_system_changes_nothing(tmp_path: Path, mon
     assert all(each.fname.startswith(mpl.get_data_path()) for each in fonts.ttflist if each.name == FONT)
 
 
-def test_a_list_of_fonts_from_elsewhere_brings_no_warnings(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    fonts = font_manager.fontManager
-    monkeypatch.setattr(fonts, "ttflist", [each for each in fonts.ttflist if each.name.startswith("DejaVu Sans")])
-    drawn(tmp_path)
-    assert "findfont" not in caplog.text
-
-
 def test_panels_fill_rows_hide_unused_places_and_are_labelled_at_the_edges() -> None:
     figure, grid = panels(4, columns=3, row=2.0, extra=0.5)
     assert figure.get_size_inches().tolist() == [7.0, 4.5]

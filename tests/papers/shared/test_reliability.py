@@ -66,16 +66,6 @@ def test_the_gaps_weighted_by_the_samples_are_the_error_in_the_title() -> None:
         assert upper.get_title() == f"{bins}\nECE {error:.2f} %"
 
 
-def test_underconfidence_is_inside_the_bars_and_overconfidence_on_top_of_them() -> None:
-    probs, labels = drawn(temperature=0.5)
-    upper = reliability_diagram({"under": reliability_bins(probs, labels)}).axes[0]
-    accuracy = {left: top for left, _, _, top in bars(upper, "accuracy")}
-    inside, above = (bars(upper, f"confidence {side} accuracy") for side in ("below", "above"))
-    assert len(inside) > len(above)
-    assert all(end < start == accuracy[left] for left, _, start, end in inside)
-    assert all(end > start == accuracy[left] for left, _, start, end in above)
-
-
 def test_axes_name_their_quantity_and_unit_and_the_legend_every_mark() -> None:
     figure = reliability_diagram({"a": four_samples(), "b": four_samples()}, title="network")
     assert {axes.get_xlabel() for axes in figure.axes[2:]} == {"confidence (%)"}

@@ -1,4 +1,4 @@
-"""The folder of a paper's results, the file that stands for it, and the run that is recorded beside it."""
+"""The folder of a paper's results: what stands for it, the run beside it, and the deviations that its code states."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from softmax_temperature.papers.shared import results
+from softmax_temperature.papers.shared.collect import comments, deviations
 from softmax_temperature.papers.shared.results import read_claims, record_run, write_contents
 from softmax_temperature.runner.artifacts import digest_of_text
 from softmax_temperature.runner.errors import InputError
@@ -55,3 +56,16 @@ def test_a_file_that_is_not_json_is_named() -> None:
     with pytest.raises(InputError, match=r"^claims\.json: is not JSON"):
         read_claims(Path())
     assert read_claims(Path("elsewhere")) == []
+
+
+def test_a_comment_is_joined_over_its_lines() -> None:
+    source = "x = 1\n    # Deviation: the paper says so,\n    # we say this.\ny = 2  # not this\n"
+    source += "# Deviation: one line.\nz = 3\n# other\n"
+    assert comments(source) == ["the paper says so, we say this.", "one line."]
+
+
+def test_the_first_papers_deviations_are_listed() -> None:
+    table = deviations(["softmax_temperature.stages.search", "softmax_temperature.stages.heuristic"])
+    assert set(table.columns) == {"where", "what"}
+    assert len(table) >= 3
+    assert table["what"].str.len().min() > 20

@@ -94,8 +94,8 @@ class Criterion:
 def criterion_of(row: dict[str, Any]) -> Criterion:
     """The criterion of a row of `claims.json`."""
     words, (low, *rest) = str(row["criterion"]), row["bounds"]
-    ends = (low, rest[0]) if rest else (low, inf) if "lies above" in words else (-inf, low)
-    return Criterion(row["kind"], *ends, some="some part's interval" in words)
+    low, high = (low, *rest) if rest else (low, inf) if "lies above" in words else (-inf, low)
+    return Criterion(row["kind"], low, high, some="some part's interval" in words)
 
 
 def above(bound: float = 0.0, *, some: bool = False) -> Criterion:
