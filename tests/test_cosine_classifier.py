@@ -8,7 +8,6 @@ from torch.nn import functional
 from softmax_temperature.cosine_classifier import (
     TemperatureGrid,
     TemperatureGridTrainer,
-    normalise,
     train_temperature_grid,
 )
 
@@ -96,17 +95,6 @@ def test_evaluation_counts_the_argmax_of_unrounded_cosines(precision: str) -> No
     predicted = torch.einsum("pcd,nd->pnc", weights, functional.normalize(embeddings.double(), dim=1)).argmax(2)
     expected = (predicted == labels).double().mean(1).view(2, len(ALPHAS))
     torch.testing.assert_close(grid.evaluate(grid.prepare_test(embeddings, labels)), expected)
-
-
-def test_the_rescaled_step_is_the_plain_step_divided_by_the_inverse_temperature() -> None:
-    # Eq. (3): the second effect of alpha is a factor alpha, which dividing the loss by alpha takes out.
-    steps = {}
-    for rescale in (True, False):
-        grid = trainer(rescale=rescale, batch_size=203, lr=1e-3, precision="float64")
-        start = grid._classifiers.weights.clone()
-        grid.epoch()
-        steps[rescale] = grid._classifiers.weights - start
-    torch.testing.assert_close(steps[False], steps[True] * torch.tensor(ALPHAS, dtype=torch.float64)[:, None, None])
 
 
 @pytest.mark.parametrize("precision", ["float32", "bfloat16", "float64"])
@@ -203,12 +191,6 @@ def test_a_state_of_another_training_is_refused(change: dict[str, Tensor | int],
         grid.load_state_dict(grid.state_dict() | change)
 
 
-@pytest.mark.parametrize("scale", [1e-30, 1e30])
-def test_normalise_keeps_directions_of_any_length(scale: float) -> None:
-    embeddings = torch.tensor([[3.0, 4.0], [0.0, -2.0]])
-    torch.testing.assert_close(normalise(embeddings * scale), torch.tensor([[0.6, 0.8], [0.0, -1.0]]))
-
-
 @pytest.mark.parametrize(
     ("name", "value"), [("batch_size", 0), ("lr", 0.0), ("momentum", 1.0), ("optimizer", "lbfgs"), ("precision", "f16")]
 )
@@ -232,18 +214,3 @@ def test_bad_arguments_are_refused_before_training(
     monkeypatch.delattr(TemperatureGridTrainer, "epoch")
     with pytest.raises(ValueError, match=message):
         train_temperature_grid(mixture(), split, alphas, epochs=epochs, batch_size=64, lr=1.0)
-
-
-@pytest.mark.gpu
-@pytest.mark.parametrize(("precision", "tolerance"), [("float32", 2e-4), ("bfloat16", 0.04), ("float64", 1e-7)])
-def test_a_gpu_trains_what_a_cpu_trains(precision: str, tolerance: float) -> None:
-    on_gpu, on_cpu = trainer(precision=precision, device="cuda"), trainer(precision="float64")
-    for _ in range(3):
-        on_gpu.epoch()
-        on_cpu.epoch()
-    directions = functional.normalize(on_gpu._classifiers.weights.double().cpu(), dim=2)
-    torch.testing.assert_close(
-        directions, functional.normalize(on_cpu._classifiers.weights, dim=2), rtol=0, atol=tolerance
-    )
-    ours, exact = (grid.evaluate(grid.prepare_test(*mixture())) for grid in (on_gpu, on_cpu))
-    torch.testing.assert_close(ours, exact, rtol=0, atol=0.02)

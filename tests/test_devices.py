@@ -19,6 +19,7 @@ import torch
 from torch import Tensor, nn
 
 from softmax_temperature.cosine_classifier import TemperatureGridTrainer, train_temperature_grid
+from softmax_temperature.data.splits import Part
 from softmax_temperature.early_learning.courses import event_times
 from softmax_temperature.early_learning.flows import Settings
 from softmax_temperature.early_learning.problem import Problem, SoftmaxCrossEntropy
@@ -26,9 +27,11 @@ from softmax_temperature.networks import ARCHITECTURES
 from softmax_temperature.networks.backbones.preprocessing import Preprocess
 from softmax_temperature.networks.backbones.pretraining import Pretraining
 from softmax_temperature.networks.embeddings import extract
+from softmax_temperature.params.classifier_temperature import GridTraining
 from softmax_temperature.params.focal import BeamSearch
 from softmax_temperature.runner.cells import Job
 from softmax_temperature.runner.machine import prepare_torch
+from softmax_temperature.stages.search import train_with_curves
 from softmax_temperature.training import Diverged, train
 from softmax_temperature.training.pixels import pixel_predictions
 from softmax_temperature.training.translation.scores import calibration_by_temperature, token_logits
@@ -152,6 +155,7 @@ def test_a_training_goes_on_where_another_device_left_it(gpu: Device, tmp_path: 
     resumed = small.vgg(gpu.name, optimizer=optimizer, lr=0.002)
     resumed.trainer.load_state_dict(torch.load(tmp_path / "state", weights_only=True))
     assert all(parameter.is_cuda for parameter in resumed.trainer.network.parameters())
+    assert bool(resumed.trainer.optimizer.param_groups[0].get("fused")) is (optimizer != "adagrad")
     back = small.vgg("cpu", optimizer=optimizer, lr=0.002)
     resumed.trainer.epoch()
     # As a checkpoint that is read onto the CPU.
@@ -159,6 +163,7 @@ def test_a_training_goes_on_where_another_device_left_it(gpu: Device, tmp_path: 
         lambda leaf: leaf.cpu() if isinstance(leaf, Tensor) else leaf, copy.copy(resumed.trainer.state_dict())
     )
     back.trainer.load_state_dict(state)
+    assert not back.trainer.optimizer.param_groups[0].get("fused")
     for training in (whole, whole, back):
         training.trainer.epoch()
     assert back.trainer.loss == pytest.approx(whole.trainer.loss, rel=1e-3)
@@ -222,6 +227,9 @@ def test_captured_steps_are_the_plain_ones(gpu: Device, options: dict[str, Any])
     assert captured.trainer._graph._captured is not None
     states = plain.trainer.network.state_dict(), captured.trainer.network.state_dict()
     assert all(torch.equal(value, states[1][name]) for name, value in states[0].items())
+    memories = [each.trainer.optimizer.state_dict()["state"] for each in (plain, captured)]
+    pairs = [(value, memories[1][key][name]) for key, each in memories[0].items() for name, value in each.items()]
+    assert all(one is other is None or torch.equal(one, other) for one, other in pairs)
     assert captured.callbacks["norms"].state_dict() == plain.callbacks["norms"].state_dict()
 
 
@@ -315,6 +323,23 @@ def test_a_whole_grid_stays_on_the_device(gpu: Device) -> None:
         small.embeddings(50, 0), small.embeddings(30, 1), [1.0, 20.0], epochs=2, batch_size=16, lr=0.1, device=gpu.name
     )
     assert not found.curves.is_cuda
+
+
+def test_a_search_uploads_its_samples_once(gpu: Device, tmp_path: Path) -> None:
+    parts: Any = {
+        split: Part("clusters", split, *small.embeddings(count, seed), torch.arange(count))  # type: ignore[arg-type]
+        for seed, (split, count) in enumerate({"train": 90, "validation": 40, "test": 40}.items())
+    }
+    grid = {"inverse_temperatures": [1.0, 20.0], "batch_size": 32, "lr": 0.1, "momentum": 0.9, "repeats": 1}
+    waits = []
+    for epochs in (2, 4):
+        settings = GridTraining(**grid, epochs=epochs, precision="float32")
+        job = Job(0, {}, tmp_path, tmp_path, gpu.name, math.inf)
+        gpu.waits()
+        train_with_curves(job, settings, parts, ("test", "validation"), seed=0)
+        waits.append(len(gpu.waits()))
+    # An epoch more: its order goes up; whether weights are finite, and two accuracies, come down.
+    assert waits[1] - waits[0] <= 2 * 4
 
 
 PREPROCESS = Preprocess(16, 18, "bilinear", (0.5, 0.4, 0.3), (0.2, 0.2, 0.2))

@@ -91,15 +91,6 @@ def test_an_untrained_backbone_depends_on_its_seed_alone(tmp_path: Path) -> None
     assert first.provenance["weights_sha256"] != other.provenance["weights_sha256"]
 
 
-def test_the_provenance_says_what_the_embedding_is(tmp_path: Path) -> None:
-    save_file(build_classifier(file_spec(), classes=3).state_dict(), tmp_path / "weights.safetensors")
-    provenance = loaded(file_spec(), tmp_path).provenance
-    content = (tmp_path / "weights.safetensors").read_bytes()
-    assert provenance["weights_sha256"] == hashlib.sha256(content).hexdigest()
-    assert (provenance["tensor"], provenance["embedding"]) == ("head_input", 8)
-    assert provenance["transform"]["resize"] == provenance["transform"]["size"] == 32
-
-
 # ---- weights from a file
 
 
@@ -223,12 +214,6 @@ def test_without_weights_and_permission_or_network_the_error_says_why(
     for download, message in ((False, r"\(.*\). Set data.download to true"), (True, "could not be fetched: ")):
         with pytest.raises(InputError, match=f"not on this machine .*{message}"):
             locate_weights(spec, root=tmp_path, download=download)
-
-
-@pytest.mark.parametrize(("library", "tag"), [("timm", "a1_in1k"), ("torchvision", "IMAGENET1K_V1")])
-def test_an_unknown_tag_is_answered_with_the_nearest(library: str, tag: str, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=f"no such weights. Did you mean '{tag}'"):
-        locate_weights(hub_spec(library, "resnet18", f"{tag}x"), root=tmp_path, download=False)
 
 
 def test_torchvision_weights_are_fetched_once_and_loaded(

@@ -25,9 +25,3 @@ def test_the_network_is_torchvision_s_but_for_the_stem(training: bool) -> None:
     ours, theirs = network.state_dict(), other.state_dict()
     other.load_state_dict(dict(zip(theirs, ours.values(), strict=True)))
     torch.testing.assert_close(network.train(training)(images()), other.train(training)(images()))
-
-
-def test_transitions_round_down() -> None:
-    # 2 x 3 + 3 = 9 maps; a share of 0.4 is 3.6.
-    network = DenseNet((1, 1), growth=3, reduction=0.4)
-    assert network.stages[1][2].out_channels == 3

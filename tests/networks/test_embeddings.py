@@ -57,13 +57,6 @@ def test_batches_are_taken_one_at_a_time() -> None:
     assert not torch.is_inference_mode_enabled(), "the caller keeps its gradients"
 
 
-def test_half_precision_changes_the_direction_little_and_is_stored_in_full() -> None:
-    half, full = in_batches(8, precision="bfloat16"), in_batches(8)
-    assert half.dtype == torch.float32
-    assert not torch.equal(half, full)
-    assert torch.cosine_similarity(half, full).min() > 0.999
-
-
 @pytest.mark.parametrize(("value", "fault"), [(math.nan, "not finite"), (-math.inf, "not finite"), (0.0, "all zero")])
 def test_an_embedding_without_direction_is_named_by_its_row(value: float, fault: str) -> None:
     spoiled = images().clamp(min=1)

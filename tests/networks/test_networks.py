@@ -102,6 +102,8 @@ def test_the_graph_holds_nothing_but_modules_and_simple_functions(name: str) -> 
         # By hand: 193 · 64 + 65 · 64 + 65 · 10, and (9 · 3 + 1) · 8 + (9 · 8 + 1) · 16 + (16 · 4 + 1) · 10.
         (ARCHITECTURES["mlp"], 17_162, 3),
         (ARCHITECTURES["convnet"], 2_042, 3),
+        # By hand: 20,002 · 100, three convolutions of width 5 on 128 filters, and two dense layers; released sizes.
+        (lambda: ARCHITECTURES["text_cnn"](20_002), 2_247_516, 2),
         # About nine million; the four up-convolutions are not counted as layers.
         (UNet, 8_768_478, 19),
     ],

@@ -80,17 +80,3 @@ def test_normalisation_by_hand() -> None:
     # White becomes (1 - 0.5) / 0.5.
     half = Preprocess(2, 2, "bilinear", (0.5,) * 3, (0.5,) * 3)
     assert half(torch.full((1, 3, 2, 2), 255, dtype=torch.uint8)).unique().tolist() == [1.0]
-
-
-def test_grey_is_repeated_and_small_images_are_enlarged() -> None:
-    grey = torch.randint(0, 256, (4, 1, 28, 20), dtype=torch.uint8, generator=torch.Generator().manual_seed(0))
-    preprocess = Preprocess(40, 48, "bicubic", (0.5, 0.5, 0.5), (0.25, 0.25, 0.25))
-    prepared = preprocess(grey)
-    assert prepared.shape == (4, 3, 40, 40)
-    assert torch.equal(prepared, preprocess(grey.expand(4, 3, 28, 20).contiguous()))
-
-
-def test_a_batch_is_prepared_as_its_images_one_by_one() -> None:
-    images = torch.randint(0, 256, (5, 3, 40, 50), dtype=torch.uint8, generator=torch.Generator().manual_seed(0))
-    preprocess = Preprocess(32, 36, "bilinear", (0.5, 0.5, 0.5), (0.25, 0.25, 0.25))
-    assert torch.equal(preprocess(images), preprocess(list(images)))

@@ -7,7 +7,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from softmax_temperature.data.tokens import PADDING
-from softmax_temperature.data.trees import LABEL, LEFT, RIGHT, encode_trees, parse_tree
+from softmax_temperature.data.trees import LABEL, encode_trees, parse_tree
 from softmax_temperature.networks.tree_lstm import TreeLSTM
 from tests.networks.node_by_node import plain_states
 
@@ -71,10 +71,3 @@ def test_padding_and_labels_have_no_say() -> None:
     padded = F.pad(batch, (0, 0, 0, 30))
     padded[..., LABEL] = 1
     assert torch.equal(model(padded), model(batch))
-
-
-def test_the_sides_are_told_apart() -> None:
-    model, batch = network().eval(), trees()[2:]
-    swapped = batch.clone()
-    swapped[..., [LEFT, RIGHT]] = batch[..., [RIGHT, LEFT]]
-    assert not torch.isclose(model(swapped), model(batch)).all(1).any()

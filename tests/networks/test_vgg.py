@@ -73,8 +73,3 @@ def test_crelu_keeps_both_signs_and_scales_with_its_input() -> None:
     assert torch.equal(positive - negative, inputs)
     # What distributed Cooling rests on: a positive factor passes through unchanged.
     assert torch.equal(CReLU()(4 * inputs), 4 * both)
-
-
-def test_pooling_drops_an_odd_last_row() -> None:
-    # 30 -> 15 -> 7 pixels.
-    assert tiny(image_size=30)(images(2, 30)).shape == (2, 5)

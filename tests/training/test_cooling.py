@@ -9,13 +9,10 @@ from typing import Any
 
 import pytest
 import torch
-import torch.nn.functional as F
 from safetensors.torch import save
-from torch import Tensor
 
 from softmax_temperature.cooling import Cooling
 from softmax_temperature.networks.vgg import SmallVGG
-from softmax_temperature.params.recipe import Recipe
 from softmax_temperature.runner.artifacts import canonical_json
 from softmax_temperature.runner.cells import Job
 from softmax_temperature.scaling import fit_temperature
@@ -28,6 +25,7 @@ MODES: dict[str, dict[str, Any]] = {
     "distributed": {"mode": "distributed", "factor": 0.8, "optimizer_state": "rescale"},
     "periodic": {"mode": "periodic", "max_temperature": 0.1, "reset_temperature": 0.2},
 }
+MakeJob = Callable[[Path], Job]
 Start = Callable[..., tuple[Trainer, CoolingCallback]]
 
 
@@ -59,39 +57,23 @@ def some_images(count: int, seed: int) -> ImageSet:
 
 
 @pytest.fixture
-def start() -> Start:
+def start(make_trainer: Callable[..., Trainer]) -> Start:
     """A new training of three epochs of five batches, and what cools it."""
 
     def begin(
         *, period: str | int = "epoch", optimizer_state: str = "keep", optimizer: str = "sgd", **settings: Any
     ) -> tuple[Trainer, CoolingCallback]:
-        recipe = Recipe.model_validate(
-            {"epochs": 3, "planned_epochs": 3, "batch_size": 4, "optimizer": optimizer, "lr": 0.05, "momentum": 0.9}
-            | {"weight_decay": 0.0, "epsilon": 0.1, "schedule": {"name": "constant"}, "reduction": "mean"}
-            | {"clip_norm": None, "crop_padding": 1, "flip": True, "precision": "float32"}
-            | {"mean": [0.5, 0.4, 0.3], "std": [0.2, 0.25, 0.3]}
-        )
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(0)
             network = SmallVGG(CLASSES, widths=(6, 6), dense=8, image_size=8, batch_norm=True)
-        callback = CoolingCallback(
-            network, some_images(30, seed=1), period=period, optimizer_state=optimizer_state, **settings
-        )
-        trainer = Trainer(network, cross_entropy, some_images(21, seed=0), recipe, seed=7, device="cpu")
+        settings |= {"period": period, "optimizer_state": optimizer_state}
+        callback = CoolingCallback(network, some_images(30, seed=1), **settings)
+        recipe = {"batch_size": 4, "optimizer": optimizer, "weight_decay": 0.0, "epsilon": 0.1}
+        trainer = make_trainer(network, images=some_images(21, seed=0), crop_padding=1, flip=True, **recipe)
         trainer.after_batch.append(callback.after_batch)
         return trainer, callback
 
     return begin
-
-
-def cross_entropy(logits: Tensor, labels: Tensor, _: float) -> Tensor:
-    return F.cross_entropy(logits, labels)
-
-
-def make_job(folder: Path) -> Job:
-    for name in ("output", "work"):
-        (folder / name).mkdir(parents=True, exist_ok=True)
-    return Job(0, {}, folder / "output", folder / "work", "cpu", checkpoint_seconds=0.0)
 
 
 def content(trainer: Trainer, callback: CoolingCallback) -> tuple[bytes, str]:
@@ -106,7 +88,7 @@ def content(trainer: Trainer, callback: CoolingCallback) -> tuple[bytes, str]:
 @pytest.mark.parametrize("period", ["epoch", 3])
 @pytest.mark.parametrize("mode", MODES)
 def test_a_training_killed_between_two_coolings_gives_the_same_bytes(
-    start: Start, tmp_path: Path, mode: str, period: str | int
+    start: Start, make_job: MakeJob, tmp_path: Path, mode: str, period: str | int
 ) -> None:
     whole = start(period=period, **MODES[mode])
     assert not train(whole[0], {"cooling": whole[1]}, make_job(tmp_path / "whole"))
@@ -127,19 +109,7 @@ def test_a_training_killed_between_two_coolings_gives_the_same_bytes(
 # ---- periods and rows
 
 
-@pytest.mark.parametrize("mode", MODES)
-def test_cooling_after_as_many_batches_as_an_epoch_has_is_cooling_after_each_epoch(
-    start: Start, tmp_path: Path, mode: str
-) -> None:
-    seen = []
-    for period in ("epoch", STEPS):
-        trainer, callback = start(period=period, **MODES[mode])
-        assert not train(trainer, {"cooling": callback}, make_job(tmp_path / str(period)))
-        seen.append(content(trainer, callback))
-    assert seen[0] == seen[1]
-
-
-def test_a_period_in_batches_runs_over_the_ends_of_epochs(start: Start, tmp_path: Path) -> None:
+def test_a_period_in_batches_runs_over_the_ends_of_epochs(start: Start, make_job: MakeJob, tmp_path: Path) -> None:
     trainer, callback = start(period=4, mode="last_layer")
     modes: list[bool] = []
     trainer.after_batch.append(lambda each: modes.append(each.network.training))
@@ -168,7 +138,7 @@ def test_rows_say_what_the_network_was_divided_by(start: Start) -> None:
 # ---- divergence
 
 
-def test_a_temperature_that_overflows_is_a_divergence(start: Start, tmp_path: Path) -> None:
+def test_a_temperature_that_overflows_is_a_divergence(start: Start, make_job: MakeJob, tmp_path: Path) -> None:
     trainer, callback = start(mode="last_layer", factor=1000.0)
     before = copy.deepcopy(trainer.network.state_dict())
     assert train(trainer, {"cooling": callback}, make_job(tmp_path))
@@ -178,7 +148,7 @@ def test_a_temperature_that_overflows_is_a_divergence(start: Start, tmp_path: Pa
 
 
 def test_a_training_that_diverges_within_an_epoch_stands_where_the_last_one_ended(
-    start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    start: Start, make_job: MakeJob, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     standing = start(period=2, mode="distributed")
     standing[0].epoch()

@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 from torch import Tensor
 from torchvision.transforms import v2
 
-from softmax_temperature.training import ImageSet, Samples, to_rgb
+from softmax_temperature.training import ImageSet, to_rgb
 from softmax_temperature.training.images import augment, normalise
-from softmax_temperature.training.texts import TokenSet
 
 
 def noise(count: int, channels: int = 3, height: int = 5, width: int = 7) -> Tensor:
@@ -82,11 +81,6 @@ def test_resizing_is_that_of_torchvision(height: int, width: int, channels: int)
     assert (ours.int() - on_bytes.int()).abs().max() <= 1
 
 
-def test_images_of_the_right_size_are_not_resampled() -> None:
-    images = noise(4, height=6, width=6)
-    assert torch.equal(to_rgb(images, 6), images)
-
-
 # ---- sets
 
 
@@ -118,34 +112,6 @@ def test_a_sample_of_images_sorted_by_class_is_balanced(count: int, per_class: i
     assert (numbers.diff() > 0).all()
     counts = torch.bincount(some.labels, minlength=classes)
     assert counts.max() - counts.min() <= 1
-
-
-def test_no_number_means_all() -> None:
-    whole = ImageSet(noise(4), torch.arange(4))
-    assert whole.sample(None) is whole
-    assert whole.sample(4) is whole
-
-
-def token_set() -> TokenSet:
-    return TokenSet(torch.arange(1, 64).view(21, 3), torch.arange(21) % 4)
-
-
-@pytest.mark.parametrize("kind", ["images", "tokens"])
-def test_both_kinds_are_samples(kind: str, make_images: Any, make_recipe: Any) -> None:
-    samples: Samples = make_images(21) if kind == "images" else token_set()
-    recipe = make_recipe() if kind == "images" else make_recipe(mean=None, std=None)
-    samples.check(recipe)
-    assert len(samples) == len(samples.inputs) == len(samples.labels) == 21
-    some = samples.sample(7)
-    assert type(some) is type(samples)
-    assert torch.equal(some.inputs, samples.inputs[::3])
-    assert torch.equal(some.labels, samples.labels[::3])
-    moved = samples.to("cpu")
-    assert torch.equal(moved.inputs, samples.inputs)
-    # Without augmentation a training batch is what evaluation sees.
-    rows = torch.tensor([4, 0, 20])
-    batch = samples.batch(rows, samples.draw(3, torch.Generator(), recipe), recipe)
-    assert torch.equal(batch, samples.prepare(samples.inputs[rows], recipe))
 
 
 @pytest.mark.parametrize("absent", ["mean", "std"])

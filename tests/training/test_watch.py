@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import math
 from collections.abc import Callable, Iterable
-from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,15 +12,10 @@ import torch
 from torch import Tensor, nn
 
 from softmax_temperature.losses import make_objective
-from softmax_temperature.metrics import expected_calibration_error, reliability_bins
-from softmax_temperature.runner.artifacts import canonical_json
-from softmax_temperature.runner.cells import Job
-from softmax_temperature.runner.checkpoints import load_checkpoint, save_checkpoint
-from softmax_temperature.training import BestEpoch, Diverged, Norms, Trainer, Watch, scaled_epochs, train
+from softmax_temperature.training import BestEpoch, Diverged, Norms, Trainer, Watch, scaled_epochs
 from softmax_temperature.training.watch import (
     NORM_EDGES,
     _norm_counts,
-    _reliability_rows,
     describe_logits,
     last_layer_gradient_norms,
 )
@@ -76,14 +68,6 @@ def test_where_there_is_no_such_sample_there_is_no_mean(shift: int, absent: str)
     assert described == pytest.approx(expected, rel=1e-9)
 
 
-def test_a_certain_network_is_described_in_finite_numbers() -> None:
-    described = describe_logits(torch.tensor([[1e30, 0.0], [1e30, 0.0]]), torch.tensor([0, 1]))
-    assert described["entropy"] == 0
-    assert described["nll_right"] == 0
-    assert described["nll_wrong"] == pytest.approx(1e30)
-    assert described["ece"] == pytest.approx(0.5)
-
-
 # ---- gradients of the last layer
 
 
@@ -119,16 +103,6 @@ def test_where_a_loss_couples_samples_their_shares_make_up_its_gradient() -> Non
     torch.testing.assert_close(norms, layer.weight.grad.norm(dim=0))
 
 
-def test_a_loss_that_changes_on_the_way_is_taken_where_the_training_stands() -> None:
-    logits, labels = batch()
-    changing = make_objective("scheduled_focal", {"gammas": [5.0, 1.0], "milestones": [10]})
-    for position, gamma in ((9.9, 5.0), (10.0, 1.0)):
-        expected = last_layer_gradient_norms(
-            logits, labels, torch.ones(60), make_objective("focal", {"gamma": gamma}), 0
-        )
-        assert torch.equal(last_layer_gradient_norms(logits, labels, torch.ones(60), changing, position), expected)
-
-
 # ---- rows
 
 
@@ -142,21 +116,6 @@ def test_every_norm_is_counted_once() -> None:
     for place, row in enumerate(rows):
         low, high = row["low"] if place else 0, row["high"] if place < 31 else math.inf
         assert row["count"] == sum(low <= norm < high or norm == high == math.inf for norm in norms.tolist())
-
-
-def test_reliability_rows_are_those_of_the_metrics() -> None:
-    logits, labels = batch(200)
-    probs = torch.softmax(logits.double(), dim=1)
-    rows, table = _reliability_rows(probs, labels), reliability_bins(probs, labels, bins=25)
-    assert [row["count"] for row in rows] == table.counts.tolist()
-    assert [row["low"] for row in rows] + [rows[-1]["high"]] == pytest.approx(table.edges.tolist())
-    filled = [row for row in rows if row["count"]]
-    assert all(row["low"] < row["confidence"] <= row["high"] for row in filled)
-    assert {(row["accuracy"], row["confidence"]) for row in rows if not row["count"]} == {(None, None)}
-    error = sum(row["count"] * abs(row["accuracy"] - row["confidence"]) for row in filled) / 200
-    assert error == pytest.approx(expected_calibration_error(probs, labels, bins=25).item())
-    right = sum(row["count"] * row["accuracy"] for row in filled)
-    assert right == pytest.approx((logits.argmax(1) == labels).sum().item())
 
 
 def test_scaled_epochs_by_hand() -> None:
@@ -241,21 +200,6 @@ def test_looks_are_so_many_epochs_apart_and_at_both_ends(
     assert all(torch.equal(value, theirs[name]) for name, value in ours.items()), "looking changes nothing"
 
 
-@pytest.mark.parametrize("weights", ["hidden.1", "classifier"])
-def test_rows_can_be_written_however_large_the_network_has_become(
-    make_trainer: MakeTrainer, make_images: Any, weights: str
-) -> None:
-    """A norm whose squares exceed float32 is either computed all the same, or it is a divergence."""
-    trainer = make_trainer(images=make_images())
-    with torch.no_grad():
-        trainer.network.get_parameter(f"{weights}.weight").mul_(1e22)
-    trainer.loss = 1.0
-    watch = Watch({"train": make_images()}, gradient_epochs=frozenset({0}), reliability_epochs=frozenset({0}))
-    with contextlib.suppress(Diverged):
-        watch.after_epoch(trainer)
-    canonical_json(watch.state_dict())
-
-
 def norm(tensors: Iterable[Tensor]) -> float:
     return math.sqrt(sum(float(value) ** 2 for tensor in tensors for value in tensor.flatten().tolist()))
 
@@ -334,33 +278,3 @@ def test_the_first_of_the_best_epochs_by_validation_accuracy_is_kept(
     assert chosen.epoch == best
     chosen.restore(trainer)
     assert all(map(torch.equal, trainer.network.state_dict().values(), weights[best - 1]))
-
-
-def content(trainer: Trainer, best: BestEpoch) -> tuple[int, list[bytes]]:
-    best.restore(trainer)
-    return best.epoch, [value.numpy().tobytes() for value in trainer.network.state_dict().values()]
-
-
-def begin(make_trainer: MakeTrainer, make_images: Any, epochs: int = 6) -> tuple[Trainer, Watch, BestEpoch]:
-    trainer = make_trainer(epochs=6, planned_epochs=6, lr=0.2)
-    trainer.recipe = trainer.recipe.changed({"epochs": epochs})
-    watch = Watch({split: make_images(seed=number) for number, split in enumerate(("train", "validation"))})
-    return trainer, watch, BestEpoch(watch)
-
-
-def test_a_resumed_training_keeps_the_same_epoch_and_bits(
-    make_trainer: MakeTrainer, make_images: Any, make_job: Callable[[Path], Job], tmp_path: Path
-) -> None:
-    whole, watch, best = begin(make_trainer, make_images)
-    assert not train(whole, {"watch": watch, "best": best}, make_job(tmp_path / "whole"))
-    parts = dict(zip(("trainer", "watch", "best"), begin(make_trainer, make_images), strict=True))
-    for _ in range(4):
-        for part in parts.values():
-            part.epoch() if isinstance(part, Trainer) else part.after_epoch(parts["trainer"])  # type: ignore[arg-type, union-attr]
-    job = make_job(tmp_path / "resumed")
-    save_checkpoint(job.work / "checkpoint.pt", {name: part.state_dict() for name, part in parts.items()})
-    assert load_checkpoint(job.work / "checkpoint.pt")
-    resumed, seen, kept = begin(make_trainer, make_images)
-    assert not train(resumed, {"watch": seen, "best": kept}, replace(job, checkpoint_seconds=0.0))
-    assert seen.history == watch.history
-    assert content(whole, best) == content(resumed, kept)

@@ -26,34 +26,31 @@ MOST_PIXELS = 200_000
 class CoolingCallback(Callback):
     """Cools a network once per period; for a period in batches, put `after_batch` into the trainer's.
 
-    Attributes:
-        temperatures: a row for each Cooling: `cooling` and `epoch` (from 1), `applied` (what the logits were divided
-            by), `total` (the product of all so far), `at_bound` (whether there was no best temperature, so that nothing
-            happened).
+    `temperatures` has a row for each Cooling: `cooling` and `epoch` (from 1), `applied` (what the logits were divided
+    by), `total` (the product of all so far) and `at_bound` (there was no best temperature, so nothing happened).
 
     Args:
         network: that of the trainer.
         samples: held out from training.
         period: "epoch", or a number of batches, counted from the first of the training.
         optimizer_state: the policy of `rescale_optimizer_state`.
-        settings: of `Cooling`.
-
-    Raises:
-        ValueError: `Cooling` refuses a setting or the network.
+        settings: of `Cooling`, which may refuse them by a ValueError.
     """
+
+    kept = ("batches", "temperatures")
 
     def __init__(
         self, network: nn.Module, samples: Samples, *, period: str | int, optimizer_state: str, **settings: Any
     ) -> None:
         self._cooling, self._samples = Cooling(network, **settings), samples
         self._period, self._policy = period, optimizer_state
-        self._batches = 0
+        self.batches = 0
         self.temperatures: list[dict[str, Any]] = []
 
     def after_batch(self, trainer: Trainer) -> None:
         """Count the batch, and cool if it ends a period; raises Diverged as `after_epoch`."""
-        self._batches += 1
-        if isinstance(self._period, int) and self._batches % self._period == 0:
+        self.batches += 1
+        if isinstance(self._period, int) and self.batches % self._period == 0:
             self._cool(trainer, trainer.epochs_done + 1)
             trainer.network.train()
 
@@ -61,14 +58,6 @@ class CoolingCallback(Callback):
         """Cool, unless the period is in batches; raises Diverged if a logit or the temperature is not finite."""
         if self._period == EPOCH:
             self._cool(trainer, trainer.epochs_done)
-
-    def state_dict(self) -> dict[str, Any]:
-        """Batches and rows so far; temperatures are in the network's state."""
-        return {"batches": self._batches, "temperatures": list(self.temperatures)}
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Resume where `state_dict` was taken."""
-        self._batches, self.temperatures = state["batches"], list(state["temperatures"])
 
     def _cool(self, trainer: Trainer, epoch: int) -> None:
         check_policy(trainer.optimizer, self._policy)
@@ -88,16 +77,8 @@ class CoolingCallback(Callback):
 class PixelCoolingCallback(Callback):
     """Last-layer Cooling after each epoch of a network that classifies pixels; its state is in the network.
 
-    Args:
-        network: that of the trainer.
-        images: held out from training, with a label for every pixel.
-        void: the label of pixels that are left out.
-        factor: of `Cooling`.
-        seed: chooses the pixels, if there are more than `most`.
-        most: the number of pixels at most.
-
-    Raises:
-        ValueError: no pixel has a class, or `factor` is not finite or below 0.
+    `images` are held out; pixels labelled `void` are left out. `seed` chooses the pixels if there are more than `most`.
+    Raises ValueError if no pixel has a class, or `factor` is not finite or below 0.
     """
 
     def __init__(

@@ -14,11 +14,7 @@ from softmax_temperature.runner.errors import InputError
 
 
 def build_network(spec: Network, *, classes: int, seed: int) -> nn.Module:
-    """A network with random weights that depend on the seed alone.
-
-    Raises:
-        InputError: it does not take the arguments.
-    """
+    """A network with random weights that depend on the seed alone; InputError if it does not take the arguments."""
     arguments = {key: tuple(value) if isinstance(value, list) else value for key, value in spec.arguments.items()}
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
@@ -52,14 +48,8 @@ def count_parameters(network: nn.Module) -> int:
 def last_layer_inputs(network: nn.Module, inputs: Tensor) -> tuple[Tensor, Tensor]:
     """Logits, and the features that the last layer makes them of; that layer computes in float32 under autocast too.
 
-    Logits of bfloat16 have 8 bits: too few for the calibration metrics, whose confidences would fall into steps.
-
-    Args:
-        network: called with its hooks; `classifier` is its last layer.
-        inputs: as the network takes them: normalised images (n, 3, height, width), or tokens (n, length).
-
-    Returns:
-        Logits (n, classes, ...) and features (n, width, ...), float32.
+    Logits of bfloat16 have 8 bits: too few for the calibration metrics, whose confidences would fall into steps. The
+    network is called with its hooks; logits (n, classes, ...) and features (n, width, ...) are float32.
     """
     head, features = network.classifier, []
     forward = head.forward  # type: ignore[union-attr]

@@ -50,12 +50,7 @@ class PixelScores(History):
     """Scores a network that classifies pixels after each epoch.
 
     `history` has a row for each epoch: `epoch`, `loss` (of training), `mean_iou` and `pixel_accuracy` (fractions), and
-    `temperature`.
-
-    Args:
-        images: to score, with a label for every pixel.
-        void: the label of pixels that do not count.
-        temperature: what divides the network's logits when it is called.
+    `temperature`, what divides the network's logits then. Pixels labelled `void` do not count.
     """
 
     def __init__(self, images: ImageSet, *, void: int, temperature: Callable[[], float]) -> None:

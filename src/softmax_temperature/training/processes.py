@@ -24,12 +24,7 @@ BATCH_NORMS = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d)
 
 
 class Processes:
-    """Those that train together, each with its own instance; one alone is the ordinary case, and changes nothing.
-
-    Attributes:
-        count: how many.
-        rank: which one this is, from 0; only 0 writes.
-    """
+    """`count` processes that train together, of which this is number `rank`; one alone changes nothing. 0 writes."""
 
     def __init__(self, count: int, rank: int) -> None:
         self.count, self.rank = count, rank
@@ -37,13 +32,9 @@ class Processes:
     def train_together(self, network: nn.Module, batch_size: int) -> nn.Module:
         """The network to call when training: its gradients become sums over all processes.
 
-        Args:
-            network: on its device, equal in all processes; its batch norms are replaced in place.
-            batch_size: of the recipe.
-
-        Raises:
-            ValueError: the batch cannot be divided evenly, or the network has batch norm and is not on a GPU, or a
-                frozen one, which torch cannot convert.
+        It is equal in all processes and on its device, and its batch norms are replaced in place. Raises ValueError if
+        the batch cannot be divided evenly, or the network has batch norm and is not on a GPU, or a frozen one, which
+        torch cannot convert.
         """
         if self.count == 1:
             return network
@@ -65,11 +56,7 @@ class Processes:
         return batch.tensor_split(self.count)[self.rank]
 
     def all_logits(self, own: Tensor, samples: int) -> Tensor:
-        """The logits (n, ...) of the whole batch from those of the share; only the latter carry gradients.
-
-        Raises:
-            ValueError: there is not one row for each of the share's `samples`, and perhaps not as many as elsewhere.
-        """
+        """The logits (n, ...) of the whole batch from those of the share's `samples`; these alone carry gradients."""
         if self.count == 1:
             return own
         if len(own) != samples:
@@ -79,15 +66,7 @@ class Processes:
         return torch.cat(parts)
 
     def over_all(self, rows: Tensor, compute: Callable[[Tensor], tuple[Tensor, ...]]) -> tuple[Tensor, ...]:
-        """A row-wise function of many rows, each process computing some.
-
-        Args:
-            rows: (n, ...), the same in all processes.
-            compute: rows (m, ...) to results, each (m, ...), on the CPU.
-
-        Returns:
-            The results, each (n, ...), the same in all processes.
-        """
+        """The results (n, ...) of a row-wise function of rows (n, ...), each process computing some; on the CPU."""
         if self.count == 1:
             return compute(rows)
         each = -(-len(rows) // self.count)

@@ -18,14 +18,9 @@ Step = Callable[[Tensor, float], Tensor]
 class StepGraph:
     """Takes a few plain steps, captures one and replays it, on the same tensors with other contents.
 
-    Where capturing fails, one line says why, and all steps are plain.
-
-    Attributes:
-        fallback: why steps are plain, or None.
-
-    Args:
-        step: from a table of rows and random numbers, and the position in the recipe, to the loss; nothing of it may
-            wait for the device, and whatever changes from step to step has to lie in tensors.
+    `step` maps a table of rows and random numbers, and the position in the recipe, to the loss; nothing of it may wait
+    for the device, and whatever changes from step to step has to lie in tensors. Where capturing fails, a line says
+    why, `fallback` too, and all steps are plain.
     """
 
     def __init__(self, step: Step) -> None:

@@ -43,9 +43,8 @@ class TreeSet(HostSamples):
         if len(shape) != 3 or shape[2] != 4 or dtype != torch.int64:
             raise ValueError(f"trees must be (n, nodes, 4) int64, got {shape} {dtype}")
         if tuple(self.labels.shape) not in {shape[:1], shape[:2]}:
-            raise ValueError(
-                f"labels must have one of the shapes {shape[:1]}, {shape[:2]}, got {tuple(self.labels.shape)}"
-            )
+            own = tuple(self.labels.shape)
+            raise ValueError(f"labels must have one of the shapes {shape[:1]}, {shape[:2]}, got {own}")
 
     def to(self, device: str) -> TreeSet:
         """Labels stay too: which nodes have one decides what the loss is computed of."""
@@ -65,13 +64,8 @@ class TreeSet(HostSamples):
 def over_labelled_nodes(objective: Objective) -> Objective:
     """An objective's sum over the nodes of a tree, as a mean over the trees of a batch.
 
-    Nodes count that have a label for which there is a logit: without one for neutral nodes, these have no loss.
-
-    Args:
-        objective: a mean over m nodes, of logits (m, classes) and labels (m,).
-
-    Returns:
-        An objective of logits (b, nodes, classes) and labels (b, nodes), or of (b, classes) and (b,).
+    Nodes count that have a label for which there is a logit: without one for neutral nodes, these have no loss. Logits
+    are (b, nodes, classes) and labels (b, nodes), or those of roots alone, (b, classes) and (b,).
     """
 
     def loss(logits: Tensor, labels: Tensor, position: float) -> Tensor:
@@ -84,14 +78,9 @@ def over_labelled_nodes(objective: Objective) -> Objective:
 
 
 def set_embedding(network: nn.Module, vectors: Tensor) -> None:
-    """Start a network's word embedding from given vectors.
+    """Start a network's word embedding from vectors (numbers, width); those of higher numbers stay as they are.
 
-    Args:
-        network: with an `embedding`.
-        vectors: (numbers, width); those of higher numbers, which no text holds, stay as they are.
-
-    Raises:
-        ValueError: the network reads no words, or has fewer of them, or vectors of another width.
+    Raises ValueError if the network reads no words, or has fewer of them, or vectors of another width.
     """
     weight = embedding_of(network).weight
     if len(vectors) > len(weight) or vectors.shape[1] != weight.shape[1]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -31,27 +31,17 @@ class Diverged(ArithmeticError):
 class Trainer:
     """A network and its optimizer while they are trained by a recipe.
 
-    All that changes from epoch to epoch is in `state_dict`; the order of the samples, their augmentation and dropout
-    depend on the seed and the number of the epoch alone.
+    The network maps prepared inputs to logits, has `features` and `classifier`, and is trained in place. All that
+    changes from epoch to epoch is in `state_dict`; the order of the samples, their augmentation and dropout depend on
+    the seed and the number of the epoch alone. Raises ValueError if the samples cannot be trained by the recipe, or not
+    by several processes.
 
     Attributes:
-        network: trained in place, on the device.
         epochs_done: the number of epochs so far.
         loss: mean over the samples of the last epoch, as the objective gives it; nan before the first.
         after_batch: functions called in this order after each step, while its gradients are still there; empty at
             first. What they change has to lie in the network, in the optimizer, or in the state of a callback (see
             `train`), and they have to leave the network in training mode.
-
-    Args:
-        network: prepared inputs to logits, with `features` and `classifier`.
-        objective: what is minimised; for the reduction "sum" it is multiplied by the batch's size.
-        samples: to train on; they move to the device.
-        recipe: everything else.
-        seed: of order, augmentation and dropout.
-        device: where to compute.
-
-    Raises:
-        ValueError: the samples cannot be trained by the recipe, or not by several processes.
     """
 
     def __init__(
@@ -116,14 +106,8 @@ class Trainer:
     def evaluate(self, inputs: Tensor) -> tuple[Tensor, Tensor]:
         """Logits in evaluation mode, and the norms of the features that the last layer makes them of.
 
-        Args:
-            inputs: (n, ...) of the kind of the training samples' `inputs`, see `resident`.
-
-        Returns:
-            (n, classes) float32 and (n,) float64, on the CPU.
-
-        Raises:
-            Diverged: a logit is not finite.
+        Of inputs (n, ...) of the training samples' kind, see `resident`: (n, classes) float32 and (n,) float64, on the
+        CPU. Raises Diverged if a logit is not finite.
         """
         logits, norms = self._processes.over_all(self.resident(inputs), self._logits_and_norms)
         if not bool(logits.isfinite().all()):
@@ -211,45 +195,41 @@ class Trainer:
 
 
 class Callback:
-    """Acts or observes after each epoch, and after each batch if it is in the trainer's `after_batch` too."""
+    """Acts or observes after each epoch, and after each batch if it is in the trainer's `after_batch` too.
+
+    `kept` names the attributes that its next epoch depends on: numbers, strings, lists of rows, tensors by name.
+    """
+
+    kept: ClassVar[tuple[str, ...]] = ()
 
     def after_epoch(self, trainer: Trainer) -> None:
         """Called once after each epoch; may raise Diverged."""
         raise NotImplementedError
 
     def state_dict(self) -> dict[str, Any]:
-        """All that its next epoch depends on, ready for a checkpoint, in containers that it does not change later."""
-        return {}
+        """What is kept, ready for a checkpoint, in containers that do not change later."""
+        return {name: copy.copy(getattr(self, name)) for name in self.kept}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Resume where `state_dict` was taken."""
+        for name in self.kept:
+            setattr(self, name, copy.copy(state[name]))
 
 
 class History(Callback):
     """A callback whose state is `history`, a list of rows of JSON values."""
 
+    kept = ("history",)
+
     def __init__(self) -> None:
         self.history: list[dict[str, Any]] = []
 
-    def state_dict(self) -> dict[str, Any]:
-        """All rows so far."""
-        return {"history": list(self.history)}
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Resume where `state_dict` was taken."""
-        self.history = list(state["history"])
-
 
 def train(trainer: Trainer, callbacks: Mapping[str, Callback], job: Job) -> bool:
-    """Train for the epochs of the recipe, from the job's checkpoint if there is one.
+    """Train for the epochs of the recipe, from the job's checkpoint if there is one; returns whether it diverged.
 
-    Args:
-        trainer: new.
-        callbacks: new, called in this order after each epoch; the names are those in the checkpoint.
-        job: the cell that trains.
-
-    Returns:
-        Whether the training diverged; it then stops, and trainer and callbacks are as they were when last finite.
+    Trainer and callbacks are new; the latter are called in this order after each epoch, and have their names in the
+    checkpoint. A training that diverged stops, and all are as they were when last finite.
     """
     checkpointer, epochs = job.checkpointer(), trainer.recipe.epochs
     if job.cuda_graphs:
@@ -276,10 +256,7 @@ def train(trainer: Trainer, callbacks: Mapping[str, Callback], job: Job) -> bool
 def learning_rate_factor(schedule: Schedule, position: float, length: float) -> float:
     """The factor that multiplies the learning rate (Cooling, section 4.1; focal paper, appendices E and K).
 
-    Args:
-        schedule: which one.
-        position: epochs done, whole or not, at least 0 and below `length`.
-        length: epochs in all.
+    `position` is the number of epochs done, whole or not, at least 0 and below their `length` in all.
     """
     if not 0 <= position < length:
         raise ValueError(f"position: {position}, must be at least 0 and below the length {length}")

@@ -30,22 +30,19 @@ _BATCH = 500  # A loss that couples samples looks at all pairs of a batch.
 class Watch(Callback):
     """Metrics of the splits after epochs; after some, the gradient norms and the reliability of the training samples.
 
-    Attributes:
-        history: a row for each epoch that was evaluated and each split: `epoch`, `split`, `loss`, `weight_norm`,
-            `feature_norm` (mean over the split), and what `describe_logits` returns.
-        gradient_norms: a row for each of `gradient_epochs` and each bin: `epoch`, `low`, `high`, `count` (focal paper,
-            Figure 3).
-        reliability: a row for each of `reliability_epochs` and each bin: `epoch`, `low`, `high`, `count`, `accuracy`,
-            `confidence` (None where the bin is empty; Figure A.1).
+    `history` has a row for each evaluated epoch and split: `epoch`, `split`, `loss`, `weight_norm`, `feature_norm` (its
+    mean) and what `describe_logits` returns; `gradient_norms` one for each of `gradient_epochs` and bin: `epoch`,
+    `low`, `high`, `count` (focal paper, Figure 3); `reliability` one for each of `reliability_epochs` and bin, with
+    `accuracy` and `confidence` too (None where the bin is empty; Figure A.1).
 
     Args:
-        splits: samples by name, evaluated without augmentation; "train" is that of the last two attributes.
-        gradient_epochs: counted from 1.
-        reliability_epochs: counted from 1.
+        splits: samples by name, evaluated without augmentation; "train" is what the last two are of.
+        gradient_epochs: counted from 1, as `reliability_epochs`.
         inverse_temperature: multiplies the logits that `history` describes.
         every: evaluate after every so many epochs; after the first, the last and those above always.
-        final: evaluate after each of so many epochs at the end.
     """
+
+    kept = ("history", "gradient_norms", "reliability")
 
     def __init__(
         self,
@@ -83,16 +80,6 @@ class Watch(Callback):
                 rows = _reliability_rows(torch.softmax(logits.double(), dim=1), split.labels)
                 self.reliability += [{"epoch": epoch, **row} for row in rows]
 
-    def state_dict(self) -> dict[str, Any]:
-        """All rows so far."""
-        rows = {"history": self.history, "gradient_norms": self.gradient_norms, "reliability": self.reliability}
-        return {name: list(each) for name, each in rows.items()}
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Resume where `state_dict` was taken."""
-        self.history, self.gradient_norms = list(state["history"]), list(state["gradient_norms"])
-        self.reliability = list(state["reliability"])
-
 
 def scaled_epochs(planned: Sequence[int], epochs: int, planned_epochs: int) -> frozenset[int]:
     """Epochs of a figure of the paper, moved to a training of another length; counted from 1."""
@@ -102,50 +89,37 @@ def scaled_epochs(planned: Sequence[int], epochs: int, planned_epochs: int) -> f
 class BestEpoch(Callback):
     """Keeps the weights of the epoch with the best score, the first of equal ones.
 
-    Attributes:
-        epoch: which, from 1; 0 before the first.
-
-    Args:
-        watch: a callback of the same training, called before this one, that adds rows to its `history` each epoch.
-        score: of a row of validation data; by default its accuracy (focal, appendix E).
+    `epoch` is which, from 1. `watch` is called before this callback and adds rows to its `history` each epoch; `score`
+    is that of a row of validation data, by default its accuracy (focal, appendix E).
     """
+
+    kept = ("epoch", "best", "weights")
 
     def __init__(
         self, watch: Watch | History, score: Callable[[dict[str, Any]], float] = itemgetter("accuracy")
     ) -> None:
-        self.epoch = 0
-        self._watch, self._of, self._score = watch, score, -math.inf
-        self._weights: dict[str, Any] = {}
+        self.epoch, self.best = 0, -math.inf
+        self.weights: dict[str, Tensor] = {}
+        self._watch, self._score = watch, score
 
     def after_epoch(self, trainer: Trainer) -> None:
         """Keep the network if it is better than all before."""
-        score = [self._of(row) for row in self._watch.history if row.get("split", "validation") == "validation"][-1]
-        if score > self._score:
-            self.epoch, self._score = trainer.epochs_done, score
-            self._weights = copy.deepcopy(trainer.network.state_dict())
+        score = [self._score(row) for row in self._watch.history if row.get("split", "validation") == "validation"][-1]
+        if score > self.best:
+            self.epoch, self.best = trainer.epochs_done, score
+            self.weights = copy.deepcopy(trainer.network.state_dict())
 
     def restore(self, trainer: Trainer) -> None:
         """Give the network the weights of the best epoch."""
-        trainer.network.load_state_dict(self._weights)
-
-    def state_dict(self) -> dict[str, Any]:
-        """What is kept so far."""
-        return {"epoch": self.epoch, "score": self._score, "weights": self._weights}
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Resume where `state_dict` was taken."""
-        self.epoch, self._score, self._weights = state["epoch"], state["score"], state["weights"]
+        trainer.network.load_state_dict(self.weights)
 
 
 class Norms(History):
     """Norms of logits, weights and gradients (cooling paper, section 3.3); put `after_batch` into the trainer's.
 
-    `history` has a row for each epoch: `epoch`, `logit_norm` (mean over the inputs, as the network gives logits after
-    the epoch), `weight_norm` (of all parameters together, after the epoch), `gradient_norm` (of all parameters
-    together, mean over the epoch's batches, as the optimizer used them).
-
-    Args:
-        inputs: to evaluate; of the kind that the network is trained on, but not the same samples.
+    `history` has a row for each epoch: `epoch`, `logit_norm` (mean over held-out `inputs`, after the epoch),
+    `weight_norm` (of all parameters together, after the epoch) and `gradient_norm` (of all parameters together, mean
+    over the epoch's batches, as the optimizer used them).
     """
 
     def __init__(self, inputs: Tensor) -> None:
@@ -170,22 +144,12 @@ class Norms(History):
         row = {"epoch": trainer.epochs_done, "logit_norm": logits.double().norm(dim=1).mean().item()}
         self.history.append({**row, "weight_norm": weights, "gradient_norm": gradients})
 
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Resume after an epoch; gradients of an unfinished one are forgotten."""
-        super().load_state_dict(state)
-        self._gradients.clear()
-
 
 def describe_logits(logits: Tensor, labels: Tensor) -> dict[str, float | None]:
-    """Negative log-likelihood and entropy of all, right and wrong samples, accuracy and calibration error.
+    """What logits (n, classes) say of labels (n,): `nll`, `entropy`, `accuracy` and `ece` (15 bins, a fraction).
 
-    Args:
-        logits: (n, classes).
-        labels: (n,).
-
-    Returns:
-        `nll`, `nll_right`, `nll_wrong`, `entropy`, `entropy_right`, `entropy_wrong` (nats, means; None where there is
-        no such sample), `accuracy` and `ece` (15 bins), fractions.
+    `nll_right`, `nll_wrong`, `entropy_right` and `entropy_wrong` (nats) are means over the samples predicted so, or
+    None where there is none.
     """
     log_probs = torch.log_softmax(logits.double(), dim=1)
     probs = log_probs.exp()
@@ -203,16 +167,9 @@ def last_layer_gradient_norms(
 ) -> Tensor:
     """Norm of each sample's gradient with respect to the last layer's weights (focal paper, Figure 3 b to d).
 
-    The gradient is the outer product of that with respect to the logits and the features, so its norm is the product
-    of theirs. The bias is left out.
-
-    Args:
-        logits: (n, classes).
-        labels: (n,).
-        feature_norms: (n,), of the last layer's inputs.
-        objective: a mean over samples. Where a loss couples them, as MMCE does, a sample's gradient is its share in
-            that of its batch: at most 500 samples, in the order given.
-        position: in the written recipe, epochs.
+    The gradient is the outer product of that with respect to the logits (n, classes) and the features, so its norm is
+    the product of theirs; the bias is left out. Where a loss couples samples, as MMCE does, a sample's gradient is its
+    share in that of its batch: at most 500 samples, in the order given. `position` is that of the written recipe.
 
     Returns:
         (n,) float64.
