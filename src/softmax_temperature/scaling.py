@@ -10,7 +10,7 @@ import torch
 from scipy.optimize import brentq
 from torch import Tensor
 
-from softmax_temperature.metrics.binning import CHUNK, binned_sums, equal_width_bins
+from softmax_temperature.metrics.calibration import CHUNK, binned_sums, equal_width_bins
 from softmax_temperature.metrics.checks import check_count, check_labels, check_logits, check_positive
 
 TEMPERATURE_BOUNDS = (1e-4, 1e4)  # For the search on the likelihood; wide enough for logits of any sensible scale.

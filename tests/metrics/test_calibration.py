@@ -13,7 +13,7 @@ from torch import Tensor
 from torchmetrics.functional.classification import binary_calibration_error, multiclass_calibration_error
 
 from softmax_temperature import metrics
-from softmax_temperature.metrics.binning import equal_mass_membership, equal_width_bins
+from softmax_temperature.metrics.calibration import equal_mass_membership, equal_width_bins
 
 BINNED = (
     metrics.expected_calibration_error,

@@ -65,8 +65,8 @@ def test_bad_input_is_refused_by_name() -> None:
         (predictions, 2, r"labels must be in \[0, 2\)"),
         (predictions, 1, "classes must be an integer of at"),
         (predictions + 3, 3, r"predictions must be in \[0, 3\)"),
-        (predictions[:1], 3, r"predictions must have shape \(2, 5, 4\), got"),
-        (predictions.float(), 3, "predictions must be integers"),
+        (predictions[:1], 3, r"predictions must be integers of shape \(2, 5, 4\), got"),
+        (predictions.float(), 3, "predictions must be integers of shape"),
     ):
         with pytest.raises(ValueError, match=message):
             confusion_matrix(some, labels.clamp(max=2) if classes == 2 else labels, classes=classes, void=VOID)

@@ -10,8 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from softmax_temperature.metrics.binning import CHUNK, equal_mass_membership, equal_width_bins
-from softmax_temperature.metrics.calibration import class_gaps
+from softmax_temperature.metrics.calibration import CHUNK, class_gaps, equal_mass_membership, equal_width_bins
 from softmax_temperature.metrics.scores import label_ranks, squared_distances
 
 SCORES = ("accuracy", "top5_accuracy", "negative_log_likelihood", "brier_score")

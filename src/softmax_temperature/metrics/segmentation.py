@@ -12,15 +12,12 @@ def confusion_matrix(predictions: Tensor, labels: Tensor, *, classes: int, void:
     """Count the pixels of each class by their predicted class: shape (classes, classes), int64, rows true classes.
 
     Predictions and labels are integers of one shape in [0, classes); labels may also be `void`, which leaves the pixel
-    out. Matrices of several batches add up. Raises ValueError if a shape or dtype disagrees, or a class is out of
-    range.
+    out. Matrices of several batches add up. Raises ValueError if an argument is not so.
     """
     check_count(classes, "classes", least=2)
-    for values, name in ((predictions, "predictions"), (labels, "labels")):
-        if values.is_floating_point() or values.is_complex() or values.dtype == torch.bool:
-            raise ValueError(f"{name} must be integers, got {values.dtype}")
-    if predictions.shape != labels.shape:
-        raise ValueError(f"predictions must have shape {tuple(labels.shape)}, got {tuple(predictions.shape)}")
+    if predictions.shape != labels.shape or predictions.is_floating_point():
+        found = f"{predictions.dtype} {tuple(predictions.shape)}"
+        raise ValueError(f"predictions must be integers of shape {tuple(labels.shape)}, got {found}")
     kept = torch.ones_like(labels, dtype=torch.bool) if void is None else labels != void
     rows, columns = labels[kept].long(), predictions[kept].long()
     for found, name in ((rows, "labels"), (columns, "predictions")):

@@ -92,12 +92,10 @@ def scorecard(
     """Print the verdict on every claim, best evidence first."""
     from softmax_temperature.papers.shared import scorecard as cards
 
-    if as_json:
-        print(json.dumps(cards.all_claims(), indent=1))
-    elif write is not None:
+    if write is not None:
         cards.write_scorecard(write)
     else:
-        print(cards.scorecard())
+        _show(as_json, cards.all_claims(), cards.scorecard())
 
 
 @app.command(epilog=EXIT_CODES)

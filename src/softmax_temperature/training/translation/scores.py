@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from softmax_temperature.metrics.binning import CHUNK, binned_sums, equal_width_bins
+from softmax_temperature.metrics.calibration import CHUNK, binned_sums, equal_width_bins
 from softmax_temperature.scaling import TEMPERATURE_GRID
 from softmax_temperature.training.trainer import Diverged, History, Trainer
 from softmax_temperature.training.translation.sentences import PADDING, LengthBatches
