@@ -5,7 +5,7 @@ import hashlib
 import pytest
 
 from softmax_temperature.data import farm
-from softmax_temperature.data.farm import SIZES, in_words, read_farm
+from softmax_temperature.data.farm import SIZES, read_farm
 
 Parts = dict[str, tuple[tuple[str, ...], tuple[str, ...]]]
 
@@ -25,14 +25,6 @@ def test_sentences_are_the_same_everywhere(parts: Parts) -> None:
     text = "\n".join(sentence for sides in parts.values() for side in sides for sentence in side)
     assert hashlib.sha256(text.encode()).hexdigest().startswith("0e4015bebba21e24")
     assert read_farm(seed=1) != parts
-
-
-@pytest.mark.parametrize(
-    ("number", "words"),
-    [(2, "zwei"), (10, "zehn"), (16, "sechzehn"), (20, "zwanzig"), (21, "einundzwanzig"), (66, "sechsundsechzig")],
-)
-def test_numbers_in_words(number: int, words: str) -> None:
-    assert in_words(number) == words
 
 
 # Written by hand, one for each gender, case, article and tense: what the generator must say where it says the English.

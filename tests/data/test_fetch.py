@@ -97,11 +97,6 @@ def test_pooled_texts_are_divided_anew(root: Path) -> None:
     assert pooled.card["split_rule"].startswith("25% of each class drawn for test")
 
 
-def test_images_are_not_pooled(root: Path) -> None:
-    with pytest.raises(CellsFailed, match=r"datasets\.digits\.pool: is for texts: images keep"):
-        fetched(SomeParams(root, "digits", pool=True))
-
-
 def test_a_changed_archive_or_parameter_changes_the_cell(root: Path) -> None:
     before = only_cell(SomeParams(root, "birds"))
     other = only_cell(SomeParams(root, "birds", train_limit=8))
@@ -127,41 +122,3 @@ def test_data_sets_that_are_missing_or_wrong_do_not_stop_the_others(root: Path) 
 def test_an_unknown_name_is_refused_before_any_cell_runs(root: Path) -> None:
     with pytest.raises(InputError, match=r"unknown data set 'bird'\. Did you mean 'birds'"):
         fetch.cells(SomeParams(root, "digits", "bird"))  # type: ignore[arg-type]
-
-
-REAL = {
-    "mnist": (10, 1, True),
-    "cifar10": (10, 3, True),
-    "omniglot": (1623, 1, True),
-    "orl_faces": (38, 1, True),
-    "devanagari": (104, 1, True),
-    "caltech101": (101, 3, False),
-    "dtd10": (10, 3, False),
-}
-
-
-@pytest.mark.parametrize("name", [pytest.param(name, marks=pytest.mark.real_data(name)) for name in REAL])
-def test_real_archives_are_read(project_root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
-    monkeypatch.chdir(tmp_path)
-    images = fetched(SomeParams(project_root / "data" / "raw", name, train_limit=3500, test_limit=100))
-    assert (images.classes, images.channels, images.one_size) == REAL[name]
-    batch = next(images.batches("test", 8))
-    assert len({image.float().std().item() for image in batch}) == 8
-
-
-FEW = {"train_limit": 400, "test_limit": 100}
-REAL_TEXTS: dict[str, tuple[dict[str, int], list[int], int]] = {  # Limits, sizes, and sentences that are left out.
-    "imdb": (FEW, [320, 80, 100], 0),
-    "sst2": (FEW, [400, 872, 100], 0),
-    "newsgroups20": (FEW, [320, 80, 100], 34),
-    "sst_trees": ({}, [6920, 872, 1821], 1624 + 229 + 389),  # The sizes in the paper.
-}
-
-
-@pytest.mark.parametrize("name", [pytest.param(name, marks=pytest.mark.real_data(name)) for name in REAL_TEXTS])
-def test_real_texts_are_read(project_root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
-    monkeypatch.chdir(tmp_path)
-    limits, sizes, left_out = REAL_TEXTS[name]
-    texts = fetched(SomeParams(project_root / "data" / "raw", name, **limits))
-    assert [texts.size(split) for split in SPLITS] == sizes
-    assert [value for key, value in texts.card["source"].items() if key.endswith("left_out")] == [left_out]

@@ -8,12 +8,8 @@ from softmax_temperature.data.glyphs import (
     TRAIN_PER_CLASS,
     VOID,
     choose_characters,
-    classes_of,
     downstream_pool,
-    draw_glyphs,
     draw_scenes,
-    is_glyph_scenes,
-    is_glyphs,
     pretraining_pool,
     read_glyphs,
 )
@@ -71,23 +67,10 @@ def test_raw_pixels_tell_classes_apart_but_not_perfectly(name: str, chance: floa
     assert 2 * chance < nearest_class_mean_accuracy(raw.train, raw.test) < 0.9
 
 
-def test_images_of_a_character_do_not_depend_on_its_neighbours() -> None:
-    alone, _ = draw_glyphs(["Ж"], 3, seed=0)
-    together, labels = draw_glyphs(["@", "Ж"], 3, seed=0)
-    assert np.array_equal(together[labels == 1], alone)
-
-
 @pytest.mark.parametrize("name", ["glyphs-1", "glyphs-5000", "glyphs-pretrain-1000"])
 def test_a_number_of_classes_outside_the_pool_is_refused(name: str) -> None:
     with pytest.raises(InputError, match=f"{name}: cannot have .* Choose a number of classes from 2 to "):
         read_glyphs(name, seed=0)
-
-
-def test_names_tell_the_forms_apart() -> None:
-    names = ("glyphs-12", "glyphs-pretrain-12", "glyph-scenes-12", "glyphs", "glyphs-ten", "my-glyph-scenes-3")
-    assert [is_glyphs(name) for name in names] == [True, True, False, False, False, False]
-    assert [is_glyph_scenes(name) for name in names] == [False, False, True, False, False, False]
-    assert classes_of("glyph-scenes-12") == 13
 
 
 def test_every_pixels_label_is_true_of_what_was_drawn_there() -> None:
@@ -103,11 +86,3 @@ def test_every_pixels_label_is_true_of_what_was_drawn_there() -> None:
         paper, ink, edge = (image[part].mean() for part in (label == 0, (label > 0) & (label < VOID), label == VOID))
         assert ink - paper > 40
         assert paper < edge < ink
-
-
-def test_fewer_scenes_are_the_first_and_the_seed_changes_them() -> None:
-    characters = downstream_pool()[:3]
-    few, many, other = (draw_scenes(characters, count, seed=seed) for count, seed in ((3, 0), (5, 0), (3, 1)))
-    for kind in range(2):
-        assert np.array_equal(few[kind], many[kind][:3])
-        assert not np.array_equal(few[kind], other[kind])

@@ -34,13 +34,6 @@ def test_words_are_numbered_by_frequency_and_then_by_the_alphabet() -> None:
     assert fit().vocabulary_size == 10
 
 
-def test_a_limit_keeps_the_most_frequent_words_and_counts_padding_and_unknown() -> None:
-    limited = fit(vocabulary_size=5)
-    assert limited.words == ("cat", "the", "!")
-    assert limited.vocabulary_size == 5
-    assert limited.encode(["the cat sat !"]).tolist() == [[3, 2, UNKNOWN, 4, PADDING, PADDING]]
-
-
 @given(st.lists(st.text("abAB,. \n'é", max_size=12), min_size=1, max_size=8), st.integers(3, 9))
 def test_the_vocabulary_is_that_of_a_loop(texts: list[str], vocabulary_size: int) -> None:
     words = [word for text in texts for word in re.findall(r"\w+|[^\w\s]", text.lower())]

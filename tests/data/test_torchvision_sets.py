@@ -1,10 +1,8 @@
 """What torchvision left below data.root is found without a network, whole, upright and with the right labels."""
 
 import hashlib
-import pickle
 import struct
 from pathlib import Path
-from typing import Any
 from unittest.mock import Mock
 from urllib.error import URLError
 
@@ -74,23 +72,6 @@ def test_svhn_is_read_with_channels_last(tmp_path: Path, monkeypatch: pytest.Mon
     assert raw.class_names == tuple("0123456789")
 
 
-def test_cifar_is_read_with_channels_last(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    folder = tmp_path / "cifar-10-batches-py"
-    folder.mkdir()
-    batch = {"data": np.arange(20 * 3072).reshape(20, 3072).astype(np.uint8), "labels": [n % 10 for n in range(20)]}
-    (folder / "batch").write_bytes(pickle.dumps(batch))
-    (folder / "meta").write_bytes(pickle.dumps({"label_names": [f"class {n}" for n in range(10)]}))
-    for entry in ("train_list", "test_list"):
-        monkeypatch.setattr(datasets.CIFAR10, entry, [["batch", md5(folder / "batch")]])
-    meta = {"filename": "meta", "key": "label_names", "md5": md5(folder / "meta")}
-    monkeypatch.setattr(datasets.CIFAR10, "meta", meta)
-    raw = found("cifar10", tmp_path)
-    images = np.asarray(raw.train.samples)
-    assert images.shape == (20, 32, 32, 3)
-    assert images[0, 0, :2].tolist() == [[0, 0, 0], [1, 1, 1]]  # 1,024 values per channel, modulo 256.
-    assert raw.class_names[3] == "class 3"
-
-
 def write_images(monkeypatch: pytest.MonkeyPatch, name: str, folder: Path, files: list[str], images: int) -> None:
     for file in files:
         (folder / file).parent.mkdir(parents=True, exist_ok=True)
@@ -126,17 +107,6 @@ def test_caltech_lacks_its_background_class_and_a_split(
         found(name, tmp_path)
 
 
-def test_omniglots_two_halves_are_one_data_set(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    halves = ("images_background/Greek", "images_background/Latin", "images_evaluation/Tengwar")
-    files = [f"{half}/character0{c}/{n}.png" for half in halves for c in (1, 2) for n in range(3)]
-    write_images(monkeypatch, "omniglot", tmp_path / "omniglot-py", files, 18)
-    raw = found("omniglot", tmp_path)
-    assert len(raw.class_names) == 6
-    assert raw.class_names[-1] == "images_evaluation/Tengwar/character02"
-    assert raw.train.samples[0] == "omniglot-py/images_background/Greek/character01/0.png"
-    assert np.bincount(raw.train.labels).tolist() == [3] * 6
-
-
 @pytest.mark.parametrize("name", ["mnist", "cifar10", "svhn", "dtd", "caltech256", "omniglot"])
 def test_what_is_absent_is_not_found(tmp_path: Path, name: str) -> None:
     assert find_torchvision_set(name, root=tmp_path, download=False) is None
@@ -147,11 +117,3 @@ def test_a_failed_download_is_one_error(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.setattr(getattr(datasets, kind), "download", Mock(side_effect=URLError("no route to host")))
     with pytest.raises(InputError, match=f"data set {name}: the download failed .*put {name}.npz into"):
         find_torchvision_set(name, root=tmp_path / "raw", download=True)
-
-
-def test_only_what_is_missing_is_downloaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    download: Any = Mock(side_effect=lambda: write_mnist(tmp_path, "MNIST", np.arange(20) % 10))
-    monkeypatch.setattr(datasets.MNIST, "download", lambda _: download())
-    for _ in range(2):
-        assert find_torchvision_set("mnist", root=tmp_path, download=True) is not None
-    assert download.call_count == 2  # Once for the train part, once for the test part.

@@ -6,17 +6,16 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 
 from softmax_temperature.data.archives import JsonlArchive, NpzArchive
 from softmax_temperature.data.prepared import PreparedData
 from softmax_temperature.data.splits import SPLITS
-from softmax_temperature.data.tokens import PADDING, UNKNOWN
+from softmax_temperature.data.tokens import UNKNOWN
 from softmax_temperature.data.trees import WORD
 from softmax_temperature.runner.artifacts import open_artifact
 from softmax_temperature.runner.errors import InputError
 from softmax_temperature.stages.training_sets import image_set, training_sets
-from softmax_temperature.training.texts import TokenSet, TreeSet
+from softmax_temperature.training.texts import TreeSet
 
 TEXT = {"vocabulary": 1000, "length": 10, "keep": "start"}
 
@@ -61,15 +60,6 @@ def test_the_vocabulary_never_sees_validation_or_test_texts(talk: PreparedData) 
     assert len(words) == len(sets["train"]) + 7
 
 
-def test_token_sets_hold_the_texts_and_labels_of_their_splits(talk: PreparedData) -> None:
-    sets, classes, words = training_sets(talk.artifact, "", {"vocabulary": 20, "length": 4, "keep": "end"})
-    assert (classes, len(words)) == (2, 18)
-    for split in SPLITS:
-        assert isinstance(sets[split], TokenSet)
-        assert torch.equal(sets[split].labels, talk.labels(split))
-        assert not (sets[split].inputs == PADDING).any()
-
-
 def test_tree_sets_hold_the_trees_and_classes_of_their_splits(trees: PreparedData) -> None:
     sets, classes, words = training_sets(trees.artifact, "", TEXT)
     assert classes == 2
@@ -80,14 +70,6 @@ def test_tree_sets_hold_the_trees_and_classes_of_their_splits(trees: PreparedDat
     assert train.labels.tolist() == [0, 0, 1, 1] * 8
     numbers = {word: number for number, word in enumerate(words, start=2)}
     assert train.inputs[0, :, WORD].tolist() == [0, numbers["its"], 0, numbers["own"], numbers["train0"]]
-
-
-def test_the_vocabulary_never_sees_validation_or_test_trees(trees: PreparedData) -> None:
-    sets, _, words = training_sets(trees.artifact, "", TEXT)
-    assert len(words) == 2 + 32
-    assert all(word in ("its", "own") or word.startswith("train") for word in words)
-    for split in ("validation", "test"):
-        assert (sets[split].inputs[..., WORD] == UNKNOWN).sum(1).tolist() == [1] * len(sets[split])  # type: ignore[index]
 
 
 def test_sets_are_kept_for_the_next_cell_and_not_for_other_data(trees: PreparedData) -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from softmax_temperature.data.sampling import limited
 from softmax_temperature.data.splits import SPLITS, Part
-from softmax_temperature.data.translation import read_translation, translation_digest
+from softmax_temperature.data.translation import read_translation
 from softmax_temperature.runner.errors import InputError
 
 ENGLISH_GERMAN, GERMAN_ENGLISH = ("en", "de"), ("de", "en")
@@ -68,16 +68,6 @@ def test_a_missing_data_set_says_what_to_put_where(tmp_path: Path, name: str, sa
         read_translation(name, ENGLISH_GERMAN, root=tmp_path, seed=0)
     assert says in str(refused.value)
     assert str(tmp_path / name) in str(refused.value)
-
-
-def test_the_digest_is_that_of_names_and_contents(tmp_path: Path) -> None:
-    def digest(root: Path, languages: tuple[str, str] = ENGLISH_GERMAN) -> str | None:
-        return translation_digest("letters", languages, root=root)
-
-    before = digest(write(tmp_path))
-    assert digest(write(tmp_path / "elsewhere")) == before
-    assert digest(tmp_path, GERMAN_ENGLISH) != before
-    assert digest(write(tmp_path, test__de=b"one\ntwo\n")) != before
 
 
 def test_a_limit_draws_pairs_at_random_and_keeps_them_together() -> None:

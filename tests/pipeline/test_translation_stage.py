@@ -251,15 +251,6 @@ def test_long_training_pairs_are_left_out_and_counted(tmp_path: Path, monkeypatc
         run_cells([none], output=OUTPUT, compute=SERIAL, seed=0)
 
 
-def test_a_changed_sentence_makes_the_trainings_stale(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    write_sentences(tmp_path)
-    monkeypatch.chdir(tmp_path)
-    before = cells(parameters())[0].parameters
-    with (tmp_path / "data/raw/sentences/test.de").open("a", encoding="utf-8") as file:
-        file.write("noch ein Satz\n")
-    assert cells(parameters())[0].parameters != before
-
-
 @pytest.mark.parametrize(
     ("changes", "says"),
     [

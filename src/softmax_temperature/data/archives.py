@@ -10,7 +10,6 @@ from typing import Any, ClassVar, NamedTuple, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from softmax_temperature.data.catalogue import CATALOGUE
 from softmax_temperature.data.raw import RawDataset, RawPart
 from softmax_temperature.data.splits import SPLITS, SplitName
 from softmax_temperature.data.trees import NEUTRAL, SENTIMENTS, parse_tree
@@ -121,29 +120,24 @@ class JsonlArchive(_Archive):
         """Check every line; one that is not of the stated form raises InputError with its number.
 
         The classes of texts are the labels of the train part, in ascending order; numbers count from 0 without gaps.
+        Texts without a word are counted and left out.
         """
         with self.path.open("rb") as file:
             first = file.readline()
         return self._read_trees() if b'"tree"' in first and b'"text"' not in first else self._read_texts()
 
     def _read_texts(self) -> RawDataset:
-        entry = CATALOGUE.get(self.path.stem)
-        rows, empty = [], 0
-        for row in self._rows("label", "text"):
+        every = list(self._rows("label", "text"))
+        for row in every:
             if not isinstance(row.label, int | str) or not isinstance(row.text, str):
                 self._refuse("the label is neither a whole number nor a name, or the text is not a string", row.line)
-            if row.text.strip():
-                rows.append(row)
-            elif entry is not None and entry.leaves_out_empty_texts:
-                empty += 1
-            else:
-                self._refuse("the text is empty", row.line)
+        rows = [row for row in every if row.text.strip()]
         names = self._class_names(rows)
         numbers = {label: number for number, label in enumerate(names)}
         if unknown := next((row for row in rows if row.label not in numbers), None):
             self._refuse(f"the label is {unknown.label!r}, not one of {len(names)} classes", unknown.line)
         rows = [row._replace(label=numbers[row.label]) for row in rows]
-        return self._dataset(tuple(map(str, names)), rows, "texts", {"empty_texts_left_out": empty})
+        return self._dataset(tuple(map(str, names)), rows, "texts", {"empty_texts_left_out": len(every) - len(rows)})
 
     def _read_trees(self) -> RawDataset:
         rows = []

@@ -10,18 +10,13 @@ NOT_STATED = "not stated"
 
 @dataclass(frozen=True)
 class Entry:
-    """What is known about a data set before it is there; `classes` is how many it has when complete.
-
-    `leaves_out_empty_texts`: its copies are known to have texts without a word, which are counted and not used. In any
-    other data set an empty text is an error.
-    """
+    """What is known about a data set before it is there; `classes` is how many it has when complete."""
 
     title: str
     classes: int
     licence: str = NOT_STATED
     texts: bool = False
     trees: bool = False
-    leaves_out_empty_texts: bool = False
 
 
 _IMAGENET = "ImageNet terms of access: non-commercial research and education"
@@ -57,27 +52,21 @@ CATALOGUE = {
     "imdb": Entry("IMDB (Large Movie Review Dataset)", 2, texts=True),
     "sst2": Entry("Stanford Sentiment Treebank, two classes, whole sentences", 2, texts=True),
     "sst_trees": Entry("Stanford Sentiment Treebank, two classes, parse trees", 2, texts=True, trees=True),
-    "newsgroups20": Entry("20 Newsgroups", 20, texts=True, leaves_out_empty_texts=True),
-    "newsgroups20_all": Entry("20 Newsgroups, all documents", 20, texts=True, leaves_out_empty_texts=True),
+    "newsgroups20": Entry("20 Newsgroups", 20, texts=True),
+    "newsgroups20_all": Entry("20 Newsgroups, all documents", 20, texts=True),
 }
 
 _MULTI30K = "https://raw.githubusercontent.com/multi30k/dataset/master/data/task1/raw"
-
+_MULTI30K_FILES = (
+    ("train.en", "train", "460a15fbd157e34a7a9957ee388c1ca247fe47af3ef25fb50442af6c274e0fc6"),
+    ("train.de", "train", "2c2b73fd2b548fbcde3a875e0a78d6ee94d498bfdee6bd3eae3945779e9ddf72"),
+    ("validation.en", "val", "1f2a23d992769b5b3d209b0a10dd0b77c08cceb1f20dfb97ed0aafa49d107227"),
+    ("validation.de", "val", "660e09eb7e1da2f856ea13ee5ad3cf6d36b3d5b0b733c857e94c5747a3dfc660"),
+    ("test.en", "test_2016_flickr", "399a4382932c1aadd3ceb9bef1008d388a64c76d4ae4e9d4728c6f4301cac182"),
+    ("test.de", "test_2016_flickr", "4be6b5b3236b79c25475c6bb829800a7ce559e9ba7a1f6c2394fe4d40be46d16"),
+)
 URLS = {
-    "multi30k": {
-        "train.en": (f"{_MULTI30K}/train.en.gz", "460a15fbd157e34a7a9957ee388c1ca247fe47af3ef25fb50442af6c274e0fc6"),
-        "train.de": (f"{_MULTI30K}/train.de.gz", "2c2b73fd2b548fbcde3a875e0a78d6ee94d498bfdee6bd3eae3945779e9ddf72"),
-        "validation.en": (f"{_MULTI30K}/val.en.gz", "1f2a23d992769b5b3d209b0a10dd0b77c08cceb1f20dfb97ed0aafa49d107227"),
-        "validation.de": (f"{_MULTI30K}/val.de.gz", "660e09eb7e1da2f856ea13ee5ad3cf6d36b3d5b0b733c857e94c5747a3dfc660"),
-        "test.en": (
-            f"{_MULTI30K}/test_2016_flickr.en.gz",
-            "399a4382932c1aadd3ceb9bef1008d388a64c76d4ae4e9d4728c6f4301cac182",
-        ),
-        "test.de": (
-            f"{_MULTI30K}/test_2016_flickr.de.gz",
-            "4be6b5b3236b79c25475c6bb829800a7ce559e9ba7a1f6c2394fe4d40be46d16",
-        ),
-    }
+    "multi30k": {file: (f"{_MULTI30K}/{part}.{file[-2:]}.gz", sha256) for file, part, sha256 in _MULTI30K_FILES},
 }
 """Data sets that `make data` may download itself: each file's address, gzipped, and its sha256, unpacked."""
 

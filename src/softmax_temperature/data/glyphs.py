@@ -90,19 +90,13 @@ def classes_of(name: str) -> int:
 
 
 def read_glyph_scenes(name: str, *, seed: int) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
-    """Draw "glyph-scenes-N", N up to 254: TRAIN_SCENES to train on, then TEST_SCENES to test on, all independent.
-
-    Returns (scenes, 64, 64) uint8 images, and labels of the same shape, with VOID.
-    """
+    """Draw "glyph-scenes-N": TRAIN_SCENES to train on, then TEST_SCENES; images and labels (scenes, 64, 64) uint8."""
     characters = choose_characters(classes_of(name) - 1, downstream_pool, where=name, seed=seed)
     return draw_scenes(characters, TRAIN_SCENES + TEST_SCENES, seed=seed)
 
 
 def draw_scenes(characters: Sequence[str], count: int, *, seed: int) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
-    """(count, 64, 64) uint8 images and labels, the characters having labels 1, 2, ...
-
-    With one seed, fewer scenes are the first of more.
-    """
+    """Images and labels (count, 64, 64) uint8, the characters having labels 1, 2, ...; fewer are the first of more."""
     scenes = [_scene(characters, np.random.default_rng([seed, number, *b"scenes"])) for number in range(count)]
     images, labels = zip(*scenes, strict=True)
     return np.stack(images), np.stack(labels)
@@ -121,10 +115,7 @@ def _scene(characters: Sequence[str], generator: np.random.Generator) -> tuple[N
 
 
 def choose_characters(number: int, pool: Callable[[], tuple[str, ...]], *, where: str, seed: int) -> tuple[str, ...]:
-    """The first `number` characters of a pool in an order that depends on the seed.
-
-    A pool with fewer, or a number below 2, raises InputError; `where` names what asked for them.
-    """
+    """The first `number` characters of a pool in an order that depends on the seed; InputError if it has fewer."""
     characters = pool()
     if not 2 <= number <= len(characters):
         remedy = f"Choose a number of classes from 2 to {len(characters)}."
@@ -136,9 +127,9 @@ def choose_characters(number: int, pool: Callable[[], tuple[str, ...]], *, where
 def draw_glyphs(
     characters: Sequence[str], images_per_class: int, *, seed: int
 ) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    """Draw every character several times, each in a random typeface, distortion, contrast and noise.
+    """Images (n, 32, 32, 1) uint8 and labels (n,), class by class, in random typefaces, distortions and contrasts.
 
-    Images (n, 32, 32, 1) uint8 and labels (n,), class by class; a character's images depend only on it and on the seed.
+    A character's images depend only on it and on the seed.
     """
     images = []
     for character in characters:

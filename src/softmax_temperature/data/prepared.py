@@ -36,8 +36,7 @@ ROWS = "rows.safetensors"
 class PreparedData:
     """A prepared data set; `card` holds what is known about it, `root` is data.root.
 
-    `class_names` are in the order of the labels; `form` is "images", "texts" or "trees"; `channels` is 1 for grey
-    images, 3 for RGB, 0 for texts.
+    `form` is "images", "texts" or "trees"; `channels` is 1 for grey images, 3 for RGB, 0 for texts.
     """
 
     artifact: Artifact

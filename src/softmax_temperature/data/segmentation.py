@@ -38,10 +38,10 @@ _PARAMETERS = "cooling.segmentation"
 
 @dataclass(frozen=True)
 class Form:
-    """What label maps say, and what is made of the files.
+    """What label maps say (0 to `classes` - 1, or `void`), and what is made of the files.
 
-    Labels are 0 to `classes` - 1, or `void`. `crop` is cut out of the middle of each image, and the rest is resized to
-    `size`: images bilinear and antialiased, labels by the nearest pixel. None leaves either out.
+    `crop` is cut out of the middle of each image, and the rest is resized to `size`: images bilinear and antialiased,
+    labels by the nearest pixel. None leaves either out.
     """
 
     classes: int

@@ -48,13 +48,10 @@ def _digest(path: Path, modified: int) -> str:  # noqa: ARG001
 
 
 def read_word_vectors(path: Path, words: Sequence[str], *, width: int) -> WordVectors:
-    """The vectors of some words; the word `words[number - 2]` has that number. Only they are kept in memory.
+    """The vectors of some words, the only ones kept in memory; the word `words[number - 2]` has that number.
 
-    Words of a text file may hold spaces, as a few of GloVe's do; the first line of a word counts.
-
-    Raises:
-        InputError: the file is missing or not of either form, has other than `width` numbers for each word, or a number
-            that is not finite; names file and line.
+    Words of a text file may hold spaces, as a few of GloVe's do; the first line of a word counts. InputError, with file
+    and line, if the file is missing, of neither form, or has other than `width` finite numbers for each word.
     """
     if not path.is_file():
         raise InputError("no such file of word vectors", where=str(path), remedy=_REMEDY)

@@ -45,11 +45,7 @@ UNSCALED = 1.0
 
 
 class TranslationCell(TranslationTask):
-    """What a cell is given.
-
-    `digest` is that of the data set's files, `data_seed` draws what is random about the data set, `training_seed`
-    weights, batches and their order, and dropout.
-    """
+    """What a cell is given; `digest` is that of the data set's files, and the seeds draw data and training."""
 
     root: str
     digest: str | None
@@ -65,12 +61,9 @@ def trainings(section: Translation | None) -> list[tuple[str, int]]:
 
 
 def cells(params: Params) -> list[Cell]:
-    """One cell per arm and seed.
+    """One cell per arm and seed; a missing or incomplete data set raises InputError.
 
     The digest of the data set's files is among its parameters: a file that changed is noticed whenever the stage runs.
-
-    Raises:
-        InputError: the data set is missing, or its folder is not complete.
     """
     section = params.focal.translation
     if section is None:
@@ -101,12 +94,11 @@ def cells(params: Params) -> list[Cell]:
 def run(job: Job, plan: TranslationCell) -> None:
     """Train one network, keep the epoch with the least validation NLL, and translate the test sentences.
 
-    Writes `weights.safetensors`; `vocabulary.json`, for the library tokenizers; `calibration.json`, with a row for each
-    temperature (as `calibration_by_temperature` returns it, with `split`): on validation data for the whole grid of the
-    paper, on test data for those at which test sentences are translated; `bleu.json`, with a row for each of the latter
-    (`temperature`, and what `bleu` returns); `translations.json`, the translations by temperature; and `record.json`,
-    with a row for each epoch (`TokenScores`). A training that diverged is a result: its record says so, its weights are
-    the last finite ones, and nothing is translated.
+    Writes `weights.safetensors`; `vocabulary.json`, for the library tokenizers; `calibration.json`, a row for each
+    temperature (`calibration_by_temperature`, with `split`): on validation data for the whole grid of the paper, on
+    test data for those at which test sentences are translated; `bleu.json`, a row for each of the latter;
+    `translations.json`, by temperature; and `record.json`, with a row for each epoch (`TokenScores`). A training that
+    diverged is a result: its record says so, its weights are the last finite ones, and nothing is translated.
     """
     from softmax_temperature.training.translation.vocabulary import Vocabulary  # Needs an optional package.
 

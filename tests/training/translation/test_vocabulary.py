@@ -23,12 +23,6 @@ def test_sentences_come_back_as_they_were(part: Part, vocabulary: Vocabulary) ->
         assert vocabulary.decode(encoded) == list(sentences)
 
 
-def test_frequent_pieces_are_longer_than_a_character(vocabulary: Vocabulary) -> None:
-    assert vocabulary.size <= 60
-    [row] = rows(vocabulary, "the dog sees the cat.")
-    assert len(row) < len("the dog sees the cat.")
-
-
 def test_both_languages_share_their_numbers(vocabulary: Vocabulary) -> None:
     english, german = rows(vocabulary, "a dog sleeps, 3 cats", "ein Hund schläft, 3 Katzen")
     alike = [number for number in english if number in german]

@@ -19,9 +19,7 @@ from softmax_temperature.training.translation.sentences import PADDING
 class TranslationTransformer(nn.Module):
     """Encoder and decoder with sinusoidal positions; both embeddings and the last layer share one matrix.
 
-    Args:
-        vocabulary: how many numbers a token may have, the same in both languages.
-        sizes: of the layers.
+    `vocabulary` is how many numbers a token may have, the same in both languages.
     """
 
     def __init__(self, vocabulary: int, sizes: Transformer) -> None:
@@ -50,13 +48,9 @@ class TranslationTransformer(nn.Module):
         nn.init.normal_(self.embedding.weight, std=width**-0.5)
 
     def forward(self, inputs: Tensor) -> Tensor:
-        """Logits of the tokens that follow each decoder input.
+        """Logits (tokens, vocabulary) of what follows each decoder input but padding, one sentence behind the other.
 
-        Args:
-            inputs: (pairs, 2, length) as `SentencePairs.teacher_forced` returns them.
-
-        Returns:
-            (tokens, vocabulary): one row for each decoder input but padding, one sentence behind the other.
+        `inputs` (pairs, 2, length) are as `SentencePairs.teacher_forced` returns them.
         """
         read = (inputs[:, 1] != PADDING).flatten().nonzero().squeeze(1)
         inputs, read = upload(self.embedding.weight.device, inputs, read)
@@ -71,15 +65,10 @@ class TranslationTransformer(nn.Module):
         return memory
 
     def decode(self, targets: Tensor, memory: Tensor, source_padding: Tensor) -> Tensor:
-        """What the last layer makes logits of.
+        """What the last layer makes logits of, (b, t, width).
 
-        Args:
-            targets: (b, t) decoder inputs, padded on the right; no position sees those after it, nor padding.
-            memory: (b, s, width) as `encode` returns it.
-            source_padding: (b, s), true where the source is padding.
-
-        Returns:
-            (b, t, width).
+        `targets` (b, t) are decoder inputs, padded on the right; no position sees those after it. `memory` (b, s,
+        width) is what `encode` returned, and `source_padding` (b, s) is true where the source is padding.
         """
         later = torch.ones(targets.shape[1], targets.shape[1], dtype=torch.bool, device=targets.device).triu(1)
         features: Tensor = self.transformer.decoder(

@@ -23,9 +23,8 @@ BINS = 15
 def bleu(translations: Sequence[str], references: Sequence[str]) -> dict[str, Any]:
     """BLEU of a whole test set, one reference per sentence.
 
-    Returns:
-        `bleu`, a fraction; `length_ratio`, words of the translations over those of the references; and `signature`,
-        what sacrebleu did, with its version.
+    `bleu` is a fraction, `length_ratio` words of the translations over those of the references, and `signature` what
+    sacrebleu did, with its version.
     """
     from sacrebleu.metrics.bleu import BLEU  # An optional package.
 
@@ -44,13 +43,9 @@ def calibration_by_temperature(
 ) -> list[dict[str, Any]]:
     """What each temperature does to the calibration of predictions that are too many for the memory.
 
-    Args:
-        batches: logits (n, classes) and labels (n,); read once.
-        temperatures: divide the logits; finite and positive.
-
-    Returns:
-        A row for each temperature: `temperature`, `ece` (15 bins, a fraction), `nll` (mean, nats), and the same on each
-        row, `accuracy` (the first largest logit predicts) and `tokens`.
+    `batches` of logits (n, classes) and labels (n,) are read once; `temperatures` divide the logits. Returns a row for
+    each temperature: `temperature`, `ece` (15 bins, a fraction), `nll` (mean, nats), and the same on each row,
+    `accuracy` (the first largest logit predicts) and `tokens`.
     """
     gaps = torch.zeros(len(temperatures), BINS, dtype=torch.float64)
     losses = torch.zeros(len(temperatures), dtype=torch.float64)
@@ -75,11 +70,7 @@ def calibration_by_temperature(
 
 
 def best_temperature(rows: Iterable[dict[str, Any]]) -> float:
-    """The temperature of the paper's grid, 0.1 to 10.0, with the least calibration error; the first of equal ones.
-
-    Args:
-        rows: of one split, as `calibration_by_temperature` returns them; the grid's are among them.
-    """
+    """The temperature of the paper's grid, 0.1 to 10.0, with the least calibration error; the first of equal ones."""
     on_grid = [row for row in rows if row["temperature"] in TEMPERATURE_GRID]
     best: float = min(on_grid, key=lambda row: row["ece"])["temperature"]
     return best
@@ -87,17 +78,9 @@ def best_temperature(rows: Iterable[dict[str, Any]]) -> float:
 
 @torch.no_grad()
 def token_logits(trainer: Trainer, batches: LengthBatches) -> Iterator[tuple[Tensor, Tensor]]:
-    """Logits of every target token given those before it, in evaluation mode, a batch at a time.
+    """Logits (tokens, vocabulary) of every target token given those before it, and labels, a batch at a time.
 
-    Args:
-        trainer: whose network it is.
-        batches: on the CPU.
-
-    Yields:
-        (tokens, vocabulary) float32 and (tokens,) int64, on the trainer's device.
-
-    Raises:
-        Diverged: logits are not finite.
+    In evaluation mode, on the trainer's device; logits that are not finite raise Diverged.
     """
     trainer.network.eval()
     for number, labels in zip(batches.inputs, batches.labels, strict=True):
@@ -110,8 +93,7 @@ def token_logits(trainer: Trainer, batches: LengthBatches) -> Iterator[tuple[Ten
 class TokenScores(History):
     """Scores a training on the tokens of `batches` after each epoch.
 
-    `history` has a row for each epoch: `epoch`, `loss` (of training), `nll` (nats), `accuracy` and `ece` (fractions),
-    not scaled.
+    `history` has a row for each epoch: `epoch`, `loss` (of training), `nll` (nats), `accuracy` and `ece` (fractions).
     """
 
     def __init__(self, batches: LengthBatches) -> None:

@@ -18,17 +18,9 @@ Step = Callable[[Tensor, Tensor], Tensor]
 def translate(
     network: TranslationTransformer, sources: Ragged, search: BeamSearch, *, temperature: float, device: str
 ) -> list[list[int]]:
-    """Translate sentences in evaluation mode, in float32.
+    """Translate sentences in evaluation mode, in float32; `temperature` divides the logits.
 
-    Args:
-        network: on the device.
-        sources: as `Vocabulary.encode` returns them.
-        search: its settings.
-        temperature: divides the logits.
-        device: of the network.
-
-    Returns:
-        The tokens of each translation, in the order of the sentences, without END.
+    Returns the tokens of each translation, in the order of the sentences, without END.
     """
     network.eval()
     order = sources.lengths.argsort(stable=True)
@@ -62,21 +54,12 @@ def _steps(network: TranslationTransformer, sources: Tensor) -> Step:
 def beam_search(
     step: Step, limits: Tensor, *, beam: int, temperature: float = 1.0, length_penalty: float = 0.0
 ) -> list[list[int]]:
-    """Translate sentences side by side, keeping the most probable prefixes of each.
+    """Translate sentences side by side, keeping the `beam` most probable prefixes of each.
 
     A translation's score is its log-probability over ((5 + length) / 6)^length_penalty (Wu et al. 2016, as Vaswani et
     al. have it), where END counts. After each token every prefix may end; the search for a sentence is over when no
-    prefix can score more than the best translation that has ended.
-
-    Args:
-        step: the model.
-        limits: (n,) int64, on the model's device: the most tokens of each translation, END included; at least 1.
-        beam: prefixes that are kept of each sentence.
-        temperature: divides the logits at every step; finite and positive.
-        length_penalty: at least 0; 0 compares log-probabilities.
-
-    Returns:
-        The best translation of each sentence, without START and END.
+    prefix can score more than the best translation that has ended. `limits` (n,) int64, on the model's device, are the
+    most tokens of each translation, END included. Returns the best one of each sentence, without START and END.
     """
     found: list[list[int]] = [[] for _ in limits]
     best = torch.full((len(limits),), -torch.inf, device=limits.device)

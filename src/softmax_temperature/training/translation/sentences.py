@@ -22,12 +22,7 @@ training sentence has."""
 
 @dataclass(frozen=True)
 class Ragged:
-    """n rows of numbers, one behind the other.
-
-    Attributes:
-        values: (total,) int32.
-        ends: (n,) int64, where each row ends.
-    """
+    """n rows of numbers, one behind the other: values (total,) int32, and ends (n,) int64 of each row."""
 
     values: Tensor
     ends: Tensor
@@ -108,12 +103,8 @@ class SentencePairs:
 class LengthBatches(HostSamples):
     """Sentence pairs in batches of similar length: to the training loop, a sample is one such batch.
 
-    Inputs are the numbers of the batches; labels (n, most tokens of a batch) are the target tokens of each batch,
-    without gaps, then PADDING.
-
-    Attributes:
-        pairs: all of them.
-        batches: the rows of each batch.
+    Inputs are the numbers of the batches, `batches` their rows; labels (n, most tokens of a batch) are the target
+    tokens of each batch, without gaps, then PADDING.
     """
 
     pairs: SentencePairs
@@ -121,12 +112,9 @@ class LengthBatches(HostSamples):
 
     @classmethod
     def of(cls, pairs: SentencePairs, *, tokens: int, seed: int) -> LengthBatches:
-        """Divide pairs into batches of similar length.
+        """Divide pairs into batches of at most `tokens` tokens of each language, padding included.
 
-        Args:
-            pairs: at least one.
-            tokens: of each language in a batch at most, padding included; a longer pair is a batch of its own.
-            seed: orders the pairs of equal length.
+        A longer pair is a batch of its own; the seed orders pairs of equal length.
         """
         shuffled = torch.randperm(len(pairs), generator=torch.Generator().manual_seed(seed))
         lengths = pairs.lengths
@@ -161,11 +149,7 @@ class LengthBatches(HostSamples):
 
 
 def per_token(objective: Objective) -> Objective:
-    """The mean loss over the tokens of a batch, with labels as `LengthBatches` has them; padding has none.
-
-    Args:
-        objective: of logits (tokens, classes) and labels (tokens,).
-    """
+    """The mean loss over the tokens of a batch, with labels as `LengthBatches` has them; padding has none."""
 
     def loss(logits: Tensor, labels: Tensor, position: float) -> Tensor:
         [truth] = upload(logits.device, labels[labels != PADDING])

@@ -23,25 +23,16 @@ _RESERVED = ("< padding >", "< start >", "< end >", "< unknown >")
 
 
 class Vocabulary:
-    """Pieces of words by byte-pair encoding, the same for both languages.
-
-    Args:
-        tokenizer: a model of pieces whose first numbers are those of `_RESERVED`.
-    """
+    """Pieces of words by byte-pair encoding, the same for both languages; the first numbers are `_RESERVED`."""
 
     def __init__(self, tokenizer: Tokenizer) -> None:
         self._tokenizer = tokenizer
 
     @classmethod
     def fit(cls, part: Part, *, size: int) -> Vocabulary:
-        """The vocabulary of a data set; the order of the sentences does not matter.
+        """The vocabulary of a training split, LeakError for another one; the order of its sentences does not matter.
 
-        Args:
-            part: the training split.
-            size: the most numbers, the reserved four included; all characters have one, even beyond it.
-
-        Raises:
-            LeakError: it is another split.
+        `size` is the most numbers, the reserved four included; all characters have one, even beyond it.
         """
         counter = _splitter(BPE())
         trainer = BpeTrainer(vocab_size=size - len(_RESERVED), special_tokens=[], show_progress=False)
