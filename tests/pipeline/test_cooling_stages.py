@@ -14,8 +14,8 @@ import torch
 
 from softmax_temperature.papers.cooling.claims import CLAIMS
 from softmax_temperature.papers.cooling.collect import STAGES, collect
-from softmax_temperature.papers.cooling.outcomes import CHANCE
 from softmax_temperature.papers.cooling.records import TABLES, read_records
+from softmax_temperature.papers.cooling.selection import CHANCE
 from softmax_temperature.papers.cooling.tables import SPECS
 from softmax_temperature.params import Params, validate
 from softmax_temperature.runner import cells as cells_module

@@ -162,7 +162,7 @@ def _experiments() -> pd.DataFrame:
         {"experiment": "rescaled", **vgg, "role": "ours", "change": "momentum rescaled"},
         {"experiment": "focal", **vgg, "role": "ours", "change": "focal loss"},
     ]
-    sizes = {"classes": 10, "parameters": 550570, "train_images": 900, "validation_images": 100, "test_images": 1000}
+    sizes = {"classes": 10, "parameters": 550570, "train_images": 49500, "validation_images": 100, "test_images": 1000}
     return pd.DataFrame([{**row, **sizes, "epochs": EPOCHS, "planned_epochs": 50} for row in rows])
 
 

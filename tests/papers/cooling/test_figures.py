@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -15,6 +16,13 @@ from softmax_temperature.papers.cooling import figures
 from softmax_temperature.papers.cooling.records import Records
 from softmax_temperature.papers.cooling.segmentation_figure import segmentation_panel
 from softmax_temperature.papers.shared.records import write_pixels
+from tests.papers.cooling.conftest import SEEDS
+
+
+@pytest.fixture(autouse=True)
+def _in_the_project(project_root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(project_root)
+
 
 DRAWN: dict[str, Callable[[Records], Figure | None]] = {
     "1": figures.figure_1,
@@ -57,17 +65,30 @@ def test_a_profile_in_which_all_diverged_is_drawn(records: Records, name: str) -
 
 
 def test_figure_1_marks_what_diverged_and_shows_the_baseline(records: Records) -> None:
-    axes, above = drawn("1", records).axes
-    (means,) = lines(axes, figures.COLOURS["last_layer"], marker="o")
+    (axes,) = drawn("1", records).axes
+    (means,) = lines(axes, figures.COLOURS["last_layer"], marker="o")[:1]
     assert means == pytest.approx([77.2, 78.2, 79.7]), "factors 0.5 and 0.75, and 1 of Table 1"
-    for panel in (axes, above):
-        assert lines(panel, figures.COLOURS["none"], "--") == [pytest.approx([74.8, 74.8])]
-    assert not [line for line in axes.lines if line.get_marker() == "x"]
-    (cross,) = (line for line in above.lines if line.get_marker() == "x")
+    assert lines(axes, figures.COLOURS["none"], "--") == [pytest.approx([74.8, 74.8])]
+    (cross,) = (line for line in axes.lines if line.get_marker() == "x")
     assert list(cross.get_xdata()) == [1.25]
-    assert texts(above) == ["3 of 3"]
-    assert [label.get_text() for label in axes.get_xticklabels()] == ["0.5", "0.75", "1"]
-    assert [label.get_text() for label in above.get_xticklabels()] == ["1.25"]
+    assert texts(axes) == ["3 of 3"]
+    assert [label.get_text() for label in axes.get_xticklabels()] == ["0.5", "0.75", "1", "1.25"]
+
+
+def test_a_ruinous_factor_leaves_the_scale_to_the_others(records: Records) -> None:
+    runs, history = records.runs, records.history
+    ruined = runs["arm"] == "last_layer-1.25"
+    rows = history[history["experiment"] == "vgg"].head(0)
+    for seed in SEEDS:
+        run = {"experiment": "factors", "schedule": "none", "arm": "last_layer-1.25", "seed": seed}
+        rows = pd.concat([rows, pd.DataFrame([{**run, "epoch": 6, "split": "test", "accuracy": 0.2, "ece": 0.5}])])
+    changed = replace(
+        records, runs=runs.assign(diverged=runs["diverged"] & ~ruined), history=pd.concat([history, rows])
+    )
+    (axes,) = drawn("1", changed).axes
+    assert axes.get_ylim()[0] > 60
+    (triangles,) = (line for line in axes.lines if line.get_marker() == "v")
+    assert list(triangles.get_xdata()) == [1.25] * 3
 
 
 def test_figure_2_follows_the_last_layer_and_marks_resets(records: Records) -> None:
@@ -83,11 +104,6 @@ def test_figure_2_follows_the_last_layer_and_marks_resets(records: Records) -> N
     assert "factor 0.75" in left.get_title()
 
 
-def test_a_panel_without_its_arm_says_so(records: Records, only: Callable[..., Records]) -> None:
-    left, _ = drawn("2", only(records, experiment="vgg")).axes
-    assert texts(left) == ["not trained"]
-
-
 def test_the_sweep_has_the_main_rate_and_says_what_diverged(records: Records) -> None:
     (axes,) = drawn("rates", records).axes
     assert lines(axes, figures.COLOURS["none"], marker="o") == [pytest.approx([60.1, 74.8])]
@@ -95,16 +111,6 @@ def test_the_sweep_has_the_main_rate_and_says_what_diverged(records: Records) ->
     assert [label.get_text() for label in axes.get_xticklabels()] == ["0.001", "0.01", "0.1"]
     (cross,) = (line for line in axes.lines if line.get_marker() == "x")
     assert (list(cross.get_xdata()), cross.get_color()) == ([0.1], figures.COLOURS["none"])
-
-
-def test_training_curves_have_a_panel_a_schedule(records: Records) -> None:
-    panels = drawn("curves", records).axes
-    titles = ["Cosine", "Exp Decay Fast", "Exp Decay Slow", "Linear", "None", "Piecewise Const"]
-    assert [axes.get_title() for axes in panels] == titles
-    test, train = (lines(panels[4], figures.COLOURS["none"], style)[0] for style in ("-", "--"))
-    # 74.7, 74.8 and 74.9 after the last epoch, 5 points less for each epoch before, 10 more on training data.
-    assert test == pytest.approx([49.8, 54.8, 59.8, 64.8, 69.8, 74.8])
-    assert train == pytest.approx([value + 10 for value in test])
 
 
 def test_effects_are_means_without_a_schedule(records: Records) -> None:
@@ -131,20 +137,18 @@ def test_the_panel_shows_void_in_black_and_counts_pixels_without_it(records: Rec
     assert without.get_ylabel() == "No Cooling\nmIoU 40.0 %"
 
 
-def test_a_class_that_is_predicted_is_not_void(records: Records, pixels: Path) -> None:
-    labels = np.array([[[0, 1]]], np.uint8)
-    write_pixels(
-        pixels,
-        {"images": np.zeros((1, 1, 2, 3), np.uint8), **dict.fromkeys(("labels", "none", "last_layer"), labels)},
-    )
-    figure = segmentation_panel(records, pixels)
-    assert figure is not None
-    assert figure.axes[1].images[0].get_array()[0, 1].tolist() != [0, 0, 0]
+def test_training_curves_have_a_row_a_schedule_and_test_data_their_own_scale(records: Records) -> None:
+    panels = drawn("curves", records).axes
+    titles = ["Cosine", "Exp Decay Fast", "Exp Decay Slow", "Linear", "None", "Piecewise Const"]
+    assert [axes.get_title(loc="left") for axes in panels[::2]] == [f"schedule: {title}" for title in titles]
+    test, train = (lines(axes, figures.COLOURS["none"])[0] for axes in panels[8:10])
+    # 74.7, 74.8 and 74.9 after the last epoch, 5 points less for each epoch before, 10 more on training data.
+    assert test == pytest.approx([49.8, 54.8, 59.8, 64.8, 69.8, 74.8])
+    assert train == pytest.approx([value + 10 for value in test])
+    assert panels[0].get_ylim() == panels[2].get_ylim() != panels[1].get_ylim()
 
 
-def test_a_norm_that_stays_within_a_decade_has_several_numbers_beside_it(records: Records) -> None:
-    few = replace(records, norms=records.norms.assign(weight_norm=11 + 0.1 * records.norms["epoch"]))
-    weights = drawn("effects", few).axes[0]
-    low, high = weights.get_ylim()
-    shown = [tick for tick in weights.get_yticks() if low <= tick <= high]
-    assert len(shown) >= 3
+def test_figure_2_has_the_printed_epochs_and_no_empty_panel(records: Records, only: Callable[..., Records]) -> None:
+    marks = [line for axes in drawn("2", records).axes for line in axes.lines if line.get_marker() == "+"]
+    assert [list(line.get_xdata()) for line in marks] == [[19], [9]]
+    assert len(drawn("2", only(records, experiment="vgg")).axes) == 1

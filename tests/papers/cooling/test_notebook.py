@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -54,10 +53,3 @@ def test_it_shows_every_figure_that_it_writes(records: Records, tmp_path: Path) 
     text = " ".join("".join(output.get("text/html", "")) for output in outputs)
     for said in ("Exp Decay Slow", "CReLU", "learning rate 0.001", "bench` on cpu: small VGG", "Lemma 3.3", "a reason"):
         assert said in text
-
-
-def test_it_says_so_where_nothing_was_trained(records: Records, only: Callable[..., Records], tmp_path: Path) -> None:
-    outputs = executed(only(records, experiment="adam", arm="distributed"), tmp_path)
-    assert not any("image/png" in output for output in outputs)
-    said = ["".join(output.get("text/markdown", "")) for output in outputs]
-    assert said.count("*Nothing was trained for this in this profile.*") == FIGURES - 1

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pandas as pd
 import pytest
 
-from softmax_temperature.papers.cooling.outcomes import Outcome, counted, finished, in_a_word, lost_in, outcome
+from softmax_temperature.papers.cooling.selection import Outcome, finished, lost_by_mode, outcome
 
 
 @pytest.mark.parametrize(
@@ -33,9 +33,6 @@ def test_the_limit_moves_with_the_number_of_classes() -> None:
 
 
 def test_losses_are_counted_by_kind() -> None:
-    rows = pd.DataFrame({"diverged": [True, False, False], "stuck": [False, True, False], "seed": [0, 1, 2]})
-    assert finished(rows)["seed"].tolist() == [2]
-    assert lost_in(rows) == counted(1, 1, 3) == "1 of 3 diverged, 1 of 3 stuck"
-    assert (counted(0, 0, 3), counted(3, 0, 3)) == ("", "3 of 3 diverged")
-    words = [in_a_word(*counts) for counts in ((3, 0, 3), (0, 3, 3), (1, 2, 3), (0, 1, 3), (0, 0, 3))]
-    assert words == ["diverged", "stuck", "1 of 3 diverged, 2 of 3 stuck", "1 of 3 stuck", ""]
+    rows = pd.DataFrame({"diverged": [True, False, False], "stuck": [False, True, False], "mode": "none"})
+    assert finished(rows).index.tolist() == [2]
+    assert lost_by_mode(rows, "none", "periodic") == "No Cooling 1 of 3 diverged, 1 of 3 stuck"

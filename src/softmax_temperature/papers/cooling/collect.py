@@ -12,10 +12,9 @@ import pandas as pd
 from softmax_temperature.papers.cooling import tables
 from softmax_temperature.papers.cooling.claims import CLAIMS
 from softmax_temperature.papers.cooling.cost import cost_of_cooling
-from softmax_temperature.papers.cooling.outcomes import outcome
 from softmax_temperature.papers.cooling.records import SLUG, Records
 from softmax_temperature.papers.cooling.segmentation import segmentation_pixels, segmentation_table
-from softmax_temperature.papers.cooling.selection import RUN
+from softmax_temperature.papers.cooling.selection import RUN, outcome
 from softmax_temperature.papers.cooling.theory import theory_checks
 from softmax_temperature.papers.shared.collect import named_rows, write_results
 from softmax_temperature.papers.shared.records import write_pixels

@@ -24,7 +24,7 @@ _LOST = ["diverged_without", "stuck_without", "diverged_cooled", "stuck_cooled"]
 
 
 def comparison(records: Records, role: str) -> pd.DataFrame:
-    """Test accuracy with and without Cooling, for every change of the recipe.
+    """Test accuracy with and without Cooling, means over the last epochs, for every change of the recipe.
 
     Trainings with Cooling are compared with those without of the same experiment, schedule, loss and seed. An
     experiment that changes only the Cooling has none of these: it is compared with the main recipe on the same setting,
@@ -49,7 +49,7 @@ def comparison(records: Records, role: str) -> pd.DataFrame:
     groups = pairs.groupby([*_KEYS, "compared_with"], sort=False)
     both = pairs["difference"].notna()
     shown = both | ~both.groupby(groups.ngroup()).transform("any")
-    pairs = pairs.assign(cooled=pairs["test_accuracy"].where(shown), without=pairs["reference_accuracy"].where(shown))
+    pairs = pairs.assign(cooled=pairs["accuracy"].where(shown), without=pairs["reference_accuracy"].where(shown))
     found = pairs.groupby([*_KEYS, "compared_with"], sort=False).agg(
         without=("without", "mean"),
         cooled=("cooled", "mean"),
@@ -83,19 +83,19 @@ def _pairs(rows: pd.DataFrame) -> pd.DataFrame:
     """One row per training with Cooling: the accuracies that it is compared with, and the differences."""
     without, cooled = rows[rows["mode"] == NO_COOLING], rows[rows["mode"] != NO_COOLING]
     cooled = cooled.assign(compared_with=_references(cooled, without))
-    names = {"experiment": "compared_with", "test_accuracy": "reference_accuracy"}
+    names = {"experiment": "compared_with", "accuracy": "reference_accuracy"}
     names |= {name: f"reference_{name}" for name in ("diverged", "stuck", "cells")}
     references = without.rename(columns=names)[[*names.values(), "schedule", "loss", "seed"]]
     main = cooled[cooled["change"] == ""].drop_duplicates(_SAME_COOLING)
-    main = main.rename(columns={"test_accuracy": "unchanged", "cells": "unchanged_cells"})
+    main = main.rename(columns={"accuracy": "unchanged", "cells": "unchanged_cells"})
     pairs = cooled.merge(references, how="left", on=["compared_with", "schedule", "loss", "seed"])
     pairs = pairs.merge(main[[*_SAME_COOLING, "unchanged", "unchanged_cells"]], how="left", on=_SAME_COOLING)
     of_cooling = (pairs["change"] != "") & (pairs["compared_with"] != pairs["experiment"])
     behind = pairs[["cells", "reference_cells"]].assign(unchanged=pairs["unchanged_cells"].where(of_cooling))
     return pairs.assign(
         cells=[together(cells.dropna()) for _, cells in behind.iterrows()],
-        difference=pairs["test_accuracy"] - pairs["reference_accuracy"],
-        over_unchanged=(pairs["test_accuracy"] - pairs["unchanged"]).where(of_cooling),
+        difference=pairs["accuracy"] - pairs["reference_accuracy"],
+        over_unchanged=(pairs["accuracy"] - pairs["unchanged"]).where(of_cooling),
     )
 
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 import pandas as pd
 
+from softmax_temperature.papers.cooling.records import Records
 from softmax_temperature.papers.cooling.selection import (
     FIGURE_1,
     FIGURE_2,
@@ -20,9 +19,6 @@ from softmax_temperature.papers.cooling.selection import (
     standard,
     trainings,
 )
-
-if TYPE_CHECKING:
-    from softmax_temperature.papers.cooling.records import Records
 
 SLOW_FACTOR = 0.75  # Figure 2, left: last layer Cooling. Right: periodically redistributed Cooling, factor 1.
 LIMIT = 100.0  # Figure 2: what the temperature exceeds; maximal and reset temperature of section 3.2.
@@ -43,11 +39,22 @@ def growth(records: Records) -> pd.DataFrame:
     limits = periodic.groupby(SETTING)["max_temperature"].first().rename("limit")
     runs = pd.concat([slow, periodic]).join(limits, on=SETTING).fillna({"limit": LIMIT})
     columns = [*RUN, *SETTING, "mode", "limit", "max_temperature", "reset_temperature"]
-    rows = runs[columns].merge(records.temperatures, on=RUN)
-    parts = [_followed(group) for _, group in rows.sort_values("cooling", kind="stable").groupby(RUN, sort=False)]
+    rows = runs[columns].merge(records.temperatures, on=RUN).sort_values("cooling", kind="stable")
+    parts = [_along(group) for _, group in rows.groupby(RUN, sort=False)]
     found = pd.concat(parts) if parts else rows.assign(reached=0.0, kept=0.0, reset=False)
     found = found[[*columns[:-2], "cooling", "epoch", "total", "reached", "kept", "reset"]]
     return found.reset_index(drop=True)
+
+
+def _along(coolings: pd.DataFrame) -> pd.DataFrame:
+    """One training, in the order of its Coolings (Definition 3.4)."""
+    reached, kept, last = [], [], 1.0
+    for row in coolings.to_dict("records"):
+        hot = last * row["applied"]
+        last = row["reset_temperature"] if row["mode"] == PERIODIC and hot > row["max_temperature"] else hot
+        reached.append(hot)
+        kept.append(last)
+    return coolings.assign(reached=reached, kept=kept, reset=np.not_equal(reached, kept))
 
 
 def crossings(records: Records) -> pd.DataFrame:
@@ -75,11 +82,9 @@ def crossing_pairs(found: pd.DataFrame) -> pd.DataFrame:
     """
     table = found.set_index([*SETTING, "seed", "mode"])
     crossed, last = (table[name].unstack("mode").reindex(columns=[PERIODIC, SIMPLEST]) for name in ("epoch", "last"))
-    epochs = crossed.fillna(last + 1)
-    first = crossed.min(axis="columns")
-    tells = epochs.notna().all(axis="columns") & (crossed.eq(epochs) | epochs.gt(first, axis="index")).all(
-        axis="columns"
-    )
+    epochs, first = crossed.fillna(last + 1), crossed.min(axis="columns")
+    tells = epochs.notna().all(axis="columns")
+    tells &= (crossed.eq(epochs) | epochs.gt(first, axis="index")).all(axis="columns")
     never = np.select([crossed[PERIODIC].isna(), crossed[SIMPLEST].isna()], [PERIODIC, SIMPLEST], default="")
     return pd.DataFrame({"difference": epochs[PERIODIC] - epochs[SIMPLEST], "never": never})[tells]
 
@@ -96,16 +101,3 @@ def never_redistributed(records: Records, rows: pd.DataFrame) -> pd.Series[bool]
     reached = rows.join(hottest, on=RUN)["hottest"]
     never: pd.Series[bool] = (rows["mode"] == PERIODIC) & ~(reached > rows["max_temperature"])
     return never
-
-
-def _followed(coolings: pd.DataFrame) -> pd.DataFrame:
-    """One training, in the order of its Coolings (Definition 3.4)."""
-    reached, kept, last = [], [], 1.0
-    for row in coolings.to_dict("records"):
-        hot = last * row["applied"]
-        is_reset = row["mode"] == PERIODIC and hot > row["max_temperature"]
-        last = row["reset_temperature"] if is_reset else hot
-        reached.append(hot)
-        kept.append(last)
-    found = coolings.assign(reached=reached, kept=kept)
-    return found.assign(reset=found["reached"] != found["kept"])

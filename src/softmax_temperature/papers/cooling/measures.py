@@ -11,7 +11,6 @@ from collections.abc import Mapping, Sequence
 
 import pandas as pd
 
-from softmax_temperature.papers.cooling.effects import figure_1_trainings
 from softmax_temperature.papers.cooling.growth import (
     SLOW_FACTOR,
     crossing_pairs,
@@ -19,11 +18,10 @@ from softmax_temperature.papers.cooling.growth import (
     growth,
     never_redistributed,
 )
-from softmax_temperature.papers.cooling.notes import bound_note, guessing_note, joined, lost_by_mode
-from softmax_temperature.papers.cooling.outcomes import is_lost
 from softmax_temperature.papers.cooling.records import Records
 from softmax_temperature.papers.cooling.selection import (
     COOLED,
+    DIVERGED,
     FIGURE_1,
     MODES,
     NO_COOLING,
@@ -37,112 +35,109 @@ from softmax_temperature.papers.cooling.selection import (
     TABLE_1,
     TABLE_2,
     cells_of_trainings,
+    figure_1_trainings,
     final_segmentation,
+    finished,
+    guessing,
+    guessing_note,
+    is_lost,
+    joined,
     last_layer_factors,
+    lost_by_mode,
     standard,
     trainings,
 )
 from softmax_temperature.papers.shared.claims import Measurement, NotTested, OverTasks, Share, Task, pooled
 from softmax_temperature.papers.shared.sources import cells_of
 
-LAST = 10  # Epochs; of a training shorter than 50 epochs, a fifth of them.
 DATA = ("cifar10", "cifar100", "ade20k")
 """The paper's data sets; parts of them, as "cifar10-10000", count as the paper's too."""
 _UNITS = {"mean_iou": "mean IoU", "pixel_accuracy": "pixel accuracy"}
 _PLACE = [*SETTING, "schedule"]
+_ABSENT = "not trained"
 
 
 def gain(records: Records, *, mode: str, schedules: Sequence[str]) -> Measurement | NotTested:
     """Accuracy of a mode of Cooling minus that without, schedules being tasks."""
-    rows = _table_1(records)
+    rows = _standard(records, TABLE_1)
     rows = rows[rows["schedule"].isin(schedules)]
-    tasks = _differences(rows, mode, NO_COOLING)
-    if not tasks:
-        return _no_pair(mode, NO_COOLING, f"with schedule {' or '.join(SCHEDULES[name] for name in schedules)}")
     run = rows["schedule"].nunique()
-    some = f"{run} of {len(schedules)} schedules" if run < len(schedules) else ""
-    return _found(rows, {mode: OverTasks(tasks)}, "accuracy", mode, NO_COOLING, note=joined(some, _last(rows, mode)))
+    some = f"{run} of {len(schedules)} schedules" if 0 < run < len(schedules) else ""
+    where = f"with schedule {' or '.join(SCHEDULES[name] for name in schedules)}"
+    tasks = {mode: _differences(rows, mode, NO_COOLING)}
+    note = joined(some, _last_epoch(rows, mode))
+    return _found(
+        rows, tasks, "accuracy", mode, NO_COOLING, otherwise=_no_pair(records, mode, NO_COOLING, where), note=note
+    )
 
 
 def on_every_schedule(records: Records, *, mode: str) -> Measurement | NotTested:
     """The same, each schedule by itself."""
-    rows = _table_1(records)
-    by_schedule = {
+    rows = _standard(records, TABLE_1)
+    tasks = {
         name: _differences(rows[rows["schedule"] == schedule], mode, NO_COOLING) for schedule, name in SCHEDULES.items()
     }
-    parts = {name: OverTasks(tasks) for name, tasks in by_schedule.items() if tasks}
-    if not parts:
-        return _no_pair(mode, NO_COOLING, "with one schedule")
-    missing = dict.fromkeys((name for name in by_schedule if name not in parts), "not trained")
-    return _found(rows, parts, "accuracy", mode, NO_COOLING, missing=missing)
+    otherwise = _no_pair(records, mode, NO_COOLING, "with one schedule")
+    return _found(rows, tasks, "accuracy", mode, NO_COOLING, otherwise=otherwise)
 
 
 def calibration(records: Records) -> Measurement | NotTested:
     """Test ECE of each mode minus that without Cooling, mean over the last ten epochs."""
-    rows = _with(records, standard(_comparable(trainings(records, TABLE_1, TABLE_2))), "ece")
-    rows = rows[~is_lost(rows)]
-    parts = {MODES[mode]: OverTasks(tasks) for mode in COOLED if (tasks := _differences(rows, mode, NO_COOLING))}
-    return _found(rows, parts, "ECE", *MODES) if parts else _no_pair(SIMPLEST, NO_COOLING, "with one schedule")
+    rows = finished(_standard(records, TABLE_1, TABLE_2))
+    tasks = {MODES[mode]: _differences(rows, mode, NO_COOLING, "ece") for mode in COOLED}
+    tasks = {name: some for name, some in tasks.items() if some}
+    return _found(rows, tasks, "ECE", *MODES, otherwise=_no_pair(records, SIMPLEST, NO_COOLING, "with one schedule"))
 
 
 def against_every_schedule(records: Records) -> Measurement | NotTested:
     """Accuracy of last layer Cooling without a schedule minus that without Cooling, with each schedule."""
-    rows = _table_1(records)
+    rows = _standard(records, TABLE_1)
     cooled = rows[(rows["schedule"] == NO_SCHEDULE) & (rows["mode"] == SIMPLEST)]
-    parts, missing = {}, {}
+    tasks = {}
     for schedule, name in SCHEDULES.items():
         reference = rows[(rows["schedule"] == schedule) & (rows["mode"] == NO_COOLING)]
-        both = pd.concat([cooled.assign(schedule=schedule), reference])
-        if schedule != NO_SCHEDULE and (tasks := _differences(both, SIMPLEST, NO_COOLING)):
-            parts[f"against {name}"] = OverTasks(tasks)
-        elif schedule != NO_SCHEDULE:
-            missing[f"against {name}"] = "not trained"
-    if not parts:
-        return _untested(f"no experiment trains {MODES[SIMPLEST]} without a schedule and {MODES[NO_COOLING]} with one")
-    return _found(rows, parts, "accuracy", SIMPLEST, NO_COOLING, missing=missing)
+        if schedule != NO_SCHEDULE:
+            both = pd.concat([cooled.assign(schedule=schedule), reference])
+            tasks[f"against {name}"] = _differences(both, SIMPLEST, NO_COOLING)
+    nothing = f"no experiment trains {MODES[SIMPLEST]} without a schedule and {MODES[NO_COOLING]} with one"
+    return _found(rows, tasks, "accuracy", SIMPLEST, NO_COOLING, otherwise=nothing)
 
 
 def against_modes(
     records: Records, *, mode: str, others: Sequence[str], roles: Sequence[str]
 ) -> Measurement | NotTested:
     """Accuracy of a mode minus that of each other."""
-    rows = _with(records, standard(_comparable(trainings(records, *roles))), "accuracy")
+    rows = _standard(records, *roles)
     # One that was never redistributed is last layer Cooling: equal numbers would pass for an effect of 0.
     rows = rows[~never_redistributed(records, rows)]
-    found = {f"{MODES[mode]} against {MODES[other]}": _differences(rows, mode, other) for other in others}
-    parts = {name: OverTasks(tasks) for name, tasks in found.items() if tasks}
-    if not parts:
-        return _no_pair(mode, others[0], "with one schedule")
-    missing = dict.fromkeys((name for name in found if name not in parts), "no pair that differs")
-    return _found(rows, parts, "accuracy", *COOLED, missing=missing)
+    tasks = {f"{MODES[mode]} against {MODES[other]}": _differences(rows, mode, other) for other in others}
+    otherwise = _no_pair(records, mode, others[0], "with one schedule")
+    return _found(rows, tasks, "accuracy", *COOLED, otherwise=otherwise, absent="no pair that differs")
 
 
 def over_distributed(records: Records) -> Measurement | NotTested:
     """Accuracy without a schedule of last layer and of periodically redistributed Cooling minus distributed."""
-    rows = _with(records, standard(_comparable(trainings(records, TABLE_2, TABLE_1))), "accuracy")
+    rows = _standard(records, TABLE_2, TABLE_1)
     rows = rows[rows["schedule"] == NO_SCHEDULE]
-    found = {MODES[mode]: _differences(rows, mode, "distributed") for mode in (SIMPLEST, PERIODIC)}
-    parts = {name: OverTasks(tasks) for name, tasks in found.items() if tasks}
-    if not parts:
-        return _no_pair(SIMPLEST, "distributed", "without a schedule")
-    missing = dict.fromkeys((name for name in found if name not in parts), "not trained")
-    return _found(rows, parts, "accuracy", *COOLED, missing=missing)
+    tasks = {MODES[mode]: _differences(rows, mode, "distributed") for mode in (SIMPLEST, PERIODIC)}
+    return _found(
+        rows, tasks, "accuracy", *COOLED, otherwise=_no_pair(records, SIMPLEST, "distributed", "without a schedule")
+    )
 
 
 def every_factor(records: Records) -> Measurement | NotTested:
     """Accuracy of last layer Cooling with each factor up to 1 minus that without Cooling."""
     rows = figure_1_trainings(records)
-    rows = _with(records, rows[(rows["mode"] == NO_COOLING) | (rows["factor"] <= 1)], "accuracy")
-    parts = {
-        f"{factor:g}": OverTasks(tasks)
+    rows = rows[(rows["mode"] == NO_COOLING) | (rows["factor"] <= 1)]
+    rows = rows.assign(accuracy=guessing(rows))
+    factors = {
+        f"{factor:g}": rows[(rows["mode"] == NO_COOLING) | (rows["factor"] == factor)]
         for factor in sorted(rows["factor"].dropna().unique())
-        if (
-            tasks := _differences(rows[(rows["mode"] == NO_COOLING) | (rows["factor"] == factor)], SIMPLEST, NO_COOLING)
-        )
     }
-    if not parts:
-        return _untested("no experiment of this profile varies the Cooling factor below 1")
-    return _found(rows, parts, "accuracy, factor", SIMPLEST, NO_COOLING)
+    tasks = {name: _differences(some, SIMPLEST, NO_COOLING) for name, some in factors.items()}
+    tasks = {name: some for name, some in tasks.items() if some}
+    nothing = "no experiment of this profile varies the Cooling factor below 1"
+    return _found(rows, tasks, "accuracy, factor", SIMPLEST, NO_COOLING, otherwise=nothing)
 
 
 def large_factors(records: Records) -> Measurement | NotTested:
@@ -151,19 +146,23 @@ def large_factors(records: Records) -> Measurement | NotTested:
     rows = rows[(rows["schedule"] == NO_SCHEDULE) & (rows["factor"] > 1)]
     if rows.empty:
         return _untested("no experiment of this profile has a Cooling factor above 1")
-    parts = {str(dataset): _share(some, some["diverged"]) for dataset, some in rows.groupby("dataset")}
-    note = joined(lost_by_mode(rows, SIMPLEST), bound_note(records, rows))
+    parts = {str(dataset): _share(some, some[DIVERGED]) for dataset, some in rows.groupby("dataset")}
+    at_bound = rows[RUN].merge(records.temperatures, on=RUN)["at_bound"]
+    count = f"{int(at_bound.sum())} of {len(at_bound)} times" if at_bound.any() else ""
+    note = joined(
+        lost_by_mode(rows, SIMPLEST), count and f"Cooling did nothing, for want of a best temperature, {count}"
+    )
     return Measurement(parts, "of the seeds diverged", note, cells=cells_of_trainings(rows))
 
 
 def crelu(records: Records, *, modes: Sequence[str], trains: bool) -> Measurement | NotTested:
     """The share of seeds whose network with CReLU trains, or diverges. A stuck one does neither."""
-    rows = standard(_comparable(trainings(records, TABLE_2)))
+    rows = _standard(records, TABLE_2)
     rows = rows[(rows["activation"] == "crelu") & (rows["schedule"] == NO_SCHEDULE) & rows["mode"].isin(modes)]
     if rows.empty:
         names = ", ".join(MODES[mode] for mode in modes)
         return _untested(f"no experiment of this profile trains a network with CReLU: {names}")
-    hits = ~is_lost(rows) if trains else rows["diverged"]
+    hits = ~is_lost(rows) if trains else rows[DIVERGED]
     parts = {MODES[str(mode)]: _share(some, hits[some.index]) for mode, some in rows.groupby("mode", sort=False)}
     unit = "of the seeds trained" if trains else "of the seeds diverged"
     return Measurement(parts, unit, lost_by_mode(rows, *modes), cells=cells_of_trainings(rows))
@@ -223,21 +222,13 @@ def _comparable(rows: pd.DataFrame) -> pd.DataFrame:
     return rows[(rows["mode"] != PERIODIC) | ~(rows["max_temperature"].astype(float) <= 1)]
 
 
-def _table_1(records: Records) -> pd.DataFrame:
-    return _with(records, standard(_comparable(trainings(records, TABLE_1))), "accuracy")
+def _standard(records: Records, *roles: str) -> pd.DataFrame:
+    """The trainings that are judged; a lost one has the accuracy of guessing."""
+    rows = standard(_comparable(trainings(records, *roles)))
+    return rows.assign(accuracy=guessing(rows))
 
 
-def _with(records: Records, rows: pd.DataFrame, metric: str) -> pd.DataFrame:
-    """Trainings with the column `value`: a metric of test data, its mean over the last epochs."""
-    history = records.history[records.history["split"] == "test"]
-    last = history.groupby(RUN)["epoch"].transform("max")
-    final = history[history["epoch"] > last - (last // 5).clip(1, LAST)]
-    means = final.groupby(RUN)[metric].mean().rename("value")
-    rows = rows.drop(columns="value", errors="ignore").join(means, on=RUN)
-    return rows.assign(value=rows["value"].where(~is_lost(rows), 1 / rows["classes"]))
-
-
-def _differences(rows: pd.DataFrame, mode: str, reference: str, column: str = "value") -> tuple[Task, ...]:
+def _differences(rows: pd.DataFrame, mode: str, reference: str, column: str = "accuracy") -> tuple[Task, ...]:
     """One mode minus another, paired by task and seed."""
     table = rows.pivot(index=[*_PLACE, "seed"], columns="mode", values=column)
     pairs = table.reindex(columns=[mode, reference]).dropna()
@@ -252,24 +243,29 @@ def _tasks(rows: pd.DataFrame) -> tuple[Task, ...]:
     return pooled(values, lambda name: is_own(name.partition(",")[0]))
 
 
-def _last(rows: pd.DataFrame, mode: str) -> str:
+def _last_epoch(rows: pd.DataFrame, mode: str) -> str:
     """The same after the last epoch alone."""
-    last = rows.assign(last=rows["test_accuracy"].where(~is_lost(rows), 1 / rows["classes"]))
+    last = rows.assign(last=guessing(rows, "test_accuracy"))
     means = [sum(task.values) / len(task.values) for task in _differences(last, mode, NO_COOLING, "last")]
-    return f"last epoch alone {sum(means) / len(means):+.3f}"
+    return f"last epoch alone {sum(means) / len(means):+.3f}" if means else ""
 
 
 def _found(
     rows: pd.DataFrame,
-    parts: Mapping[str, OverTasks],
+    tasks: Mapping[str, tuple[Task, ...]],
     unit: str,
     *modes: str,
+    otherwise: str,
     note: str = "",
-    missing: Mapping[str, str] | None = None,
-) -> Measurement:
-    notes = joined(note, guessing_note(rows, *modes))
+    absent: str = _ABSENT,
+) -> Measurement | NotTested:
+    """The parts that have tasks, and why others have none; without any part, why nothing is tested."""
+    parts = {name: OverTasks(some) for name, some in tasks.items() if some}
+    if not parts:
+        return _untested(otherwise)
+    missing = {name: absent for name in tasks if name not in parts}
     cells = cells_of_trainings(rows[rows["mode"].isin(modes)])
-    return Measurement(parts, unit, notes, missing or {}, cells)
+    return Measurement(parts, unit, joined(note, guessing_note(rows, *modes)), missing, cells)
 
 
 def _share(rows: pd.DataFrame, hits: pd.Series[bool]) -> Share:
@@ -282,5 +278,7 @@ def _untested(reason: str, profile: str = "cooling_cifar10") -> NotTested:
     return NotTested(f"{reason}; profile {profile} would test it")
 
 
-def _no_pair(mode: str, reference: str, where: str) -> NotTested:
-    return _untested(f"no experiment of this profile trains {MODES[mode]} and {MODES[reference]} {where} and one seed")
+def _no_pair(records: Records, mode: str, reference: str, where: str) -> str:
+    if mode == PERIODIC and (records.arms["max_temperature"].astype(float) <= 1).any():
+        return f"not comparable: {MODES[mode]} here means temperatures below 1, the opposite of the paper's"
+    return f"no experiment of this profile trains {MODES[mode]} and {MODES[reference]} {where} and one seed"

@@ -10,17 +10,19 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from softmax_temperature.papers.cooling.effects import factor_gains, figure_1_trainings
 from softmax_temperature.papers.cooling.growth import LIMIT, crossings, growth
-from softmax_temperature.papers.cooling.notes import guessing_note
-from softmax_temperature.papers.cooling.outcomes import is_lost
 from softmax_temperature.papers.cooling.records import SLUG, Records
 from softmax_temperature.papers.cooling.selection import (
     NO_COOLING,
     PERIODIC,
+    SETTING,
     SIMPLEST,
     cells_of_trainings,
     experiments,
+    figure_1_trainings,
+    guessing,
+    guessing_note,
+    is_lost,
 )
 from softmax_temperature.papers.shared.comparison import MEASURED, NOT_RUN
 from softmax_temperature.papers.shared.sources import together
@@ -46,7 +48,7 @@ def quantities(records: Records, title: str) -> pd.DataFrame:
         are means over the seeds whose temperature gets there. Times are the benchmark's.
     """
     known = experiments(records)
-    as_printed = set(known[known["printed_model"] != ""][["dataset", "network"]].itertuples(index=False, name=None))
+    as_printed = set(known[known["is_printed"]][["dataset", "network"]].itertuples(index=False, name=None))
     rows: list[dict[str, Any]] = []
     for printed in published(SLUG, title).to_dict("records"):
         metric = printed["metric"]
@@ -80,14 +82,16 @@ def _largest_gain(records: Records) -> list[dict[str, Any]]:
     known = figure_1_trainings(records)
     known = known[(known["mode"] == NO_COOLING) | (known["factor"] <= 1)]
     rows = []
-    for setting, some in known.groupby(["dataset", "network"], sort=False):
-        gains = factor_gains(some)
-        if gains.empty:
+    for setting, some in known.assign(accuracy=guessing(known)).groupby(["dataset", "network"], sort=False):
+        without = some[some["mode"] == NO_COOLING].set_index([*SETTING, "seed"])["accuracy"].rename("without")
+        pairs = some[some["mode"] == SIMPLEST].join(without, on=[*SETTING, "seed"], how="inner")
+        if pairs.empty:
             continue
-        best = gains.groupby("factor").mean().idxmax()
+        gains = (pairs["accuracy"] - pairs["without"]).groupby(pairs["factor"])
+        best = gains.mean().idxmax()
         pair = some[(some["mode"] == NO_COOLING) | (some["factor"] == best)]
         note = guessing_note(pair, SIMPLEST, NO_COOLING)
-        gain = gains[(gains.index.get_level_values("factor") == best) & ~is_lost(pair).all()]
+        gain = gains.get_group(best) if not is_lost(pair).all() else pd.Series(dtype=float)
         rows.append(_measured(setting, gain, note, pair[pair["mode"] == SIMPLEST], missing=note))
     return rows
 

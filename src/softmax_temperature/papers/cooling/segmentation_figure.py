@@ -10,9 +10,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from softmax_temperature.papers.cooling.outcomes import DIVERGED
 from softmax_temperature.papers.cooling.records import Records
-from softmax_temperature.papers.cooling.selection import MODES, NO_COOLING, SIMPLEST, final_segmentation
+from softmax_temperature.papers.cooling.selection import DIVERGED, MODES, NO_COOLING, SIMPLEST, final_segmentation
 from softmax_temperature.papers.shared.plots import PERCENT, WIDTH, panels, style
 from softmax_temperature.papers.shared.records import read_pixels
 

@@ -47,20 +47,22 @@ class Printed:
     Attributes:
         title: the column `table` of the printed numbers.
         keys: what names a row beside data set and network.
-        metrics: its numbers, in their order in a cell: our column, and its name in `data/published/cooling.csv`.
+        metrics: its numbers: our column, and its name in `data/published/cooling.csv`; None for ours alone.
         roles: of the experiments that it is made from, in the order of preference; none for segmentation.
         schedule: the only one that it has; None for all.
     """
 
     title: str
     keys: tuple[str, ...]
-    metrics: Mapping[str, str]
+    metrics: Mapping[str, str | None]
     roles: tuple[str, ...] = ()
     schedule: str | None = None
 
 
-_ACCURACY = {"test_accuracy": "test_accuracy"}
-_DENSE = {"mean_iou": "mIoU %", "pixel_accuracy": "pixel accuracy %"}
+_LAST = "_last_epoch"
+_ACCURACY = {"accuracy": "test_accuracy", "accuracy" + _LAST: None}
+_DENSE = {"mean_iou": "mIoU %", "pixel_accuracy": "pixel accuracy %", "mean_iou" + _LAST: None}
+_DENSE |= {"pixel_accuracy" + _LAST: None}
 
 SPECS: MappingProxyType[str, Printed | Callable[[Records], pd.DataFrame]] = MappingProxyType(
     {
@@ -93,10 +95,10 @@ def table(records: Records, name: str) -> pd.DataFrame:
 
     Returns:
         See `quantities` and `comparison`. Of a printed table, columns experiment (empty where nothing ran), dataset and
-        network (as printed, or our own), schedule (Table 1), activation (Table 2), mode, metric; published,
-        published_sd, published_diverged, ours, ours_sd, seeds, diverged_seeds, stuck_seeds, never_redistributed (bool:
-        whether no seed of a periodically redistributed arm ever redistributed, so that it is last layer Cooling by
-        another name), difference_in_standard_errors, status (see `beside_printed`), cells. Numbers are fractions.
+        network (as printed, or our own), schedule (Table 1), activation (Table 2), mode, metric (a mean over the last
+        epochs, or of the last one alone); then `_COLUMNS`, numbers being fractions. never_redistributed says that no
+        seed of a periodic arm ever redistributed, so that it is last layer Cooling by another name; the difference is
+        missing where we train on fewer images; for the status see `beside_printed`.
     """
     spec = SPECS[name]
     if not isinstance(spec, Printed):
@@ -124,7 +126,22 @@ def table(records: Records, name: str) -> pd.DataFrame:
         profile=lambda dataset, _: "cifar10" if dataset == "CIFAR-10" else "paper",
         printed_runs=PRINTED_SEEDS,
     )
-    return made.assign(**{name: made[name].eq(True) for name in ("published_diverged", "never_redistributed")})
+    made = made.assign(**{name: made[name].eq(True) for name in ("published_diverged", "never_redistributed")})
+    return _fewer_images(made, experiments(records))
+
+
+def _fewer_images(table: pd.DataFrame, known: pd.DataFrame) -> pd.DataFrame:
+    """Say where a printed experiment was run on a part of its images: printed numbers stand beside it all the same."""
+    part = known[(known["printed_model"] != "") & ~known["is_printed"]].set_index("experiment")
+    if part.empty:
+        return table
+    fewer = table["experiment"].isin(part.index)
+    images = table["experiment"].map(part["train_images"])
+    named = [f"{name}, {count:,.0f} images" for name, count in zip(table["dataset"], images, strict=True)]
+    return table.assign(
+        dataset=table["dataset"].mask(fewer, pd.Series(named, table.index)),
+        difference_in_standard_errors=table["difference_in_standard_errors"].mask(fewer),
+    )
 
 
 def wide(table: pd.DataFrame) -> pd.DataFrame:
@@ -169,7 +186,7 @@ def printed_numbers(spec: Printed) -> pd.DataFrame:
     )
 
 
-def _inverse(names: Mapping[str, str]) -> dict[str, str]:
+def _inverse(names: Mapping[str, str | None]) -> dict[str | None, str]:
     return {name: key for key, name in names.items()}
 
 
@@ -185,7 +202,7 @@ def _trained(records: Records, spec: Printed) -> pd.DataFrame:
     names = experiments(records)
     for column in ("dataset", "network"):
         names[column] = names["printed_model"].map(printed[column]).fillna(names[column])
-    rows = standard(trainings(records, *spec.roles))
+    rows = standard(trainings(records, *spec.roles)).rename(columns={"test_accuracy": "accuracy" + _LAST})
     rows = rows if spec.schedule is None else rows[rows["schedule"] == spec.schedule]
     rows = rows.assign(never=never_redistributed(records, rows)).drop(columns=["dataset", "network"])
     return rows.merge(names[["experiment", "dataset", "network"]], on="experiment")
