@@ -14,7 +14,7 @@ from torch import Tensor
 from softmax_temperature import heuristic
 from softmax_temperature.cosine_classifier import TemperatureGrid
 from softmax_temperature.heuristic import lower_bound_from_classes, square_root_of_dimension
-from softmax_temperature.heuristic.pairs import KEYS, SEARCHED_RANGE, matrix
+from softmax_temperature.heuristic.pairs import KEYS, matrix
 from softmax_temperature.heuristic.ridge import RidgeHeuristic, Study, fit_shipped, score_rules
 from softmax_temperature.runner.artifacts import Artifact
 
@@ -142,11 +142,14 @@ def _identified(table: pd.DataFrame, grid: Sequence[float], max_plateau: float) 
 
 
 def _predictions(table: pd.DataFrame, left_out: pd.DataFrame) -> pd.DataFrame:
-    """Best and predicted inverse temperature of every pair: fitted on all pairs, and with the data set left out."""
+    """Best and predicted inverse temperature of every pair: fitted on all pairs, and with the data set left out.
+
+    As in Table 1, predictions are the regression's own values, which may lie outside the searched range.
+    """
     fitted = heuristic.fit(table, statistics="all")
-    values = fitted.regression.predict(matrix(table, fitted.statistics)).clip(*SEARCHED_RANGE)
+    values = fitted.regression.predict(matrix(table, fitted.statistics))
     optima = table[[*KEYS, "inverse_temperature", "plateau_low", "plateau_high"]].assign(fitted=values)
-    return optima.merge(left_out[[*KEYS, "predicted"]].rename(columns={"predicted": "left_out"}), on=KEYS)
+    return optima.merge(left_out[[*KEYS, "linear"]].rename(columns={"linear": "left_out"}), on=KEYS)
 
 
 def _rules(

@@ -140,7 +140,7 @@ def test_the_panel_shows_void_in_black_and_counts_pixels_without_it(records: Rec
 def test_training_curves_have_a_row_a_schedule_and_test_data_their_own_scale(records: Records) -> None:
     panels = drawn("curves", records).axes
     titles = ["Cosine", "Exp Decay Fast", "Exp Decay Slow", "Linear", "None", "Piecewise Const"]
-    assert [axes.get_title(loc="left") for axes in panels[::2]] == [f"schedule: {title}" for title in titles]
+    assert [axes.get_ylabel() for axes in panels[::2]] == [f"schedule:\n{title}" for title in titles]
     test, train = (lines(axes, figures.COLOURS["none"])[0] for axes in panels[8:10])
     # 74.7, 74.8 and 74.9 after the last epoch, 5 points less for each epoch before, 10 more on training data.
     assert test == pytest.approx([49.8, 54.8, 59.8, 64.8, 69.8, 74.8])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pandas as pd
 import seaborn as sns
@@ -13,6 +15,7 @@ from softmax_temperature.papers.classifier_temperature.records import Records
 from softmax_temperature.papers.shared.plots import HUES, PERCENT, label_outside, legend_below, panels, style
 
 INVERSE_TEMPERATURE = "inverse temperature α"
+_LOOKS: Any = [{"color": hue, "linestyle": dashes} for dashes in ("-", "--", ":") for hue in HUES[:8]]
 
 
 @style()
@@ -79,20 +82,29 @@ def figure_4(records: Records) -> Figure:
 
 @style()
 def accuracy_curves(records: Records) -> Figure:
-    """Ours: best test accuracy over the grid, a panel per data set, a line per backbone, a dot at each best."""
+    """Ours: best test accuracy over the grid; a panel per data set, a line per backbone, dots at recorded optima."""
     datasets = records.pairs.sort_values(["n_classes", "dataset"])["dataset"].unique()
-    figure, grid = panels(len(datasets), row=1.9, extra=0.7, sharex=True)
+    columns = next((count for count in (3, 4, 2) if len(datasets) % count == 0), 3)
+    figure, grid = panels(len(datasets), columns=columns, row=1.9, extra=0.7, sharex=True)
+    looks = dict(zip(sorted(records.pairs["backbone"].unique()), _LOOKS, strict=False))
+    optima = records.pairs.set_index(["dataset", "backbone"])["inverse_temperature"]
     for axes, dataset in zip(grid, datasets, strict=True):
         runs = records.runs[records.runs["dataset"] == dataset]
-        hues = sns.color_palette("husl", runs["backbone"].nunique())
-        for (backbone, rows), colour in zip(runs.groupby("backbone"), hues, strict=True):
-            x, accuracy = rows["inverse_temperature"], PERCENT * rows["test_accuracy"]
-            axes.plot(x, accuracy, color=colour, linewidth=1, label=backbone)
-            axes.plot(x[accuracy.idxmax()], accuracy.max(), "o", color=colour, markersize=3)
+        for backbone, rows in runs.groupby("backbone"):
+            accuracy = PERCENT * rows.set_index("inverse_temperature")["test_accuracy"]
+            look, best = looks[str(backbone)], optima[dataset, backbone]
+            axes.plot(accuracy.index, accuracy, **look, linewidth=1, label=backbone)
+            axes.plot(best, np.interp(best, accuracy.index, accuracy), "o", color=look["color"], markersize=3)
         axes.set_title(dataset)
-    label_outside(grid, x=INVERSE_TEMPERATURE)
+    label_outside(grid, columns=columns, x=INVERSE_TEMPERATURE)
     figure.supylabel("best test accuracy (%)", fontsize=9)
-    legend_below(figure, grid[0], columns=4, fontsize=7)
+    spare = figure.axes[len(grid) :]
+    if spare:
+        spare[0].set_visible(True)
+        spare[0].set_axis_off()
+        spare[0].legend(handles=grid[0].get_legend_handles_labels()[0], loc="center", fontsize=7)
+    else:
+        legend_below(figure, grid[0], columns=4, fontsize=7)
     return figure
 
 
@@ -116,11 +128,11 @@ def cost_of_rules(records: Records) -> Figure:
 
 def _against(axes: Axes, table: pd.DataFrame, column: str, title: str) -> None:
     best, predicted = table["inverse_temperature"], table[column]
-    hues = sns.color_palette("husl", table["dataset"].nunique())
-    for place, ((dataset, rows), colour) in enumerate(zip(table.groupby("dataset"), hues, strict=True)):
-        x, marker = rows["inverse_temperature"], "osD^vP"[place % 6]
+    for place, (dataset, rows) in enumerate(table.groupby("dataset")):
+        x, marker, colour = rows["inverse_temperature"], "osD^vP"[place % 6], HUES[place % 8]
         axes.scatter(x, rows[column], color=colour, marker=marker, s=16, label=dataset)
-    axes.plot([0, 250], [0, 250], color="0.5", linewidth=0.8, linestyle=":")
+    ends = [-5, max(255, best.max(), predicted.max()) + 5]
+    axes.plot(ends, ends, color="0.5", linewidth=0.8, linestyle=":")
     found = pearson(best.to_numpy(float), predicted.to_numpy(float))
     note = f"r = {found.r:.2f}" if found else "r undefined"
-    axes.set(title=f"{title}\n{note}", xlabel=f"best {INVERSE_TEMPERATURE}", xlim=(-5, 255), ylim=(-5, 255))
+    axes.set(title=f"{title}\n{note}", xlabel=f"best {INVERSE_TEMPERATURE}", xlim=(-5, 260))

@@ -94,8 +94,9 @@ def figure_1(records: Records) -> Figure | None:
         entry(f"{MODES[SIMPLEST]} Cooling", linewidth=1.2, color=colour, marker="o", markersize=3.5),
         entry(f"{MODES[NO_COOLING]}, mean ± sd", linewidth=1.2, linestyle="--", color=COLOURS[NO_COOLING]),
         _lost(colour),
+        entry("below the scale", linestyle="none", marker="v", markersize=5, color=colour),
     ]
-    legend_below(figure, entries, columns=3)
+    legend_below(figure, entries, columns=2)
     return figure
 
 
@@ -134,7 +135,9 @@ def figure_2(records: Records) -> Figure | None:
     rows = rows.merge(rows[SETTING].head(1))
     shown = rows[["limit", "total", "reached", "kept"]].to_numpy()
     arms = [arm for arm in ((SIMPLEST, SLOW_FACTOR), (PERIODIC, 1)) if arm[0] in set(rows["mode"])]
-    figure, grid = panels(len(arms), row=3.1, width=WIDTH * (0.3 + 0.35 * len(arms)), sharex=True, sharey=True)
+    figure, grid = panels(
+        len(arms), row=2.6, extra=0.8, width=WIDTH * (0.3 + 0.35 * len(arms)), sharex=True, sharey=True
+    )
     for axes, (mode, factor) in zip(grid, arms, strict=True):
         axes.set(title=f"{MODES[mode]} Cooling, factor {factor:g}", xlabel="epoch", yscale="log")
         axes.set_ylim(0.8 * min(1.0, shown.min()), 1.25 * shown.max())
@@ -206,20 +209,25 @@ def _rate_trainings(records: Records) -> pd.DataFrame:
 
 @style()
 def training_curves(records: Records) -> Figure | None:
-    """Accuracy over epochs by mode, mean ± sd: a row per schedule, test data left, training data right."""
+    """Accuracy over epochs by mode, mean ± sd: a row per schedule, test data left, training data right.
+
+    Each column has one scale, which leaves out the rise of the first third.
+    """
     runs = _shown_runs(records)
     if runs.empty:
         return None
     history = of_runs(records.history, runs)
     schedules = [name for name in SCHEDULES if name in set(runs["schedule"])]
-    figure, grid = panels(2 * len(schedules), columns=2, row=1.55, extra=0.6, sharex=True, sharey="col")
-    places = [(schedule, *curve) for schedule in schedules for curve in CURVES]
-    for axes, (schedule, split, label) in zip(grid, places, strict=True):
+    figure, grid = panels(2 * len(schedules), columns=2, row=1.4, extra=0.8, sharex=True, sharey="col")
+    places = [(schedule, split) for schedule in schedules for split, _ in CURVES]
+    for axes, (schedule, split) in zip(grid, places, strict=True):
         rows = history[(history["schedule"] == schedule) & (history["split"] == split)]
         _by_mode(axes, rows, "accuracy", scale=PERCENT)
-        axes.set_ylabel(label)
-        axes.set_title(f"schedule: {SCHEDULES[schedule]}", loc="left", fontsize=9)
-        axes.tick_params(labelleft=True)
+    for axes, schedule in zip(grid[::2], schedules, strict=True):
+        axes.set_ylabel(f"schedule:\n{SCHEDULES[schedule]}")
+    for axes, (split, title) in zip(grid[:2], CURVES, strict=True):
+        later = history[(history["split"] == split) & (history["epoch"] > history["epoch"].max() / 3)]
+        axes.set(title=title, ylim=(PERCENT * later["accuracy"].min() - 2, None))
     for axes in grid[-2:]:
         axes.set_xlabel("epoch")
     figure.suptitle(setting_title(runs.iloc[0]), fontsize=10)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from softmax_temperature.papers.cooling.records import Records
 from softmax_temperature.papers.cooling.selection import DIVERGED, MODES, NO_COOLING, SIMPLEST, final_segmentation
-from softmax_temperature.papers.shared.plots import PERCENT, WIDTH, panels, style
+from softmax_temperature.papers.shared.plots import PERCENT, WIDTH, entry, legend_below, panels, style
 from softmax_temperature.papers.shared.records import read_pixels
 
 SHOWN = 6
@@ -26,9 +26,9 @@ _CLASSES = np.concatenate([colormaps[name](_ORDER)[:, :3] for name in ("tab20", 
 def segmentation_panel(records: Records, pixels: Path) -> Figure | None:
     """A column per image: the image, its labels, and the predictions without and with last layer Cooling; first seed.
 
-    Classes have colours of their own, 60 of them, then again from the first. The largest label, if nobody predicts it,
-    is that of pixels without a class: black. Below the names of the arms is the mean intersection over union over all
-    test images; on each prediction the share of the pixels with a class that it gets right.
+    Classes have colours of their own, 60 of them, then again from the first, named below. The largest label, if nobody
+    predicts it, is that of pixels without a class: black. Below the names of the arms is the mean intersection over
+    union over all test images, mean over the last epochs; on each prediction the share of its pixels that are right.
 
     Args:
         records: the paper's.
@@ -52,6 +52,10 @@ def segmentation_panel(records: Records, pixels: Path) -> Figure | None:
     for line, answers in zip(grid[2:], predictions, strict=True):
         for each, answer, label in zip(line, answers, labels, strict=True):
             _prediction(each, answer, label, void)
+    known = sorted({int(each) for array in (labels, *predictions) for each in np.unique(array)} - {void})
+    marks = [entry(f"class {each}", ls="none", marker="s", color=_CLASSES[each % len(_CLASSES)]) for each in known]
+    marks += [entry("no class", ls="none", marker="s", color="black")] if void is not None else []
+    legend_below(figure, marks, columns=6, fontsize=7)
     for each in axes:
         each.set(xticks=[], yticks=[])
         each.spines[:].set_visible(False)
