@@ -12,6 +12,8 @@ from matplotlib.figure import Figure
 from softmax_temperature.papers.temperature_check import figures
 from softmax_temperature.papers.temperature_check.records import Records
 
+from .conftest import SEEDS, run
+
 DRAWN: dict[str, Callable[[Records], Figure | None]] = {
     "accuracy": figures.accuracy,
     "learning_rates": figures.learning_rates,
@@ -44,6 +46,26 @@ def test_accuracy_shows_means_of_the_best_rate_and_the_best_temperature(records:
     assert list(best.get_xdata()) == [0.1]
 
 
+def test_networks_that_start_as_one_function_are_drawn_beside_their_own(
+    records: Records, make_records: Callable[..., Records]
+) -> None:
+    rows = records.runs.to_dict("records")
+    rows += [run("wrn-same", beta, 1.0, seed, 0.5, start="norm-1") for beta in (0.1, 10.0) for seed in SEEDS]
+    figure = drawn("accuracy", make_records(rows))
+    heights = [list(line.get_ydata()) for line in figure.axes[0].lines]
+    assert pytest.approx([50, 50]) in heights
+    spans = [high - low for low, high in (axes.get_ylim() for axes in figure.axes)]
+    assert spans == pytest.approx([spans[0]] * 2)
+
+
+def test_spread_has_intervals_of_the_standard_deviation(records: Records) -> None:
+    axes = drawn("spread", records).axes[0]
+    (low, high), *_ = (segment[:, 1] for segment in axes.collections[0].get_segments())
+    # Four values 0.1 apart; chi-square with three degrees of freedom: 0.3518 and 7.8147.
+    sd = 0.1 * (5 / 3) ** 0.5
+    assert [low, high] == pytest.approx([sd * (3 / 7.814728) ** 0.5, sd * (3 / 0.351846) ** 0.5], rel=1e-4)
+
+
 def test_learning_rates_mark_what_diverged(records: Records) -> None:
     runs = records.runs.copy()
     runs.loc[(runs["inverse_temperature"] == 0.01) & (runs["learning_rate"] == 1.0), "diverged"] = True
@@ -55,7 +77,7 @@ def test_learning_rates_mark_what_diverged(records: Records) -> None:
 def test_confidence_shows_both_sides_of_scaling(records: Records) -> None:
     axes = drawn("confidence", records).axes[0]
     before, after = (line.get_ydata() for line in axes.lines[:2])
-    np.testing.assert_allclose(np.asarray(before) - np.asarray(after), 0.5)
+    np.testing.assert_allclose(np.asarray(before) - np.asarray(after), 0.5, rtol=1e-5)  # Geometric means.
 
 
 def test_logit_norms_are_judged_by_the_sweep(records: Records) -> None:

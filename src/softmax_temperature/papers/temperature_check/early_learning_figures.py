@@ -13,6 +13,7 @@ import seaborn as sns
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
+from matplotlib.ticker import LogLocator
 
 from softmax_temperature.early_learning.courses import TIME
 from softmax_temperature.early_learning.flows import FIT, SHARE, TENTH, UNIT
@@ -76,6 +77,7 @@ def learning_curves(records: Records) -> Figure | None:
         linear = some[some["inverse_temperature"].isna()]
         right.plot(linear["time"] / linear["unit_time"], linear["loss"], **DASHED)
         left.set(ylabel="loss (nats)", xscale="log", ylim=(0, None))
+        left.xaxis.set_major_locator(LogLocator(numticks=6))
         right.set(xscale="log")
         left.set_title(network, loc="left")
     grid[-2].set_xlabel("time t at rate η = 1")
@@ -99,7 +101,7 @@ def logit_norms(records: Records) -> Figure | None:
     if not networks:
         return None
     columns = 2 if len(networks) in {2, 4} else 3
-    figure, grid = panels(len(networks), columns=columns, row=2.4, extra=0.8, sharex=True)
+    figure, grid = panels(len(networks), columns=columns, row=2.4, extra=0.8, sharex=True, sharey=True)
     for axes, network in zip(grid, networks, strict=True):
         some = rows[rows["network"] == network]
         for (event, factor, marker, _), colour in zip(TIMES, sns.color_palette(PALETTE), strict=False):
@@ -108,12 +110,12 @@ def logit_norms(records: Records) -> Figure | None:
             means = _means(some["wanted_norm"], some[column])
             axes.plot(means.index, means, zorder=1, **look)
         axes.set(xscale="log", yscale="log")
-        axes.set_title(f"{network}, β = {some['inverse_temperature'].iloc[0]:g}", fontsize=9)
+        axes.set_title(f"{network}\nβ = {some['inverse_temperature'].iloc[0]:g}", fontsize=9)
         _regimes(axes, some)
         parts = [f"{each.where}: {_slope(slopes, network, each)}" for each in (FIT_SMALL, FIT_LARGE)]
-        axes.set_ylim(top=ROOM * axes.get_ylim()[1])
         text = "\n".join(["to half of the loss,", *parts])
         axes.text(0.03, 0.98, text, transform=axes.transAxes, va="top", fontsize=7 if columns == 2 else 6)
+    grid[0].set_ylim(top=ROOM * grid[0].get_ylim()[1])
     label_outside(grid, columns=columns, x="norm of the tempered\nlogits at the start", y="rescaled time β²ηt")
     entries = [
         *(

@@ -14,14 +14,18 @@ import pandas as pd
 import seaborn as sns
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
+from matplotlib.patches import Rectangle
+from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
+from scipy import stats
 
+from softmax_temperature.papers.shared.claims import LEVEL
 from softmax_temperature.papers.shared.plots import (
     BLACK,
     HUES,
-    PALETTE,
     PERCENT,
     WIDTH,
+    band,
+    entry,
     label_outside,
     legend_below,
     panels,
@@ -30,11 +34,19 @@ from softmax_temperature.papers.shared.plots import (
 )
 from softmax_temperature.papers.temperature_check import tables
 from softmax_temperature.papers.temperature_check.records import Records
-from softmax_temperature.papers.temperature_check.selection import UNTEMPERED, alone, several_norms, spreads, titles
+from softmax_temperature.papers.temperature_check.selection import (
+    UNTEMPERED,
+    alone,
+    same_start,
+    several_norms,
+    spreads,
+    titles,
+)
 
 PLAIN_NUMBERS = FuncFormatter(lambda value, _: f"{value:g}")
 AXIS = "inverse temperature β"
-COLUMNS = 3
+OWN, SAME = HUES[0], HUES[1]
+"""Networks with their own start, and those that start as one function for all inverse temperatures."""
 MARKS: MappingProxyType[str, tuple[str, str, Any]] = MappingProxyType(
     {
         "post_hoc": ("post-hoc scaling", "s", HUES[0]),
@@ -45,82 +57,134 @@ MARKS: MappingProxyType[str, tuple[str, str, Any]] = MappingProxyType(
 )
 
 
+@style()
 def accuracy(records: Records) -> Figure | None:
     """Test accuracy against the inverse temperature, a panel per sweep, each with its best learning rate.
 
-    Dots are seeds, the line is their mean over those that finished; crosses at the bottom mark where some diverged. The
-    dotted line is the usual softmax, the triangle the best inverse temperature by validation data.
+    All panels span the same number of points. Circles are seeds, the line is their mean over those that finished;
+    crosses at the bottom mark where some diverged. The dotted line is the usual softmax, the triangle the best inverse
+    temperature by validation data. In the second colour: networks that all start as the same function.
     """
-    return _panels(alone(records), _accuracy_panel, ylabel="test accuracy (%)")
+    other = same_start(records)
+    other_titles = titles(other)
+
+    def panel(axes: Axes, rows: pd.DataFrame) -> None:
+        (title,) = titles(rows).values()
+        seeds(axes, rows[~rows["diverged"]], "inverse_temperature", "test_accuracy", color=OWN)
+        same = other[[other_titles[sweep] == title for sweep in other["sweep"]]]
+        if len(same):
+            seeds(axes, same[~same["diverged"]], "inverse_temperature", "test_accuracy", color=SAME)
+        validation = rows.groupby("inverse_temperature")["validation_accuracy"].mean()
+        at_edge = axes.get_xaxis_transform()
+        axes.plot(validation.idxmax(), 0.97, "v", color=BLACK, markersize=6, transform=at_edge)
+        lost = sorted(rows.loc[rows["diverged"], "inverse_temperature"].unique())
+        axes.plot(lost, [0.04] * len(lost), "x", color=HUES[3], markersize=6, transform=at_edge)
+
+    figure = _panels(alone(records), panel, ylabel="test accuracy (%)")
+    if figure is not None:
+        shown = [axes for axes in figure.axes if axes.get_visible()]
+        span = 1.15 * max(high - low for low, high in (axes.get_ylim() for axes in shown))
+        for axes in shown:
+            axes.set_ylim(np.mean(axes.get_ylim()) - span / 2, np.mean(axes.get_ylim()) + span / 2)
+        if len(other):
+            looks = {"their own start": OWN, "one start for all β": SAME}
+            legend_below(figure, [entry(name, color=colour, marker="o") for name, colour in looks.items()], columns=2)
+    return figure
 
 
 def learning_rates(records: Records) -> Figure | None:
     """Accuracy on validation data over inverse temperatures and rescaled learning rates, a panel per sweep.
 
-    A cell is the mean over seeds in percent, diverged ones counted as guessing; "div" where all of them diverged.
+    A cell is the mean over seeds in percent, diverged ones counted as guessing; "div" where all of them diverged, empty
+    where none was trained.
     """
-    return _panels(tables.learning_rates(records), _rates_panel, ylabel="rescaled learning rate")
+    return _panels(tables.learning_rates(records), _rates_panel, ylabel="rescaled learning rate", row=3.0, log=False)
 
 
+@style()
 def confidence(records: Records) -> Figure | None:
-    """NLL of test data before (open) and after (filled) post-hoc temperature scaling, a panel per sweep.
+    """NLL of test data before (dashed) and after (solid) post-hoc temperature scaling, a panel per sweep.
 
-    If the inverse temperature only changed how sure the networks are, the filled line would be flat.
+    Lines are means over seeds, bands standard deviations. If the inverse temperature only changed how sure the networks
+    are, the solid line would be flat.
     """
-    return _panels(tables.confidence(records), _confidence_panel, ylabel="test NLL (nats)")
+
+    def panel(axes: Axes, rows: pd.DataFrame) -> None:
+        axes.set_yscale("log")
+        band(axes, rows, "inverse_temperature", "test_nll", color="0.4", linestyle="--")
+        band(axes, rows, "inverse_temperature", "scaled_nll", color=OWN, marker="o", markersize=3.5)
+        low, high = axes.get_ylim()
+        axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)) if high > 4 * low else MaxNLocator(5))
+        axes.yaxis.set_minor_locator(NullLocator())
+        axes.yaxis.set_major_formatter(PLAIN_NUMBERS)
+
+    rows = alone(records)
+    figure = _panels(rows[~rows["diverged"]], panel, ylabel="test NLL (nats)")
+    if figure is not None:
+        looks: dict[str, Any] = {"as trained": {"color": "0.4", "linestyle": "--"}}
+        looks["after scaling"] = {"color": OWN, "marker": "o", "markersize": 3.5}
+        legend_below(figure, [entry(name, **look) for name, look in looks.items()], columns=2)
+    return figure
 
 
 @style()
 def spread(records: Records) -> Figure | None:
     """Standard deviation of test accuracy over seeds against the inverse temperature, a line per sweep.
 
-    There is none where all seeds diverged.
+    Bars are 90 % intervals, of normal values. There is none where all seeds diverged.
     """
     rows = alone(records)
     table = spreads(rows)
     if table.empty:
         return None
-    figure, (axes,) = panels(1, width=0.6 * WIDTH, row=2.9)
-    for (sweep, title), colour in zip(titles(rows).items(), sns.color_palette(PALETTE), strict=False):
-        some = table[table["sweep"] == sweep].sort_values("inverse_temperature")
-        x, y = some["inverse_temperature"], PERCENT * some["spread"]
-        axes.plot(x, y, "o-", color=colour, markersize=3.5, linewidth=1.1, label=title)
-    axes.set(xscale="log", xlabel=AXIS, ylabel="sd over seeds (points)", ylim=(0, None))
-    axes.xaxis.set_major_formatter(PLAIN_NUMBERS)
+    figure, (axes,) = panels(1, width=0.75 * WIDTH, row=3.0)
+    names = titles(rows)
+    for place, (sweep, some) in enumerate(table.sort_values("inverse_temperature").groupby("sweep", sort=False)):
+        sd, degrees = PERCENT * some["spread"].to_numpy(float), some["runs"].to_numpy(float) - 1
+        tails = np.array([[(1 + LEVEL) / 2], [(1 - LEVEL) / 2]])
+        ends = sd * np.sqrt(degrees / stats.chi2.ppf(tails, degrees))
+        x = some["inverse_temperature"] * 1.06 ** (place - (len(names) - 1) / 2)  # Side by side, so that bars are seen.
+        look: dict[str, Any] = {"color": HUES[place], "markersize": 3.5, "linewidth": 1.1, "elinewidth": 0.8}
+        axes.errorbar(x, sd, abs(ends - sd), fmt="o-", label=names[str(sweep)], **look)
+    axes.set(xscale="log", yscale="log", xlabel=AXIS, ylabel="sd over seeds (points)")
+    axes.set_ylim(top=min(axes.get_ylim()[1], 60))  # Two seeds bound it by nothing, accuracies by 50.
+    axes.yaxis.set_major_formatter(PLAIN_NUMBERS)
     _usual(axes)
-    legend_below(figure, axes, columns=1)
+    legend_below(
+        figure, [entry(line.get_label(), color=line[0].get_color(), marker="o") for line in axes.containers], columns=1
+    )
     return figure
 
 
 def logit_norms(records: Records) -> Figure | None:
     """Test accuracy against the norm of the tempered logits at the start, a panel per sweep.
 
-    One inverse temperature each. The grey band spans the mean accuracies that the inverse temperature alone leads to in
-    the same network, from the worst to the best: the scale to judge by.
+    One inverse temperature each; circles are seeds. The grey band spans the mean accuracies that the inverse
+    temperature alone leads to in the same network, from the worst to the best: the scale to judge by.
     """
-    rows = several_norms(records)
     table = tables.accuracies(records)
     network = alone(records).drop_duplicates("sweep").set_index(["architecture", "dataset"])["sweep"].to_dict()
 
     def panel(axes: Axes, some: pd.DataFrame) -> None:
         setting = (some["architecture"].iloc[0], some["dataset"].iloc[0])
-        span = table.loc[table["sweep"] == network.get(setting), "test"]
+        span = PERCENT * table.loc[table["sweep"] == network.get(setting), "test"]
         if len(span):
-            axes.axhspan(PERCENT * span.min(), PERCENT * span.max(), color="0.5", alpha=0.15, linewidth=0)
+            axes.axhspan(span.min(), span.max(), color="0.5", alpha=0.15, linewidth=0)
         good = some[~some["diverged"]]
-        axes.scatter(
-            good["initial_logit_norm"], PERCENT * good["test_accuracy"], s=14, facecolor="none", edgecolor=HUES[0]
-        )
+        x, y = good["initial_logit_norm"], PERCENT * good["test_accuracy"]
+        axes.scatter(x, y, s=14, facecolor="none", edgecolor=OWN)
         means = good.groupby("start")[["initial_logit_norm", "test_accuracy"]].mean().sort_values("initial_logit_norm")
-        axes.plot(means["initial_logit_norm"], PERCENT * means["test_accuracy"], "o-", color=HUES[0], markersize=3.5)
-        # Linear below the smallest norm above 0: the centred pair starts at 0.
-        positive = good.loc[good["initial_logit_norm"] > 0, "initial_logit_norm"]
+        axes.plot(means["initial_logit_norm"], PERCENT * means["test_accuracy"], "o-", color=OWN, markersize=3.5)
+        # Linear below the smallest norm above 0: the centred network starts at 0.
+        positive = means.loc[means["initial_logit_norm"] > 0, "initial_logit_norm"]
         axes.set_xscale("symlog", linthresh=float(positive.min()) if len(positive) else 1.0)
-        axes.set_xticks([0, *positive.groupby(good["start"]).mean().round(2)])
+        axes.set_xticks([0, *positive.round(2)])
         axes.xaxis.set_major_formatter(PLAIN_NUMBERS)
         axes.minorticks_off()
 
-    return _panels(rows, panel, ylabel="test accuracy (%)", xlabel="norm of βz at the start", log=False)
+    return _panels(
+        several_norms(records), panel, ylabel="test accuracy (%)", xlabel="norm of βz at the start", log=False
+    )
 
 
 @style()
@@ -153,67 +217,43 @@ def _panels(
     *,
     ylabel: str,
     xlabel: str = AXIS,
+    row: float = 2.4,
     log: bool = True,
 ) -> Figure | None:
     """A panel for each sweep; None without rows."""
     if rows.empty:
         return None
     names = titles(rows)
-    figure, grid = panels(len(names), width=max(0.55, min(1, len(names) / COLUMNS)) * WIDTH)
+    columns = 2 if len(names) in {2, 4} else 3
+    figure, grid = panels(len(names), columns=columns, row=row, width=(0.55 if len(names) == 1 else 1) * WIDTH)
     for axes, (sweep, title) in zip(grid, names.items(), strict=True):
         if log:
             axes.set_xscale("log")
-            axes.xaxis.set_major_formatter(PLAIN_NUMBERS)
         draw(axes, rows[rows["sweep"] == sweep])
-        axes.set(xlabel=xlabel, ylabel=None)
+        if log:
+            _usual(axes)
+        axes.set(xlabel=None, ylabel=None)
         axes.set_title(title.replace(", ", "\n"), fontsize=8)
-    label_outside(grid, y=ylabel)
+    label_outside(grid, columns=columns, x=xlabel, y=ylabel)
     return figure
-
-
-def _accuracy_panel(axes: Axes, rows: pd.DataFrame) -> None:
-    seeds(axes, rows[~rows["diverged"]], "inverse_temperature", "test_accuracy", color=HUES[0])
-    validation = rows.groupby("inverse_temperature")["validation_accuracy"].mean()
-    best = validation.index.to_numpy(float)[validation.argmax()]
-    at_edge = axes.get_xaxis_transform()
-    axes.plot(best, 0.97, "v", color=BLACK, markersize=6, transform=at_edge)
-    lost = sorted(rows.loc[rows["diverged"], "inverse_temperature"].unique())
-    low, high = axes.get_ylim()
-    if lost:
-        axes.set_ylim(low - 0.1 * (high - low), high)
-    axes.plot(lost, [0.04] * len(lost), "x", color=HUES[3], markersize=6, transform=at_edge)
-    _usual(axes)
 
 
 def _rates_panel(axes: Axes, rows: pd.DataFrame) -> None:
     table = rows.pivot(index="learning_rate", columns="inverse_temperature", values="validation").sort_index()
     lost = rows.assign(lost=rows["diverged"] == rows["runs"])
-    marks = lost.pivot(index="learning_rate", columns="inverse_temperature", values="lost").reindex_like(table)
+    marks = lost.pivot(index="learning_rate", columns="inverse_temperature", values="lost").reindex_like(table).eq(True)
     texts = (PERCENT * table).map(lambda value: "" if np.isnan(value) else f"{value:.0f}")
-    axes.set_xscale("linear")
-    axes.set_facecolor("0.8")
     look = {"cmap": "viridis", "cbar": False, "annot_kws": {"fontsize": 7}}
-    sns.heatmap(PERCENT * table, annot=texts, fmt="", mask=marks.eq(True), ax=axes, **look)
-    for row, column in np.argwhere(marks.eq(True).to_numpy()):
+    sns.heatmap(PERCENT * table, annot=texts, fmt="", mask=marks | table.isna(), ax=axes, **look)
+    for row, column in np.argwhere(marks.to_numpy()):
+        axes.add_patch(Rectangle((column, row), 1, 1, color="0.8", linewidth=0))
         axes.text(column + 0.5, row + 0.5, "div", ha="center", va="center", fontsize=7, color=BLACK)
     axes.set_xticks(np.arange(table.shape[1]) + 0.5, [f"{value:g}" for value in table.columns], rotation=45)
     axes.set_yticks(np.arange(table.shape[0]) + 0.5, [f"{value:g}" for value in table.index], rotation=0)
     axes.invert_yaxis()
 
 
-def _confidence_panel(axes: Axes, rows: pd.DataFrame) -> None:
-    rows = rows.sort_values("inverse_temperature")
-    x = rows["inverse_temperature"]
-    axes.plot(x, rows["test_nll"], "o--", color="0.4", markersize=4, markerfacecolor="white", label="as trained")
-    axes.plot(x, rows["scaled_nll"], "o-", color=HUES[0], markersize=4, label="after scaling")
-    axes.set_yscale("log")
-    axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
-    axes.yaxis.set_minor_locator(NullLocator())
-    axes.yaxis.set_major_formatter(PLAIN_NUMBERS)
-    _usual(axes)
-    axes.legend(fontsize=7)
-
-
 def _usual(axes: Axes) -> None:
-    """A dotted line where the softmax is the usual one."""
+    """Plain numbers, and a dotted line where the softmax is the usual one."""
+    axes.xaxis.set_major_formatter(PLAIN_NUMBERS)
     axes.axvline(UNTEMPERED, color="0.5", linewidth=0.8, linestyle=":")

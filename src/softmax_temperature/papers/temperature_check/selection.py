@@ -131,12 +131,12 @@ def at(rows: pd.DataFrame, sweep: str, inverse_temperature: float) -> pd.DataFra
 
 
 def spreads(rows: pd.DataFrame) -> pd.DataFrame:
-    """Standard deviation of test accuracy over the seeds of each sweep and inverse temperature, as `spread`.
+    """Standard deviation of test accuracy over `runs` seeds of each sweep and inverse temperature, as `spread`.
 
     There is none for a single seed, nor where all diverged: they agree because none of them learned.
     """
     groups = rows.groupby(["sweep", "inverse_temperature"], sort=False)
-    found = groups.agg(spread=("test_accuracy", "std"), lost=("diverged", "all")).reset_index()
+    found = groups.agg(spread=("test_accuracy", "std"), runs=("seed", "size"), lost=("diverged", "all")).reset_index()
     return found[~found["lost"]].dropna(subset="spread").drop(columns="lost")
 
 

@@ -20,6 +20,7 @@ from softmax_temperature.papers.temperature_check.selection import (
     at,
     best_temperatures,
     cooled,
+    same_start,
     several_norms,
     trainings,
     tuned,
@@ -39,10 +40,11 @@ _CELLS = {"cells": ("cells", together)}
 def accuracies(records: Records) -> pd.DataFrame:
     """Accuracy at each inverse temperature, with the learning rate that validation data prefer.
 
+    Networks with their own start come first, then those that start as the same function at all inverse temperatures.
     Columns inverse_temperature, learning_rate (rescaled), runs, diverged, validation and test (means), test_sd,
     test_best, gain (mean difference to inverse temperature 1, by seed), gain_sd.
     """
-    rows = alone(records)
+    rows = pd.concat([alone(records), same_start(records)], ignore_index=True)
     reference = rows[rows["inverse_temperature"] == UNTEMPERED].set_index(["sweep", "seed"])
     rows = rows.join(reference[["test_accuracy", "cells"]].add_suffix("_at_1"), on=["sweep", "seed"])
     rows["gain"] = rows["test_accuracy"] - rows["test_accuracy_at_1"]
