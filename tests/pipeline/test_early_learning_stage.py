@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,11 +12,12 @@ import pytest
 from softmax_temperature.early_learning.flows import FIT, LEARNED, TENTH, UNIT, WHOLE
 from softmax_temperature.papers.temperature_check.early_learning import early_tables
 from softmax_temperature.params import Params, validate
-from softmax_temperature.runner.artifacts import digest_of_file, find_artifacts, open_artifact
-from softmax_temperature.runner.cells import CellsFailed, run_cells
+from softmax_temperature.runner.artifacts import open_artifact
+from softmax_temperature.runner.cells import CellsFailed
 from softmax_temperature.runner.errors import InputError
-from softmax_temperature.stages import early_learning, fetch
+from softmax_temperature.stages import early_learning
 from softmax_temperature.stages.early_learning import OUTPUT
+from tests.pipeline.whole_runs import finish, prepare, run_stages
 
 IMAGES, CLASSES = 12, 10
 NETWORKS = {
@@ -60,27 +60,13 @@ def params(edited: Edited) -> Params:
 
 
 def run(params: Params) -> None:
-    cells = early_learning.cells(params)
-    run_cells(cells, output=OUTPUT, compute=params.compute, seed=params.seed)
-
-
-def prepare(params: Params) -> None:
-    cells = [cell for cell in fetch.cells(params) if cell.name == "digits"]
-    run_cells(cells, output=fetch.OUTPUT, compute=params.compute, seed=params.seed)
+    prepare(params, ["digits"])
+    run_stages(params, (early_learning,))
 
 
 @pytest.fixture(scope="module")
-def project(tmp_path_factory: pytest.TempPathFactory, params: Params) -> Path:
-    """A folder in which the stage has run."""
-    folder = tmp_path_factory.mktemp("early")
-    before = Path.cwd()
-    os.chdir(folder)
-    try:
-        prepare(params)
-        run(params)
-    finally:
-        os.chdir(before)
-    return folder
+def project(make_project: Callable[[str], Path], params: Params) -> Path:
+    return finish(make_project("early"), run, params)
 
 
 @pytest.fixture(autouse=True)
@@ -90,24 +76,6 @@ def _in_project(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def read(cell: str, name: str) -> Any:
     return open_artifact(OUTPUT / cell).json(f"{name}.json")
-
-
-def test_every_artifact_verifies_and_a_second_run_gives_equal_bytes(
-    params: Params, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    folders = find_artifacts(OUTPUT)
-    assert [folder.relative_to(OUTPUT).as_posix() for folder in folders] == [
-        "mlp/curves/0",
-        "mlp/curves/1",
-        "mlp/norms/0",
-        "mlp/norms/1",
-    ]
-    assert [line for folder in folders for line in open_artifact(folder).problems()] == []
-    first = {path: digest_of_file(path) for path in OUTPUT.rglob("*.json") if path.name != "manifest.json"}
-    monkeypatch.chdir(tmp_path)
-    prepare(params)
-    run(params)
-    assert {path: digest_of_file(path) for path in first} == first
 
 
 def test_records_tell_the_problem_and_both_questions_have_the_same_one() -> None:
@@ -133,36 +101,20 @@ def test_courses_have_a_row_for_each_time_and_event() -> None:
     courses, record = read("mlp/curves/0", "courses"), read("mlp/curves/0", "record")
     assert [course["inverse_temperature"] for course in courses] == [None, 1.0, 100.0, 1000.0]
     for course in courses:
-        assert course.keys() == {"inverse_temperature", "ending", "evaluations", "rows"}
+        linear = course["inverse_temperature"] is None
         assert course["ending"] in {"complete", "horizon"}
-        places = [row["time"] / record["unit_time"] for row in course["rows"] if row["moment"] == "time"]
+        timed = [row for row in course["rows"] if row["moment"] == "time"]
         wanted = [0.1, 0.1 * 100 ** (1 / 3), 0.1 * 100 ** (2 / 3), 10.0]
-        assert places == pytest.approx(wanted[: len(places)])
-        assert UNIT in {row["moment"] for row in course["rows"]}
-        for row in course["rows"]:
-            assert row.keys() == {"moment", "time", "loss", "change", "drift", "drift_error", "distance"}
-            linear = course["inverse_temperature"] is None
-            # At every third time, and at each event.
-            looked = row["moment"] != "time" or row["time"] == course["rows"][0]["time"] or len(places) == 4
-            assert (row["drift"] is None) == (linear or not looked or row["time"] in _between(course))
-            assert (row["distance"] is None) == (linear or row["moment"] != "time")
+        assert [row["time"] / record["unit_time"] for row in timed] == pytest.approx(wanted[: len(timed)])
+        assert [row["distance"] is None for row in timed] == [linear] * len(timed)
+        # The kernel is computed at every third time, and at each event.
+        assert [row["drift"] is None for row in timed] == [linear, True, True, linear][: len(timed)]
+        events = {row["moment"]: row["drift"] is None for row in course["rows"] if row["moment"] != "time"}
+        assert events[UNIT] == linear
     first = courses[1]["rows"][0]
     # Logits start at 0: the loss is that of guessing, less what a tenth of a unit of change can do.
     assert math.log(CLASSES) - 0.1 < first["loss"] < math.log(CLASSES)
     assert first["change"] == pytest.approx(0.1, rel=0.05)
-
-
-def _between(course: dict[str, Any]) -> list[float]:
-    """The times at which the kernel is not looked at."""
-    return [row["time"] for row in course["rows"] if row["moment"] == "time"][1:3]
-
-
-def test_large_inverse_temperatures_follow_the_linearisation() -> None:
-    _, hot, _, cold = read("mlp/curves/0", "courses")
-    units = [next(row for row in course["rows"] if row["moment"] == UNIT) for course in (hot, cold)]
-    assert units[0]["drift"] > 100 * units[1]["drift"]
-    far = [max(row["distance"] for row in course["rows"] if row["moment"] == "time") for course in (hot, cold)]
-    assert far[1] < 0.01 < far[0]
 
 
 def test_starts_have_the_norms_that_were_asked_for() -> None:
@@ -179,24 +131,6 @@ def test_starts_have_the_norms_that_were_asked_for() -> None:
         assert start["real"][FIT] == pytest.approx(start["linearised"][FIT], rel=0.02)
     # The start of the curves is the limit of small logits.
     assert starts[0]["unit_time"] == pytest.approx(read("mlp/curves/0", "record")["unit_time"], rel=0.01)
-
-
-def test_probes_stand_for_the_whole_kernel(edited: Edited, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = read("mlp/curves/0", "record")
-    monkeypatch.chdir(tmp_path)
-    few = {
-        "curves": SECTION["curves"] | {"inverse_temperatures": [100.0, 1000.0], "last": 1.0, "points": 2},
-        "norms": SECTION["norms"] | {"logit_norms": [0.1, 1.0], "horizon": 5.0},
-    }
-    sketched = edited(probes=40, networks={"mlp": 1}, **few)
-    prepare(sketched)
-    run(sketched)
-    record = read("mlp/curves/0", "record")
-    assert record["kernel_norm"] == pytest.approx(whole["kernel_norm"], abs=4 * record["kernel_norm_error"])
-    assert 0 < record["kernel_norm_error"] < 0.3 * record["kernel_norm"]
-    # What is predicted does not rest on the probes.
-    assert record["unit_time"] == pytest.approx(whole["unit_time"])
-    assert record["drift_rate"] == pytest.approx(whole["drift_rate"], rel=0.3)
 
 
 def test_tables_are_what_the_stage_measured(params: Params) -> None:

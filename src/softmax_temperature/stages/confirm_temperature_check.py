@@ -41,7 +41,7 @@ def _cell(params: Params, confirmation: Confirmation) -> Cell:
         for other in range(paper.seeds_of(name))
     }
     training = train_temperature_check.plan_of(params, Training(name, place, 1.0, start, seed))
-    plan = ConfirmationCell(rates=rates, plan=training.model_copy(update={"describes": False}))
+    plan = ConfirmationCell(rates=rates, plan=training)
     inputs = {"data": PREPARED / paper.sweeps[name].dataset, **tried}
     return Cell(confirmation.cell, run, plan, inputs, training.network.gpu_share)
 

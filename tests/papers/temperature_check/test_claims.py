@@ -13,9 +13,10 @@ from softmax_temperature.papers.temperature_check.claims import CLAIMS
 from softmax_temperature.papers.temperature_check.measures import argmax_draws, common_slope
 from softmax_temperature.papers.temperature_check.records import Records
 
+from .conftest import facts, run
+
 TEMPERATURES, RATES, SEEDS = (0.01, 0.1, 1.0, 10.0), (0.01, 0.1, 1.0), range(5)
 WRN, GRU = (0.6, 0.8, 0.7, 0.5), (0.5, 0.6, 0.85, 0.7)
-FACTS = {"dataset": "cifar10", "classes": 10, "parameters": 1, "epochs": 5}
 
 
 def sweep(name: str, accuracies: tuple[float, ...], *, best_rate: float = 0.1, seed: int = 0) -> list[dict[str, Any]]:
@@ -28,12 +29,6 @@ def sweep(name: str, accuracies: tuple[float, ...], *, best_rate: float = 0.1, s
                 found = accuracy - 0.03 * (rate != best_rate) + noise
                 rows.append(run(name, place, rate, number, found))
     return rows
-
-
-def run(name: str, place: float, rate: float, seed: int, accuracy: float, **others: Any) -> dict[str, Any]:
-    row = {"sweep": name, "inverse_temperature": place, "learning_rate": rate, "start": "plain", "seed": seed}
-    row |= {"correlation": np.nan, "diverged": False, "initial_logit_norm": 2.0, "validation_accuracy": accuracy}
-    return row | {"test_accuracy": accuracy, "scaled_nll": 1.5 - accuracy} | others
 
 
 def pairs(name: str, effect: float, norm: float = 30.0) -> list[dict[str, Any]]:
@@ -49,7 +44,7 @@ def pairs(name: str, effect: float, norm: float = 30.0) -> list[dict[str, Any]]:
 def records(*rows: list[dict[str, Any]]) -> Records:
     runs = pd.DataFrame([row for some in rows for row in some])
     names = runs["sweep"].unique()
-    sweeps = pd.DataFrame([{"sweep": name, "architecture": name.partition("-")[0], **FACTS} for name in names])
+    sweeps = pd.DataFrame([facts(name, name.partition("-")[0]) | {"dataset": "cifar10"} for name in names])
     empty = pd.DataFrame()
     early = pd.DataFrame(
         columns=["moment", "network", "inverse_temperature", "drift", "dynamics", "logit_norm", "images"]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,16 +14,11 @@ from matplotlib.figure import Figure
 
 from softmax_temperature.early_learning.flows import FIT, LEARNED, TENTH, UNIT, WHOLE
 from softmax_temperature.papers.shared.claims import CONTRADICTED, HOLDS, INCONCLUSIVE, NOT_TESTED, judge_all
-from softmax_temperature.papers.shared.tables import read_csv, write_csv
 from softmax_temperature.papers.temperature_check import early_learning_figures as figures
 from softmax_temperature.papers.temperature_check.claims import CLAIMS as ALL_CLAIMS
-from softmax_temperature.papers.temperature_check.early_learning import early_slopes, early_tables
-from softmax_temperature.papers.temperature_check.early_learning_slopes import PREDICTIONS
+from softmax_temperature.papers.temperature_check.early_learning import PREDICTIONS, early_slopes
 from softmax_temperature.papers.temperature_check.records import Records
-from softmax_temperature.params import validate
-from softmax_temperature.tools.profiles import render_profile
 
-PROFILES = Path(__file__).parents[3] / "profiles"
 IMAGES, SEEDS = 100, (0, 1, 2)
 INVERSE_TEMPERATURES = (0.01, 0.1, 1.0, 10.0, 100.0)
 NORMS = (0.1, 0.5, 2.0, 20.0, 300.0, 1000.0, 5000.0)  # The first three and the last two belong to a limit.
@@ -103,15 +97,9 @@ def early(make_early: Callable[..., Records]) -> Records:
 
 
 @pytest.fixture
-def nothing(early: Records, tmp_path: Path) -> Records:
-    """What a profile without early learning has, written and read back."""
-    _, smoke = render_profile("smoke", PROFILES)
-    content = smoke.model_dump()
-    content["temperature_check"]["early_learning"] = None
-    tables = early_tables(validate(content, where="smoke"))
-    for name, table in tables.items():
-        write_csv(tmp_path / f"{name}.csv", table)
-    return replace(early, **{name: read_csv(tmp_path / f"{name}.csv") for name in tables})
+def nothing(early: Records) -> Records:
+    """What a profile without early learning has."""
+    return replace(early, early_curves=early.early_curves.iloc[:0], early_norms=early.early_norms.iloc[:0])
 
 
 def with_events(records: Records, event: str, make: Callable[[pd.DataFrame], Any]) -> Records:
@@ -224,11 +212,6 @@ def test_claims_about_drift_know_kinks(make_early: Callable[..., Records]) -> No
     assert judged("early-drift", kinked)["verdict"] == NOT_TESTED
 
 
-def test_one_seed_decides_no_slope(early: Records) -> None:
-    row = judged("early-collapse", one_seed(early))
-    assert (row["verdict"], row["low"]) == (INCONCLUSIVE, None)
-
-
 def one_seed(records: Records) -> Records:
     curves, norms = records.early_curves, records.early_norms
     return replace(records, early_curves=curves[curves["seed"] == 0], early_norms=norms[norms["seed"] == 0])
@@ -266,15 +249,6 @@ def test_figures_bear_what_did_not_happen(early: Records, name: str) -> None:
     curves = curves[~(lost & (curves["moment"] == "time") & (curves["time"] > 0.01))]
     drawn(name, replace(early, early_curves=curves, early_norms=norms))
     drawn(name, one_seed(early))
-
-
-def test_curves_collapse_on_the_right_alone(early: Records) -> None:
-    left, right, *_ = panels(drawn("learning_curves", early))
-    shown = [[line for line in axes.lines if len(line.get_xdata())] for axes in (left, right)]
-    assert [len(lines) for lines in shown] == [5, 6]  # The linearised one has no time of its own.
-    begins = [[line.get_xdata()[0] for line in lines] for lines in shown]
-    np.testing.assert_allclose(begins[0], [0.001 / value**2 for value in INVERSE_TEMPERATURES])
-    np.testing.assert_allclose(begins[1], 0.1)
 
 
 def test_norms_show_geometric_means_of_seeds_and_what_is_predicted(early: Records) -> None:

@@ -11,7 +11,7 @@ from functools import partial
 
 from softmax_temperature.papers.shared.claims import Claim, above, below, equivalent
 from softmax_temperature.papers.temperature_check import measures
-from softmax_temperature.papers.temperature_check.early_learning_slopes import (
+from softmax_temperature.papers.temperature_check.early_learning import (
     COLLAPSE,
     DRIFT,
     FIT_LARGE,

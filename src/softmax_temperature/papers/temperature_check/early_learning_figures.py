@@ -27,7 +27,7 @@ from softmax_temperature.papers.shared.plots import (
     panels,
     style,
 )
-from softmax_temperature.papers.temperature_check.early_learning_slopes import (
+from softmax_temperature.papers.temperature_check.early_learning import (
     DRIFT,
     FIT_LARGE,
     FIT_SMALL,
