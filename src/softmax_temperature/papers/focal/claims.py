@@ -13,15 +13,7 @@ from typing import Any
 from softmax_temperature.papers.focal import measures
 from softmax_temperature.papers.focal.measures import in_order
 from softmax_temperature.papers.focal.records import FIXED, FIXED_FOCAL_ARMS, PROPOSED, REFERENCE, SCALED, Records
-from softmax_temperature.papers.shared.claims import (
-    Claim,
-    above,
-    below,
-    most,
-    not_higher,
-    not_worse,
-    within,
-)
+from softmax_temperature.papers.shared.claims import Claim, above, below, most, not_higher, not_worse, within
 
 NEGLIGIBLE = 0.01  # A difference of accuracy or AUROC below one point is none.
 ON_PAR = 0.005  # Nor is one of ECE after scaling below half a point: of gamma 3 the printed ones are 0.07 at most.

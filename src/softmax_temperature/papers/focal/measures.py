@@ -191,7 +191,8 @@ def linear_norms(records: Records) -> Found:
     last = table[table["epoch"] == table.groupby(["loss", "seed"])["epoch"].transform("max")]
     parts: dict[str, OverTasks] = {}
     for column, name in (("weight_norm", "weight norm, {}"), ("logit_norm", "logit norm, {}")):
-        parts |= _against_reference(np.log(last.pivot(index="seed", columns="loss", values=column)), name)
+        norms = last.assign(log=np.log(last[column])).pivot(index="seed", columns="loss", values="log")
+        parts |= _against_reference(norms, name)
     return Measurement(parts, "logarithm of the ratio", cells=("focal/linear",))
 
 

@@ -36,12 +36,9 @@ NEAR_BEST = 0.02
 """Early stopping chooses among the epochs whose validation accuracy is this near to the best."""
 TRAINING, EVALUATION, TRANSLATION = "focal/training", "focal/evaluation", "focal/translation"
 """The stages that the numbers come from, as the manifests of their cells name them."""
-SHIFT_COLUMNS = (
-    *(*RUN, "scaling", "shifted", "samples"),
-    *("accuracy", "negative_log_likelihood", "expected_calibration_error"),
-)
 LONG_NAMES = MappingProxyType({"ece": "expected_calibration_error", "nll": "negative_log_likelihood"})
 """Columns of the history as the evaluation names them."""
+SHIFT_COLUMNS = (*RUN, "scaling", "shifted", "samples", "accuracy", *LONG_NAMES.values())
 
 
 @dataclass(frozen=True)
@@ -49,11 +46,10 @@ class Records:
     """The tables, by the name of their file; one row per what stands first, with these columns besides its names.
 
     runs: training × evaluated (epoch: "last", and "best_validation" where the task selects it) × scaling, on test data:
-        temperature, at_bound, samples, accuracy, top5_accuracy,
-        negative_log_likelihood, brier_score, expected_, maximum_, adaptive_, classwise_ and
-        debiased_calibration_error, noise_floor (as `metrics.calibration_report` names them), and for each with a 90 %
-        interval the same name with _low and _high; confident_share, confident_accuracy (predictions with confidence
-        >= 0.99, appendix H; accuracy is empty when there is none).
+        temperature, at_bound, samples, and, as `metrics.calibration_report` names them, accuracy, top5_accuracy,
+        negative_log_likelihood, brier_score, expected_, maximum_, adaptive_, classwise_ and debiased_calibration_error,
+        noise_floor; confident_share, confident_accuracy (predictions with confidence >= 0.99, appendix H; accuracy is
+        empty when there is none); where there is a 90 % interval the same name with _low and _high.
     tasks: task: dataset, network, printed_dataset, printed_network, variant ("" for the main recipe), variant_of,
         classes, parameters, train_images, validation_images, test_images (texts, where the task is on texts), epochs,
         planned_epochs (that the recipe is written for), noise ("generated" or "CIFAR-10-C"), embeddings (of words:

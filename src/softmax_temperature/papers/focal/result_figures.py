@@ -37,15 +37,11 @@ from softmax_temperature.papers.shared.records import read_pixels
 Written = Mapping[str, pd.DataFrame]
 ECE = LONG_NAMES["ece"]
 SCALINGS = {"none": "before scaling", SCALED: "after scaling"}
-ERRORS = {
-    ECE: "ECE",
-    "adaptive_calibration_error": "AdaECE",
-    "classwise_calibration_error": "Classwise-ECE",
-}
+ERRORS = {ECE: "ECE", "adaptive_calibration_error": "AdaECE", "classwise_calibration_error": "Classwise-ECE"}
 IMAGES_IN_A_ROW = 4  # Four right and four wrong ones in the paper.
 _FAINT = 0.45
 _LINE = "0.3"
-_CROSS = {"marker": "x", "linestyle": "none", "markersize": 5, "markeredgewidth": 1.2}
+_CROSS: dict[str, Any] = {"marker": "x", "linestyle": "none", "markersize": 5, "markeredgewidth": 1.2}
 _BEFORE = plots.entry("before scaling", marker="o", color=plots.BLACK, linestyle="none")
 _AFTER = plots.entry("after scaling", marker="o", color=plots.BLACK, linestyle="none", markerfacecolor="white")
 _PRINTED = plots.entry("printed", color=plots.BLACK, **_CROSS)
@@ -127,7 +123,7 @@ def figure_shift(records: Records, written: Written, task: str) -> Figure | None
     figure, grid = plots.panels(
         2 * len(sets), columns=2, row=0.3 * len(arms) + 0.7, extra=0.5, sharex="col", sharey=True
     )
-    for (left, right), name in zip(np.reshape(grid, (-1, 2)), sets, strict=True):
+    for (left, right), name in zip(zip(grid[::2], grid[1::2], strict=True), sets, strict=True):
         some = rows[rows["dataset"].str.endswith(f" vs {name}")]
         metrics = {metric: part.set_index("method") for metric, part in some.groupby("metric")}
         _dots(left, own, arms, -0.17, marker="s")
@@ -193,7 +189,7 @@ def roc_curves(records: Records, task: str) -> Figure | None:
         some = curves[(curves["ood"] == name) & (curves["scaling"] == scaling)]
         axes.plot([0, 1], [0, 1], color="0.6", linewidth=0.8, linestyle=":")
         for arm in (arm for arm in MAIN_ARMS if arm in set(some["arm"])):
-            mean, sd = plots.PERCENT * areas.loc[(task, arm, name, scaling)]
+            mean, sd = (plots.PERCENT * areas.loc[[(task, arm, name, scaling)]].to_numpy(float))[0].tolist()
             label = f"{arm} {mean:.1f}" + ("" if np.isnan(sd) else f" ± {sd:.1f}")
             rows = some[some["arm"] == arm]
             plots.band(axes, rows, "false_positive_rate", "true_positive_rate", color=COLOURS[arm], label=label)
@@ -223,11 +219,11 @@ def figure_k1(records: Records) -> Figure | None:
         column, colour = ("bleu", plots.HUES[0]) if is_bleu else ("validation_ece", plots.HUES[1])
         rows = curves[curves["arm"] == arm]
         mean = plots.PERCENT * rows.groupby("temperature")[column].mean()
-        best = mean.idxmax() if is_bleu else mean.idxmin()
+        best = int(mean.argmax() if is_bleu else mean.argmin())
         axes.axvline(1, color="0.6", linewidth=0.8, linestyle=":")
         axes.plot(rows["temperature"], plots.PERCENT * rows[column], ".", color=colour, alpha=0.5, markersize=4)
         axes.plot(mean.index, mean, color=colour, linewidth=1.2)
-        axes.plot(best, mean[best], "o", color=colour, markersize=5)
+        axes.plot(mean.index[best], mean.iloc[best], "o", color=colour, markersize=5)
         if is_bleu:
             axes.set_title(f"({ascii_lowercase[position]}) {names[arm]}")
     plots.label_outside(grid, columns=len(arms), x="temperature")
@@ -256,7 +252,8 @@ def _dots(
 ) -> None:
     """A point per method with its deviation over seeds, and a cross where a value is printed, one below the other."""
     for position, arm in enumerate(arms):
-        ours, sd, printed = plots.PERCENT * table.loc[arm, ["ours", "ours_sd", "published"]].astype(float)
+        numbers = plots.PERCENT * table.loc[[arm], ["ours", "ours_sd", "published"]].to_numpy(float)
+        ours, sd, printed = numbers[0].tolist()
         look: dict[str, Any] = {"color": COLOURS[arm], "markerfacecolor": face or COLOURS[arm]}
         axes.errorbar(ours, position + shift, xerr=np.nan_to_num(sd), fmt=marker, markersize=4, lw=1, **look)
         axes.plot(printed, position + shift, color=COLOURS[arm], **_CROSS)
