@@ -26,20 +26,9 @@ RESULTS = Path("results/tiny/focal")
 WIDTH, WORDS = 4, ("good", "bad", "film", "plot", "the", "not", "is", ".")
 COVERED = 6  # Of these words the file below has the first six.
 TEXT = {"vocabulary": 20, "length": 12, "keep": "start"}
-RECIPE = {
-    "epochs": 3,
-    "planned_epochs": 6,
-    "batch_size": 8,
-    "optimizer": "adagrad",
-    "lr": 0.05,
-    "weight_decay": 0.0,
-    "schedule": {"name": "constant"},
-    "reduction": "mean",
-    "clip_norm": None,
-    "crop_padding": 0,
-    "mean": None,
-    "std": None,
-}
+RECIPE = {"epochs": 3, "planned_epochs": 6, "batch_size": 8, "optimizer": "adagrad", "lr": 0.05, "weight_decay": 0.0}
+RECIPE |= {"schedule": {"name": "constant"}, "reduction": "mean", "clip_norm": None, "crop_padding": 0}
+RECIPE |= {"mean": None, "std": None}
 
 
 def write_data(root: Path) -> None:
@@ -187,21 +176,23 @@ def test_the_last_epoch_is_evaluated_too() -> None:
 def test_tables_say_where_words_come_from_and_stand_beside_the_printed_numbers() -> None:
     records = read_records(RESULTS)
     found = records.tasks.set_index("task")["embeddings"]
+    frozen, tuned = (record(f"{task}/CE/0")["embeddings"]["covered_tokens"] for task in ("reviews-frozen", "parsed"))
+    parsed = f"vectors.txt, 85.7% of 7 words, {tuned:.1%} of the text, tuned"
     assert found.to_dict() == {
         "reviews": "learned",
-        "reviews-frozen": "vectors.txt, 27.8% of 18 words, frozen",
-        "parsed": "vectors.txt, 85.7% of 7 words, tuned",
+        "reviews-frozen": f"vectors.txt, 27.8% of 18 words, {frozen:.1%} of the text, frozen",
+        "parsed": parsed,
     }
     wide = tables.wide(read_csv(RESULTS / "tables" / "table_1.csv"))
     row = wide[(wide["dataset"] == "SST Binary") & (wide["embeddings"].fillna("") != "")].iloc[0]
-    assert row["embeddings"] == "vectors.txt, 85.7% of 7 words, tuned"
+    assert row["embeddings"] == parsed
     assert row["differs"] == "3 of 6 epochs"
     assert wide.query("dataset == '20 Newsgroups'")["status"].str.contains("not run: profile text_cpu").any()
     claim = next(
         row for row in json.loads((RESULTS / "claims.json").read_text()) if row["id"] == "flsd-53-calibrates-on-texts"
     )
     assert claim["n"] == 3
-    assert not (RESULTS / "tables" / "panels.npz").exists()
+    assert not (RESULTS / "tables" / "panels.safetensors").exists()
 
 
 def files(cell: str) -> dict[str, str]:

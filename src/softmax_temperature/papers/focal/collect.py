@@ -139,8 +139,8 @@ def _embeddings(about: dict[str, Any] | None) -> str | None:
         return None
     if about["covered"] is None:
         return "learned"
-    share, how = f"{about['covered']:.1%} of {about['words']:,} words", "tuned" if about["step"] else "frozen"
-    return f"{Path(about['file']).name}, {share}, {how}"
+    share = f"{about['covered']:.1%} of {about['words']:,} words, {about['covered_tokens']:.1%} of the text"
+    return f"{Path(about['file']).name}, {share}, {'tuned' if about['step'] else 'frozen'}"
 
 
 def choose_panels(

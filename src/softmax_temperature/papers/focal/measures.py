@@ -61,23 +61,22 @@ def last_epoch(
     records: Records, *, pairs: Pairs, column: str = "ece", unit: str = "ECE", log: bool = False, texts: bool = False
 ) -> Found:
     """A test number after the last epoch, first arm minus second; of a single pair also at the selected epoch."""
-    rows = _last(_of(records, "history", *_arms(pairs)))
+    rows = _of(records, "history", *_arms(pairs))
+    rows = rows[rows["epoch"] == rows.groupby([*_RUN, "arm"])["epoch"].transform("max")]
     known = main_tasks(records)
     if texts:
         known = known[known["embeddings"] != ""]
         if known.empty:
             return NotTested("no task of this profile is on texts")
     rows = rows[rows["task"].isin(known["task"]) & (rows["split"] == "test")]
-    found = _compared(records, rows.rename(columns={column: "value"}), pairs, unit, TRAINING, log=log)
-    if isinstance(found, NotTested) or len(pairs) > 1:
-        return found
-    runs = _of(records, "runs", *_arms(pairs)).rename(columns={LONG_NAMES.get(column, column): "value"})
-    runs = runs[(runs["scaling"] == "none") & runs["task"].isin(known.loc[known["select"] != "last", "task"])]
-    runs = runs.assign(value=np.log(runs["value"])) if log else runs
-    tasks = _tasks(records, _differences(runs, *pairs[0]))
-    parts = ", ".join(f"{task.name} {np.mean(task.values):+.3f}" for task in tasks)
-    note = f"at the epoch of best validation accuracy: {parts}" if parts else ""
-    return Measurement(found.parts, found.unit, note, cells=found.cells)
+    note = ""
+    if len(pairs) == 1:
+        runs = _of(records, "runs", *_arms(pairs)).rename(columns={LONG_NAMES.get(column, column): "value"})
+        runs = runs[(runs["scaling"] == "none") & runs["task"].isin(known.loc[known["select"] != "last", "task"])]
+        differences = _differences(runs, *pairs[0], log=log)
+        parts = ", ".join(f"{task.name} {np.mean(task.values):+.3f}" for task in _tasks(records, differences))
+        note = f"at the epoch of best validation accuracy: {parts}" if parts else ""
+    return _compared(records, rows.rename(columns={column: "value"}), pairs, unit, TRAINING, log=log, note=note)
 
 
 def evaluated(records: Records, *, arm: str, scaling: str, column: str = LONG_NAMES["ece"], unit: str = "ECE") -> Found:
@@ -243,8 +242,7 @@ def _compared(
     records: Records, values: pd.DataFrame, pairs: Pairs, unit: str, stage: str, *, log: bool = False, note: str = ""
 ) -> Found:
     """First arm minus second of each pair, paired by task and seed."""
-    values = values.assign(value=np.log(values["value"])) if log else values
-    rows = {f"{arm} against {reference}": _differences(values, arm, reference) for arm, reference in pairs}
+    rows = {f"{arm} against {reference}": _differences(values, arm, reference, log=log) for arm, reference in pairs}
     parts = {name: some for name, some in rows.items() if len(some)}
     why = {name: _why_untested(records, *name.split(" against ")).reason for name in rows if name not in parts}
     if not parts:
@@ -260,7 +258,8 @@ def _measured(
     return Measurement(found, unit, cells=cells_of(stage, rows, *_CELL), **about)
 
 
-def _differences(values: pd.DataFrame, arm: str, reference: str) -> pd.DataFrame:
+def _differences(values: pd.DataFrame, arm: str, reference: str, *, log: bool = False) -> pd.DataFrame:
+    values = values.assign(value=np.log(values["value"])) if log else values
     pairs = _side_by_side(values, "value", _RUN, arm, reference)
     return (pairs[arm] - pairs[reference]).rename("value").reset_index()
 
@@ -280,10 +279,6 @@ def _of(records: Records, name: str, *arms: str, evaluated: str | None = None) -
     """The rows of a table that belong to finished runs of some arms with the main recipe."""
     rows = finished(records, name, evaluated=evaluated)
     return rows[rows["task"].isin(main_tasks(records)["task"]) & rows["arm"].isin(arms)]
-
-
-def _last(rows: pd.DataFrame) -> pd.DataFrame:
-    return rows[rows["epoch"] == rows.groupby([*_RUN, "arm"])["epoch"].transform("max")]
 
 
 def _scored(records: Records, *arms: str) -> tuple[pd.DataFrame, str]:
