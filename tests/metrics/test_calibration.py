@@ -98,15 +98,6 @@ def test_every_edge_belongs_to_the_bin_below_it(bins: int) -> None:
     assert equal_width_bins(torch.zeros(1, dtype=torch.float64), bins).tolist() == [0]
 
 
-@given(st.lists(st.tuples(st.integers(2, 20).map(lambda k: k / 20), st.booleans()), min_size=1, max_size=40))
-def test_every_sample_is_counted_and_the_order_does_not_matter(rows: list[tuple[float, bool]]) -> None:
-    probs, labels = top_label(*map(list, zip(*rows, strict=True)), classes=20)  # type: ignore[arg-type]
-    assert metrics.reliability_bins(probs, labels).counts.sum().item() == len(rows)
-    order = torch.randperm(len(rows), generator=torch.Generator().manual_seed(0))
-    for error in BINNED:
-        assert error(probs[order], labels[order]).item() == pytest.approx(error(probs, labels).item(), abs=1e-12)
-
-
 @given(st.lists(st.integers(0, 6), min_size=1, max_size=40), st.integers(1, 12))
 def test_equal_mass_bins_drop_nothing_and_differ_by_at_most_one(ties: list[int], bins: int) -> None:
     membership = equal_mass_membership(torch.tensor(ties, dtype=torch.float64), bins)
@@ -177,12 +168,6 @@ def calibrated(samples: int, *, seed: int) -> tuple[Tensor, Tensor]:
     generator = torch.Generator().manual_seed(seed)
     probs = torch.softmax(2 * torch.randn(samples, 10, generator=generator, dtype=torch.float64), dim=1)
     return probs, torch.multinomial(probs, 1, generator=generator).squeeze(1)
-
-
-def test_noise_floor_by_hand() -> None:
-    # Four samples of confidence 1/2 in one bin: E|B(4, 1/2) - 2| / 4 = (2 + 4 + 4 + 2) / 16 / 4.
-    floor = metrics.noise_floor(torch.full((4, 2), 0.5)).item()
-    assert floor == pytest.approx(0.1875, abs=4 * 0.165 / 500**0.5)
 
 
 @pytest.mark.parametrize("samples", [200, 2000])

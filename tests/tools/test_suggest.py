@@ -40,12 +40,10 @@ def test_the_shipped_heuristic_is_the_fit_of_the_committed_study(study: tuple[pd
         assert ours.lost[rule] == pytest.approx(lost, abs=1e-9), rule
 
 
-def test_the_heuristic_loses_less_than_every_other_rule_on_left_out_data_sets(
-    study: tuple[pd.DataFrame, pd.DataFrame],
-) -> None:
-    lost = score_rules(*study).groupby("rule")["lost"].mean()
-    assert lost["heuristic"] <= 0.0075
-    assert lost.idxmin() == "heuristic"
+def test_the_heuristic_loses_less_than_every_other_rule_on_left_out_data_sets() -> None:
+    means = {rule: mean for rule, (mean, _, _) in shipped().lost.items()}
+    assert means["heuristic"] <= 0.0075
+    assert min(means, key=lambda rule: means[rule]) == "heuristic"
 
 
 def test_a_left_out_data_set_does_not_reach_its_own_prediction(study: tuple[pd.DataFrame, pd.DataFrame]) -> None:

@@ -16,8 +16,8 @@ def confusion_matrix(predictions: Tensor, labels: Tensor, *, classes: int, void:
     """
     check_count(classes, "classes", least=2)
     if predictions.shape != labels.shape or predictions.is_floating_point():
-        found = f"{predictions.dtype} {tuple(predictions.shape)}"
-        raise ValueError(f"predictions must be integers of shape {tuple(labels.shape)}, got {found}")
+        given = f"{predictions.dtype} {tuple(predictions.shape)}"
+        raise ValueError(f"predictions must be integers of shape {tuple(labels.shape)}, got {given}")
     kept = torch.ones_like(labels, dtype=torch.bool) if void is None else labels != void
     rows, columns = labels[kept].long(), predictions[kept].long()
     for found, name in ((rows, "labels"), (columns, "predictions")):
