@@ -19,16 +19,6 @@ from softmax_temperature.papers.cooling.selection import trainings
 HEAT = (8, 1.5, 2, 3, 0.5, 2)  # What the last layer is multiplied by before each Cooling.
 
 
-def test_the_excess_leaves_the_last_layer(records: Records) -> None:
-    rows = growth(records).query("mode == 'periodic' and seed == 0")
-    assert rows["reached"].tolist() == pytest.approx([0.5, 2, 20, 40, 160, 200])
-    assert rows["kept"].tolist() == pytest.approx([0.5, 2, 20, 40, 100, 100])
-    assert rows["reset"].tolist() == [False] * 4 + [True] * 2
-    slow = growth(records).query("mode == 'last_layer' and seed == 0")
-    assert slow["kept"].tolist() == pytest.approx([0.5, 2, 20, 40, 80, 160])
-    assert not slow["reset"].any()
-
-
 def test_a_temperature_that_is_never_reached_has_no_epoch(records: Records, only: Callable[..., Records]) -> None:
     assert crossings(records).groupby("mode")["epoch"].unique().map(list).to_dict() == {
         "periodic": [5],

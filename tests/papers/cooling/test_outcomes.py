@@ -27,11 +27,6 @@ def test_what_became_of_a_training_on_ten_classes(
     assert outcome(accuracies, 10, is_finite=is_finite) == became
 
 
-def test_the_limit_moves_with_the_number_of_classes() -> None:
-    assert outcome([0.5], 2, is_finite=True).stuck
-    assert outcome([0.016], 100, is_finite=True) == Outcome(diverged=False, stuck=False)
-
-
 def test_losses_are_counted_by_kind() -> None:
     rows = pd.DataFrame({"diverged": [True, False, False], "stuck": [False, True, False], "mode": "none"})
     assert finished(rows).index.tolist() == [2]

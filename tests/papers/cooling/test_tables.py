@@ -131,18 +131,6 @@ def test_means_are_over_the_seeds_that_finished_both(records: Records, changed: 
     assert row[numbers].tolist() == pytest.approx([0.749, 0.794, 0.045])
 
 
-def test_a_comparison_says_which_side_diverged(records: Records, changed: Callable[..., Records]) -> None:
-    row = cell(tables.table(records, "ours"), change="learning rate 0.1")
-    assert row[["diverged_without", "diverged_cooled", "seeds", "status"]].tolist() == [
-        3,
-        0,
-        0,
-        "no seed finished both",
-    ]
-    lost = changed(records, "runs", None, 1, experiment="adam", arm="last_layer")
-    assert cell(tables.table(lost, "ablation"), change="Adam")["status"] == "diverged"
-
-
 def test_quantities_of_the_text_by_hand(records: Records) -> None:
     table = tables.table(records, "text").set_index("quantity")
     reset = table.loc["epoch of first reset, kappa=1.0, tau_max=tau_re=100"]
@@ -165,12 +153,6 @@ def test_an_epoch_that_some_seeds_never_reach_says_so(records: Records) -> None:
     table = tables.table(replace(records, temperatures=some), "text").set_index("quantity")
     row = table.loc["epoch of first reset, kappa=1.0, tau_max=tau_re=100"]
     assert row[["ours", "seeds", "status"]].tolist() == [5, 2, "measured; in 2 of 3 seeds"]
-
-
-def test_a_temperature_of_another_limit_is_not_compared_with_the_printed_epochs(records: Records) -> None:
-    arms = records.arms.assign(max_temperature=records.arms["max_temperature"].replace(100.0, 10.0))
-    table = tables.table(replace(records, arms=arms), "text").set_index("quantity")
-    assert table.filter(like="epoch ", axis=0)["status"].unique().tolist() == ["not run: profile cifar10"]
 
 
 @pytest.mark.parametrize("name", tables.SPECS)

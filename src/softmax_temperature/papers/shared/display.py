@@ -55,7 +55,7 @@ def shown(
         for column in in_numbers if numbers is None else numbers:
             texts[column] = [_linked(*pair) for pair in zip(texts[column], table[CELLS], strict=True)]
     texts = texts.rename(columns={column: f"{column} (%)" for column in percent})
-    if "status" not in texts or not (absent := texts["status"].str.startswith(NOT_RUN)).any():
+    if "status" not in texts or not (absent := texts["status"].astype(str).str.startswith(NOT_RUN)).any():
         return HTML(_html(texts, name))  # type: ignore[no-untyped-call]
     said = f"{absent.sum()} printed rows that were not run here" if absent.sum() > 1 else "A printed row, not run here"
     folded = f"<details><summary>{said}</summary>{_html(texts[absent], f'{name}-not-run')}</details>"
