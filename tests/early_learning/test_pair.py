@@ -80,11 +80,6 @@ def test_frozen_parameters_by_hand() -> None:
     assert found["bias"].tolist() == [0.0, 1.0]
 
 
-def test_only_the_first_network_is_trained(make_network: MakeNetwork, make_pair: MakePair) -> None:
-    own = [f"network.{name}" for name, _ in make_network("wide-resnet-bn").named_parameters()]
-    assert [name for name, _ in make_pair("wide-resnet-bn").named_parameters()] == own
-
-
 def test_a_recurrent_pair_moves_and_is_saved_with_its_frozen_weights() -> None:
     torch.manual_seed(0)
     first, second, inputs = Recurrent(), Recurrent(), torch.randn(7, 3, 5)

@@ -21,6 +21,7 @@ from softmax_temperature.papers.temperature_check.early_learning import (
     Prediction,
 )
 from softmax_temperature.papers.temperature_check.records import Records
+from softmax_temperature.papers.temperature_check.selection import same_start
 
 STRONG = 0.02  # Two points of accuracy.
 MARGIN = 0.1  # Of a slope: the predictions are limits, and what is measured is finite.
@@ -49,7 +50,7 @@ CLAIMS: tuple[Claim[Records], ...] = (
         "Generalisation depends strongly on the inverse temperature.",
         f"Test accuracy at the best minus that at the worst inverse temperature, both {_CHOSEN}",
         above(STRONG),
-        partial(measures.dependence, metric="test_accuracy", unit="accuracy", sign=1),
+        measures.dependence,
     ),
     Claim(
         "accuracy-depends-weakly-on-logit-norm",
@@ -76,7 +77,7 @@ CLAIMS: tuple[Claim[Records], ...] = (
         f"Test accuracy at the best minus that at the worst inverse temperature, both {_CHOSEN} Logits are rescaled at "
         "the start: all networks of one seed begin as the same function, equally sure.",
         above(STRONG),
-        measures.dependence_from_one_start,
+        partial(measures.dependence, rows=same_start),
     ),
     Claim(
         "tuning-helps-every-architecture",

@@ -23,7 +23,6 @@ from softmax_temperature.papers.temperature_check.selection import (
     ACCURACIES,
     UNTEMPERED,
     alone,
-    same_start,
     several_norms,
     titles,
 )
@@ -40,19 +39,16 @@ Gaps = Callable[[pd.DataFrame, pd.DataFrame], "pd.Series[float]"]
 """Validation and test numbers by seed and inverse temperature to one value per seed."""
 
 
-def dependence(records: Records, *, metric: str, unit: str, sign: int) -> Measurement | NotTested:
+def dependence(
+    records: Records,
+    *,
+    metric: str = "test_accuracy",
+    unit: str = "accuracy",
+    sign: int = 1,
+    rows: Callable[[Records], pd.DataFrame] = alone,
+) -> Measurement | NotTested:
     """A number at the best inverse temperature minus that at the worst, of each sweep."""
-    return _by_sweep(
-        _sweeps(alone(records)), lambda validation, test: sign * _best_over_worst(validation, test), unit, metric
-    )
-
-
-def dependence_from_one_start(records: Records) -> Measurement | NotTested:
-    """Accuracy at the best inverse temperature minus that at the worst, where all start as the same function."""
-    sweeps = _sweeps(same_start(records))
-    if not sweeps:
-        return NotTested("no sweep of this profile has one start for several inverse temperatures")
-    return _by_sweep(sweeps, _best_over_worst, "accuracy")
+    return _by_sweep(rows(records), lambda validation, test: sign * _best_over_worst(validation, test), unit, metric)
 
 
 def tuning(records: Records) -> Measurement | NotTested:
@@ -63,7 +59,7 @@ def tuning(records: Records) -> Measurement | NotTested:
             return pd.Series(dtype=float)
         return _left_out(validation, test, pd.Series.idxmax) - test[UNTEMPERED]
 
-    return _by_sweep(_sweeps(alone(records)), gaps, "accuracy")
+    return _by_sweep(alone(records), gaps, "accuracy")
 
 
 def small_over_large(records: Records) -> Measurement | NotTested:
@@ -76,12 +72,12 @@ def small_over_large(records: Records) -> Measurement | NotTested:
         best = (_left_out(validation[some], test[some], pd.Series.idxmax) for some in (small, large))
         return next(best) - next(best)
 
-    return _by_sweep(_sweeps(alone(records)), gaps, "accuracy")
+    return _by_sweep(alone(records), gaps, "accuracy")
 
 
 def norm_against_temperature(records: Records) -> Measurement | NotTested:
     """What the norm of the logits changes, minus half of what the inverse temperature changes in the same network."""
-    ranges = dependence(records, metric="test_accuracy", unit="accuracy", sign=1)
+    ranges = dependence(records)
     found = ranges.parts if isinstance(ranges, Measurement) else {}
     rows, parts, missing = several_norms(records), {}, {}
     for sweep, some in rows.groupby("sweep", sort=False):
@@ -217,8 +213,9 @@ def is_own(dataset: str) -> bool:
     return dataset.partition("-")[0] in DATA
 
 
-def _by_sweep(sweeps: Sweeps, gaps: Gaps, unit: str, metric: str = "test_accuracy") -> Measurement | NotTested:
-    parts, missing, asked = {}, {}, _own_or_all(sweeps)
+def _by_sweep(chosen: pd.DataFrame, gaps: Gaps, unit: str, metric: str = "test_accuracy") -> Measurement | NotTested:
+    parts, missing, sweeps = {}, {}, _sweeps(chosen)
+    asked = _own_or_all(sweeps)
     for name, (rows, own) in sweeps.items():
         inside = _interior(rows)
         tables = [
