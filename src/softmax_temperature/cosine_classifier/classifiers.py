@@ -34,8 +34,7 @@ class CosineClassifiers:
     def __init__(self, initial: Tensor, inverse_temperatures: Sequence[float], settings: Settings) -> None:
         repeats, classes, _ = initial.shape
         self.weights = initial.repeat_interleave(len(inverse_temperatures), dim=0)
-        update = MomentumUpdate if settings.optimizer == "sgd" else AdamUpdate
-        self.update: MomentumUpdate | AdamUpdate = update(self.weights, settings.lr, settings.momentum)
+        self.update = Update(self.weights, settings)
         self.products = choose_products(settings.precision, initial.device)
         # Accuracy is counted on float32 cosines after training in bfloat16 too: rounded ones, where ties count as
         # correct, would raise the best accuracy by up to 0.0035, and single epochs by up to 0.03.
@@ -91,29 +90,21 @@ class CosineClassifiers:
         return torch.linalg.vector_norm(self.weights[block], dim=2)
 
 
-class MomentumUpdate:
-    """torch.optim.SGD on a slice of the problems."""
+class Update:
+    """torch.optim.SGD or Adam on slices of the problems; `state` holds a tensor like the weights for each moment."""
 
-    def __init__(self, weights: Tensor, lr: float, momentum: float) -> None:
-        self.lr, self.momentum = lr, momentum
-        self.state = {"velocity": torch.zeros_like(weights)}
-
-    def apply(self, block: slice, weights: Tensor, gradient: Tensor, step: int) -> None:  # noqa: ARG002 - Adam's
-        """One step in place."""
-        velocity = self.state["velocity"][block]
-        torch.add(gradient, velocity, alpha=self.momentum, out=velocity)
-        weights.sub_(velocity, alpha=self.lr)
-
-
-class AdamUpdate:
-    """torch.optim.Adam on a slice of the problems."""
-
-    def __init__(self, weights: Tensor, lr: float, momentum: float) -> None:
-        self.lr, self.momentum = lr, momentum
-        self.state = {"first_moment": torch.zeros_like(weights), "second_moment": torch.zeros_like(weights)}
+    def __init__(self, weights: Tensor, settings: Settings) -> None:
+        self.lr, self.momentum, self.adam = settings.lr, settings.momentum, settings.optimizer == "adam"
+        names = ("first_moment", "second_moment") if self.adam else ("velocity",)
+        self.state = {name: torch.zeros_like(weights) for name in names}
 
     def apply(self, block: slice, weights: Tensor, gradient: Tensor, step: int) -> None:
         """One step in place; `step` counts from 1."""
+        if not self.adam:
+            velocity = self.state["velocity"][block]
+            torch.add(gradient, velocity, alpha=self.momentum, out=velocity)
+            weights.sub_(velocity, alpha=self.lr)
+            return
         first = self.state["first_moment"][block].lerp_(gradient, 1 - self.momentum)
         second = self.state["second_moment"][block].mul_(_ADAM_SECOND_DECAY)
         second.addcmul_(gradient, gradient, value=1 - _ADAM_SECOND_DECAY)

@@ -51,8 +51,8 @@ def train_temperature_grid(
         train: Embeddings, shape (n, dim), floating point, normalised here; labels, shape (n,), int64, from 0.
         test: The same for the samples to count accuracy on.
         inverse_temperatures: Positive numbers alpha = 1/T that multiply the cosines, shape (temperatures,).
-        epochs: Passes over the training samples.
-        batch_size: Samples per step; the last batch of an epoch may be smaller.
+        epochs: Passes over the training samples; the last batch of each may be smaller than `batch_size`.
+        batch_size: Samples per step.
         lr: Learning rate.
         momentum: Of SGD; for Adam its first decay rate.
         rescale: Divide the loss by alpha, so that alpha does not scale the gradient (after Eq. 3).
