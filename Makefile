@@ -4,6 +4,7 @@
 # first time, a package index. Nothing is compiled, and after that nothing is fetched.
 
 PYTHON ?= python3
+SHELL := bash
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -21,7 +22,8 @@ help: ## List the targets
 
 repro: $(READY) ## Rebuild every table and figure of params.yaml; only what changed runs
 	@test -e .git || $(BIN)/python -m dvc config --local core.no_scm true
-	$(ENTER) $(BIN)/dvc repro
+	@# Without DVC's advice to push, which needs a remote. The exit code is DVC's.
+	@set -o pipefail; PYTHONUNBUFFERED=1 $(ENTER) $(BIN)/dvc repro | awk '!/^Use `dvc push`/ { print; fflush() }'
 	@profile=$$(sed -n 's/^profile: *\([A-Za-z0-9_-]*\).*/\1/p' params.yaml) && \
 	  printf '\nThe report on profile %s:\n' "$$profile" && ls results/"$$profile"/index.html
 

@@ -19,7 +19,7 @@ PROFILES = ROOT / "profiles"
 
 @pytest.fixture
 def content() -> Any:
-    return read_yaml(ROOT / "params.yaml")
+    return read_yaml(ROOT / "params.yaml", kind="safe")
 
 
 def test_the_committed_parameters_are_profile_mini() -> None:

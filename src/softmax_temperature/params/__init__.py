@@ -8,20 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from types import UnionType
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, Field, ValidationError, model_validator
+from pydantic import Field, ValidationError, model_validator
 
 from softmax_temperature.params.backbone import Backbone
 from softmax_temperature.params.classifier_temperature import ClassifierTemperature
 from softmax_temperature.params.cooling import Cooling, Experiment
 from softmax_temperature.params.focal import Focal, Task
 from softmax_temperature.params.network import Network
-from softmax_temperature.params.section import Name, Section, all_known
+from softmax_temperature.params.section import UNKNOWN, Name, Section, all_known, key_and_remedy
 from softmax_temperature.params.shared import Compute, Data, Dataset, Embed, Fetch, Pretrain
 from softmax_temperature.params.temperature_check import Sweep, TemperatureCheck
-from softmax_temperature.runner.errors import InputError, nearest
+from softmax_temperature.runner.errors import InputError
 from softmax_temperature.runner.reading import read_yaml
 
 __all__ = ["Compute", "Params", "read_params", "validate"]
@@ -85,59 +84,19 @@ class Params(Section):
 
 
 def read_params(path: Path) -> Params:
-    """Read and validate a parameter file.
-
-    Raises:
-        InputError: the file is missing, is not YAML, or says something that `Params` does not allow.
-    """
+    """Read a parameter file; an InputError if it is missing, no YAML, or says something that `Params` refuses."""
     return validate(read_yaml(path, kind="safe"), where=str(path))
 
 
 def validate(content: Any, *, where: str) -> Params:
     """Check the content of a parameter file, whose name is `where`."""
     try:
-        return Params.model_validate(_plain(content))
+        return Params.model_validate(content)
     except ValidationError as error:
         # A misspelled key also leaves its right name missing: the misspelling is what to mend.
-        first = min(error.errors(), key=lambda one: one["type"] != "extra_forbidden")
-        key = ".".join(str(part) for part in first["loc"])
-        raise InputError(_reason(first), where=f"{where}: {key}" if key else where, remedy=_remedy(first)) from error
-
-
-def _plain(content: Any) -> Any:
-    """Strip ruamel's round-trip types, which strict validation would refuse."""
-    if isinstance(content, dict):
-        return {str(key): _plain(value) for key, value in content.items()}
-    if isinstance(content, list):
-        return [_plain(value) for value in content]
-    for plain in (bool, int, float, str):
-        if isinstance(content, plain):
-            return plain(content)
-    return content
-
-
-def _reason(error: Any) -> str:
-    if error["type"] == "extra_forbidden":
-        return "unknown parameter"
-    if error["type"] == "missing":
-        return "missing"
-    return f"{error['msg'].removeprefix('Value error, ').rstrip('.')} (given: {error['input']!r})"[:300]
-
-
-def _remedy(error: Any) -> str:
-    if error["type"] != "extra_forbidden":
-        return "Correct it in params.yaml, or apply a profile again."
-    section: Any = Params
-    for part in error["loc"][:-1]:
-        section = _section_below(section, part)
-    fields = section.model_fields if isinstance(section, type) and issubclass(section, BaseModel) else {}
-    return nearest(str(error["loc"][-1]), fields)
-
-
-def _section_below(section: Any, key: Any) -> Any:
-    """The class of one key's value; for a dictionary, that of its values."""
-    if not (isinstance(section, type) and issubclass(section, BaseModel)):
-        return section.__args__[1] if hasattr(section, "__args__") else None
-    field = section.model_fields.get(str(key))
-    below: Any = None if field is None else field.annotation
-    return below.__args__[0] if isinstance(below, UnionType) else below  # A section that may be null.
+        first = min(error.errors(), key=lambda one: one["type"] != UNKNOWN)
+        key, remedy = key_and_remedy(first)
+        what = {UNKNOWN: "unknown parameter", "missing": "missing"}.get(first["type"])
+        what = what or f"{first['msg'].removeprefix('Value error, ').rstrip('.')} (given: {first['input']!r})"[:300]
+        remedy = remedy or "Correct it in params.yaml, or apply a profile again."
+        raise InputError(what, where=f"{where}: {key}" if key else where, remedy=remedy) from error

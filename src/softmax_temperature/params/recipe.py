@@ -16,8 +16,7 @@ from pydantic import (
     model_validator,
 )
 
-from softmax_temperature.params.section import Momentum, Precision, Section
-from softmax_temperature.runner.errors import nearest
+from softmax_temperature.params.section import Momentum, Precision, Section, key_and_remedy
 
 # The names of `losses.OBJECTIVES`, which would import torch.
 LOSSES = (
@@ -100,6 +99,5 @@ def recipe_changed_by(key: str) -> Iterator[None]:
         yield
     except ValidationError as error:
         first = error.errors()[0]
-        name = ".".join(str(part) for part in first["loc"])
-        reason = nearest(name, Recipe.model_fields) if first["type"] == "extra_forbidden" else f"{first['msg']}."
-        raise ValueError(f"{key}, recipe: {name}: {reason}") from error
+        name, remedy = key_and_remedy(first)
+        raise ValueError(f"{key}, recipe: {name}: {remedy or first['msg'] + '.'}") from error

@@ -57,7 +57,8 @@ def render_profile(name: str, folder: Path = PROFILES) -> tuple[str, Params]:
     _overlay(merged, top)
     merged["profile"] = name
     merged.yaml_set_start_comment(HEADING.format(name=name))
-    return _text(merged), validate(merged, where=f"{folder / name}.yaml over {DEFAULTS}.yaml")
+    text = _text(merged)
+    return text, validate(YAML(typ="safe").load(text), where=f"{folder / name}.yaml over {DEFAULTS}.yaml")
 
 
 def apply_profile(name: str, target: Path = Path("params.yaml"), folder: Path = PROFILES) -> Params:
