@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
 import shutil
+import sys
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
 from softmax_temperature.runner.artifacts import new_artifact, open_artifact
 from softmax_temperature.runner.cells import run_cells
@@ -54,3 +57,22 @@ def test_an_unknown_profile_is_one_line_and_exit_code_2(
     assert ended.value.code == 2
     assert capsys.readouterr().err == "error: profiles: unknown profile 'minni'. Did you mean 'mini'?\n"
     assert not Path("params.yaml").exists()
+
+
+def test_help_is_not_cut_and_lists_the_profiles(project_root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(project_root)
+    assert "mini" in cli._profiles()
+    text = CliRunner().invoke(cli.app, ["--help"], env={"COLUMNS": "80"}).stdout
+    assert "--install-completion" in text
+    assert "..." not in text.partition("Commands:")[2]
+
+
+def test_a_missing_package_is_named_with_the_extra_that_brings_it(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "softmax_temperature.tools.calibrate", None)
+    monkeypatch.setattr(sys, "argv", ["softmax-temperature", "calibrate", "--sample"])
+    with pytest.raises(SystemExit) as ended:
+        cli.main()
+    assert ended.value.code == 2
+    assert re.fullmatch(r"error: needs the package \S+\. Run: pip install '\.\[pipeline\]'\n", capsys.readouterr().err)
