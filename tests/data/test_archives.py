@@ -21,11 +21,6 @@ def test_arrays_are_taken_as_they_are(write_npz: Any) -> None:
         assert np.array_equal(part.labels, stored[f"y_{ending}"])
 
 
-def test_grey_images_may_lack_the_last_dimension(write_npz: Any) -> None:
-    raw = NpzArchive(write_npz(x_train=IMAGES[..., 0], x_test=IMAGES[:6, ..., 0])).read()
-    assert np.shape(raw.train.samples) == (12, 5, 4, 1)
-
-
 def test_without_names_the_distinct_labels_are_the_classes(write_npz: Any) -> None:
     path = write_npz(y_train=np.array([5, 9, 30] * 4), y_test=np.array([30, 9] * 3, dtype=np.uint8))
     raw = NpzArchive(path).read()

@@ -8,6 +8,7 @@ import pytest
 
 from softmax_temperature.data.class_folders import ClassFolders
 from softmax_temperature.data.raw import RawDataset
+from softmax_temperature.data.splits import SPLITS
 from softmax_temperature.runner.errors import InputError
 
 
@@ -33,6 +34,14 @@ def test_files_are_listed_class_by_class_and_other_files_are_skipped(write_folde
 def test_an_undivided_data_set_has_no_test_part(write_folders: Any) -> None:
     raw = read(write_folders(all={"crow": 4, "wren": 4}))
     assert (raw.test, len(raw.train.labels)) == (None, 8)
+
+
+def test_test_images_alone_are_prepared_without_a_train_part(write_folders: Any, prepare_data: Any) -> None:
+    data = prepare_data(read(write_folders(test={"crow": 2, "wren": 3})))
+    assert [data.size(split) for split in SPLITS] == [0, 0, 5]
+    assert sum(len(batch) for batch in data.batches("test", 2)) == 5
+    with pytest.raises(InputError, match="has test images only and no train split"):
+        next(data.batches("train", 2))
 
 
 def test_the_digest_sees_content_and_names_but_not_the_place(write_folders: Any, tmp_path: Path) -> None:

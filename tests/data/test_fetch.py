@@ -63,12 +63,6 @@ def write_birds(raw: Path, first_pixel: int = 0) -> None:
     np.savez(raw / "birds.npz", x_train=images, y_train=labels, x_test=images[:8], y_test=labels[:8])
 
 
-def test_images_go_from_archive_to_reader(root: Path) -> None:
-    images = fetched(SomeParams(root, "birds"))
-    assert [images.size(split) for split in SPLITS] == [16, 4, 8]
-    assert images.card["source"]["sha256"] == only_cell(SomeParams(root, "birds")).parameters["archive"]
-
-
 def test_archives_of_one_kind_are_joined(root: Path) -> None:
     (root / "birds.npz").rename(root / "more_birds.npz")
     write_birds(root, first_pixel=1)

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
-from softmax_temperature.data.prepare import TEST_FRACTION, Rows, Rules, divide, split_rule
+from softmax_temperature.data.prepare import Rows, Rules, divide
 from softmax_temperature.data.raw import RawDataset, RawPart
 from softmax_temperature.data.splits import SPLITS, SplitName
 from softmax_temperature.runner.errors import InputError
@@ -50,14 +50,6 @@ def test_train_and_validation_partition_the_train_part() -> None:
     assert sizes(division, "validation") == [2] * 5
 
 
-def test_an_undivided_data_set_gives_a_quarter_of_each_class_to_test() -> None:
-    division = division_of(dataset(np.arange(80) % 4), rules())
-    together = np.concatenate([rows.index for rows in division.splits.values()])
-    assert sorted(together) == list(range(80))
-    assert sizes(division, "test") == [int(20 * TEST_FRACTION)] * 4
-    assert sizes(division, "validation") == [3] * 4
-
-
 def test_a_class_limit_takes_a_random_choice_and_renumbers_it() -> None:
     raw = dataset(np.arange(80) % 8, np.arange(16) % 8)
     division = division_of(raw, rules(class_limit=3))
@@ -82,13 +74,6 @@ def test_a_class_limit_takes_a_random_choice_and_renumbers_it() -> None:
 def test_a_limit_that_leaves_too_little_is_refused(limits: dict[str, int], message: str) -> None:
     with pytest.raises(InputError, match=message):
         division_of(dataset(np.arange(40) % 4, np.arange(8) % 4), rules(**limits))
-
-
-def test_the_card_says_how_a_split_was_made() -> None:
-    assert split_rule(dataset([0, 1]), rules()).startswith("25% of each class drawn for test; of the rest")
-    assert split_rule(dataset([0, 1], [0]), rules()).startswith("the source's own train and test parts; ")
-    own = split_rule(replace(dataset([0, 1], [0]), validation=part([0])), rules())
-    assert own == "the source's own train and test parts; the source's own validation part"
 
 
 def test_a_validation_part_of_the_source_is_kept_whole_and_takes_nothing_from_the_train_part() -> None:

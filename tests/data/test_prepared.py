@@ -13,7 +13,6 @@ from softmax_temperature.data.archives import JsonlArchive, NpzArchive
 from softmax_temperature.data.class_folders import ClassFolders
 from softmax_temperature.data.phrases import read_phrases
 from softmax_temperature.data.prepared import PreparedData, open_data
-from softmax_temperature.data.splits import SPLITS
 from softmax_temperature.runner.artifacts import ArtifactError
 from softmax_temperature.runner.errors import InputError
 
@@ -64,16 +63,6 @@ def test_files_come_back_in_the_order_of_their_labels(files: PreparedData, tmp_p
     for image, label, row in zip(everything(files, "train"), files.labels("train"), files.index("train"), strict=True):
         assert torch.equal(image, torch.from_numpy(np.asarray(Image.open(paths[row])).transpose(2, 0, 1).copy()))
         assert files.class_names[label] == paths[row].parent.name
-
-
-def test_texts_come_back_in_the_order_of_their_labels(talk: PreparedData) -> None:
-    for split in SPLITS:
-        part, source = talk.texts(split), "test" if split == "test" else "train"
-        expected = tuple(f"{source} {number}" for number in part.index.tolist())
-        assert part.data == ((*expected[:-1], STRANGE) if split == "test" else expected)
-        assert part.labels[:6].tolist() == [number % 2 for number in part.index.tolist()][:6]
-    assert [talk.size(split) for split in SPLITS] == [14, 6, 7]
-    assert (talk.name, talk.classes, talk.class_names, talk.form) == ("talk", 2, ("0", "1"), "texts")
 
 
 def test_equal_sizes_give_tensors_and_unequal_ones_lists(

@@ -14,7 +14,6 @@ from softmax_temperature.data.class_folders import ClassFolders
 from softmax_temperature.data.sources import check_known, find_archive, find_dataset
 from softmax_temperature.data.torchvision_sets import is_torchvision_set
 from softmax_temperature.runner.errors import InputError
-from softmax_temperature.tools.profiles import render_profile
 
 BY_HAND = ["photoart", "pinterest_faces_105", "cub200", "imagenet_r", "fss1000", "imagenet_mini", "things"]
 PAPER = ["mnist", "cifar10", "dtd", "cifar100", "caltech256", *BY_HAND]
@@ -96,12 +95,6 @@ def test_an_unknown_name_is_answered_with_the_nearest(
     write_jsonl()
     with pytest.raises(InputError, match=rf"unknown data set {name!r}\. {remedy}"):
         check_known(name, root=tmp_path)
-
-
-def test_all_data_sets_of_the_papers_are_known_before_any_is_there(tmp_path: Path) -> None:
-    _, paper = render_profile("paper", Path(__file__).parents[2] / "profiles")
-    for name, limits in paper.datasets.items():
-        check_known(limits.source or name, root=tmp_path)
 
 
 def test_digits_are_scikit_learns_on_the_scale_of_bytes() -> None:

@@ -1,14 +1,12 @@
 """Trees in brackets are read node by node; as numbers, the words are those of the training trees."""
 
-from collections import Counter
-
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
 from softmax_temperature.data.tokens import PADDING, UNKNOWN
-from softmax_temperature.data.trees import NEUTRAL, UNLABELLED, Tree, encode_trees, parse_tree, tree_words
+from softmax_temperature.data.trees import NEUTRAL, UNLABELLED, Tree, encode_trees, parse_tree
 
 TREES = [parse_tree(text) for text in ("(4 (2 the) (3 (3 good) (2 the)))", "(0 bad)", "(1 (2 a) (0 bad))")]
 
@@ -69,13 +67,6 @@ def test_what_is_read_can_be_written_again(shape: object) -> None:
 def test_a_fault_says_what_and_where_it_is(text: str, says: str) -> None:
     with pytest.raises(ValueError, match=says):
         parse_tree(text)
-
-
-def test_words_are_numbered_by_frequency_and_then_by_the_alphabet() -> None:
-    counts = Counter(word for tree in TREES for word in tree.words if word)
-    assert counts == {"the": 2, "bad": 2, "good": 1, "a": 1}
-    assert tree_words(TREES, vocabulary_size=100) == ("bad", "the", "a", "good")
-    assert tree_words(iter(TREES), vocabulary_size=5) == ("bad", "the", "a")
 
 
 def test_a_node_is_its_word_the_nodes_below_it_and_its_class() -> None:

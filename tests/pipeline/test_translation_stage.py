@@ -166,6 +166,16 @@ def test_the_temperature_is_that_of_least_validation_error() -> None:
         assert (run_["ece"], run_["ece_after_scaling"]) == (test[1.0], test[run_["temperature"]])
 
 
+def test_the_epoch_with_the_least_validation_nll_is_evaluated() -> None:
+    for arm in ARMS:
+        record = stored(f"{arm}/0", "record")
+        nll = {row["epoch"]: row["nll"] for row in record["history"]}
+        assert nll[record["selected_epoch"]] == min(nll.values())
+        unscaled = [row for row in stored(f"{arm}/0", "calibration") if row["temperature"] == 1]
+        assert unscaled[0]["split"] == "validation"
+        assert unscaled[0]["nll"] == pytest.approx(min(nll.values()))
+
+
 def test_bleu_is_that_of_the_translations_and_these_are_the_networks() -> None:
     translations, rows = stored("CE/0", "translations"), stored("CE/0", "bleu")
     best = translation_tables(parameters())["translation_runs"]["temperature"].iloc[0]
