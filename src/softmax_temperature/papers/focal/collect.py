@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from itertools import product
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -37,24 +36,22 @@ from softmax_temperature.training.translation.scores import best_temperature
 
 STAGES = (fetch, train_focal, evaluate_focal, focal_linear, train_translation)
 """What the results rest on."""
-COLUMNS = MappingProxyType(
-    {
-        "differences": (*RUN, "scaling", "metric", "value", "low", "high"),
-        "ood": (*RUN, "scaling", "ood", "samples", "auroc"),
-        "roc": (*RUN, "scaling", "ood", "false_positive_rate", "true_positive_rate"),
-        "shift": SHIFT_COLUMNS,
-        "gradient_norms": (*RUN, "epoch", "low", "high", "count"),
-        "reliability": (*RUN, "epoch", "low", "high", "count", "accuracy", "confidence"),
-        "panels": (*RUN, "scaling", "image", "label", "predicted", "confidence", "true_probability"),
-        "translation_runs": (
-            *("arm", "seed", "dataset", "train_pairs", "test_pairs", "parameters", "epochs", "epochs_done", "diverged"),
-            *("temperature", "ece", "ece_after_scaling", "accuracy", "bleu", "bleu_after_scaling", "best_bleu"),
-            "best_bleu_temperature",
-        ),
-        "translation_curves": ("arm", "seed", "temperature", "bleu", "validation_ece"),
-        "translation_history": ("arm", "seed", "epoch", "loss", "nll", "accuracy", "ece"),
-    }
-)
+COLUMNS: Mapping[str, tuple[str, ...]] = {
+    "differences": (*RUN, "scaling", "metric", "value", "low", "high"),
+    "ood": (*RUN, "scaling", "ood", "samples", "auroc"),
+    "roc": (*RUN, "scaling", "ood", "false_positive_rate", "true_positive_rate"),
+    "shift": SHIFT_COLUMNS,
+    "gradient_norms": (*RUN, "epoch", "low", "high", "count"),
+    "reliability": (*RUN, "epoch", "low", "high", "count", "accuracy", "confidence"),
+    "panels": (*RUN, "scaling", "image", "label", "predicted", "confidence", "true_probability"),
+    "translation_runs": (
+        *("arm", "seed", "dataset", "train_pairs", "test_pairs", "parameters", "epochs", "epochs_done", "diverged"),
+        *("temperature", "ece", "ece_after_scaling", "accuracy", "bleu", "bleu_after_scaling", "best_bleu"),
+        "best_bleu_temperature",
+    ),
+    "translation_curves": ("arm", "seed", "temperature", "bleu", "validation_ece"),
+    "translation_history": ("arm", "seed", "epoch", "loss", "nll", "accuracy", "ece"),
+}
 """The columns of tables that may have no rows."""
 _DIGITS = 6  # Of the linear model, after the point: far below what a figure shows, and half the size of the files.
 

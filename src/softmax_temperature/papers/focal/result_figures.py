@@ -193,7 +193,8 @@ def roc_curves(records: Records, task: str) -> Figure | None:
             label = f"{arm} {mean:.1f}" + ("" if np.isnan(sd) else f" ± {sd:.1f}")
             rows = some[some["arm"] == arm]
             plots.band(axes, rows, "false_positive_rate", "true_positive_rate", color=COLOURS[arm], label=label)
-        legend = axes.legend(title="AUROC (%)", loc="lower right", fontsize=6, title_fontsize=6, frameon=True)
+        small: dict[str, Any] = {"fontsize": 6, "title_fontsize": 6, "handlelength": 1, "labelspacing": 0.2}
+        legend = axes.legend(title="AUROC (%)", loc="lower right", frameon=True, borderpad=0.1, **small)
         legend.get_frame().set(edgecolor="none", alpha=0.8)  # Curves below the diagonal run behind it.
         axes.set(title=f"{name}, {SCALINGS[scaling]}", xlim=(0, 1), ylim=(0, 1), aspect="equal")
     plots.label_outside(grid, columns=columns, x="false positive rate", y="true positive rate")

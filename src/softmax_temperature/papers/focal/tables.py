@@ -5,8 +5,8 @@ They are long, one row per data set, network, method and metric; `wide` lays the
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 
 import numpy as np
 import pandas as pd
@@ -91,40 +91,38 @@ _RELEASED = (
 ABLATED = (_ERROR, _ECE, _ECE_AFTER, _T, _NLL)
 """What a variant of a recipe is compared by."""
 
-SPECS = MappingProxyType(
-    {
-        "table_1": Spec("Table 1", MAIN_ARMS, (_ECE, _ECE_AFTER, _T), printed=True),
-        "table_2": Spec("Table 2", MAIN_ARMS, (_ERROR,), printed=True),
-        "table_3": Spec("Table 3", MAIN_ARMS, _AUROC, source="ood", condition="ood", printed=True),
-        "table_f1": Spec("Table F.1", MAIN_ARMS, (*_ADAPTIVE, _T)),
-        "table_f2": Spec("Table F.2", MAIN_ARMS, (*_CLASSWISE, _T)),
-        "table_f3": Spec("Table F.3", FOCAL_ARMS, (_ECE, _ECE_AFTER, _T)),
-        "table_f4": Spec("Table F.4", FOCAL_ARMS, (*_ADAPTIVE, _T)),
-        "table_f5": Spec("Table F.5", FOCAL_ARMS, (*_CLASSWISE, _T)),
-        "table_f6": Spec("Table F.6", FOCAL_ARMS, (_ERROR,)),
-        "table_f7": Spec("Table F.7", MAIN_ARMS, _TOP, classes=6),  # Of five classes, all are among the top five.
-        "table_f8": Spec("Table F.8", MAIN_ARMS, (_NLL,)),
-        "table_f9": Spec("Table F.9", MAIN_ARMS, (_NLL_AFTER,)),
-        "table_f10": Spec("Table F.10", MAIN_ARMS, (_MCE,)),
-        "table_f11": Spec("Table F.11", MAIN_ARMS, (_MCE_AFTER,)),
-        "table_h1": Spec("Table H.1", (REFERENCE, "MMCE", PROPOSED), _CONFIDENT),
-        # Deviation: which focal loss Table J.1 has is not said; this is FLSD-53, the method that the paper proposes.
-        "table_j1": Spec(
-            "Table J.1", (REFERENCE, PROPOSED), (_ERROR, _ECE), source="early_stopping", condition="criterion"
-        ),
-        # The weights that the authors released, by their own notebooks, with more digits than the tables.
-        "released": Spec("evaluation notebook", (REFERENCE,), _RELEASED, printed=True, printed_only=True),
-        "released_ood": Spec(
-            "notebook evaluate_single_model_ood.ipynb",
-            (REFERENCE,),
-            (Metric("AUROC% pre T (entropy)", "auroc"),),
-            source="ood",
-            condition="ood",
-            printed=True,
-            printed_only=True,
-        ),
-    }
-)
+SPECS: Mapping[str, Spec] = {
+    "table_1": Spec("Table 1", MAIN_ARMS, (_ECE, _ECE_AFTER, _T), printed=True),
+    "table_2": Spec("Table 2", MAIN_ARMS, (_ERROR,), printed=True),
+    "table_3": Spec("Table 3", MAIN_ARMS, _AUROC, source="ood", condition="ood", printed=True),
+    "table_f1": Spec("Table F.1", MAIN_ARMS, (*_ADAPTIVE, _T)),
+    "table_f2": Spec("Table F.2", MAIN_ARMS, (*_CLASSWISE, _T)),
+    "table_f3": Spec("Table F.3", FOCAL_ARMS, (_ECE, _ECE_AFTER, _T)),
+    "table_f4": Spec("Table F.4", FOCAL_ARMS, (*_ADAPTIVE, _T)),
+    "table_f5": Spec("Table F.5", FOCAL_ARMS, (*_CLASSWISE, _T)),
+    "table_f6": Spec("Table F.6", FOCAL_ARMS, (_ERROR,)),
+    "table_f7": Spec("Table F.7", MAIN_ARMS, _TOP, classes=6),  # Of five classes, all are among the top five.
+    "table_f8": Spec("Table F.8", MAIN_ARMS, (_NLL,)),
+    "table_f9": Spec("Table F.9", MAIN_ARMS, (_NLL_AFTER,)),
+    "table_f10": Spec("Table F.10", MAIN_ARMS, (_MCE,)),
+    "table_f11": Spec("Table F.11", MAIN_ARMS, (_MCE_AFTER,)),
+    "table_h1": Spec("Table H.1", (REFERENCE, "MMCE", PROPOSED), _CONFIDENT),
+    # Deviation: which focal loss Table J.1 has is not said; this is FLSD-53, the method that the paper proposes.
+    "table_j1": Spec(
+        "Table J.1", (REFERENCE, PROPOSED), (_ERROR, _ECE), source="early_stopping", condition="criterion"
+    ),
+    # The weights that the authors released, by their own notebooks, with more digits than the tables.
+    "released": Spec("evaluation notebook", (REFERENCE,), _RELEASED, printed=True, printed_only=True),
+    "released_ood": Spec(
+        "notebook evaluate_single_model_ood.ipynb",
+        (REFERENCE,),
+        (Metric("AUROC% pre T (entropy)", "auroc"),),
+        source="ood",
+        condition="ood",
+        printed=True,
+        printed_only=True,
+    ),
+}
 """The paper's tables, by the name of their file."""
 SHIFT = Spec("Labelled shift", MAIN_ARMS, (_ERROR, _ECE, _ECE_AFTER), source="shift", condition="shifted")
 """A table of ours: test images of another data set with the same classes."""
@@ -134,7 +132,7 @@ _K1_TITLE = "text of appendix K"
 """Table K.1 in `data/published/focal.csv`."""
 
 # Deviation: where CIFAR-10-C is not at hand, Gaussian noise of its severity 5 is compared with what is printed for it.
-_PRINTED_OUTLIERS = MappingProxyType({"svhn": "SVHN", "gaussian-noise": "CIFAR-10-C (Gaussian noise sev 5)"})
+_PRINTED_OUTLIERS = {"svhn": "SVHN", "gaussian-noise": "CIFAR-10-C (Gaussian noise sev 5)"}
 _TEXTS = ("20 Newsgroups", "SST Binary")
 _COLUMNS = (
     *("published", "ours", "ours_sd", "seeds", "diverged_seeds", "difference_in_standard_errors"),
@@ -146,17 +144,16 @@ _ABLATION = (
     *("seeds", "diverged_seeds", "embeddings", "status", CELLS),
 )
 _BEST = "best BLEU over temperatures"
-_K1 = MappingProxyType(
-    {
-        "ECE": {"ece": "ece", "ece_after_scaling": "ece_after_scaling", "temperature": "temperature"},
-        "BLEU": {"bleu": "bleu", "bleu_after_scaling": "bleu_after_scaling"},
-        _BEST: {"best_bleu": "bleu", "best_bleu_temperature": "temperature"},
-    }
-)
+_K1: Mapping[str, Mapping[str, str]] = {
+    "ECE": {"ece": "ece", "ece_after_scaling": "ece_after_scaling", "temperature": "temperature"},
+    "BLEU": {"bleu": "bleu", "bleu_after_scaling": "bleu_after_scaling"},
+    _BEST: {"best_bleu": "bleu", "best_bleu_temperature": "temperature"},
+}
 """For each row of Table K.1, the columns of the records and our names of them."""
-_K1_PRINTED = MappingProxyType(
-    {"best test BLEU over temperatures": (_BEST, "bleu", 100), "optimal T (validation)": ("ECE", "temperature", 1)}
-)
+_K1_PRINTED = {
+    "best test BLEU over temperatures": (_BEST, "bleu", 100),
+    "optimal T (validation)": ("ECE", "temperature", 1),
+}
 """Where the printed numbers belong, and how many of their units make one of ours."""
 
 
@@ -302,7 +299,7 @@ def _rows(records: Records, spec: Spec) -> pd.DataFrame:
         rows[column] = rows[f"printed_{column}"].where(is_printed, rows[column])
     if spec.condition in {"ood", "shifted"}:
         other = rows[spec.condition]
-        rows["dataset"] += " vs " + other.replace(dict(_PRINTED_OUTLIERS)).where(is_printed, other)
+        rows["dataset"] += " vs " + other.replace(_PRINTED_OUTLIERS).where(is_printed, other)
     return rows
 
 
