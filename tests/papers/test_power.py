@@ -163,7 +163,7 @@ def sweeps(generator: np.random.Generator, *, best: Sequence[int] = (), start: s
     return swept([row for net, some in each for row in sweep(generator, f"net{net}", start, some, **design)])
 
 
-DESIGNS = {
+DESIGNS: dict[str, dict[str, Any]] = {
     "three seeds": {"seeds": 3},
     "confirmed": {"seeds": 2, "confirm": 10},
     "confirmed, noisier where small": {"seeds": 2, "confirm": 10, "noise": (0.04, 0.03, 0.02, 0.01, 0.01, 0.01, 0.01)},

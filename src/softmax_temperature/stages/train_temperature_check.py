@@ -127,7 +127,7 @@ def _initial_norm(trainer: Trainer, held_out: Samples, plan: SweepCell) -> float
 
     def norm() -> float:
         logits, _ = trainer.evaluate(held_out.inputs)
-        return (plan.inverse_temperature * logits).double().norm(dim=1).mean().item()
+        return float((plan.inverse_temperature * logits).double().norm(dim=1).mean())
 
     if isinstance(trainer.network, CorrelatedPair) and plan.logit_norm is not None:
         trainer.network.share = 1 - plan.logit_norm / norm()

@@ -75,8 +75,9 @@ def accuracy(records: Records) -> Figure | None:
         if len(same):
             seeds(axes, same[~same["diverged"]], "inverse_temperature", "test_accuracy", color=SAME)
         validation = rows.groupby("inverse_temperature")["validation_accuracy"].mean()
+        best = float(validation.index.to_numpy(float)[validation.argmax()])
         at_edge = axes.get_xaxis_transform()
-        axes.plot(validation.idxmax(), 0.97, "v", color=BLACK, markersize=6, transform=at_edge)
+        axes.plot(best, 0.97, "v", color=BLACK, markersize=6, transform=at_edge)
         lost = sorted(rows.loc[rows["diverged"], "inverse_temperature"].unique())
         axes.plot(lost, [0.04] * len(lost), "x", color=HUES[3], markersize=6, transform=at_edge)
 
@@ -85,7 +86,8 @@ def accuracy(records: Records) -> Figure | None:
         shown = [axes for axes in figure.axes if axes.get_visible()]
         span = 1.15 * max(high - low for low, high in (axes.get_ylim() for axes in shown))
         for axes in shown:
-            axes.set_ylim(np.mean(axes.get_ylim()) - span / 2, np.mean(axes.get_ylim()) + span / 2)
+            middle = sum(axes.get_ylim()) / 2
+            axes.set_ylim(middle - span / 2, middle + span / 2)
         if len(other):
             looks = {"their own start": OWN, "one start for all β": SAME}
             legend_below(figure, [entry(name, color=colour, marker="o") for name, colour in looks.items()], columns=2)
@@ -150,9 +152,9 @@ def spread(records: Records) -> Figure | None:
     axes.set_ylim(top=min(axes.get_ylim()[1], 60))  # Two seeds bound it by nothing, accuracies by 50.
     axes.yaxis.set_major_formatter(PLAIN_NUMBERS)
     _usual(axes)
-    legend_below(
-        figure, [entry(line.get_label(), color=line[0].get_color(), marker="o") for line in axes.containers], columns=1
-    )
+    shown = enumerate(dict.fromkeys(table.sort_values("inverse_temperature")["sweep"]))
+    entries = [entry(names[sweep], color=HUES[place], marker="o") for place, sweep in shown]
+    legend_below(figure, entries, columns=1)
     return figure
 
 

@@ -90,7 +90,9 @@ def norm_against_temperature(records: Records) -> Measurement | NotTested:
             missing[name] = "no sweep of inverse temperatures to compare with, or one seed only"
         else:
             tables = (some.pivot(index="seed", columns="start", values=column) for column in ACCURACIES)
-            parts[name] = _minus_half(_best_over_worst(*tables).to_numpy(float), np.array(whole.tasks[0].values))
+            gaps, (task,) = _best_over_worst(*tables).tolist(), whole.tasks
+            both = (gaps, task.values)  # noqa: PD011  # Not pandas'.
+            parts[name] = _minus_half(*(np.array(values, np.float64) for values in both))
     if not parts:
         return NotTested("; ".join(f"{name}: {why}" for name, why in missing.items()) or "no sweep over several norms")
     return Measurement(parts, "accuracy", missing=missing, cells=tuple(dict.fromkeys(rows["cells"])))
