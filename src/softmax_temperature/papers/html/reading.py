@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from html import escape
 from itertools import groupby
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import nbformat
 import pandas as pd
@@ -101,8 +101,7 @@ class Paper:
     environment: dict[str, Any] | None
 
 
-@dataclass(frozen=True)
-class Profile:
+class Profile(NamedTuple):
     """The results of a profile: its papers in the project's order, and whether `params.yaml` is there."""
 
     name: str

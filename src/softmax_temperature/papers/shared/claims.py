@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from math import inf, isfinite
 from types import MappingProxyType
 from typing import Any, Generic, TypeVar
@@ -184,11 +184,8 @@ def _judged(claim: Claim[Records], records: Records, profile: str) -> dict[str, 
     found = claim.measure(records)
     if isinstance(found, NotTested):
         return _untested(found.reason)
-    rows = [
-        {"part": name if len(found.parts) > 1 else "", **row}
-        for name, part in found.parts.items()
-        for row in part.by_task()
-    ]
+    several = len(found.parts) > 1
+    rows = [{"part": several * name, **row} for name, part in found.parts.items() for row in part.by_task()]
     parts = {name: part for name, whole in found.parts.items() if (part := _own(whole, profile)) is not None}
     if not parts:
         reason = "; ".join(found.missing.values()) or "none of the paper's own tasks is in this profile"
@@ -231,37 +228,25 @@ def _decision(criterion: Criterion, parts: Mapping[str, Quantity], found: Measur
     best = max if criterion.some else min
     name = best(candidates, key=lambda each: criterion.margin(plain[each].value))
     part = parts[name]
-    level = _level(criterion, plain[name].ends, verdict, *levels)
+    # The level of the test that decided; of an open claim, of the one that is closest to deciding.
+    ends = plain[name].ends
+    against = criterion.excludes(ends) if verdict == INCONCLUSIVE and ends else verdict == CONTRADICTED
+    level = levels[against]
     estimate = part.estimate(level)
     is_open = verdict == INCONCLUSIVE and name not in inside
     needed = [count for test in tests if is_open and (count := part.needed(*test)) is not None]
-    notes = [
-        found.note,
-        ", ".join(f"{name} {one.value:+.3f}" for name, one in plain.items()) if len(parts) > 1 else "",
-        absent and f"not judged: {absent}",
-    ]
-    notes.append("one value has no interval" if estimate.ends is None else "")
-    notes.append(f"interval of {100 * level:.3g} %, for {len(parts)} parts" if level != LEVEL else "")
-    return {
-        "value": estimate.value,
-        "sd": estimate.sd,
-        "low": estimate.low,
-        "high": estimate.high,
+    each = ", ".join(f"{name} {one.value:+.3f}" for name, one in plain.items()) if len(parts) > 1 else ""
+    alone = "one value has no interval" if estimate.ends is None else ""
+    wider = f"interval of {100 * level:.3g} %, for {len(parts)} parts" if level != LEVEL else ""
+    notes = (found.note, each, absent and f"not judged: {absent}", alone, wider)
+    return asdict(estimate) | {
         "level": level,
-        "n": estimate.n,
         "unit": f"{found.unit}, {name}" if len(parts) > 1 else found.unit,
         "verdict": verdict,
         "n_needed": min(needed, default=None),
         "each": part.each,
         "note": "; ".join(filter(None, notes)),
     }
-
-
-def _level(criterion: Criterion, plain: Ends | None, verdict: str, holding: float, contradicting: float) -> float:
-    """The level of the test that decided; of an open one that of the test which is closest to deciding."""
-    if verdict == INCONCLUSIVE and plain is not None:
-        return contradicting if criterion.excludes(plain) else holding
-    return contradicting if verdict == CONTRADICTED else holding
 
 
 def _untested(reason: str) -> dict[str, Any]:
@@ -293,7 +278,10 @@ def claims_table(rows: Sequence[dict[str, Any]]) -> pd.DataFrame:
 
 
 def texts(row: dict[str, Any]) -> dict[str, str]:
-    """What a reader sees of a row of `claims.json`: shares and their differences in points, the others as they are."""
+    """What a reader sees of a row of `claims.json`: shares and their differences in points, the others as they are.
+
+    The bound and the printed number of what was not tested have no unit, and are left out.
+    """
     unit, value = row["unit"] or "", row["value"]
     share = _SHARE.match(unit)
     scale, digits = (100, 2) if share else (1, 3)
@@ -313,9 +301,9 @@ def texts(row: dict[str, Any]) -> dict[str, str]:
     return {
         "claim": row["statement"],
         "where": row["where"],
-        "printed": "–" if row["published"] is None else f"{scale * row['published']:g}",
+        "printed": "–" if row["published"] is None or value is None else f"{scale * row['published']:g}",
         "ours": ours if value is None else f"{ours} {unit} (n = {row['n']} {row['each']})",
-        "must lie": where,
+        "must lie": "–" if value is None else where,
         "verdict": verdict,
         "note": part.sub(lambda each: f"{scale * float(each[0]):+.1f}", row["note"]) if share else row["note"],
         "criterion": f"{how}{lies}{where}{f' {unit}'.partition(',')[0] if share else ''}.",

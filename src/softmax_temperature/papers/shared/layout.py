@@ -32,11 +32,6 @@ def number(value: Any, *, percent: bool = False) -> str:
     return (text if float(text) else text.removeprefix("-")).replace("-", "−")
 
 
-def is_comparison(table: pd.DataFrame) -> bool:
-    """Whether a table has ours beside printed numbers."""
-    return {PRINTED, OURS} <= set(table.columns)
-
-
 def wide(table: pd.DataFrame) -> pd.DataFrame:
     """A comparison as texts: ours as mean ± sd, linked to its cells; beside it what is printed, and the difference.
 
@@ -62,24 +57,20 @@ def wide(table: pd.DataFrame) -> pd.DataFrame:
         known |= {name: row[name] or MISSING for name in remarks if run}
         line = lines.setdefault(tuple(known.values()), known | {"runs": dict.fromkeys(())})
         percent = METRIC in row and bool(_SHARE.search(row[METRIC].lower()))
-        if percent and "%" not in row[METRIC]:
-            line[METRIC] = f"{row[METRIC]} (%)"
+        if METRIC in row:
+            line[METRIC] = row[METRIC].replace("_", " ") + (" (%)" if percent and "%" not in row[METRIC] else "")
         column = row[across] if across else OURS
         if run:
             line[column] = Linked(_ours(row, percent=percent), _text(row.get(CELLS)))
             line["runs"] |= dict.fromkeys(filter(None, [_count(row)]))
         if (printed := _printed(row, percent=percent)) != MISSING:
-            line[_beside(column)] = printed
-    texts = [{**line, "runs": "; ".join(line["runs"]) or MISSING} for line in lines.values()]
+            line[f"{column}, printed"] = printed
     columns = dict.fromkeys(rows[across] if across else [OURS])
-    numbers = [name for column in columns for name in (column, _beside(column))]
+    numbers = [name for column in columns for name in (column, f"{column}, printed")]
     order = [*down, *numbers, *remarks, "runs", STATUS]
-    made = pd.DataFrame(texts, dtype=object)
-    return made[[name for name in order if name in made]].astype(object).fillna(MISSING)
-
-
-def _beside(column: str) -> str:
-    return "printed" if column == OURS else f"{column}, printed"
+    texts = [{**line, "runs": "; ".join(line["runs"]) or MISSING} for line in lines.values()]
+    made = pd.DataFrame(texts, columns=[name for name in order if any(name in line for line in texts)], dtype=object)
+    return made.fillna(MISSING).rename(columns={f"{OURS}, printed": "printed"})
 
 
 def _ours(row: dict[Any, Any], *, percent: bool) -> str:

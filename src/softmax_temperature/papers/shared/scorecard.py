@@ -107,8 +107,8 @@ def _cells(rows: list[dict[str, Any]]) -> list[str]:
     also = [f"{row['profile']}: {texts(row)['verdict']}" for row in others if row["verdict"] != NOT_TESTED]
     said = texts(best) | {"study": best["profile"], "also": "; ".join(also) or "–"}
     said["verdict"] = f"**{said['verdict']}**"
-    if best["value"] is None:  # The bound has no unit then.
-        said |= {"ours": best["note"], "must lie": "–"}
+    if best["value"] is None:
+        said["ours"] = best["note"]
     return [said[name].replace("|", "/") for name in _COLUMNS]
 
 
