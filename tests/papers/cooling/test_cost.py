@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from softmax_temperature.papers.cooling.cost import cost_of_cooling
+from softmax_temperature.papers.cooling.collect import cost_of_cooling
 
 
 def test_the_committed_benchmark_is_read(project_root: Path) -> None:

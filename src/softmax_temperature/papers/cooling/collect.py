@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import json
+import math
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from softmax_temperature.papers.cooling import tables
 from softmax_temperature.papers.cooling.claims import CLAIMS
-from softmax_temperature.papers.cooling.cost import cost_of_cooling
 from softmax_temperature.papers.cooling.records import SLUG, Records
-from softmax_temperature.papers.cooling.segmentation import segmentation_pixels, segmentation_table
-from softmax_temperature.papers.cooling.selection import RUN, outcome
+from softmax_temperature.papers.cooling.selection import COOLED, RUN, outcome
 from softmax_temperature.papers.cooling.theory import theory_checks
 from softmax_temperature.papers.shared.collect import named_rows, write_results
 from softmax_temperature.papers.shared.records import write_pixels
@@ -24,6 +26,8 @@ from softmax_temperature.stages import fetch, train_cooling, train_segmentation
 
 STAGES = (fetch, train_cooling, train_segmentation)
 """What the results rest on."""
+BENCHMARKS = Path("benchmarks/results.json")
+_SEGMENTATION = ("arm", "seed", "epoch", "mean_iou", "pixel_accuracy", "temperature")
 _COLUMNS = MappingProxyType(
     {
         "history": ("epoch", "split", "accuracy", "nll", "ece", "entropy", "loss", "weight_norm", "feature_norm"),
@@ -123,3 +127,60 @@ def _arms(params: Params) -> pd.DataFrame:
                 settings = {key: value for key, value in settings.items() if key not in _LIMITS}
             rows.append({"arm": name, "mode": arm.mode, **settings, "loss": arm.loss})
     return pd.DataFrame(rows, columns=["arm", "mode", *_SETTINGS, "loss"])
+
+
+def segmentation_table(params: Params) -> pd.DataFrame:
+    """Scores of the test images, one row per declared training and epoch, with the data set and its classes.
+
+    A training that diverged ends with a row whose numbers are empty, for the epoch in which it did.
+    """
+    section = params.cooling.segmentation
+    rows: list[dict[str, Any]] = []
+    for arm, seed in train_segmentation.trainings(section):
+        record = open_artifact(train_segmentation.OUTPUT / f"{arm}/{seed}").json("record.json")
+        rows += [{"arm": arm, "seed": seed, **row} for row in record["history"]]
+        if record["diverged"]:
+            rows.append({"arm": arm, "seed": seed, "epoch": record["epochs_done"] + 1, "mean_iou": math.nan})
+    about = {"dataset": section.dataset if section else None, "classes": section.classes if section else None}
+    return pd.DataFrame(rows, columns=list(_SEGMENTATION)).assign(**about)
+
+
+def segmentation_pixels(params: Params) -> dict[str, NDArray[np.uint8]]:
+    """A few test images with the predictions of the first training of each arm.
+
+    Returns:
+        `images` (panels, height, width, 3), `labels` (panels, height, width), and predictions of this shape under the
+        name of each arm; nothing where `cooling.segmentation.panels` is 0.
+    """
+    section = params.cooling.segmentation
+    if section is None or not section.panels:
+        return {}
+    pictures: dict[str, NDArray[np.uint8]] = {}
+    for arm in train_segmentation.ARMS:
+        with np.load(
+            open_artifact(train_segmentation.OUTPUT / f"{arm}/0").path("predictions.npz"), allow_pickle=False
+        ) as file:
+            pictures |= {name: file[name][: section.panels] for name in ("images", "labels")}
+            pictures[arm] = file["predicted"][: section.panels]
+    return pictures
+
+
+def cost_of_cooling(path: Path = BENCHMARKS) -> pd.DataFrame:
+    """The table `cost` of `Records`, from the file that `make bench` writes; empty where nothing was measured."""
+    devices = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    steps = {device: found["results"].get("cooling_step") for device, found in devices.items()}
+    rows = [
+        {
+            "device": device,
+            "mode": mode,
+            "seconds": step[f"{mode}_seconds"],
+            "epoch_seconds": step["epoch_seconds"],
+            "share": step[f"{mode}_share"],
+            "rounds": step["rounds"],
+            "size": step["size"],
+        }
+        for device, step in steps.items()
+        if step
+        for mode in COOLED
+    ]
+    return pd.DataFrame(rows, columns=["device", "mode", "seconds", "epoch_seconds", "share", "rounds", "size"])

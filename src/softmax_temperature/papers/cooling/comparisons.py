@@ -29,20 +29,14 @@ def comparison(records: Records, role: str) -> pd.DataFrame:
     Trainings with Cooling are compared with those without of the same experiment, schedule, loss and seed. An
     experiment that changes only the Cooling has none of these: it is compared with the main recipe on the same setting,
     and also with the main recipe's own training of the same mode, factor and limits. The main recipe's own numbers for
-    the same modes, factors and schedules come first.
-
-    Args:
-        records: the paper's.
-        role: of the experiments.
+    the same modes, factors and schedules come before those of the experiments with the role.
 
     Returns:
-        Columns experiment, dataset, network, change (empty for the main recipe), schedule, loss, arm, mode; without and
-        cooled (means over the seeds that finished both, or else each over those that finished it), difference (cooled
-        minus without, mean over the seeds that finished both), difference_sd, seeds (that finished both),
-        over_unchanged and over_unchanged_sd (cooled minus the same Cooling in the main recipe; missing where more than
-        Cooling is changed), runs (of the arm), diverged_without, stuck_without, diverged_cooled, stuck_cooled (all of
-        the arm's seeds), never_redistributed (as in `tables.table`), status: "measured", how the trainings with Cooling
-        were lost if all were, or that no seed finished both, cells. Accuracies are fractions.
+        Columns experiment, dataset, network, change (empty for the main recipe), schedule, loss, arm, mode, `COMPARED`,
+        runs (of the arm), what was lost of them on either side, never_redistributed (as in `tables.table`), status
+        ("measured", how the trainings with Cooling were lost if all were, or that no seed finished both), cells. Means
+        and differences are fractions over the seeds that finished both, or else each mean over those that finished it;
+        over_unchanged is Cooling minus the same Cooling in the main recipe, where no more than Cooling is changed.
     """
     rows = _compared(records, role)
     pairs = _pairs(rows.assign(never=never_redistributed(records, rows)))

@@ -34,18 +34,13 @@ _COLUMNS = ["quantity", "dataset", "network", "unit", "published", "ours", "ours
 
 
 def quantities(records: Records, title: str) -> pd.DataFrame:
-    """The numbers in the running text.
-
-    Args:
-        records: the paper's.
-        title: the column `table` of the printed numbers.
+    """The numbers in the running text; `title` is the column `table` of the printed ones.
 
     Returns:
-        Columns quantity, dataset, network, unit, published, ours (mean over seeds), ours_sd, seeds, status, cells (the
-        trainings with Cooling that ours comes from). Ours is beside the printed number where the experiment is the
-        paper's; with other data or another network it has a row of its own. Shares and their differences are fractions.
-        The gain of Figure 1 is that of the best factor up to 1, and a lost training counts as guessing in it; epochs
-        are means over the seeds whose temperature gets there. Times are the benchmark's.
+        `_COLUMNS`. Ours (mean over seeds) is beside the printed number where the experiment is the paper's; with other
+        data or another network it has a row of its own. Shares and their differences are fractions. The gain of Figure
+        1 is that of the best factor up to 1, and a lost training counts as guessing in it; epochs are means over the
+        seeds whose temperature gets there. Times are the benchmark's. The cells are those with Cooling.
     """
     known = experiments(records)
     as_printed = set(known[known["is_printed"]][["dataset", "network"]].itertuples(index=False, name=None))
