@@ -87,7 +87,8 @@ class CosineClassifiers:
 
     def lengths(self, block: slice) -> Tensor:
         """The lengths of the weights, (problems of the block, classes)."""
-        return torch.linalg.vector_norm(self.weights[block], dim=2)
+        lengths: Tensor = torch.linalg.vector_norm(self.weights[block], dim=2)
+        return lengths
 
 
 class Update:

@@ -41,8 +41,7 @@ def extract(
     `network` maps prepared images (n, 3, size, size) to embeddings and is moved to the device. A `precision` of
     "bfloat16" keeps weights and normalisation in float32. `where` names the images in errors.
 
-    Raises:
-        InputError: an embedding is not finite or all zero; neither has a direction for the cosine.
+    Raises InputError if an embedding is not finite or all zero: neither has a direction for the cosine.
     """
     network = network.to(device=device, memory_format=torch.channels_last)  # type: ignore[call-overload]
     done = 0

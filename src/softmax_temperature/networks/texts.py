@@ -36,7 +36,7 @@ class GRU(Classifier):
         shortest, longest = torch.stack(lengths.aminmax()).tolist()
         if shortest == 0:
             raise ValueError(f"tokens must have one in every row, got none in row {int(lengths.argmin())}")
-        device = self.classifier.weight.device
+        device = self.embedding.weight.device
         tokens, ends = upload(device, inputs[:, :longest], lengths - 1)
         # Not as a packed sequence, which reads no padding at all: on a CPU its gradients take time that grows with the
         # square of the length, 4 times as long for 64 texts of up to 400 tokens.
@@ -92,7 +92,7 @@ class TextCNN(Classifier):
         order = lengths.argsort(descending=True, stable=True)
         groups = [self._trimmed(inputs[rows], lengths[rows]) for rows in order.split(_GROUP)]
         back, *parts = upload(
-            self.classifier.weight.device, order.argsort(), *(part for pair in groups for part in pair)
+            self.embedding.weight.device, order.argsort(), *(part for pair in groups for part in pair)
         )
         pooled = [self._pooled(*pair) for pair in zip(parts[::2], parts[1::2], strict=True)]
         hidden: Tensor = self.hidden(torch.cat(pooled)[back])

@@ -22,11 +22,7 @@ class EmbeddingNetwork(NamedTuple):
 
 
 def build_classifier(spec: Backbone, *, classes: int) -> nn.Module:
-    """The whole network with random weights, for training it on `classes` classes; returns logits (n, classes).
-
-    Raises:
-        InputError: the library has no such network, or it does not take the arguments.
-    """
+    """The whole network with random weights, for training it on `classes` classes; InputError if there is none such."""
     return _whole_network(spec, num_classes=classes)
 
 
@@ -55,8 +51,7 @@ def _whole_network(spec: Backbone, **more: Any) -> nn.Module:
 def build_embedding_network(spec: Backbone, *, timm_file: Path | None = None) -> EmbeddingNetwork:
     """The network up to its embedding, with random weights or, of timm, those of a file, which timm may convert.
 
-    Raises:
-        InputError: as `build_classifier`, or the network has no such tensor.
+    Raises InputError as `build_classifier`, or if the network has no such tensor.
     """
     if spec.library == "facenet":
         require_known(spec, spec.architecture, {"inception_resnet_v1"})
