@@ -35,7 +35,7 @@ def is_follower() -> bool:
 
 
 @cache
-def join_group() -> distributed.ProcessGroup:
+def join_group() -> Any:
     """Join the process group, once; "cuda" then means this process's own GPU. Returns the group that waits long."""
     backend = "gloo"
     if torch.cuda.is_available():
