@@ -67,10 +67,7 @@ def has_class_folders(root: Path, name: str) -> bool:
 
 
 def class_files(root: Path, folder: str, *, leave_out: str | None = None) -> dict[str, list[str]]:
-    """The image files of each class folder in `folder`, as paths below `root`; classes and files sorted.
-
-    Hidden entries, other files and the class `leave_out` are skipped; a class without an image raises InputError.
-    """
+    """The image files of each class folder in `folder`, as paths below `root`; classes and files sorted."""
     found = {}
     for place in sorted(path for path in (root / folder).iterdir() if path.is_dir()):
         if place.name.startswith(".") or place.name == leave_out:

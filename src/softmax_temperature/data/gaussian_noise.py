@@ -37,10 +37,7 @@ def add_noise(images: Tensor, deviation: float, *, seed: int) -> Tensor:
 
 
 def read_archive(root: Path, index: Tensor, labels: Tensor) -> Tensor:
-    """The images of CIFAR-10-C with severity 5, (n, 3, 32, 32) uint8, at `index` (n,) of CIFAR-10's test part.
-
-    A file that is missing or wrong, and labels that are not `labels` (n,), raise InputError.
-    """
+    """The images of CIFAR-10-C with severity 5, (n, 3, 32, 32) uint8, at `index` (n,) of CIFAR-10's test part."""
     rows = (index + (_SEVERITY - 1) * _PER_SEVERITY).numpy()
     images, their_labels = (_rows(root / ARCHIVE / f"{name}.npy", rows) for name in _FILES)
     if images.shape[1:] != (32, 32, 3) or images.dtype != np.uint8 or not np.array_equal(their_labels, labels.numpy()):

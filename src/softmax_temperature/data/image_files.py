@@ -48,10 +48,9 @@ def inspect_image(path: Path, *, size_limit: int | None) -> ImageFacts:
 
 
 def read_image(path: Path, *, sha256: str | None, channels: int, size_limit: int | None) -> NDArray[np.uint8]:
-    """Read one file as (channels, height, width) uint8, 1 channel for grey or 3 for RGB.
+    """One file as (channels, height, width) uint8, 1 channel or 3, its short side shrunk to `size_limit` pixels.
 
-    `sha256` is the recorded digest, None for a file in no index; the short side is shrunk to `size_limit` pixels. A
-    file that is missing, damaged or has changed since it was indexed raises InputError.
+    A file that is missing, damaged, or of another digest than `sha256` (None: not indexed) raises InputError.
     """
     content = _content(path)
     if sha256 is not None and hashlib.sha256(content).hexdigest() != sha256:

@@ -137,10 +137,9 @@ def prepare(
     name: str | None = None,
     source_sha256: str | None = None,
 ) -> None:
-    """Write the files of a prepared data set, under another name if there is one, into the folder `output`.
+    """Write a prepared data set, under another name if there is one, into the folder `output`.
 
-    Paths of image files are relative to `root`; `source_sha256` is the digest of the archive, for the card. A limit
-    that leaves too little, or a damaged image file, raises InputError.
+    Paths of image files are relative to `root`; `source_sha256` is the digest of the archive, for the card.
     """
     class_names, splits = divide(raw, rules)
     labels = {f"{split}.labels": rows.labels for split, rows in splits.items()}

@@ -84,8 +84,7 @@ class PreparedData:
         """The images of a split in the order of its labels; at most two batches are in memory.
 
         A batch is (b, channels, height, width) uint8 when all images of the data set have one size, otherwise a list of
-        b tensors (channels, height, width). Damaged images raise ArtifactError; missing or changed files, and the empty
-        split of a data set of test images, InputError.
+        b tensors. Damage raises ArtifactError; missing or changed files, and an empty split, InputError.
         """
         size = self.size(split)
         if size == 0:

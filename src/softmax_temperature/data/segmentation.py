@@ -61,8 +61,7 @@ def segmentation_digest(name: str, *, root: Path) -> str | None:
 def read_segmentation(name: str, form: Form, *, root: Path, seed: int) -> Parts:
     """All parts of "glyph-scenes-N", which `seed` draws, or of a folder below `root` (data.root), in memory.
 
-    `data` (n, 3, height, width) and `labels` (n, height, width) are uint8, in the order of the files' names. A missing
-    data set, files that are not of the right form, and a `form` that does not fit raise InputError.
+    `data` (n, 3, height, width) and `labels` (n, height, width) are uint8, in the order of the files' names.
     """
     if not is_glyph_scenes(name):
         return {split: _part(name, split, *_read(pairs, form)) for split, pairs in _all_pairs(name, root).items()}

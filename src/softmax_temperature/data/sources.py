@@ -48,10 +48,9 @@ def check_known(name: str, *, root: Path) -> None:
 
 
 def find_dataset(name: str, *, root: Path, download: bool, seed: int) -> RawDataset:
-    """Find a data set in `root` (data.root) and check its form; torchvision may use the network if `download` is true.
+    """Find a data set in `root` (data.root), or let torchvision download it; `seed` draws glyphs and phrases.
 
-    Only glyphs and phrases depend on `seed`, which draws them. An unknown name, missing data, and data that are not of
-    the right form raise InputError.
+    An unknown name, missing data, and data that are not of the right form raise InputError.
     """
     check_known(name, root=root)
     if name == DIGITS:

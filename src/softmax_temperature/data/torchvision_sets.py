@@ -25,10 +25,7 @@ def is_torchvision_set(name: str) -> bool:
 
 
 def find_torchvision_set(name: str, *, root: Path, download: bool) -> RawDataset | None:
-    """A data set that torchvision has unpacked below `root`; None when it is not there and may not be downloaded.
-
-    InputError is raised if the download failed, or what is there is incomplete.
-    """
+    """A data set that torchvision has unpacked below `root`; None when it is not there and may not be downloaded."""
     load = _load_arrays if name in _ARRAYS else _load_files
     try:
         return load(name, root, download=False)

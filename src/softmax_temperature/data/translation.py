@@ -24,8 +24,7 @@ def translation_digest(name: str, languages: tuple[str, str], *, root: Path) -> 
 def read_translation(name: str, languages: tuple[str, str], *, root: Path, seed: int) -> dict[SplitName, Part]:
     """All splits of "farm", which `seed` draws, or of a folder below `root` (data.root), in memory.
 
-    `languages` are the endings of the files; translations are from the first to the second. A missing data set, and
-    files that are not of the right form, raise InputError with file and line.
+    Translations are from the first of the `languages`, the endings of the files, to the second.
     """
     if name != FARM:
         return {split: Part.of_pairs(name, split, *_read(_files(name, languages, root, split))) for split in SPLITS}
