@@ -125,18 +125,6 @@ def test_power_laws_give_their_slopes_and_noise_of_seeds_does_not_count(early: R
     assert points == {"still": [3], "small": [3], "large": [3]}
 
 
-def test_the_interval_is_over_seeds(make_early: Callable[..., Records]) -> None:
-    early = make_early((SMOOTH,))
-    bent = with_events(early, FIT, lambda rows: rows[FIT] * rows["logit_norm"] ** (0.1 * (rows["seed"] - 1)))
-    table = early_slopes(bent)
-    row = table[(table["quantity"] == "time to half of the loss") & (table["where"] == "large")].iloc[0]
-    assert (row["slope"], row["sd"]) == pytest.approx((1.0, 0.1))
-    # Student's t with two degrees of freedom, 90 %.
-    assert row["high"] - row["slope"] == pytest.approx(2.919986 * 0.1 / 3**0.5, rel=1e-5)
-    single = early_slopes(make_early((SMOOTH,), seeds=(0,)))
-    assert single[["sd", "low", "high"]].isna().all().all()
-
-
 def test_what_is_no_power_law_is_told_by_its_misfit(early: Records) -> None:
     """A drift that steps: its slope may be the predicted one by accident."""
     curves = early.early_curves.copy()
@@ -249,20 +237,6 @@ def test_figures_bear_what_did_not_happen(early: Records, name: str) -> None:
     curves = curves[~(lost & (curves["moment"] == "time") & (curves["time"] > 0.01))]
     drawn(name, replace(early, early_curves=curves, early_norms=norms))
     drawn(name, one_seed(early))
-
-
-def test_norms_show_geometric_means_of_seeds_and_what_is_predicted(early: Records) -> None:
-    first, _ = panels(drawn("logit_norms", early))
-    lines = {tuple(np.round(line.get_ydata(), 9)) for line in first.lines if len(line.get_xdata()) == len(NORMS)}
-    assert tuple(np.round([0.01] * len(NORMS), 9)) in lines
-    assert tuple(np.round([0.01 * norm for norm in NORMS], 9)) in lines  # Both tau_z and ten times a tenth of the norm.
-    spans = [patch.get_bbox() for patch in first.patches]
-    # Small: at most 0.35 for each of 100 images; large: at least 20.
-    assert spans[0].x1 == pytest.approx(3.5)
-    assert spans[1].x0 == pytest.approx(200)
-    (text,) = (text.get_text() for text in first.texts)
-    assert "small: 0.000 [0.000, 0.000], predicted 0" in text
-    assert "large: 1.000 [1.000, 1.000], predicted 1" in text
 
 
 def test_the_legend_of_drift_has_slopes_with_intervals(early: Records) -> None:

@@ -15,7 +15,10 @@ from softmax_temperature.papers.shared.records import read_records as read
 
 SLUG = "temperature_check"
 NAMES = ("sweep", "inverse_temperature", "learning_rate", "start", "seed")
-"""What names a training, in every table with trainings; learning_rate is the rescaled one."""
+"""What names a training, in every table with trainings; learning_rate is the rescaled one.
+
+start is that of `params.temperature_check.Training`.
+"""
 
 
 @dataclass(frozen=True)
