@@ -44,7 +44,7 @@ def regress(values: Floats, target: Floats, penalty: float | None, weights: Floa
         # Deviation: with all 23 statistics the paper's least squares need not have one answer: some statistics follow
         # from others, some are the same for all pairs of a data set. Of the equally good answers this is the shortest;
         # directions below 1e-6 of the largest count as round-off, so that the answer is the same on every machine.
-        coefficients = np.linalg.lstsq(design, target - intercept, rcond=1e-6)[0]
+        coefficients: Floats = np.linalg.lstsq(design, target - intercept, rcond=1e-6)[0]
     else:
         coefficients = ridge(design, target - intercept, penalty, weights)
     return Regression(coefficients, intercept, mean, scale, values.min(axis=0), values.max(axis=0))
@@ -53,7 +53,8 @@ def regress(values: Floats, target: Floats, penalty: float | None, weights: Floa
 def ridge(design: Floats, target: Floats, penalty: float, weights: Floats | float = 1.0) -> Floats:
     """Coefficients of ridge regression; design, shape (rows, statistics), and target are centred."""
     weighted = design.T * weights
-    return np.linalg.solve(weighted @ design + penalty * np.eye(design.shape[1]), weighted @ target)
+    solution = np.linalg.solve(weighted @ design + penalty * np.eye(design.shape[1]), weighted @ target)
+    return np.asarray(solution, dtype=np.float64)
 
 
 def standardised(values: Floats, weights: Floats | None = None) -> tuple[Floats, Floats, Floats]:

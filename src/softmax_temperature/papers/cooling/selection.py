@@ -214,10 +214,15 @@ def final_segmentation(records: Records) -> pd.DataFrame:
     keys, scores = ["arm", "seed", "dataset", "classes"], ["mean_iou", "pixel_accuracy"]
     last = last_epochs(records.segmentation, keys[:2])
     rows = last.groupby(keys, sort=False)
-    means = rows[scores].agg(lambda values: values.mean(skipna=False))
-    ends = rows[scores].agg(lambda values: values.iloc[-1]).add_suffix("_last_epoch")
+    means = rows[scores].agg(_mean)
+    ends = rows.tail(1).set_index(keys)[scores].add_suffix("_last_epoch")
     found = means.join(ends).reset_index()
     return found.assign(diverged=found["mean_iou"].isna(), stuck=False)
+
+
+def _mean(values: pd.Series[float]) -> float:
+    """Missing where one is: a training that diverged ends with such a row."""
+    return float(values.mean(skipna=False))
 
 
 def setting_title(setting: pd.Series[str]) -> str:
