@@ -44,7 +44,7 @@ def regress(values: Floats, target: Floats, penalty: float | None, weights: Floa
         # Deviation: with all 23 statistics the paper's least squares need not have one answer: some statistics follow
         # from others, some are the same for all pairs of a data set. Of the equally good answers this is the shortest;
         # directions below 1e-6 of the largest count as round-off, so that the answer is the same on every machine.
-        coefficients: Floats = np.linalg.lstsq(design, target - intercept, rcond=1e-6)[0]
+        coefficients = np.asarray(np.linalg.lstsq(design, target - intercept, rcond=1e-6)[0], dtype=np.float64)
     else:
         coefficients = ridge(design, target - intercept, penalty, weights)
     return Regression(coefficients, intercept, mean, scale, values.min(axis=0), values.max(axis=0))
