@@ -267,7 +267,7 @@ def noisy_curves(generator: np.random.Generator) -> Records:
     about = {"task": "t", "dataset": "cifar10", "select": "last", "variant": "", "embeddings": ""}
     about |= {"printed_dataset": "", "printed_network": "", "variant_of": "", "differs": ""}
     tables = {
-        name: pd.DataFrame(columns=["task", "arm", "seed", "scaling", "expected_calibration_error"])
+        name: pd.DataFrame(columns=["task", "arm", "seed", "scaling", "evaluated", "expected_calibration_error"])
         for name in ("runs", *TABLES)
     }
     tables |= {"tasks": pd.DataFrame([about]), "history": pd.DataFrame(history)}
