@@ -84,6 +84,7 @@ def test_a_cluster_started_as_documented_gives_the_bytes_of_processes(monkeypatc
         port = free.getsockname()[1]
     monkeypatch.setenv("HOME", str(Path.cwd()))  # Where Ray keeps its token.
     monkeypatch.setenv("RAY_AUTH_MODE", "token")
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(ROOT), *sys.path]))  # Nodes import the toy cells.
     monkeypatch.setenv("PATH", os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]))
     token, *starts = documented_commands(port)
     subprocess.run(token, check=True, stdout=subprocess.DEVNULL)
@@ -106,12 +107,12 @@ def _start_node(words: list[str], number: int, port: int, running: ExitStack) ->
     for _ in range(3):
         node = subprocess.Popen(words, start_new_session=True)
         while node.poll() is None:
+            time.sleep(5)  # A question takes seconds of CPU, which the start needs.
             asked = subprocess.run([sys.executable, "-c", program], check=False, capture_output=True)
             if asked.returncode == 0:
                 running.callback(node.wait, 60)
                 running.callback(os.killpg, node.pid, signal.SIGTERM)
                 return
-            time.sleep(1)
     pytest.fail(f"node {number} did not start")
 
 
