@@ -16,7 +16,7 @@ from matplotlib.patches import Rectangle, StepPatch
 
 from softmax_temperature.papers.focal import figures, result_figures
 from softmax_temperature.papers.focal.records import FOCAL_ARMS, MAIN_ARMS, Records
-from softmax_temperature.papers.focal.tables import all_tables
+from softmax_temperature.papers.focal.tables import TABLES
 from softmax_temperature.papers.focal.theory import optimal_probability, threshold
 from softmax_temperature.papers.shared.records import write_pixels
 from tests.papers.focal.conftest import CIFAR, DIGITS
@@ -38,7 +38,7 @@ DRAWN: dict[str, Callable[[Records, Any], Figure | None]] = {
 @pytest.fixture
 def written(records: Records, project_root: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, pd.DataFrame]:
     monkeypatch.chdir(project_root)
-    return all_tables(records)
+    return {name: make(records) for name, make in TABLES.items()}
 
 
 @pytest.fixture

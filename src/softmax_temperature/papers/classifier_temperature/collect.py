@@ -7,9 +7,9 @@ from typing import Any
 
 import pandas as pd
 
-from softmax_temperature.papers.classifier_temperature import tables
 from softmax_temperature.papers.classifier_temperature.claims import CLAIMS
 from softmax_temperature.papers.classifier_temperature.records import SLUG, Records
+from softmax_temperature.papers.classifier_temperature.tables import TABLES
 from softmax_temperature.papers.shared.collect import write_results
 from softmax_temperature.papers.shared.records import table_names
 from softmax_temperature.params import Params
@@ -33,7 +33,7 @@ def collect(params: Params, folder: Path) -> None:
     made["rescaling"] = pd.DataFrame([row for arm in arms for row in _rescaling(arm)])
     write_text(folder / "heuristic.json", fitted.path("heuristic.json").read_text(encoding="utf-8"))
     write_results(
-        folder, SLUG, params.profile, made=made, form=Records, tables=_tables, claims=CLAIMS,
+        folder, SLUG, params.profile, made=made, form=Records, tables=TABLES, claims=CLAIMS,
         code=[stage.__name__ for stage in STAGES],
     )  # fmt: skip
 
@@ -48,11 +48,3 @@ def _rescaling(arm: Artifact) -> list[dict[str, Any]]:
         for repeat, accuracies in enumerate(best)
         for inverse_temperature, accuracy in zip(record["inverse_temperatures"], accuracies, strict=True)
     ]
-
-
-def _tables(records: Records) -> dict[str, pd.DataFrame]:
-    return {
-        "table_1": tables.table_1(records),
-        "cost_of_rules": tables.cost_of_rules(records),
-        "plateaus": tables.plateaus(records),
-    }

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+
 import pandas as pd
 
 from softmax_temperature.papers.classifier_temperature.records import HEURISTIC, SEARCH, SLUG, Records
@@ -61,3 +64,9 @@ def plateaus(records: Records) -> pd.DataFrame:
     columns = ["n_classes", "inverse_temperature", "plateau_low", "plateau_high", "width", "best_accuracy"]
     table: pd.DataFrame = pairs.groupby("dataset")[columns].median().join(gain).sort_values("n_classes").reset_index()
     return table.assign(cells=[together([search, HEURISTIC]) for search in cell_of_each(SEARCH, table, "dataset")])
+
+
+TABLES: Mapping[str, Callable[[Records], pd.DataFrame]] = MappingProxyType(
+    {make.__name__: make for make in (table_1, cost_of_rules, plateaus)}
+)
+"""Every table, by the name of its file."""

@@ -13,10 +13,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from softmax_temperature.papers.cooling import tables
 from softmax_temperature.papers.cooling.claims import CLAIMS
 from softmax_temperature.papers.cooling.records import SLUG, Records
 from softmax_temperature.papers.cooling.selection import COOLED, RUN, outcome
+from softmax_temperature.papers.cooling.tables import TABLES
 from softmax_temperature.papers.cooling.theory import theory_checks
 from softmax_temperature.papers.shared.collect import named_rows, write_results
 from softmax_temperature.papers.shared.records import write_pixels
@@ -69,13 +69,9 @@ def collect(params: Params, folder: Path) -> None:
     }
     write_pixels(folder / "tables" / "segmentation.safetensors", segmentation_pixels(params))
     write_results(
-        folder, SLUG, params.profile, made=made, form=Records, tables=_tables, claims=CLAIMS,
+        folder, SLUG, params.profile, made=made, form=Records, tables=TABLES, claims=CLAIMS,
         code=[*(stage.__name__ for stage in STAGES), __name__],
     )  # fmt: skip
-
-
-def _tables(records: Records) -> dict[str, pd.DataFrame]:
-    return {name: tables.table(records, name) for name in tables.SPECS}
 
 
 def _names(cell: str) -> dict[str, Any]:

@@ -74,7 +74,7 @@ SPECS: MappingProxyType[str, Printed | Callable[[Records], pd.DataFrame]] = Mapp
         "ours": partial(comparison, role=OURS),
     }
 )
-"""Every table, by the name of its file: the printed ones as data, those of ours alone by their functions."""
+"""The printed tables as data, those of ours alone by their functions."""
 
 PRINTED_SEEDS = 3
 """Behind every mean and standard deviation of Tables 1 and 2."""
@@ -218,3 +218,9 @@ def _segmented(records: Records) -> pd.DataFrame:
         never=False,
         cells=SEGMENTATION + "/" + rows["mode"],
     )
+
+
+TABLES: Mapping[str, Callable[[Records], pd.DataFrame]] = MappingProxyType(
+    {name: partial(table, name=name) for name in SPECS}
+)
+"""Every table, by the name of its file."""

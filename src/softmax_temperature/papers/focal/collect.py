@@ -12,7 +12,6 @@ import pandas as pd
 import torch
 from numpy.typing import NDArray
 
-from softmax_temperature.papers.focal import tables
 from softmax_temperature.papers.focal.claims import CLAIMS
 from softmax_temperature.papers.focal.records import (
     QUALITATIVE_ARMS,
@@ -23,6 +22,7 @@ from softmax_temperature.papers.focal.records import (
     Records,
     early_stopping,
 )
+from softmax_temperature.papers.focal.tables import TABLES
 from softmax_temperature.papers.focal.theory import theory_checks
 from softmax_temperature.papers.shared.collect import write_results
 from softmax_temperature.papers.shared.records import write_pixels
@@ -87,7 +87,7 @@ def collect(params: Params, folder: Path) -> None:
     }
     write_pixels(folder / "tables" / "panels.safetensors", pixels)
     write_results(
-        folder, SLUG, params.profile, made=made, form=Records, tables=tables.all_tables, claims=CLAIMS,
+        folder, SLUG, params.profile, made=made, form=Records, tables=TABLES, claims=CLAIMS,
         code=[*(stage.__name__ for stage in STAGES), __name__],
     )  # fmt: skip
 

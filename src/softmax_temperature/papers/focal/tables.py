@@ -5,8 +5,10 @@ They are long, one row per data set, network, method and metric; `wide` lays the
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
+from types import MappingProxyType
 
 import numpy as np
 import pandas as pd
@@ -155,13 +157,6 @@ _K1_PRINTED = {
     "optimal T (validation)": ("ECE", "temperature", 1),
 }
 """Where the printed numbers belong, and how many of their units make one of ours."""
-
-
-def all_tables(records: Records) -> dict[str, pd.DataFrame]:
-    """Every table, by the name of its file."""
-    made = {name: table(records, name) for name in (*SPECS, "table_shift")}
-    others = {"table_k1": table_k1(records), "not_in_a_table": not_in_a_table(), "ablation": ablation(records)}
-    return made | others
 
 
 def table(records: Records, name: str) -> pd.DataFrame:
@@ -373,3 +368,14 @@ def _pairs(records: Records, changes: pd.DataFrame) -> pd.DataFrame:
     pairs = values.merge(changes[["task", "arm", "by", "main_task", "method"]], on=["task", "arm", "by"])
     pairs = pairs.merge(main, on=["main_task", "method", "metric", "seed"])
     return pairs.assign(difference=pairs["value"] - pairs["main"])
+
+
+TABLES: Mapping[str, Callable[[Records], pd.DataFrame]] = MappingProxyType(
+    {
+        **{name: partial(table, name=name) for name in (*SPECS, "table_shift")},
+        "table_k1": table_k1,
+        "not_in_a_table": lambda _: not_in_a_table(),
+        "ablation": ablation,
+    }
+)
+"""Every table, by the name of its file."""

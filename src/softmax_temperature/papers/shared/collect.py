@@ -28,7 +28,7 @@ def write_results(
     *,
     made: Mapping[str, pd.DataFrame],
     form: type[Records],
-    tables: Callable[[Records], Mapping[str, pd.DataFrame]],
+    tables: Mapping[str, Callable[[Records], pd.DataFrame]],
     claims: Sequence[Claim[Records]],
     code: Iterable[str],
 ) -> None:
@@ -41,15 +41,16 @@ def write_results(
         made: the paper's records, by the names of the fields of `form`.
         form: the dataclass of the records. They are read back before tables and claims are made from them, so that a
             reader of results/ gets the same.
-        tables: makes the paper's tables.
+        tables: what makes each table of the paper, by the name of its file.
         claims: judged on the records.
         code: the modules that the results come from.
     """
     for name, table in made.items():
         write_csv(table_path(folder, name), table)
     records = read_records(form, folder)
-    for name, table in {**tables(records), "deviations": deviations(code)}.items():
-        write_csv(table_path(folder, name), table)
+    for name, make in tables.items():
+        write_csv(table_path(folder, name), make(records))
+    write_csv(table_path(folder, "deviations"), deviations(code))
     rows = judge_all(paper, claims, records, profile=profile)
     write_json(folder / CLAIMS, rows)
     write_json(folder / "metrics.json", {row["id"]: {"value": row["value"], "verdict": row["verdict"]} for row in rows})

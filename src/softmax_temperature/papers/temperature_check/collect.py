@@ -14,7 +14,7 @@ from softmax_temperature.heuristic.ridge import RidgeHeuristic, shipped
 from softmax_temperature.metrics import expected_calibration_error, negative_log_likelihood
 from softmax_temperature.papers.shared.collect import named_rows, write_results
 from softmax_temperature.papers.temperature_check.claims import CLAIMS
-from softmax_temperature.papers.temperature_check.early_learning import early_slopes, early_tables
+from softmax_temperature.papers.temperature_check.early_learning import early_tables
 from softmax_temperature.papers.temperature_check.records import NAMES, SLUG, Records
 from softmax_temperature.papers.temperature_check.tables import TABLES
 from softmax_temperature.params import Params
@@ -60,7 +60,7 @@ def collect(params: Params, folder: Path) -> None:
         **early_tables(params),
     }
     write_results(
-        folder, SLUG, params.profile, made=made, form=Records, tables=_tables, claims=CLAIMS,
+        folder, SLUG, params.profile, made=made, form=Records, tables=TABLES, claims=CLAIMS,
         code=[*(stage.__name__ for stage in STAGES), __name__],
     )  # fmt: skip
 
@@ -74,10 +74,6 @@ def _confirmations(params: Params) -> dict[Training, Artifact]:
         sweep, inverse_temperature, start, seed = confirmation
         found[Training(sweep, inverse_temperature, rate, CONFIRMED + start, seed)] = artifact
     return found
-
-
-def _tables(records: Records) -> dict[str, pd.DataFrame]:
-    return {name: make(records) for name, make in {**TABLES, "early_slopes": early_slopes}.items()}
 
 
 def _run(training: Training, artifact: Artifact) -> dict[str, Any]:

@@ -13,6 +13,7 @@ import pandas as pd
 
 from softmax_temperature.papers.shared.comparison import mean_and_sd
 from softmax_temperature.papers.shared.sources import together
+from softmax_temperature.papers.temperature_check.early_learning import early_slopes
 from softmax_temperature.papers.temperature_check.records import Records
 from softmax_temperature.papers.temperature_check.selection import (
     UNTEMPERED,
@@ -126,7 +127,10 @@ def three_temperatures(records: Records) -> pd.DataFrame:
 
 
 TABLES: MappingProxyType[str, Callable[[Records], pd.DataFrame]] = MappingProxyType(
-    {make.__name__: make for make in (accuracies, logit_norms, confidence, learning_rates, three_temperatures)}
+    {
+        make.__name__: make
+        for make in (accuracies, logit_norms, confidence, learning_rates, three_temperatures, early_slopes)
+    }
 )
 """Every table, by the name of its file."""
 
