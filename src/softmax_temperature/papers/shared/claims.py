@@ -231,7 +231,7 @@ def _decision(criterion: Criterion, parts: Mapping[str, Quantity], found: Measur
     # The level of the test that decided; of an open claim, of the one that is closest to deciding.
     ends = plain[name].ends
     against = criterion.excludes(ends) if verdict == INCONCLUSIVE and ends else verdict == CONTRADICTED
-    level = levels[against]
+    level = levels[bool(against)]  # It may be NumPy's, which is no index.
     estimate = part.estimate(level)
     is_open = verdict == INCONCLUSIVE and name not in inside
     needed = [count for test in tests if is_open and (count := part.needed(*test)) is not None]
