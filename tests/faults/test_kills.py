@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import os
 import signal
 import subprocess
@@ -29,7 +30,8 @@ def wait_for_steps(folder: Path, least: int) -> None:
     """Until a cell below a folder says that it has done that many steps."""
     deadline = time.monotonic() + SECONDS
     while time.monotonic() < deadline:
-        said = [path.read_text() for path in (folder / "data/work").rglob("progress")]
+        # Path.rglob stops at a folder that vanishes meanwhile, as unfinished ones do; glob does not.
+        said = [Path(name).read_text() for name in glob.glob(f"{folder}/data/work/**/progress", recursive=True)]
         if any(int(text.split("/")[0] or 0) >= least for text in said):
             return
         time.sleep(0.01)
