@@ -6,8 +6,6 @@ versions; when either differs from what the file says, the section starts anew. 
 no promise is made, and writes nothing.
 """
 
-from __future__ import annotations
-
 import argparse
 import importlib
 import json

@@ -13,8 +13,6 @@ offer (the expected, maximum and classwise errors) is left to torchmetrics, whic
 for it; the adaptive error, which only netcal offers, with bins drawn anew in each resample, is left to netcal.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import time

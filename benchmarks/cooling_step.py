@@ -6,8 +6,6 @@ network and the optimizer. Epochs and steps take turns, mode by mode; the share 
 it, and the median over the rounds counts. Networks train in the fastest precision of the machine.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import time

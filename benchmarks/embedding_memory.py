@@ -5,8 +5,6 @@ written as the stage `embed` writes them. The embeddings of 1,000,000 images fil
 gathers them in memory breaks the promise.
 """
 
-from __future__ import annotations
-
 import multiprocessing
 import tempfile
 import time

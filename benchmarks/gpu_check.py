@@ -5,8 +5,6 @@ Expected speed is an estimate, made before any GPU was measured: a plain step co
 gradients and momentum, the images, and what the backward pass keeps.
 """
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import time

@@ -4,8 +4,6 @@ Whole processes, as a user starts them, in this checkout. Medians, because the f
 libraries from the disk.
 """
 
-from __future__ import annotations
-
 import os
 import statistics
 import subprocess

@@ -1,7 +1,5 @@
 """Which precisions this machine multiplies itself: an emulated one is slower many times, and nobody's choice."""
 
-from __future__ import annotations
-
 from typing import Literal
 
 import torch

@@ -6,8 +6,6 @@ says which is faster on one thread, for the networks that the profiles sweep wit
 estimates vmap cannot stack).
 """
 
-from __future__ import annotations
-
 import argparse
 import copy
 import json

@@ -5,8 +5,6 @@ computes the same 23 statistics in float64 by the shortest calls of numpy, scipy
 scikit-learn's chunked one over all rows, which the paper's wording asks for.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from typing import Any

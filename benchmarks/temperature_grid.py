@@ -9,8 +9,6 @@ machine weighs on all three alike.
 Prints the measurement as JSON.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import time

@@ -11,8 +11,6 @@ for an epoch; then they take turns, epoch by epoch, and the median over the roun
 speeds: on a machine that is shared, speed may change by a fifth from one minute to the next.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import multiprocessing

@@ -1,7 +1,5 @@
 """What every test can rely on: one thread, no network, and a skip that names what is missing."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import signal

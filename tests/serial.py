@@ -1,7 +1,5 @@
 """How the tests run a stage's cells: one after the other in this process, on one thread, saving whenever they may."""
 
-from __future__ import annotations
-
 from softmax_temperature.params import Compute
 
 SERIAL = Compute(

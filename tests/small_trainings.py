@@ -1,7 +1,5 @@
 """A small training of every kind, on any device; for tests of devices and `make gpu-check`."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 

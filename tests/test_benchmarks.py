@@ -1,7 +1,5 @@
 """Promises are judged, results of different machines never mixed, and what is timed side by side does the same."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Each statistic against an independent slow computation, hand-worked cases, and what must not change the values."""
 
-from __future__ import annotations
-
 from itertools import combinations
 
 import numpy as np

@@ -3,8 +3,6 @@
 Each scenario runs on a pretended GPU (`pretended_gpu.py`) and, where there is one, on a real one (marker `gpu`).
 """
 
-from __future__ import annotations
-
 import copy
 import math
 import warnings

@@ -1,7 +1,5 @@
 """README and docs: their Python runs, their commands exist, their links lead somewhere, and every page is linked."""
 
-from __future__ import annotations
-
 import json
 import re
 import shlex

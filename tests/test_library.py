@@ -1,7 +1,5 @@
 """What users import from the top of the package: cheap to import, with examples that run."""
 
-from __future__ import annotations
-
 import doctest
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """The files that say what to install agree with each other, and `make` sets up once."""
 
-from __future__ import annotations
-
 import ast
 import os
 import re

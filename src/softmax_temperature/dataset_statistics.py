@@ -29,8 +29,6 @@ less than 1e-19 of a row's length); where none varies they are 0, 0, 0 and 1 and
 alone has feats_corr and feats_cos_sim 0. A class of one sample has no spread and silhouette 0.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Final
 

@@ -1,7 +1,5 @@
 """Temperature scaling: the one temperature that makes held-out logits best calibrated (focal paper, section 5)."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from statistics import NormalDist

@@ -1,7 +1,5 @@
 """The report on the committed results in a browser: quiet, no wider than the window, and legible."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Small random networks of every kind that Cooling walks, in float64, with batch norms that have seen something."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 
 import pytest

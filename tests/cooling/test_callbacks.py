@@ -1,7 +1,5 @@
 """In a real Lightning loop and a real Hugging Face loop, the temperature fits the held-out set after each epoch."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The last-layer temperature goes where its network goes."""
 
-from __future__ import annotations
-
 import copy
 import io
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Cooling divides logits by what it says, in every mode and network, and nothing else."""
 
-from __future__ import annotations
-
 import copy
 import math
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Optimizer states carried over a rescaling of the parameters."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 

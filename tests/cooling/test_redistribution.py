@@ -1,7 +1,5 @@
 """Where the temperature goes in each kind of network, and which networks are refused."""
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Callable
 

@@ -1,7 +1,5 @@
 """Theorem 3.7 by hand; the table of theory checks holds all statements against autograd (papers/cooling/theory)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import pytest

@@ -1,7 +1,5 @@
 """Tiny networks and samples on which the whole kernel can be formed."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import pytest

@@ -1,7 +1,5 @@
 """Events, scales and drift along the flows of small networks."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 

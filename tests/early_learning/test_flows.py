@@ -1,7 +1,5 @@
 """The controls: a linear model, squared loss in closed form, and networks whose inverse temperature grows."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from typing import Any

@@ -1,7 +1,5 @@
 """A search and a training of seconds, as a program: python -m tests.faults.work STAGE ENGINE."""
 
-from __future__ import annotations
-
 import sys
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The losses as modules treat weights, ignored labels and shapes as torch's cross-entropy does."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

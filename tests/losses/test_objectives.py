@@ -1,7 +1,5 @@
 """Each objective is the loss that it is named after."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

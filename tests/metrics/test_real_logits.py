@@ -1,7 +1,5 @@
 """The metrics on real logits of four CIFAR-10 networks."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

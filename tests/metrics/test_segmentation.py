@@ -1,7 +1,5 @@
 """Scores of pixels: scikit-learn's, without the pixels that have no class."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

@@ -3,8 +3,6 @@
 Tests compare their numbers, a benchmark their speed.
 """
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 

@@ -1,7 +1,5 @@
 """Backbones: the right tensor, the right weights, and errors before any work."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 import pickle

@@ -1,7 +1,5 @@
 """Embeddings: the same in a stream as at once, stored with their rows, and refused when they point nowhere."""
 
-from __future__ import annotations
-
 import math
 from pathlib import Path
 from typing import Any

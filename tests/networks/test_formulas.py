@@ -1,7 +1,5 @@
 """Networks of images by second implementations: written out, or torchvision's."""
 
-from __future__ import annotations
-
 from functools import partial
 from typing import Any
 

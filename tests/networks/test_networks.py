@@ -1,7 +1,5 @@
 """What all networks of images have in common, and the numbers of parameters that the papers give or imply."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

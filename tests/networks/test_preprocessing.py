@@ -1,7 +1,5 @@
 """Preprocessing: the weights' own transform, in batches of tensors."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

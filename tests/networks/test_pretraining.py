@@ -1,7 +1,5 @@
 """Pretraining: learns, resumes bit for bit, and depends on nothing but its seed and parameters."""
 
-from __future__ import annotations
-
 import copy
 import math
 from typing import Any

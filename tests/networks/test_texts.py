@@ -1,7 +1,5 @@
 """Classifiers of texts: by their equations, and blind to padding to the last bit."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

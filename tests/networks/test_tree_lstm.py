@@ -1,7 +1,5 @@
 """The Tree-LSTM batched by depth gives what one node after the other does: the same outputs and gradients."""
 
-from __future__ import annotations
-
 import torch
 import torch.nn.functional as F
 from torch import Tensor

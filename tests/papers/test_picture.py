@@ -1,7 +1,5 @@
 """The picture on the front page comes from the committed studies, the newest that is there."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """No criterion says "holds" more than one time in twenty where there is no effect; what it finds where there is one."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial

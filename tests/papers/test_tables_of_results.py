@@ -1,7 +1,5 @@
 """The tables among this project's results are what its code makes of the records beside them."""
 
-from __future__ import annotations
-
 from importlib import import_module
 from pathlib import Path
 

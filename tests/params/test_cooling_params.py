@@ -1,7 +1,5 @@
 """The section `cooling`: what an experiment replaces in the recipe, and its seeds."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The section `temperature_check.early_learning`: its times and its cells."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

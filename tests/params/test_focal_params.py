@@ -1,7 +1,5 @@
 """The profiles of the focal paper: what each needs can be had, and no figure of it stays empty."""
 
-from __future__ import annotations
-
 from functools import cache
 from pathlib import Path
 

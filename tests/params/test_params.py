@@ -1,7 +1,5 @@
 """Parameters: wrong ones are refused at once, with the file, the key and the nearest valid name."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal

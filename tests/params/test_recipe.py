@@ -1,7 +1,5 @@
 """Recipes: their clock, their changes, and the overrides of tasks and arms in `params.yaml`."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """A project folder with the smallest parameters, in which stages run in this process."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections.abc import Callable, Sequence

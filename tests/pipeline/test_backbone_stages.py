@@ -1,7 +1,5 @@
 """The stages pretrain and embed, from drawn glyphs to embeddings."""
 
-from __future__ import annotations
-
 import json
 import math
 from pathlib import Path

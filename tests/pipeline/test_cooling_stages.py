@@ -1,7 +1,5 @@
 """All stages of the Cooling paper, from nothing to its results, on the smallest parameters."""
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """The stage early_learning, from prepared digits to its tables, on the smallest parameters."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from pathlib import Path

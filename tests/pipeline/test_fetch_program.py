@@ -1,7 +1,5 @@
 """The program of a stage runs the cells of the parameters, and names those that failed."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """The stages of the focal paper on documents and parse trees: word vectors, the best epoch, and what tables say."""
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """dvc.yaml lists the program of each stage, the code and what it reads, and stays small."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

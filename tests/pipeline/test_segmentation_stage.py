@@ -1,7 +1,5 @@
 """The U-Net's stage, from a folder of images to the table and the pictures of the paper, on the smallest parameters."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 from types import SimpleNamespace

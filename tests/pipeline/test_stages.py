@@ -1,7 +1,5 @@
 """All stages of the first paper, from nothing to its results, on the smallest parameters."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path

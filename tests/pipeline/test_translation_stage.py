@@ -1,7 +1,5 @@
 """The translation stage, from files of sentences to the tables of the paper, on the smallest parameters."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 from types import SimpleNamespace

@@ -1,7 +1,5 @@
 """Running a paper's stages one after another in this process, and the bytes that they leave."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import chdir
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Artifacts are whole, verified on read, and never half-written."""
 
-from __future__ import annotations
-
 import errno
 import os
 from pathlib import Path

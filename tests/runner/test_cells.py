@@ -1,7 +1,5 @@
 """Cells run once, resume, fail alone, and publish exactly what was declared."""
 
-from __future__ import annotations
-
 import os
 import platform
 import subprocess

@@ -1,7 +1,5 @@
 """A checkpoint is whole or absent, and never runs code."""
 
-from __future__ import annotations
-
 import hashlib
 import pickle
 from pathlib import Path

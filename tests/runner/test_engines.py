@@ -1,7 +1,5 @@
 """Engines give equal results, lose little when a process ends, and say what to change."""
 
-from __future__ import annotations
-
 import os
 import signal
 import socket

@@ -1,7 +1,5 @@
 """The closure follows imports, and the digest follows code rather than words about it."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from importlib.metadata import packages_distributions, version

@@ -1,7 +1,5 @@
 """Progress goes to standard error, seldom, and says what is new."""
 
-from __future__ import annotations
-
 import time
 from itertools import pairwise
 from pathlib import Path

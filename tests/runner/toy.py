@@ -1,7 +1,5 @@
 """Cells of a few milliseconds, as a program: python -m tests.runner.toy ENGINE NUMBER..."""
 
-from __future__ import annotations
-
 import os
 import signal
 import sys

@@ -1,7 +1,5 @@
 """Stage confirm_temperature_check: the rate of the highest mean validation accuracy, of equal ones the lowest."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from types import SimpleNamespace

@@ -1,7 +1,5 @@
 """Stage focal-linear: the cells it declares, what they write, and the paper's finding on them."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any

@@ -1,7 +1,5 @@
 """Programs end with the code that says what happened, and one line for the user."""
 
-from __future__ import annotations
-
 import errno
 import os
 import signal

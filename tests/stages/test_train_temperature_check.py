@@ -1,7 +1,5 @@
 """Stage train_temperature_check: what is described of a trained network."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 from typing import Any
 

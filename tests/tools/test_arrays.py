@@ -1,7 +1,5 @@
 """Every type of file gives the same arrays, and what is none of them is refused in one line."""
 
-from __future__ import annotations
-
 import pickle
 from pathlib import Path
 

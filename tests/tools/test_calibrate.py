@@ -1,7 +1,5 @@
 """The calibration report says what was measured, takes what people have, and refuses the rest in one line."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

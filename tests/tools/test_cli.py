@@ -1,7 +1,5 @@
 """The commands plan, verify and profile, from a project's root folder."""
 
-from __future__ import annotations
-
 import re
 import shutil
 import sys

@@ -1,7 +1,5 @@
 """TemperatureScaler finds what its peers find, gives back what it was given, and keeps scikit-learn's conventions."""
 
-from __future__ import annotations
-
 import copy
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What is shipped is what is scored; inside the fitted range the heuristic leads, outside it the constant."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Small trainings: tiny networks on random images that differ by class."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Cooling while training: the same bytes after an interruption, periods of any length, and the end by divergence."""
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Images on their way to the network: by loops over single images, and as torchvision does it."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """The linear model of the focal paper's appendix C: its data, and its descent against two other implementations."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

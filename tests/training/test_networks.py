@@ -1,7 +1,5 @@
 """Networks by their description, and their last layer."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Labels for every pixel: loss, logits in batches, scores and Cooling equal slower ways to the same."""
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Callable
 from typing import Any

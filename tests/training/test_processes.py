@@ -1,7 +1,5 @@
 """Two processes train as one does: the same batches and, without batch norm, the same weights."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """Learning rates, by hand and as torch's own schedulers give them."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

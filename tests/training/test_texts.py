@@ -1,7 +1,5 @@
 """Texts and parsed sentences in the training loop: refused where they are none, learned where they are."""
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Callable
 from functools import cache

@@ -1,7 +1,5 @@
 """The training loop: equal to a plainer one, the same after an interruption, and stopped by what is not finite."""
 
-from __future__ import annotations
-
 import copy
 import hashlib
 import math

@@ -1,7 +1,5 @@
 """What is recorded of a training: by loops over samples, autograd through a real last layer, and the metrics."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterable
 from typing import Any

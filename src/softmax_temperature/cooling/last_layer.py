@@ -1,7 +1,5 @@
 """The last-layer temperature: a buffer of the network that divides its logits (cooling paper, Definition 3.1)."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor, nn
 

@@ -1,7 +1,5 @@
 """Cooling: the temperature of a network corrected while it trains (cooling paper, Algorithm 3.1)."""
 
-from __future__ import annotations
-
 import math
 
 import torch

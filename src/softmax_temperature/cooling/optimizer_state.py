@@ -1,7 +1,5 @@
 """What an optimizer remembers of gradients, when the parameters they belong to are rescaled."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import torch

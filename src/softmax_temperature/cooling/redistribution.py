@@ -1,7 +1,5 @@
 """A temperature spread over the layers of a network (cooling paper, section 3.2)."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Which tensors of a network share one scale, and which layers lie between: read off its graph."""
 
-from __future__ import annotations
-
 import builtins
 import copy
 import operator

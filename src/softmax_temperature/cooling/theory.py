@@ -1,7 +1,5 @@
 """What the cooling paper predicts of outputs and gradients (Lemma 3.3, Proposition 3.5, Theorem 3.7), and measures."""
 
-from __future__ import annotations
-
 import copy
 from dataclasses import dataclass
 

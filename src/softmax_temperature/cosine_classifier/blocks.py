@@ -1,7 +1,5 @@
 """Blocks of problems: how many at a time, each worked on by one thread."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """All cosine classifiers of a grid as one tensor of weights: a training step and a count of correct samples."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """The result of a search over inverse temperatures: accuracies, the optimum and its plateau."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Checked settings, embeddings and labels, and the random streams of a training."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

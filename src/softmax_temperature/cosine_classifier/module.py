@@ -1,7 +1,5 @@
 """A cosine classifier as a layer of a network (classifier_temperature, section 3.1)."""
 
-from __future__ import annotations
-
 from typing import Literal
 
 import torch

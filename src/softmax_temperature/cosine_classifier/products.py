@@ -1,7 +1,5 @@
 """Products of many matrices with one matrix on the right, by the fastest route that a precision has on a device."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable
 from math import prod

@@ -1,7 +1,5 @@
 """Trains the cosine classifiers of all inverse temperatures and repeats together, epoch by epoch, resumably."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from math import ceil

@@ -1,7 +1,5 @@
 """Courses of early learning as they are recorded: one row for each moment that was observed."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 

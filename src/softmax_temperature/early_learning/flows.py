@@ -1,7 +1,5 @@
 """Gradient flow of a network in rescaled time, the flow of its linearisation, and the events along them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial

@@ -1,7 +1,5 @@
 """The logits of fixed samples as a function of a parameter vector, products with its Jacobian, and Θ = J Jᵀ."""
 
-from __future__ import annotations
-
 import copy
 import warnings
 from collections.abc import Callable, Iterator, Mapping

@@ -1,7 +1,5 @@
 """The table of pairs and its correlations (section 4.3, Figure 3)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple, TypeAlias
 

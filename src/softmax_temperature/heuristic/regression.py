@@ -1,7 +1,5 @@
 """The linear regression on standardised statistics that the paper's rule and ours share."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 

@@ -1,7 +1,5 @@
 """The cross-entropy at an inverse temperature, and the baselines of the focal paper but MMCE (section 5)."""
 
-from __future__ import annotations
-
 import torch
 import torch.nn.functional as F
 from torch import Tensor

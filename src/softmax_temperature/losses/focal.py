@@ -1,7 +1,5 @@
 """Focal loss and the papers' policies for its gamma: fixed, scheduled by epoch, chosen per sample."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 

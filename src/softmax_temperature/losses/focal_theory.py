@@ -1,7 +1,5 @@
 """The two propositions of the focal paper: how the focal gradient compares with that of the cross-entropy."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

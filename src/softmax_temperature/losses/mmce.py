@@ -1,7 +1,5 @@
 """Maximum mean calibration error (Kumar, Sarawagi and Jain, ICML 2018): a baseline of the focal paper, section 5."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 

@@ -1,7 +1,5 @@
 """The losses as modules, in the manner of `torch.nn.CrossEntropyLoss`; what params.yaml names is made of them too."""
 
-from __future__ import annotations
-
 import math
 
 import torch

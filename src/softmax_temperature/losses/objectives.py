@@ -1,7 +1,5 @@
 """The losses that params.yaml can name, in the form in which a training loop takes them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any

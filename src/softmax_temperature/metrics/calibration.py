@@ -1,7 +1,5 @@
 """Calibration errors in the four forms of the focal paper, section 2, and how much of one is noise at this n."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass

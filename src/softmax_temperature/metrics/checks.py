@@ -1,7 +1,5 @@
 """Refusals shared by the library: each names the argument and what it was."""
 
-from __future__ import annotations
-
 import math
 
 import torch

@@ -1,7 +1,5 @@
 """Telling in-distribution from out-of-distribution data by the softmax (focal paper, section 5 and Table 3)."""
 
-from __future__ import annotations
-
 import math
 
 import torch

@@ -1,7 +1,5 @@
 """All metrics of an arm, or the difference of two, with bootstrap intervals (focal paper, section 5, appendix G)."""
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import torch

@@ -1,7 +1,5 @@
 """Accuracy and the two proper scores."""
 
-from __future__ import annotations
-
 import torch
 import torch.nn.functional as F
 from torch import Tensor

@@ -1,7 +1,5 @@
 """How well every pixel of an image was classified (cooling paper, section 4.4)."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 

@@ -1,7 +1,5 @@
 """The papers' networks, by the names that params.yaml uses, and the frozen backbones."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from torch import nn

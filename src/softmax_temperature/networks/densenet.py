@@ -1,7 +1,5 @@
 """Densely connected networks with bottlenecks and compression (Huang et al. 2017), in their port to small images."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import torch

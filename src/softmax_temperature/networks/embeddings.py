@@ -4,8 +4,6 @@ An artifact of embeddings holds `embeddings.npy`, (n, dim) float32 of all splits
 of the prepared data set; `rows.safetensors`, {split}.labels (n,) and {split}.index (n,) int64; and `provenance.json`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal

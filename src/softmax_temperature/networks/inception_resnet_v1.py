@@ -3,8 +3,6 @@
 Parameters have the names of facenet-pytorch's weights, whose layers `HEAD` for the face identities are left out.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch

@@ -1,7 +1,5 @@
 """What the networks share: the form of a classifier, activations, and how weights start."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection
 
 import torch

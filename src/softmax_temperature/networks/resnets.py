@@ -1,7 +1,5 @@
 """Residual networks for small images: basic blocks, bottlenecks and wide blocks, all with a 3×3 stem."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Literal

@@ -1,7 +1,5 @@
 """The smallest networks, on which the theory of early learning is measured (temperature_check paper)."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from torch import Tensor, nn

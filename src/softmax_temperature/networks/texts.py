@@ -1,7 +1,5 @@
 """Classifiers of texts: a recurrent network (temperature_check paper) and a global-pooling one (focal paper)."""
 
-from __future__ import annotations
-
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn

@@ -1,7 +1,5 @@
 """A classifier of parsed sentences: the binary constituency Tree-LSTM (Tai et al. 2015; focal paper, appendix E)."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import torch

@@ -1,7 +1,5 @@
 """The small U-Net (Ronneberger et al. 2015) of the cooling paper's segmentation experiment (section 4.4)."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor, nn
 

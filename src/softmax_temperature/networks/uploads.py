@@ -1,7 +1,5 @@
 """Small tensors on their way to a GPU, for which neither side waits."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import lru_cache
 

@@ -1,7 +1,5 @@
 """The small VGG-style network of the cooling paper (section 4.2)."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from torch import Tensor, nn

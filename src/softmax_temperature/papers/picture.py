@@ -1,7 +1,5 @@
 """The picture on the front page: three findings from the committed studies, printed values as crosses."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any

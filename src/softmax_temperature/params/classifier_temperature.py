@@ -1,7 +1,5 @@
 """The section of the paper `classifier_temperature`."""
 
-from __future__ import annotations
-
 import math
 from typing import Literal
 

@@ -1,7 +1,5 @@
 """The description of a network that is trained from scratch, in `params.yaml`."""
 
-from __future__ import annotations
-
 from typing import Annotated, Any
 
 from pydantic import Field, field_validator

@@ -1,7 +1,5 @@
 """The base of all sections of `params.yaml`, and the types and checks that they share."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Annotated, Any, Literal
 

@@ -1,7 +1,5 @@
 """Sections that serve every paper: data, machines, backbones' embeddings."""
 
-from __future__ import annotations
-
 from typing import Annotated, Literal
 
 from pydantic import Field, NonNegativeFloat, PositiveFloat, PositiveInt

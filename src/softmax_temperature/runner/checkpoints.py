@@ -4,8 +4,6 @@ The file is the sha256 of the rest, followed by what `torch.save` writes. It is 
 tensors, numbers, text, lists and dicts, never code.
 """
 
-from __future__ import annotations
-
 import hashlib
 import io
 import time

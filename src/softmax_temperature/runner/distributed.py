@@ -5,8 +5,6 @@
 All processes train one cell together (see `training.processes`), one cell after the other.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

@@ -4,8 +4,6 @@ Comments and docstrings do not count, so explaining code does not make results s
 run, how parameters are validated and what is done with results do not count either: see `EXCLUDED`.
 """
 
-from __future__ import annotations
-
 import ast
 import sys
 from functools import cache

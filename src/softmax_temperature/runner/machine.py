@@ -1,7 +1,5 @@
 """The machine and the library versions that a result was made with."""
 
-from __future__ import annotations
-
 import ctypes
 import os
 import platform

@@ -1,7 +1,5 @@
 """Progress of a long piece of work, in lines on standard error."""
 
-from __future__ import annotations
-
 import sys
 import threading
 import time

@@ -1,7 +1,5 @@
 """YAML files that a person may have edited: one error that names the place where they are wrong."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any, Literal
 

@@ -1,7 +1,5 @@
 """Stage confirm_temperature_check: fresh seeds with the learning rates that validation data prefer."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from softmax_temperature.params import Params

@@ -1,7 +1,5 @@
 """Stage describe: the 23 statistics of each embedded data set, computed on its training split."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from softmax_temperature import dataset_statistics

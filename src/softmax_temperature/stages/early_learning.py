@@ -1,7 +1,5 @@
 """Stage early_learning: gradient flow of networks against what its theory predicts (temperature_check paper)."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Stage embed: every image of a prepared data set through every backbone."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Stage evaluate_focal: metrics, temperature scaling, intervals and out-of-distribution scores of every training."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The stage `fetch`: find each data set, check it, split it, and store it in the form that later stages read."""
 
-from __future__ import annotations
-
 from dataclasses import fields
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Stage focal-linear: the focal paper's linear model, trained with cross-entropy and focal loss (appendix C)."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from safetensors.torch import save_file

@@ -1,7 +1,5 @@
 """Stage heuristic: statistics and searches joined into pairs, and the regression from the ones to the others (4.3)."""
 
-from __future__ import annotations
-
 from softmax_temperature.params import Params
 from softmax_temperature.params.classifier_temperature import HeuristicSection
 from softmax_temperature.runner.artifacts import write_json, write_text

@@ -1,7 +1,5 @@
 """The tables of the stage heuristic: pairs, regressions on them, and what each rule for a temperature costs."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from itertools import product
 from typing import Any

@@ -1,7 +1,5 @@
 """Stage pretrain: trains the backbones whose weights are "pretrain", on glyphs that no other data set uses."""
 
-from __future__ import annotations
-
 import numpy as np
 import torch
 from safetensors.torch import save_file

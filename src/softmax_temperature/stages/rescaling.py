@@ -1,7 +1,5 @@
 """Stage rescaling: Figure 2, plain against rescaled cross-entropy, with SGD and with Adam."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Literal
 

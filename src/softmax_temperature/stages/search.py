@@ -1,7 +1,5 @@
 """Stage search: every inverse temperature of the grid trained at once, for each embedded data set (section 4.3)."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Stage train_cooling: every experiment of the cooling paper, with each way to cool (cooling paper, section 4)."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

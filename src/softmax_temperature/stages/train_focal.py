@@ -1,7 +1,5 @@
 """Stage train_focal: every loss on every task, several times (focal paper, section 5, appendices E and F)."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any, Literal
 

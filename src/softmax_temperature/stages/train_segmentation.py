@@ -1,7 +1,5 @@
 """Stage train_segmentation: a U-Net with and without last-layer Cooling, several times (cooling paper, section 4.4)."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

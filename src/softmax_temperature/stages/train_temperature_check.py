@@ -1,7 +1,5 @@
 """Stage train_temperature_check: every sweep of inverse temperatures and learning rates (temperature_check paper)."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import torch

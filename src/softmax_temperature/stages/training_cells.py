@@ -1,7 +1,5 @@
 """What the training stages share: the parameters of a cell, and the files that every training leaves."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What users have: named arrays in files of any type, unpickled nowhere, and logits and labels in memory."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from pickle import UnpicklingError

@@ -1,7 +1,5 @@
 """How well a classifier is calibrated, before and after temperature scaling: a report on logits in memory or files."""
 
-from __future__ import annotations
-
 import io
 from base64 import b64encode
 from dataclasses import asdict, dataclass

@@ -1,7 +1,5 @@
 """The command `softmax-temperature`: the pipeline's profiles, plan and verification, and tools for one's own data."""
 
-from __future__ import annotations
-
 # A command's module is imported when it is called: `--help` must not wait for torch.
 import json
 import sys

@@ -1,7 +1,5 @@
 """The embeddings of a user's image folder, through a backbone of params.yaml, timm or torchvision."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """What a profile needs below data.root: `make data PROFILE=NAME` lists it, and checks what is there."""
 
-from __future__ import annotations
-
 import gzip
 import sys
 from collections.abc import Callable

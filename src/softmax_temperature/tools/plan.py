@@ -1,7 +1,5 @@
 """What `dvc repro` would do: the stages, their cells, and how many are up to date. Nothing is run or written."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace

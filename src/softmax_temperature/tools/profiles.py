@@ -4,8 +4,6 @@ Mappings merge key by key; numbers, texts and lists replace what was there, and 
 the value), so that a comment never speaks of a value that is gone.
 """
 
-from __future__ import annotations
-
 import copy
 import re
 from io import StringIO

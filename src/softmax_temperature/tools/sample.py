@@ -1,7 +1,5 @@
 """A small real sample to try `calibrate` and `TemperatureScaler` on."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

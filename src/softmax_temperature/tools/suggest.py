@@ -1,7 +1,5 @@
 """A default inverse temperature for a cosine classifier on a user's own embeddings, without a search or with one."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, replace
 from pathlib import Path

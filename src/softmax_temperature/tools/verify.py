@@ -1,7 +1,5 @@
 """Whether every artifact and checkpoint of the project still has the bytes that were written."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Cooling while a network trains, from what held-out samples say (cooling paper, Algorithm 3.1 and section 4.4)."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch

@@ -1,7 +1,5 @@
 """Images on the device, and what happens to a batch of them before the network: augmentation and normalisation."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar

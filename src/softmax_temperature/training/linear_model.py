@@ -3,8 +3,6 @@
 Points have shape (n, features), labels (n,) are 0 or 1, weights have shape (features,).
 """
 
-from __future__ import annotations
-
 import numpy as np
 import torch
 from sklearn.datasets import make_classification

@@ -1,7 +1,5 @@
 """Networks by their description, and what training reads from their last layer."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch

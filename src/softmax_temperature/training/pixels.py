@@ -1,7 +1,5 @@
 """Training with a label for every pixel (cooling paper, section 4.4): the loss, logits in batches, and scores."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 
 import torch

@@ -8,8 +8,6 @@ batch: torch gathers them on GPUs (SyncBatchNorm). Those of each share would be 
 processes there are, so without GPUs a network with batch norm is refused.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import cache
 from typing import Any

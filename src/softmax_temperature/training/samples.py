@@ -1,7 +1,5 @@
 """What a training needs to know of a split, whatever its samples are."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from typing import ClassVar, Self
 

@@ -1,7 +1,5 @@
 """The training step as a CUDA graph: one launch instead of hundreds, which small networks spend their time on."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The training loop: epochs, learning rates, callbacks, checkpoints and divergence."""
 
-from __future__ import annotations
-
 import copy
 import math
 from collections.abc import Callable, Iterator, Mapping

@@ -1,7 +1,5 @@
 """What is recorded of a training after its epochs: metrics of its splits, norms, and the best epoch."""
 
-from __future__ import annotations
-
 import copy
 import math
 from collections.abc import Callable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Data sets count once, untrained backbones not at all, and temperatures are chosen on validation data."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Verdicts follow the records: the last ten epochs, what is lost, schedules and modes that cannot be compared."""
 
-from __future__ import annotations
-
 from dataclasses import fields, replace
 from typing import Any
 

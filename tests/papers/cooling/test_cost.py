@@ -1,7 +1,5 @@
 """The cost of a Cooling, from what the benchmark wrote."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

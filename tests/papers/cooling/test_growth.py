@@ -1,7 +1,5 @@
 """The temperature of the last layer, followed by hand and beside the method itself."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 

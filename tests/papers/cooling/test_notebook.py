@@ -1,7 +1,5 @@
 """The notebook runs to its end on small records, and shows every table and figure."""
 
-from __future__ import annotations
-
 import base64
 import json
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Divergence, collapse, and a training that never started are told apart, and said in the same words everywhere."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import pandas as pd

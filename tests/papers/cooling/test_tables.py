@@ -1,7 +1,5 @@
 """Tables hold what the records say, worked out by hand; every printed number is beside ours, or said not to be run."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Small records whose tables, figures and verdicts can be worked out by hand."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import fields
 from typing import Any, NamedTuple

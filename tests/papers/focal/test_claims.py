@@ -1,7 +1,5 @@
 """Verdicts follow the records: as the paper has it, turned by turning them, and open where they are silent."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """From the cells of stage focal-linear to tables: what was trained is what is tabulated and drawn."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 from types import SimpleNamespace

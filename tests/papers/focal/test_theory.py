@@ -1,7 +1,5 @@
 """Thresholds, minimisers and the propositions, against the printed formulas and brute force."""
 
-from __future__ import annotations
-
 import hypothesis.strategies as st
 import numpy as np
 import pytest

@@ -1,7 +1,5 @@
 """A small folder of results, with names that would do harm were they not escaped."""
 
-from __future__ import annotations
-
 import base64
 import json
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The pages: whole, the same from run to run, loading nothing, with every link leading somewhere."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Iterator
 from html.parser import HTMLParser

@@ -1,7 +1,5 @@
 """Reading results: figures stand below the words about them, and a number leads to the cells that it comes from."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import nbformat

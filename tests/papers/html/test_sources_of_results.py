@@ -1,7 +1,5 @@
 """What this project's own results say that their numbers come from is there to be looked up."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

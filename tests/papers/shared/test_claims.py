@@ -1,7 +1,5 @@
 """Verdicts at, above and below a bound; what decides among parts; pooling over tasks; no claim is silently absent."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

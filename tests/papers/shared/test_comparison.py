@@ -1,7 +1,5 @@
 """The engine of the tables, by hand."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest

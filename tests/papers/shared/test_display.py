@@ -1,7 +1,5 @@
 """Tables for readers are the same from run to run, text in them is text, and a missing figure says so."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Whatever the paper, a table is laid out from the columns before the printed numbers."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pandas as pd

@@ -1,7 +1,5 @@
 """Notebooks are executed to their end or give one clear error; their sources are parameterised and short."""
 
-from __future__ import annotations
-
 import gc
 import os
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Figures have the same bytes on every machine, and panels share labels and bands."""
 
-from __future__ import annotations
-
 import dataclasses
 from pathlib import Path
 

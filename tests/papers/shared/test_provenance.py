@@ -1,7 +1,5 @@
 """What is written of the cells behind a paper's numbers: everything that made them, the same from run to run."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The diagram shows the numbers it is given, in percent, and nothing in it hides anything else."""
 
-from __future__ import annotations
-
 from itertools import combinations
 
 import numpy as np

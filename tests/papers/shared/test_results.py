@@ -1,7 +1,5 @@
 """The folder of a paper's results: what stands for it, the run beside it, and the deviations that its code states."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

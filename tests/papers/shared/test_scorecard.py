@@ -1,7 +1,5 @@
 """One row per claim, with its best evidence; docs/scorecard.md shows the committed results."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The names of cells beside numbers, and links that carry them."""
 
-from __future__ import annotations
-
 import pandas as pd
 import pytest
 

@@ -1,7 +1,5 @@
 """Tables and pictures survive the disk bit for bit, and the printed numbers are found."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 

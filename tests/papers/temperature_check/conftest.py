@@ -1,7 +1,5 @@
 """Records of sweeps whose answers are known."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

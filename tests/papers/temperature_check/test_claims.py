@@ -1,7 +1,5 @@
 """Choosing makes nothing look better, and a rate at the end of its grid decides nothing."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Slopes, claims and figures of early learning on records with known power laws."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any

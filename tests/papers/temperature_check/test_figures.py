@@ -1,7 +1,5 @@
 """Figures show the numbers of the records, and leave out what is missing."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 

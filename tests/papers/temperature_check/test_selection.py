@@ -1,7 +1,5 @@
 """The trainings that stand for an inverse temperature are those that validation data prefer."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import pytest

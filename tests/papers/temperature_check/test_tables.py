@@ -1,7 +1,5 @@
 """The tables of the practical part, worked out by hand."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 

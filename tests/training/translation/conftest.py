@@ -1,7 +1,5 @@
 """A small vocabulary, and networks with random weights for it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import pytest

@@ -1,7 +1,5 @@
 """The Transformer: padding changes nothing, no place sees what comes after it, and one matrix serves three ends."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 

@@ -1,7 +1,5 @@
 """Sentence pairs in batches: teacher forcing by hand, every pair once, and like lengths together."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """BLEU equals sacrebleu's, and calibration over temperatures that of all logits at once."""
 
-from __future__ import annotations
-
 import math
 import re
 import subprocess

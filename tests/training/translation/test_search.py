@@ -1,7 +1,5 @@
 """Beam search against every translation there is, and against the network as it was trained."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from itertools import product
 

@@ -1,7 +1,5 @@
 """Training on target tokens: the loss by hand, scores, resuming bit for bit, and sentences learned by heart."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import pytest

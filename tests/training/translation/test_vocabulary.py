@@ -1,7 +1,5 @@
 """Pieces of words: of training sentences alone, the same whatever their order, and back to text."""
 
-from __future__ import annotations
-
 import hypothesis
 import pytest
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """Networks by name, and the tensor of each that is the embedding."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any, NamedTuple

@@ -1,7 +1,5 @@
 """Training of small backbones from scratch."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import Any

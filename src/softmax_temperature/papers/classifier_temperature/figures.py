@@ -1,7 +1,5 @@
 """The figures: Figures 1 to 4 of the paper, and two of ours. Each function takes the records and returns a figure."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

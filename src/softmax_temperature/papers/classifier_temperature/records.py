@@ -1,7 +1,5 @@
 """The records of the paper in `results/<profile>/classifier_temperature/`, for its tables, figures and claims."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 

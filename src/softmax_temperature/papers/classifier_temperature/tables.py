@@ -1,7 +1,5 @@
 """Table 1, ours beside the printed one, and the table of what each rule for choosing a temperature costs."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 

@@ -4,8 +4,6 @@ Section 4.2 with Tables 1 and 2 and Figures 1 and 2 speaks of image classificati
 3.1 of cost.
 """
 
-from __future__ import annotations
-
 from functools import partial
 
 from softmax_temperature.papers.cooling import measures

@@ -4,8 +4,6 @@ An experiment is a data set with a network and a recipe; it is trained with seve
 arm being a way to cool (or not to). Every row of a training names `experiment`, `schedule`, `arm` and `seed`.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Section 4.4: images, their labels and what the U-Net says about them."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

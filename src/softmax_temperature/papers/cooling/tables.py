@@ -3,8 +3,6 @@
 They are long, one row per number; `wide` lays them out for a reader.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial

@@ -1,7 +1,5 @@
 """The paper's theory in numbers: its lemma, proposition and theorem against autograd on small networks."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping
 from statistics import geometric_mean

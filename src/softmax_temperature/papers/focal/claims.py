@@ -5,8 +5,6 @@ linear model (C), confident predictions (H), norms (I), early stopping (J) and t
 main recipe alone, not at its variants, and at the runs that did not diverge.
 """
 
-from __future__ import annotations
-
 from functools import partial
 from typing import Any
 

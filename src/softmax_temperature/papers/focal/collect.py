@@ -1,7 +1,5 @@
 """Gathering the paper's records in one folder: what the notebook, the report and a reader without data start from."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from itertools import product
 from pathlib import Path

@@ -4,8 +4,6 @@ Figures of training show one task, the first with the main recipe if none is nam
 one standard deviation; runs that diverged are not in them, and where all did there is no figure.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from string import ascii_lowercase

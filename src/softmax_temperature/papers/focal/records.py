@@ -5,8 +5,6 @@ A task is a data set with a network and a recipe, an arm a loss; every row of a 
 validation data.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path

@@ -4,8 +4,6 @@ Bars, points and curves are means over seeds, error bars of points and bands one
 paper prints. `written` are the tables of the results, by the name of their file.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from string import ascii_lowercase

@@ -3,8 +3,6 @@
 They are long, one row per data set, network, method and metric; `wide` lays them out as the paper does.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial

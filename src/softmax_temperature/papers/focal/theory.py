@@ -1,7 +1,5 @@
 """The paper's theory in numbers: thresholds of g, minimisers of focal loss, and its propositions against autograd."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Writing the pages below results/, and where their numbers lead: to the records of the cells behind them."""
 
-from __future__ import annotations
-
 import base64
 import re
 from collections.abc import Iterable

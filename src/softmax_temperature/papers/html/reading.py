@@ -1,7 +1,5 @@
 """Reading what results/ holds of a profile. What is missing is left empty, for the pages to say so."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass

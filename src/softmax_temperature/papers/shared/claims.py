@@ -5,8 +5,6 @@ verdicts: the interval lies in the region (holds), or outside (contradicted), or
 is nothing to judge (not tested). Every claim of a paper appears in `claims.json`: none is silently absent.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace

@@ -1,7 +1,5 @@
 """Writing one paper's folder below results/: what its notebook, the report and a reader without data start from."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Tables and figures as a notebook shows them, the same bytes from run to run."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from functools import partial
 from html import escape

@@ -4,8 +4,6 @@ The files are long, one row per number. Whatever the paper, the columns before `
 follows from them: the first names our run, the last that is not `metric` becomes the columns, the others the rows.
 """
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

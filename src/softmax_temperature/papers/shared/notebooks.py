@@ -1,7 +1,5 @@
 """Executing a paper's notebook with papermill, so that the result is complete, and the same from run to run."""
 
-from __future__ import annotations
-
 import os
 import tempfile
 from collections.abc import Mapping

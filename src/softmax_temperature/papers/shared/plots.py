@@ -1,7 +1,5 @@
 """What all figures share: the look, a grid of panels, bands of seeds, and files that are equal when the numbers are."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from io import BytesIO

@@ -4,8 +4,6 @@ Each judged row is simulated with its own design: as many tasks, seeds and parts
 each task, as were at hand.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -3,8 +3,6 @@
 A reader has results/ alone. Records are the same from run to run; times and machines are in `environment.json`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any

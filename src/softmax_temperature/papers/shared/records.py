@@ -1,7 +1,5 @@
 """A paper's records below results/: a dataclass with one field per table, and pictures beside them."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import fields
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The folder `results/<profile>/`: one folder per paper, beside them the parameters and the machines that made them."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable
 from pathlib import Path

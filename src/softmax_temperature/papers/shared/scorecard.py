@@ -1,7 +1,5 @@
 """The scorecard: one row per claim, with its best evidence, and how good the criteria are; docs/scorecard.md."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Iterable
 from pathlib import Path

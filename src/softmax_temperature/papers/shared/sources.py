@@ -3,8 +3,6 @@
 A name stands for all cells whose names begin with it: that of several seeds leaves the seed out.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterable
 from html import escape

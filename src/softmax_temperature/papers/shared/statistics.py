@@ -1,7 +1,5 @@
 """Intervals of what the claims compare: means over seeds and tasks, shares of trainings, numbers with draws."""
 
-from __future__ import annotations
-
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Tables: CSV files that are equal byte for byte when their numbers are, and the numbers that the papers print."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

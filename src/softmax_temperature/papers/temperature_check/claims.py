@@ -5,8 +5,6 @@ Trainings are compared in pairs of one seed, with the learning rate that validat
 counts as guessing.
 """
 
-from __future__ import annotations
-
 from functools import partial
 
 from softmax_temperature.papers.shared.claims import Claim, above, below, equivalent

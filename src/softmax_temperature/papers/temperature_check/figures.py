@@ -3,8 +3,6 @@
 Each function takes the records and returns a figure, or None where nothing was trained for it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from types import MappingProxyType
 from typing import Any

@@ -3,8 +3,6 @@
 A sweep is a network on a data set; it is trained at several inverse temperatures with several rescaled learning rates.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 

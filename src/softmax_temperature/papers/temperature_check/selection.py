@@ -3,8 +3,6 @@
 Where fresh seeds confirm that rate, they count, and those that it was chosen on do not.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

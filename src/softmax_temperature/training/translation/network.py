@@ -1,7 +1,5 @@
 """The encoder-decoder Transformer (Vaswani et al. 2017), in torch's own modules."""
 
-from __future__ import annotations
-
 import math
 
 import torch

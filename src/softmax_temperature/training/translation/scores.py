@@ -1,7 +1,5 @@
 """Scores of translation: the calibration of next-token predictions over temperatures, and BLEU (focal, appendix K)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 

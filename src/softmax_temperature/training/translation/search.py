@@ -1,7 +1,5 @@
 """Translating sentences with a trained network: beam search for the most probable translation."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import torch
