@@ -16,7 +16,7 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
-from tests.models.node_by_node import plain_states
+from tests.networks.node_by_node import plain_states
 from torch import Tensor
 
 from softmax_temperature.data.trees import LABEL, UNLABELLED, encode_trees, parse_tree
