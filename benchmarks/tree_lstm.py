@@ -5,8 +5,6 @@ average with as many words (20) and as deep (10 nodes) as those of the Stanford 
 that which the tests compare outputs and gradients with; both compute the same loss over all labelled nodes.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import time
@@ -16,11 +14,11 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
-from tests.networks.node_by_node import plain_states
 from torch import Tensor
 
 from softmax_temperature.data.trees import LABEL, UNLABELLED, encode_trees, parse_tree
 from softmax_temperature.networks.tree_lstm import TreeLSTM
+from tests.networks.node_by_node import plain_states
 
 WORDS, MOST = 1000, 38  # Of the vocabulary, and of a sentence.
 TREES, QUICK_TREES = 25, 3

@@ -1,5 +1,6 @@
 """Promises are judged, results of different machines never mixed, and what is timed side by side does the same."""
 
+import importlib
 import os
 import subprocess
 import sys
@@ -50,8 +51,10 @@ def test_another_machine_or_version_starts_anew_and_leaves_the_other_section() -
         assert new["gpu"] == {"results": {}}
 
 
-def test_every_benchmark_has_a_promise() -> None:
+def test_every_benchmark_has_a_promise_and_a_program() -> None:
     assert set(PROMISES) == set(BENCHMARKS)
+    for name in BENCHMARKS:
+        assert callable(importlib.import_module(f"benchmarks.{name}").measure)
 
 
 @pytest.mark.parametrize(
