@@ -14,9 +14,10 @@ from softmax_temperature.dataset_statistics import STATISTICS
 from softmax_temperature.papers.classifier_temperature import claims as classifier
 from softmax_temperature.papers.focal import claims as focal
 from softmax_temperature.papers.focal.records import TABLES, Records
-from softmax_temperature.papers.shared.claims import HOLDS, Claim, OverTasks, Task, above, judge_all, most
+from softmax_temperature.papers.shared.claims import HOLDS, Claim, above, judge_all, most
 from softmax_temperature.papers.shared.power import chance_of_holding, power_table
 from softmax_temperature.papers.shared.scorecard import best_evidence, replaced
+from softmax_temperature.papers.shared.statistics import OverTasks, Task
 from softmax_temperature.papers.temperature_check import claims as temperature
 from softmax_temperature.papers.temperature_check.measures import common_slope
 from softmax_temperature.papers.temperature_check.records import Records as Sweeps

@@ -9,8 +9,9 @@ import pytest
 
 from softmax_temperature.papers.focal.claims import BASELINES, CLAIMS
 from softmax_temperature.papers.focal.records import Records
-from softmax_temperature.papers.shared.claims import CONTRADICTED, HOLDS, INCONCLUSIVE, NOT_TESTED, OverTasks, Task
+from softmax_temperature.papers.shared.claims import CONTRADICTED, HOLDS, INCONCLUSIVE, NOT_TESTED
 from softmax_temperature.papers.shared.claims import judge_all as judge
+from softmax_temperature.papers.shared.statistics import OverTasks, Task
 from softmax_temperature.papers.shared.tables import published
 from tests.papers.focal.conftest import made_of
 

@@ -47,8 +47,9 @@ from softmax_temperature.papers.cooling.selection import (
     standard,
     trainings,
 )
-from softmax_temperature.papers.shared.claims import Measurement, NotTested, OverTasks, Share, Task, pooled
+from softmax_temperature.papers.shared.claims import Measurement, NotTested
 from softmax_temperature.papers.shared.sources import cells_of
+from softmax_temperature.papers.shared.statistics import OverTasks, Share, Task, pooled
 
 # Deviation: CamVid stands in for ADE20K, on which no study here can train; the paper segments nothing else.
 DATA = ("cifar10", "cifar100", "ade20k", "camvid")

@@ -28,8 +28,9 @@ from softmax_temperature.papers.focal.records import (
     finished,
     main_tasks,
 )
-from softmax_temperature.papers.shared.claims import Measurement, NotTested, OverTasks, Share, Task, pooled
+from softmax_temperature.papers.shared.claims import Measurement, NotTested
 from softmax_temperature.papers.shared.sources import cells_of
+from softmax_temperature.papers.shared.statistics import OverTasks, Share, Task, pooled
 
 # Deviation: Multi30k stands in for WMT14, on which no study here can train; the paper has no other task of translation.
 DATA = ("cifar10", "cifar100", "tiny_imagenet", "newsgroups20", "sst_trees", "wmt14_en_de", "multi30k")

@@ -31,9 +31,9 @@ from softmax_temperature.papers.focal.records import (
     tasks,
 )
 from softmax_temperature.papers.shared import layout
-from softmax_temperature.papers.shared.claims import LEVEL
 from softmax_temperature.papers.shared.comparison import DIVERGED, MEASURED, beside_printed, mean_and_sd
 from softmax_temperature.papers.shared.sources import CELLS, cell_of_each, together
+from softmax_temperature.papers.shared.statistics import LEVEL
 from softmax_temperature.papers.shared.tables import PUBLISHED, published, read_csv
 
 

@@ -7,42 +7,13 @@ is nothing to judge (not tested). Every claim of a paper appears in `claims.json
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from math import inf, isfinite
-from types import MappingProxyType
 from typing import Any, Generic, TypeVar
 
 import pandas as pd
 
-from softmax_temperature.papers.shared.statistics import (
-    LEVEL,
-    Drawn,
-    Ends,
-    Fitted,
-    OverTasks,
-    Quantity,
-    Share,
-    Task,
-    jackknife,
-    pooled,
-)
-
-__all__ = [
-    "LEVEL",
-    "Claim",
-    "Criterion",
-    "Drawn",
-    "Fitted",
-    "Measurement",
-    "NotTested",
-    "OverTasks",
-    "Share",
-    "Task",
-    "claims_table",
-    "jackknife",
-    "judge_all",
-    "pooled",
-]
+from softmax_temperature.papers.shared.statistics import LEVEL, Ends, Quantity
 
 Records = TypeVar("Records")
 
@@ -76,24 +47,14 @@ class Criterion:
         return min(value - self.low, self.high - value)
 
     @property
-    def bounds(self) -> tuple[float, ...]:
+    def bounds(self) -> list[float]:
         """Its finite ends."""
-        return tuple(bound for bound in (self.low, self.high) if isfinite(bound))
+        return [bound for bound in (self.low, self.high) if isfinite(bound)]
 
     def __str__(self) -> str:
-        if len(self.bounds) == 2:
-            where = f"between {self.low:g} and {self.high:g}"
-        else:
-            where = f"{'above' if isfinite(self.low) else 'below'} {self.bounds[0]:g}"
+        where = "between" if len(self.bounds) == 2 else "above" if isfinite(self.low) else "below"
         whose = "some part's interval, at a level corrected for their number," if self.some else "the 90 % interval"
-        return f"{self.kind}: holds if {whose} lies {where}"
-
-
-def criterion_of(row: dict[str, Any]) -> Criterion:
-    """The criterion of a row of `claims.json`."""
-    words, (low, *rest) = str(row["criterion"]), row["bounds"]
-    low, high = (low, *rest) if rest else (low, inf) if "lies above" in words else (-inf, low)
-    return Criterion(row["kind"], low, high, some="some part's interval" in words)
+        return f"{self.kind}: holds if {whose} lies {where} {' and '.join(f'{bound:g}' for bound in self.bounds)}"
 
 
 def above(bound: float = 0.0, *, some: bool = False) -> Criterion:
@@ -118,7 +79,7 @@ def not_higher(margin: float) -> Criterion:
 
 def equivalent(margin: float) -> Criterion:
     """Equivalence: neither lower nor higher by the margin or more, by two one-sided tests."""
-    return Criterion("equivalence", -margin, margin)
+    return within(-margin, margin)
 
 
 def within(low: float, high: float) -> Criterion:
@@ -142,7 +103,7 @@ class Measurement:
     parts: Mapping[str, Quantity]
     unit: str
     note: str = ""
-    missing: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    missing: Mapping[str, str] = field(default_factory=dict)
     cells: tuple[str, ...] = ()
 
 
@@ -175,71 +136,76 @@ def judge_all(paper: str, claims: Sequence[Claim[Records]], records: Records, *,
 
     Tasks that the paper does not have are pooled in the profiles that show directions only, and nowhere else.
     """
-    return [_row(paper, claim, _judged(claim, records, profile), profile) for claim in claims]
+    return [
+        {
+            "paper": paper,
+            "id": claim.id,
+            "where": claim.where,
+            "statement": claim.statement,
+            "criterion": f"{claim.compares} {str(claim.criterion).capitalize()}.",
+            "kind": claim.criterion.kind,
+            "bounds": claim.criterion.bounds,
+            "published": claim.published,
+            "profile": profile,
+            **_judged(claim.criterion, claim.measure(records), all_tasks=profile in DIRECTIONS_ONLY),
+        }
+        for claim in claims
+    ]
 
 
-def _judged(claim: Claim[Records], records: Records, profile: str) -> dict[str, Any]:
-    found = claim.measure(records)
+def _judged(criterion: Criterion, found: Measurement | NotTested, *, all_tasks: bool) -> dict[str, Any]:
+    row: dict[str, Any] = dict.fromkeys(("value", "sd", "low", "high", "level", "n", "unit", "n_needed", "each"))
+    row |= {"verdict": NOT_TESTED, "tasks": [], "cells": []}
     if isinstance(found, NotTested):
-        return _untested(found.reason)
+        return row | {"note": found.reason}
     several = len(found.parts) > 1
-    rows = [{"part": several * name, **row} for name, part in found.parts.items() for row in part.by_task()]
-    parts = {name: part for name, whole in found.parts.items() if (part := _own(whole, profile)) is not None}
-    if not parts:
-        reason = "; ".join(found.missing.values()) or "none of the paper's own tasks is in this profile"
-        return {**_untested("; ".join(filter(None, (reason, found.note)))), "tasks": rows}
-    return {**_decision(claim.criterion, parts, found), "tasks": rows, "cells": list(found.cells)}
-
-
-def _own(part: Quantity, profile: str) -> Quantity | None:
-    if profile in DIRECTIONS_ONLY:
-        return part
-    if isinstance(part, Share):
-        return part if part.own else None
-    if not isinstance(part, OverTasks):
-        return part
-    own = tuple(task for task in part.tasks if task.own)
-    return replace(part, tasks=own) if own else None
+    row["tasks"] = [{"part": several * name, **task} for name, part in found.parts.items() for task in part.by_task()]
+    own = {name: part if all_tasks else part.of_paper() for name, part in found.parts.items()}
+    if parts := {name: part for name, part in own.items() if part is not None}:
+        return row | _decision(criterion, parts, found) | {"cells": list(found.cells)}
+    reason = "; ".join(found.missing.values()) or "none of the paper's own tasks is in this profile"
+    return row | {"note": "; ".join(filter(None, (reason, found.note)))}
 
 
 def _decision(criterion: Criterion, parts: Mapping[str, Quantity], found: Measurement) -> dict[str, Any]:
     """The verdict on all parts and the part that decides it, or is farthest from being decided."""
+    some = criterion.some
     # One of many intervals lies somewhere by chance: where one part is enough, its level is corrected for their number.
     corrected = 1 - (1 - LEVEL) / len(parts)
-    levels = (corrected, LEVEL) if criterion.some else (LEVEL, corrected)
+    levels = (corrected, LEVEL) if some else (LEVEL, corrected)
     tests = tuple(zip((criterion.contains, criterion.excludes), levels, strict=True))
-    plain = {name: part.estimate() for name, part in parts.items()}
     inside, outside = (
-        [name for name, part in parts.items() if (ends := part.estimate(level).ends) is not None and test(ends)]
+        [name for name, part in parts.items() if (ends := part.estimate(level).ends) and test(ends)]
         for test, level in tests
     )
-    enough = bool(inside) if criterion.some else len(inside) == len(parts)
-    against = len(outside) == len(parts) if criterion.some else bool(outside)
+    plain = {name: part.estimate() for name, part in parts.items()}
     absent = "; ".join(f"{name}: {reason}" for name, reason in found.missing.items())
-    if against and not (criterion.some and absent):
+    if len(outside) == len(parts) and not absent if some else outside:
         verdict, candidates = CONTRADICTED, outside
-    elif enough and (criterion.some or not absent):
+    elif inside if some else len(inside) == len(parts) and not absent:
         verdict, candidates = HOLDS, inside
     else:
         verdict = INCONCLUSIVE
-        candidates = list(parts) if criterion.some else [name for name in parts if name not in inside] or list(parts)
-    best = max if criterion.some else min
-    name = best(candidates, key=lambda each: criterion.margin(plain[each].value))
-    part = parts[name]
+        candidates = [name for name in parts if some or name not in inside] or list(parts)
+    name = (max if some else min)(candidates, key=lambda each: criterion.margin(plain[each].value))
+    part, ends = parts[name], plain[name].ends
     # The level of the test that decided; of an open claim, of the one that is closest to deciding.
-    ends = plain[name].ends
     against = criterion.excludes(ends) if verdict == INCONCLUSIVE and ends else verdict == CONTRADICTED
     level = levels[bool(against)]  # It may be NumPy's, which is no index.
     estimate = part.estimate(level)
     is_open = verdict == INCONCLUSIVE and name not in inside
     needed = [count for test in tests if is_open and (count := part.needed(*test)) is not None]
-    each = ", ".join(f"{name} {one.value:+.3f}" for name, one in plain.items()) if len(parts) > 1 else ""
-    alone = "one value has no interval" if estimate.ends is None else ""
-    wider = f"interval of {100 * level:.3g} %, for {len(parts)} parts" if level != LEVEL else ""
-    notes = (found.note, each, absent and f"not judged: {absent}", alone, wider)
+    several = len(parts) > 1
+    notes = (
+        found.note,
+        ", ".join(f"{name} {one.value:+.3f}" for name, one in plain.items()) if several else "",
+        absent and f"not judged: {absent}",
+        "" if estimate.ends else "one value has no interval",
+        f"interval of {100 * level:.3g} %, for {len(parts)} parts" if level != LEVEL else "",
+    )
     return asdict(estimate) | {
         "level": level,
-        "unit": f"{found.unit}, {name}" if len(parts) > 1 else found.unit,
+        "unit": f"{found.unit}, {name}" if several else found.unit,
         "verdict": verdict,
         "n_needed": min(needed, default=None),
         "each": part.each,
@@ -247,32 +213,11 @@ def _decision(criterion: Criterion, parts: Mapping[str, Quantity], found: Measur
     }
 
 
-def _untested(reason: str) -> dict[str, Any]:
-    empty = dict.fromkeys(("value", "sd", "low", "high", "level", "n", "unit", "n_needed", "each"))
-    return {**empty, "verdict": NOT_TESTED, "note": reason, "tasks": [], "cells": []}
-
-
-def _row(paper: str, claim: Claim[Any], judged: dict[str, Any], profile: str) -> dict[str, Any]:
-    return {
-        "paper": paper,
-        "id": claim.id,
-        "where": claim.where,
-        "statement": claim.statement,
-        "criterion": f"{claim.compares} {str(claim.criterion).capitalize()}.",
-        "kind": claim.criterion.kind,
-        "bounds": list(claim.criterion.bounds),
-        "published": claim.published,
-        "profile": profile,
-        **judged,
-    }
-
-
 def claims_table(rows: Sequence[dict[str, Any]]) -> pd.DataFrame:
     """The rows of `claims.json` for a reader: one line per claim, numbers as text, fractions in points."""
-    shown = [texts(row) for row in rows]
-    verdicts = "verdict (directions only)" if rows and rows[0]["profile"] in DIRECTIONS_ONLY else "verdict"
-    columns = {name: name for name in ("claim", "where", "printed", "ours", "must lie")} | {"verdict": verdicts}
-    return pd.DataFrame(shown)[[*columns, "note"]].rename(columns=columns)
+    table = pd.DataFrame(map(texts, rows))[["claim", "where", "printed", "ours", "must lie", "verdict", "note"]]
+    directions = bool(rows) and rows[0]["profile"] in DIRECTIONS_ONLY
+    return table.rename(columns={"verdict": "verdict (directions only)"} if directions else {})
 
 
 def texts(row: dict[str, Any]) -> dict[str, str]:
@@ -280,29 +225,23 @@ def texts(row: dict[str, Any]) -> dict[str, str]:
 
     The bound and the printed number of what was not tested have no unit, and are left out.
     """
-    unit, value = row["unit"] or "", row["value"]
-    share = _SHARE.match(unit)
-    scale, digits = (100, 2) if share else (1, 3)
+    unit, note, verdict = row["unit"] or "", row["note"], row["verdict"]
+    scale, digits, share = 1, 3, _SHARE.match(unit)
     if share:
+        scale, digits = 100, 2
         unit = ("% " if share[0].endswith("of ") else "points of ") + unit.removeprefix("share ")
-    ours = "–" if value is None else f"{scale * value:.{digits}f}"
-    if row["sd"] is not None:
-        ours += f" ± {scale * row['sd']:.{digits}f}"
-    if row["low"] is not None:
-        ours += f" [{scale * row['low']:.{digits}f}, {scale * row['high']:.{digits}f}]"
-    verdict = row["verdict"]
+        note = re.sub(r"(?<= )[+-]\d+\.\d{3}(?=[,;]|$)", lambda part: f"{100 * float(part[0]):+.1f}", note)
     if verdict == INCONCLUSIVE and row["n_needed"] is not None:
         verdict += f" ({row['n_needed']} {row['each']} would decide)"
     how, lies, where = row["criterion"].rstrip(".").rpartition("lies ")
     where = re.sub(r"-?\d\S*", lambda bound: f"{scale * float(bound[0]):g}", where)
-    part = re.compile(r"(?<= )[+-]\d+\.\d{3}(?=[,;]|$)")
-    return {
-        "claim": row["statement"],
-        "where": row["where"],
-        "printed": "–" if row["published"] is None or value is None else f"{scale * row['published']:g}",
-        "ours": ours if value is None else f"{ours} {unit} (n = {row['n']} {row['each']})",
-        "must lie": "–" if value is None else where,
-        "verdict": verdict,
-        "note": part.sub(lambda each: f"{scale * float(each[0]):+.1f}", row["note"]) if share else row["note"],
-        "criterion": f"{how}{lies}{where}{f' {unit}'.partition(',')[0] if share else ''}.",
-    }
+    criterion = f"{how}{lies}{where}{f' {unit}'.partition(',')[0] if share else ''}."
+    said = {"claim": row["statement"], "where": row["where"], "printed": "–", "ours": "–", "must lie": "–"}
+    said |= {"verdict": verdict, "note": note, "criterion": criterion}
+    if row["value"] is None:
+        return said
+    known = ("value", "sd", "low", "high")
+    value, sd, low, high = (None if row[name] is None else f"{scale * row[name]:.{digits}f}" for name in known)
+    ours = f"{value}{f' ± {sd}' if sd else ''}{f' [{low}, {high}]' if low else ''}"
+    printed = "–" if row["published"] is None else f"{scale * row['published']:g}"
+    return said | {"ours": f"{ours} {unit} (n = {row['n']} {row['each']})", "must lie": where, "printed": printed}

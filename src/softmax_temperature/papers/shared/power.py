@@ -5,16 +5,17 @@ each task, as were at hand.
 """
 
 from collections.abc import Sequence
+from math import inf
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from softmax_temperature.papers.shared.claims import Criterion, criterion_of
+from softmax_temperature.papers.shared.claims import Criterion
 from softmax_temperature.papers.shared.statistics import LEVEL, OverTasks, Share, Task
 
 REPEATS = 2000
-COLUMNS = ("claim", "comparison", "values", "holds without an effect", "effect", "power")
+COLUMNS = ["claim", "comparison", "values", "holds without an effect", "effect", "power"]
 Part = Sequence[dict[str, Any]]
 
 
@@ -26,10 +27,8 @@ def power_table(rows: Sequence[dict[str, Any]], *, repeats: int = REPEATS) -> pd
     Without an effect means at the bound: in every part of a claim that needs one part, in one part of a claim that
     needs all, the others being sure. Each number is from `repeats` simulated studies.
     """
-    # Results of before the criteria had kinds have none.
-    judged = [row for row in rows if row["value"] is not None and row.get("bounds") and "kind" in row]
-    lines = [_line(row, repeats, np.random.default_rng(0)) for row in judged]
-    return pd.DataFrame([line for line in lines if line], columns=list(COLUMNS))
+    lines = [_line(row, repeats, np.random.default_rng(0)) for row in rows if row["value"] is not None]
+    return pd.DataFrame([line for line in lines if line], columns=COLUMNS)
 
 
 def chance_of_holding(
@@ -64,44 +63,43 @@ def chance_of_holding(
 
 
 def _simulated(part: Part, center: float, generator: np.random.Generator, *, keep_spread: bool) -> OverTasks:
-    middle, tasks = np.mean([task["value"] for task in part]), []
+    middle, tasks = _middle(part), []
     for task in part:
         mean = center + keep_spread * (task["value"] - middle)
         tasks.append(Task(task["task"], tuple(generator.normal(mean, task["sd"] or 1e-9, task["n"]).tolist())))
     return OverTasks(tuple(tasks))
 
 
-def _line(row: dict[str, Any], repeats: int, generator: np.random.Generator) -> dict[str, Any] | None:
-    criterion, bound = criterion_of(row), row["bounds"][0]
-    effect, power = _effect(row, criterion), None
+def _middle(part: Part) -> float:
+    return float(np.mean([task["value"] for task in part]))
+
+
+def _line(row: dict[str, Any], repeats: int, generator: np.random.Generator) -> tuple[str, ...] | None:
+    words, (bound, *other) = row["criterion"], row["bounds"]
+    low, high = (bound, *other) if other else (bound, inf) if "lies above" in words else (-inf, bound)
+    criterion = Criterion(row["kind"], low, high, some="some part's interval" in words)
+    known = (row["published"], 0.0 if other and row["published"] is None else None, row["value"])
+    effect = next((value for value in known if value is not None and criterion.margin(value) > 0), None)
     if row["kind"] == "proportion":
-        null, power = (_share(row["n"], share, bound, repeats, generator) for share in (bound, 1.0))
         effect, sizes = 1.0, str(row["n"])
+        null, power = (_share_above(bound, row["n"], share, repeats, generator) for share in (bound, effect))
     else:
-        tasks = [task for task in row.get("tasks", []) if task["pooled"] and task["n"] > 1]
-        parts = [[task for task in tasks if task["part"] == part] for part in dict.fromkeys(t["part"] for t in tasks)]
+        tasks = [task for task in row["tasks"] if task["pooled"] and task["n"] > 1]
+        parts = [[task for task in tasks if task["part"] == name] for name in dict.fromkeys(t["part"] for t in tasks)]
         if not parts:
             return None
         fewest = parts if criterion.some else [min(parts, key=lambda part: sum(task["n"] for task in part))]
         null = chance_of_holding(criterion, fewest, [bound] * len(fewest), repeats, generator, keep_spread=False)
         if effect is not None:
-            centers = [float(np.mean([task["value"] for task in part])) for part in parts]
-            centers = centers if effect == row["value"] else [effect] * len(parts)
+            centers = [_middle(part) if effect == row["value"] else effect for part in parts]
             power = chance_of_holding(criterion, parts, centers, repeats, generator, keep_spread=True)
         sizes = " + ".join(str(task["n"]) for task in parts[0])
         sizes = f"{len(parts)} × ({sizes})" if len(parts) > 1 else sizes
-    at, found = ("–", "–") if effect is None or power is None else (f"{effect:.3g}", f"{power:.2f}")
-    numbers = (row["id"], row["kind"], f"{sizes} {row['each']}", f"{null:.3f}", at, found)
-    return dict(zip(COLUMNS, numbers, strict=True))
+    at, found = ("–", "–") if effect is None else (f"{effect:.3g}", f"{power:.2f}")
+    return row["id"], row["kind"], f"{sizes} {row['each']}", f"{null:.3f}", at, found
 
 
-def _effect(row: dict[str, Any], criterion: Criterion) -> float | None:
-    """The printed effect, or the measured one, or 0 where the claim is that there is none; None outside the region."""
-    nothing = [0.0] if len(row["bounds"]) == 2 and row["published"] is None else []
-    known = [float(value) for value in (row["published"], *nothing, row["value"]) if value is not None]
-    return next((value for value in known if criterion.margin(value) > 0), None)
-
-
-def _share(n: int, share: float, bound: float, repeats: int, generator: np.random.Generator) -> float:
+def _share_above(bound: float, n: int, share: float, repeats: int, generator: np.random.Generator) -> float:
+    """How often the interval of n trials with this chance of a hit lies above the bound."""
     lows = [Share(hits, n).estimate().low or 0.0 for hits in range(n + 1)]
     return float(np.mean([lows[int(hits)] > bound for hits in generator.binomial(n, share, repeats)]))

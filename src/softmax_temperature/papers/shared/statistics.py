@@ -3,9 +3,9 @@
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,19 +39,20 @@ class Quantity(ABC):
     """Something with an interval at every level; `each` is what its n counts, in the plural."""
 
     each: str
+    own = True  # Whether the paper has its task.
 
     @abstractmethod
-    def estimate(self, level: float = LEVEL) -> Estimate:
-        """Value and interval."""
-
-    @abstractmethod
-    def ends(self, level: float, n: int) -> Ends | None:
-        """The interval with n values in the place of those at hand (of each task), value and spread being as now."""
+    def estimate(self, level: float = LEVEL, n: int | None = None) -> Estimate:
+        """Value and interval; the latter as it would be with n values (of each task), value and spread being as now."""
 
     def needed(self, is_decided: Callable[[Ends], bool], level: float = LEVEL) -> int | None:
         """The least n from 2 to MOST at which the interval decides; None if none does."""
         counts = [*range(2, 100), *range(100, MOST + 1, 25)]
-        return next((n for n in counts if (ends := self.ends(level, n)) is not None and is_decided(ends)), None)
+        return next((n for n in counts if (ends := self.estimate(level, n).ends) and is_decided(ends)), None)
+
+    def of_paper(self) -> Self | None:
+        """What of it is about the paper's own tasks."""
+        return self if self.own else None
 
     def by_task(self) -> list[dict[str, Any]]:
         """Value, sd, interval and n of each task, where the values are of tasks."""
@@ -77,12 +78,9 @@ class OverTasks(Quantity):
     three tasks leave that interval very wide; it need not be wider than from the lowest to the highest end of the
     tasks' own intervals, which hold the mean of these tasks whenever they hold the tasks' means.
 
-    Attributes:
-        tasks: at least one.
-        each: what the values are.
-        resolution: the step of the grid that the values lie on: their standard deviation is at least that of rounding.
-        left_out: whether each value comes from a choice or fit on the others of its task. Such values lean on each
-            other; their variance is corrected as by Nadeau and Bengio (2003) for cross-validation.
+    `resolution` is the step of the grid that the values lie on: their standard deviation is at least that of rounding.
+    `left_out` says that each value comes from a choice or fit on the others of its task. Such values lean on each
+    other; their variance is corrected as by Nadeau and Bengio (2003) for cross-validation.
     """
 
     tasks: tuple[Task, ...]
@@ -90,67 +88,63 @@ class OverTasks(Quantity):
     resolution: float = 0.0
     left_out: bool = False
 
-    def estimate(self, level: float = LEVEL) -> Estimate:
-        """The mean of the tasks' means, and its interval; the sd is over tasks, or over the seeds of the only one."""
-        means, sds, counts = self._tasks()
-        variance = float(means.var(ddof=1)) if len(means) > 1 else 0.0
-        sd: float | None = float(means.std(ddof=1)) if len(means) > 1 else None
-        if len(means) == 1 and sds[0] is not None:
-            sd = max(_sd(self.tasks[0].values) or 0.0, self.resolution / math.sqrt(12))
-        ends = _ends_over_tasks(means, sds, counts, level, variance)
-        return Estimate(float(means.mean()), sum(counts), sd, *(ends or (None, None)))
+    def estimate(self, level: float = LEVEL, n: int | None = None) -> Estimate:
+        """The sd is over tasks, or over the seeds of the only one. With n seeds the variance between tasks stays."""
+        means = np.array([np.mean(task.values) for task in self.tasks])
+        counts = [len(task.values) for task in self.tasks]
+        sds = [self._sd(task.values, left_out=self.left_out) for task in self.tasks]
+        value, several = float(means.mean()), len(means) > 1
+        sd = float(means.std(ddof=1)) if several else self._sd(self.tasks[0].values, left_out=False)
+        total, variance = sum(counts), float(means.var(ddof=1)) if several else 0.0
+        if n is not None:
+            if None in sds:
+                return Estimate(value, total, sd)
+            squares = np.array(sds, np.float64) ** 2
+            between = max(0.0, variance - float(np.mean(squares / counts)))
+            counts, variance = [n] * len(counts), between + float(np.mean(squares)) / n
+        halves = [_half_width(sd, count, level) for sd, count in zip(sds, counts, strict=True) if sd is not None]
+        known = len(halves) == len(means)
+        ends = (float((means - halves).min()), float((means + halves).max())) if known else None
+        if several:
+            half = _half_width(math.sqrt(variance), len(means), level)
+            ends = ends if ends and ends[1] - ends[0] < 2 * half else (value - half, value + half)
+        return Estimate(value, total, sd, *(ends or (None, None)))
 
-    def ends(self, level: float, n: int) -> Ends | None:
-        """With n seeds of each task; the variance between tasks stays."""
-        means, sds, counts = self._tasks()
-        if any(sd is None for sd in sds):
-            return None
-        squares = np.array(sds, np.float64) ** 2
-        between = max(0.0, float(means.var(ddof=1)) - float(np.mean(squares / counts))) if len(means) > 1 else 0.0
-        return _ends_over_tasks(means, sds, [n] * len(sds), level, between + float(np.mean(squares)) / n)
+    def of_paper(self) -> Self | None:
+        """The mean over the paper's own tasks."""
+        own = tuple(task for task in self.tasks if task.own)
+        return replace(self, tasks=own) if own else None
 
     def by_task(self) -> list[dict[str, Any]]:
         """A row for each task."""
-        rows = []
-        for task in self.tasks:
-            one = replace(self, tasks=(task,)).estimate()
-            rows.append({"task": task.name, "value": one.value, "sd": one.sd, "low": one.low, "high": one.high})
-            rows[-1] |= {"n": one.n, "pooled": task.own}
-        return rows
+        estimates = (replace(self, tasks=(task,)).estimate() for task in self.tasks)
+        pairs = zip(self.tasks, estimates, strict=True)
+        return [{"task": task.name, **asdict(one), "pooled": task.own} for task, one in pairs]
 
-    def _tasks(self) -> tuple[Values, list[float | None], list[int]]:
-        """Of each task: its mean, the standard deviation that intervals are made from, and the number of values."""
-        means = np.array([np.mean(task.values) for task in self.tasks])
-        return means, [self._sd(task) for task in self.tasks], [len(task.values) for task in self.tasks]
-
-    def _sd(self, task: Task) -> float | None:
-        n, sd = len(task.values), _sd(task.values)
-        if sd is None:
+    def _sd(self, values: Sequence[float], *, left_out: bool) -> float | None:
+        n = len(values)
+        if n < 2:
             return None
-        return max(sd * math.sqrt(1 + n / (n - 1)) if self.left_out else sd, self.resolution / math.sqrt(12))
+        correction = math.sqrt(1 + n / (n - 1)) if left_out else 1.0
+        return max(float(np.std(values, ddof=1)) * correction, self.resolution / math.sqrt(12))
 
 
 @dataclass(frozen=True)
 class Share(Quantity):
-    """The share of hits among n independent trials, with the exact interval of Clopper and Pearson.
-
-    `own` says whether the paper has their task.
-    """
+    """The share of hits among n independent trials, with the exact interval of Clopper and Pearson."""
 
     hits: int
     n: int
     each: str = "seeds"
     own: bool = True
 
-    def estimate(self, level: float = LEVEL) -> Estimate:
-        """The share and its interval."""
-        return Estimate(self.hits / self.n, self.n, None, *self.ends(level, self.n))
-
-    def ends(self, level: float, n: int) -> Ends:
-        """With the same share of hits."""
-        hits, tail = round(self.hits / self.n * n), (1 - level) / 2
+    def estimate(self, level: float = LEVEL, n: int | None = None) -> Estimate:
+        """With other n the share stays."""
+        n, tail = n or self.n, (1 - level) / 2
+        hits = round(self.hits / self.n * n)
         low = float(stats.beta.ppf(tail, hits, n - hits + 1)) if hits else 0.0
-        return low, float(stats.beta.ppf(1 - tail, hits + 1, n - hits)) if hits < n else 1.0
+        high = float(stats.beta.ppf(1 - tail, hits + 1, n - hits)) if hits < n else 1.0
+        return Estimate(self.hits / self.n, self.n, None, low, high)
 
 
 @dataclass(frozen=True)
@@ -166,20 +160,15 @@ class Fitted(Quantity):
     n: int
     each: str = "seeds"
 
-    def estimate(self, level: float = LEVEL) -> Estimate:
-        """The coefficient and its interval."""
+    def estimate(self, level: float = LEVEL, n: int | None = None) -> Estimate:
+        """With n as if the standard error fell with its root, and the degrees of freedom grew with it."""
         if self.error is None or self.degrees < 1:
             return Estimate(self.value, self.n)
-        half = _quantile(level, self.degrees) * self.error
+        half, degrees = self.error * math.sqrt(self.n / (n or self.n)), float(self.degrees)
+        if n is not None:
+            degrees = self.degrees * n / self.n if self.degrees >= self.n else n - 1
+        half *= _quantile(level, degrees)
         return Estimate(self.value, self.n, self.error * math.sqrt(self.n), self.value - half, self.value + half)
-
-    def ends(self, level: float, n: int) -> Ends | None:
-        """As if the standard error fell with the root of n, and the degrees of freedom grew with n."""
-        if self.error is None or self.degrees < 1:
-            return None
-        degrees = self.degrees * n / self.n if self.degrees >= self.n else n - 1
-        half = _quantile(level, degrees) * self.error * math.sqrt(self.n / n)
-        return self.value - half, self.value + half
 
 
 @dataclass(frozen=True)
@@ -191,16 +180,14 @@ class Drawn(Quantity):
     n: int
     each: str = "seeds"
 
-    def estimate(self, level: float = LEVEL) -> Estimate:
-        """The value and its interval, which holds it."""
+    def estimate(self, level: float = LEVEL, n: int | None = None) -> Estimate:
+        """The interval holds the value; with n as if it narrowed with its root."""
         low, high = map(float, np.quantile(self.draws, [(1 - level) / 2, (1 + level) / 2]))
-        return Estimate(self.value, self.n, float(np.std(self.draws)), min(low, self.value), max(high, self.value))
-
-    def ends(self, level: float, n: int) -> Ends:
-        """As if the interval narrowed with the root of n."""
-        low, high = self.estimate(level).ends or (self.value, self.value)
-        scale = math.sqrt(self.n / n)
-        return self.value - scale * (self.value - low), self.value + scale * (high - self.value)
+        low, high = min(low, self.value), max(high, self.value)
+        if n is not None:
+            scale = math.sqrt(self.n / n)
+            low, high = self.value - scale * (self.value - low), self.value + scale * (high - self.value)
+        return Estimate(self.value, self.n, float(np.std(self.draws)), low, high)
 
 
 def jackknife(groups: Sequence[Any], statistic: Callable[[Sequence[Any]], float]) -> Values:
@@ -208,38 +195,14 @@ def jackknife(groups: Sequence[Any], statistic: Callable[[Sequence[Any]], float]
 
     Their mean is the statistic without its bias of order 1/n.
     """
-    n, whole = len(groups), statistic(groups)
+    n = len(groups)
     without = [statistic([*groups[:place], *groups[place + 1 :]]) for place in range(n)]
-    return n * whole - (n - 1) * np.array(without)
+    return n * statistic(groups) - (n - 1) * np.array(without)
 
 
 def pooled(values: Mapping[str, Sequence[float]], own: Callable[[str], bool] = lambda _: True) -> tuple[Task, ...]:
     """Tasks of values by task; tasks without values are left out."""
     return tuple(Task(name, tuple(map(float, some)), own(name)) for name, some in values.items() if len(some))
-
-
-def _ends_over_tasks(
-    means: Values, sds: Sequence[float | None], counts: Sequence[int], level: float, variance: float
-) -> Ends | None:
-    """The interval of the mean of some tasks' means, from the sd and count of each task's values; of one there is none.
-
-    `variance` is that of the tasks' means.
-    """
-    own = [
-        None if sd is None else (mean - (half := _half_width(sd, n, level)), mean + half)
-        for mean, sd, n in zip(means.tolist(), sds, counts, strict=True)
-    ]
-    known = [ends for ends in own if ends is not None]
-    around = (min(low for low, _ in known), max(high for _, high in known)) if len(known) == len(own) else None
-    if len(means) == 1:
-        return around
-    value, half = float(means.mean()), _half_width(math.sqrt(variance), len(means), level)
-    over_tasks = (value - half, value + half)
-    return over_tasks if around is None or 2 * half <= around[1] - around[0] else around
-
-
-def _sd(values: Sequence[float]) -> float | None:
-    return float(np.std(values, ddof=1)) if len(values) > 1 else None
 
 
 def _half_width(sd: float, n: int, level: float) -> float:

@@ -16,7 +16,6 @@ from matplotlib.patches import Rectangle
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
 from scipy import stats
 
-from softmax_temperature.papers.shared.claims import LEVEL
 from softmax_temperature.papers.shared.plots import (
     BLACK,
     HUES,
@@ -30,6 +29,7 @@ from softmax_temperature.papers.shared.plots import (
     seeds,
     style,
 )
+from softmax_temperature.papers.shared.statistics import LEVEL
 from softmax_temperature.papers.temperature_check import tables
 from softmax_temperature.papers.temperature_check.records import Records
 from softmax_temperature.papers.temperature_check.selection import (

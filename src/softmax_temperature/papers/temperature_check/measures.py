@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from softmax_temperature.papers.shared.claims import Drawn, Fitted, Measurement, NotTested, OverTasks, Task
-from softmax_temperature.papers.shared.statistics import Values
+from softmax_temperature.papers.shared.claims import Measurement, NotTested
+from softmax_temperature.papers.shared.statistics import Drawn, Fitted, OverTasks, Task, Values
 from softmax_temperature.papers.temperature_check.early_learning import LINE, Prediction, early_slopes
 from softmax_temperature.papers.temperature_check.records import Records
 from softmax_temperature.papers.temperature_check.selection import (
