@@ -103,7 +103,7 @@ def test_an_untrained_backbone_depends_on_its_seed_alone(tmp_path: Path) -> None
 )
 def test_weights_make_the_round_trip_whatever_their_head(changes: dict[str, Any], tmp_path: Path) -> None:
     torch.manual_seed(0)
-    whole = build_classifier(file_spec(**changes), classes=7)
+    whole = build_classifier(file_spec(**changes), num_classes=7)
     save_file(whole.state_dict(), tmp_path / "weights.safetensors")
     torch.save(whole.state_dict(), tmp_path / "weights.pt")
     linear = [module for module in whole.eval().modules() if isinstance(module, nn.Linear)][-1]
@@ -151,7 +151,7 @@ def test_wrong_weights_are_one_error_that_names_the_file(
     arguments: dict[str, Any], kept: int | None, message: str, tmp_path: Path
 ) -> None:
     path = tmp_path / "weights.safetensors"
-    save_file(build_classifier(spec_of(arguments=TINY | arguments), classes=3).state_dict(), path)
+    save_file(build_classifier(spec_of(arguments=TINY | arguments), num_classes=3).state_dict(), path)
     path.write_bytes(path.read_bytes()[:kept])
     with pytest.raises(InputError, match=message) as error:
         loaded(file_spec(), tmp_path)

@@ -74,7 +74,7 @@ def test_an_untrained_backbone_is_one_network_for_all_data_sets_and_differs_from
 @pytest.mark.usefixtures("project")
 def test_weights_of_the_pretrain_stage_are_an_input() -> None:
     spec = backbone(weights="pretrain")
-    weights = build_classifier(spec, classes=3).state_dict()
+    weights = build_classifier(spec, num_classes=3).state_dict()
     with new_artifact(embed.BACKBONES / "small", kind="backbones", about={}) as folder:
         save_file(weights, folder / embed.WEIGHTS)
     artifact = open_artifact(embed_all(SomeParams(small=spec)) / "small")
@@ -90,12 +90,12 @@ def test_changed_weights_change_the_cell() -> None:
     prints = []
     for seed in (0, 1):
         torch.manual_seed(seed)
-        save_file(build_classifier(spec, classes=3).state_dict(), "raw/small.safetensors")
+        save_file(build_classifier(spec, num_classes=3).state_dict(), "raw/small.safetensors")
         cell = embed.cells(SomeParams(small=spec))[0]  # type: ignore[arg-type]
         prints.append(fingerprint(cell, 0))
     assert prints[0] != prints[1]
     torch.manual_seed(2)
-    save_file(build_classifier(spec, classes=3).state_dict(), "raw/small.safetensors")
+    save_file(build_classifier(spec, num_classes=3).state_dict(), "raw/small.safetensors")
     with pytest.raises(CellsFailed, match="the weights changed during the run"):
         run_stage([cell], embed.OUTPUT / "digits")
 

@@ -13,8 +13,8 @@ BOTTLENECK = 4
 class DenseNet(Classifier):
     """A 3×3 stem, dense blocks with transitions between them, and the classifier; the defaults are DenseNet-121.
 
-    It has 2 sum(`blocks`) + len(`blocks`) + 1 layers of weights. A layer adds `growth` maps, and a transition keeps a
-    share `reduction` of the maps, rounded down. Weights start as PyTorch's, as in the focal paper's released code.
+    A layer adds `growth` maps, and a transition halves height and width and keeps a share `reduction` of the maps,
+    rounded down. Weights start as PyTorch's, as in the focal paper's released code.
     """
 
     def __init__(
@@ -30,7 +30,7 @@ class DenseNet(Classifier):
                 convolution = nn.Conv2d(channels, kept, 1, bias=False)
                 self.stages.append(nn.Sequential(nn.BatchNorm2d(channels), nn.ReLU(), convolution, nn.AvgPool2d(2)))
                 channels = kept
-            self.stages.append(nn.Sequential(*(DenseLayer(channels + i * growth, growth) for i in range(layers))))
+            self.stages.append(nn.Sequential(*(_DenseLayer(channels + i * growth, growth) for i in range(layers))))
             channels += layers * growth
         self.norm = nn.BatchNorm2d(channels)
         self.relu = nn.ReLU()
@@ -38,13 +38,8 @@ class DenseNet(Classifier):
         self.flatten = nn.Flatten()
         self.classifier = nn.Linear(channels, num_classes)
 
-    def features(self, inputs: Tensor) -> Tensor:
-        """The means of the last maps, (n, channels), of images (n, 3, h, w); each transition halves h and w."""
-        features: Tensor = self.flatten(self.pool(self.relu(self.norm(self.stages(self.conv1(inputs))))))
-        return features
 
-
-class DenseLayer(nn.Module):
+class _DenseLayer(nn.Module):
     """A 1×1 and a 3×3 convolution, each after normalisation and ReLU; their maps are appended to the input."""
 
     def __init__(self, inputs: int, growth: int) -> None:
@@ -57,6 +52,5 @@ class DenseLayer(nn.Module):
         self.conv2 = nn.Conv2d(BOTTLENECK * growth, growth, 3, padding=1, bias=False)
 
     def forward(self, maps: Tensor) -> Tensor:
-        """Maps (n, inputs + growth, height, width)."""
         inner = self.conv1(self.relu1(self.norm1(maps)))
         return torch.cat((maps, self.conv2(self.relu2(self.norm2(inner)))), dim=1)

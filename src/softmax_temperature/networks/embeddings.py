@@ -5,6 +5,7 @@ of the prepared data set; `rows.safetensors`, {split}.labels (n,) and {split}.in
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any, Literal
 
@@ -22,8 +23,6 @@ EMBEDDINGS = "embeddings.npy"
 ROWS = "rows.safetensors"
 PROVENANCE = "provenance.json"
 
-Precision = Literal["float32", "bfloat16"]
-
 
 def extract(
     network: nn.Module,
@@ -31,7 +30,7 @@ def extract(
     batches: Iterable[Tensor | Sequence[Tensor]],
     *,
     device: str | torch.device = "cpu",
-    precision: Precision = "float32",
+    precision: Literal["float32", "bfloat16"] = "float32",
     where: str = "embeddings",
 ) -> Iterator[Tensor]:
     """Embed images as they arrive: (n, dim) float32 on the CPU for each batch of images that `preprocess` takes.
@@ -44,7 +43,10 @@ def extract(
     network = network.to(device=device, memory_format=torch.channels_last)  # type: ignore[call-overload]
     done = 0
     for images in batches:
-        embeddings = _embed(network, preprocess(images, device=device), precision)
+        prepared = preprocess(images, device=device)
+        # Not around the loop: a generator would carry the modes into its caller.
+        with torch.inference_mode(), torch.autocast(prepared.device.type, torch.bfloat16, precision == "bfloat16"):
+            embeddings = network(prepared).float().cpu()
         for fault, rows in (("not finite", ~embeddings.isfinite().all(1)), ("all zero", ~embeddings.any(1))):
             if rows.any():
                 what = f"the embedding of row {done + int(rows.int().argmax())} is {fault}"
@@ -52,14 +54,6 @@ def extract(
                 raise InputError(what, where=where, remedy=remedy)
         done += len(embeddings)
         yield embeddings
-
-
-# Not around the loop of `extract`: a generator would carry the mode into its caller.
-@torch.inference_mode()
-def _embed(network: nn.Module, images: Tensor, precision: Precision) -> Tensor:
-    with torch.autocast(images.device.type, torch.bfloat16, enabled=precision == "bfloat16"):
-        embeddings: Tensor = network(images)
-    return embeddings.float().cpu()
 
 
 def write_embeddings(
@@ -77,9 +71,8 @@ def write_embeddings(
     shape = sum(len(rows[split][0]) for split in splits), int(provenance["embedding"])
     with (folder / EMBEDDINGS).open("wb") as file:
         np.lib.format.write_array_header_1_0(file, {"descr": "<f4", "fortran_order": False, "shape": shape})
-        for split in splits:
-            for batch in embed(split):
-                file.write(batch.contiguous().numpy().data)
+        for batch in chain.from_iterable(map(embed, splits)):
+            file.write(batch.contiguous().numpy().data)
     labels = {f"{split}.labels": labels for split, (labels, _) in rows.items()}
     save_file(labels | {f"{split}.index": index for split, (_, index) in rows.items()}, folder / ROWS)
     write_json(folder / PROVENANCE, dict(provenance))

@@ -24,11 +24,11 @@ class InceptionResnetV1(nn.Module):
         self.conv2d_4a = _Convolution(80, 192, 3)
         self.conv2d_4b = _Convolution(192, 256, 3, stride=2)
         self.repeat_1 = nn.Sequential(*(_block35() for _ in range(5)))
-        deep = nn.Sequential(*_same(256, 192, 1, 3), _Convolution(192, 256, 3, stride=2))
+        deep = _same(256, 192, 1, 3).append(_Convolution(192, 256, 3, stride=2))
         self.mixed_6a = _Branches(_Convolution(256, 384, 3, stride=2), deep, nn.MaxPool2d(3, stride=2))
         self.repeat_2 = nn.Sequential(*(_narrow_block(896, 128, 7, scale=0.10) for _ in range(10)))
         ends = (((1,), 384), ((1,), 256), ((1, 3), 256))
-        branches = (nn.Sequential(*_same(896, 256, *k), _Convolution(256, o, 3, stride=2)) for k, o in ends)
+        branches = (_same(896, 256, *k).append(_Convolution(256, o, 3, stride=2)) for k, o in ends)
         self.mixed_7a = _Branches(*branches, nn.MaxPool2d(3, stride=2))
         self.repeat_3 = nn.Sequential(*(_narrow_block(1792, 192, 3, scale=0.20) for _ in range(5)))
         self.block8 = _narrow_block(1792, 192, 3, scale=1.0, rectified=False)
@@ -79,18 +79,19 @@ class _Residual(_Branches):
         return F.relu(total) if self.rectified else total
 
 
-def _same(inputs: int, width: int, *kernels: Any) -> list[nn.Module]:
+def _same(inputs: int, width: int, *kernels: Any) -> nn.Sequential:
     """Convolutions one after the other that keep height and width."""
     channels = [inputs] + (len(kernels) - 1) * [width]
-    return [_Convolution(i, width, kernel, padding="same") for i, kernel in zip(channels, kernels, strict=True)]
+    pairs = zip(channels, kernels, strict=True)
+    return nn.Sequential(*(_Convolution(i, width, kernel, padding="same") for i, kernel in pairs))
 
 
 def _block35() -> nn.Module:
-    deeper = [nn.Sequential(*_same(256, 32, *kernels)) for kernels in ((1, 3), (1, 3, 3))]
+    deeper = [_same(256, 32, *kernels) for kernels in ((1, 3), (1, 3, 3))]
     return _Residual(96, 256, _Convolution(256, 32, 1), *deeper, scale=0.17)
 
 
 def _narrow_block(channels: int, width: int, length: int, *, scale: float, rectified: bool = True) -> nn.Module:
     """A 1×1 convolution, and one followed by a row and a column."""
-    crossed = nn.Sequential(*_same(channels, width, 1, (1, length), (length, 1)))
+    crossed = _same(channels, width, 1, (1, length), (length, 1))
     return _Residual(2 * width, channels, _Convolution(channels, width, 1), crossed, scale=scale, rectified=rectified)

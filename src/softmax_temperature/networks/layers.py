@@ -12,8 +12,11 @@ class Classifier(nn.Module):
     classifier: nn.Module
 
     def features(self, inputs: Tensor) -> Tensor:
-        """What `classifier` reads, shape (n, features), or (n, features, height, width) for pixel-wise logits."""
-        raise NotImplementedError
+        """What `classifier` reads, (n, features), or (n, features, height, width) for pixels: here all other layers."""
+        for name, layer in self.named_children():
+            if name != "classifier":
+                inputs = layer(inputs)
+        return inputs
 
     def forward(self, inputs: Tensor) -> Tensor:
         """Logits (n, num_classes) of images (n, 3, height, width) or of tokens (n, length)."""

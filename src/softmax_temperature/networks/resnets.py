@@ -22,8 +22,7 @@ class CifarResNet(Classifier):
 
     def __init__(self, blocks: int = 3, num_classes: int = 10, widths: Sequence[int] = (16, 32, 64)) -> None:
         super().__init__()
-        self.conv1 = nn.Conv2d(3, widths[0], 3, padding=1, bias=False)
-        self.bn1 = nn.BatchNorm2d(widths[0])
+        self.conv1, self.bn1 = _normalised(3, widths[0], 3, 1)
         self.layer1 = _basic_stage(widths[0], widths[0], blocks, stride=1)
         self.layer2 = _basic_stage(widths[0], widths[1], blocks, stride=2)
         self.layer3 = _basic_stage(widths[1], widths[2], blocks, stride=2)
@@ -35,7 +34,7 @@ class CifarResNet(Classifier):
         return self.linear
 
     def features(self, inputs: Tensor) -> Tensor:
-        """Shape (n, last width), of images (n, 3, height, width)."""
+        """The means of the last maps, (n, last width)."""
         maps = F.relu(self.bn1(self.conv1(inputs)))
         pooled: Tensor = self.layer3(self.layer2(self.layer1(maps))).mean((2, 3))
         return pooled
@@ -49,10 +48,8 @@ class BasicBlock(nn.Module):
 
     def __init__(self, inputs: int, outputs: int, stride: int) -> None:
         super().__init__()
-        self.conv1 = nn.Conv2d(inputs, outputs, 3, stride, padding=1, bias=False)
-        self.bn1 = nn.BatchNorm2d(outputs)
-        self.conv2 = nn.Conv2d(outputs, outputs, 3, padding=1, bias=False)
-        self.bn2 = nn.BatchNorm2d(outputs)
+        self.conv1, self.bn1 = _normalised(inputs, outputs, 3, stride)
+        self.conv2, self.bn2 = _normalised(outputs, outputs, 3, 1)
         self.stride, self.zero_channels = stride, outputs - inputs
 
     def forward(self, maps: Tensor) -> Tensor:
@@ -64,20 +61,8 @@ class BasicBlock(nn.Module):
 
 
 def _basic_stage(inputs: int, outputs: int, blocks: int, stride: int) -> nn.Sequential:
-    rest = [BasicBlock(outputs, outputs, 1) for _ in range(blocks - 1)]
+    rest = [BasicBlock(outputs, outputs, 1) for _ in range(blocks - 1)]  # Drawn before the first block.
     return nn.Sequential(BasicBlock(inputs, outputs, stride), *rest)
-
-
-def _stages(
-    block: Callable[[int, int, int], nn.Module], inputs: int, widths: Sequence[int], counts: Sequence[int]
-) -> nn.Sequential:
-    """Blocks (inputs, outputs, stride); the first of each stage but the first halves height and width."""
-    stages = nn.Sequential()
-    for number, (outputs, count) in enumerate(zip(widths, counts, strict=True)):
-        first = block(inputs, outputs, 2 if number else 1)
-        stages.append(nn.Sequential(first, *(block(outputs, outputs, 1) for _ in range(count - 1))))
-        inputs = outputs
-    return stages
 
 
 # Deviation: the focal paper's ResNet-110 cites the network with three stages of basic blocks; its released code trains
@@ -109,10 +94,9 @@ class BottleneckResNet(Classifier):
     ) -> None:
         super().__init__()
         build, copies = rectifier(activation)
-        self.conv1 = nn.Conv2d(3, width, 3, padding=1, bias=False)
-        self.bn1 = nn.BatchNorm2d(width)
+        self.conv1, self.bn1 = _normalised(3, width, 3, 1)
         widths = [EXPANSION * width * 2**number for number in range(len(blocks))]
-        self.stages = _stages(partial(Bottleneck, activation=activation), width, widths, blocks)
+        self.stages = _stages(partial(_Bottleneck, activation=activation), width, widths, blocks)
         self.activation = build()
         side = 2 if as_released else 1
         self.pool = nn.AdaptiveAvgPool2d(side)
@@ -121,13 +105,8 @@ class BottleneckResNet(Classifier):
         if as_released:
             _draw_normal(self, "fan_out")
 
-    def features(self, inputs: Tensor) -> Tensor:
-        """The means of the last maps, (n, 4 width 2^(stages - 1)), with CReLU twice as wide."""
-        features: Tensor = self.flatten(self.pool(self.activation(self.stages(self.bn1(self.conv1(inputs))))))
-        return features
 
-
-class Bottleneck(nn.Module):
+class _Bottleneck(nn.Module):
     """1×1, 3×3 and 1×1 convolution beside a shortcut, which is a projection where the shape changes.
 
     It returns the sum before its activation, which the next block applies: identity shortcuts with CReLU need the sum.
@@ -138,21 +117,17 @@ class Bottleneck(nn.Module):
         build, copies = rectifier(activation)
         planes = outputs // EXPANSION
         self.activation1 = build()
-        self.conv1 = nn.Conv2d(copies * inputs, planes, 1, bias=False)
-        self.bn1 = nn.BatchNorm2d(planes)
+        self.conv1, self.bn1 = _normalised(copies * inputs, planes, 1, 1)
         self.activation2 = build()
-        self.conv2 = nn.Conv2d(copies * planes, planes, 3, stride, padding=1, bias=False)
-        self.bn2 = nn.BatchNorm2d(planes)
+        self.conv2, self.bn2 = _normalised(copies * planes, planes, 3, stride)
         self.activation3 = build()
-        self.conv3 = nn.Conv2d(copies * planes, outputs, 1, bias=False)
-        self.bn3 = nn.BatchNorm2d(outputs)
+        self.conv3, self.bn3 = _normalised(copies * planes, outputs, 1, 1)
         self.shortcut: nn.Module = nn.Identity()
         if projects := stride != 1 or inputs != outputs:
             self.shortcut = nn.Sequential(*_normalised(copies * inputs, outputs, 1, stride))
         self.passes_sum = copies > 1 and not projects
 
     def forward(self, total: Tensor) -> Tensor:
-        """The next sum, (n, outputs, height / stride, width / stride), from the one before, (n, inputs, ...)."""
         maps = self.activation1(total)
         inner = self.bn2(self.conv2(self.activation2(self.bn1(self.conv1(maps)))))
         inner = self.bn3(self.conv3(self.activation3(inner)))
@@ -198,7 +173,7 @@ class WideResNet(Classifier):
         first = nn.Conv2d(3, STEM, 3, padding=1, bias=not batch_norm)
         self.conv1 = nn.Sequential(first, nn.BatchNorm2d(STEM), nn.ReLU()) if as_released else first
         widths = [STEM * width * 2**number for number in range(3)]
-        block = ReleasedWideBlock if as_released else partial(WideBlock, batch_norm=batch_norm)
+        block = _ReleasedWideBlock if as_released else partial(_WideBlock, batch_norm=batch_norm)
         self.stages = _stages(block, STEM, widths, 3 * [blocks])
         self.norm = nn.BatchNorm2d(widths[-1]) if batch_norm and not as_released else nn.Identity()
         self.relu = nn.ReLU()
@@ -207,16 +182,11 @@ class WideResNet(Classifier):
         self.classifier = nn.Linear(widths[-1], num_classes)
         _draw_normal(self, "fan_out" if batch_norm else "fan_in")
         for module in self.modules():
-            if isinstance(module, WideBlock) and not batch_norm:
+            if isinstance(module, _WideBlock) and not batch_norm:
                 module.conv2.weight.data.div_((3 * blocks) ** 0.5)
 
-    def features(self, inputs: Tensor) -> Tensor:
-        """The means of the last maps, (n, 64 width), of images (n, 3, height, width)."""
-        features: Tensor = self.flatten(self.pool(self.relu(self.norm(self.stages(self.conv1(inputs))))))
-        return features
 
-
-class WideBlock(nn.Module):
+class _WideBlock(nn.Module):
     """Two 3×3 convolutions beside the identity or, where the shape changes, a projection of the activated input."""
 
     def __init__(self, inputs: int, outputs: int, stride: int, *, batch_norm: bool) -> None:
@@ -228,20 +198,17 @@ class WideBlock(nn.Module):
         self.norm2 = norm(outputs)
         self.relu2 = nn.ReLU()
         self.conv2 = nn.Conv2d(outputs, outputs, 3, padding=1, bias=not batch_norm)
-        self.projects = stride != 1 or inputs != outputs
-        self.shortcut: nn.Module = nn.Identity()
-        if self.projects:
+        self.shortcut = None
+        if stride != 1 or inputs != outputs:
             self.shortcut = nn.Conv2d(inputs, outputs, 1, stride, bias=not batch_norm)
 
     def forward(self, total: Tensor) -> Tensor:
-        """Maps (n, outputs, height / stride, width / stride)."""
         maps = self.relu1(self.norm1(total))
-        inner = self.conv2(self.relu2(self.norm2(self.conv1(maps))))
-        following: Tensor = inner + self.shortcut(maps if self.projects else total)
-        return following
+        inner: Tensor = self.conv2(self.relu2(self.norm2(self.conv1(maps))))
+        return inner + (self.shortcut(maps) if self.shortcut else total)
 
 
-class ReleasedWideBlock(nn.Module):
+class _ReleasedWideBlock(nn.Module):
     """Two normalised 3×3 convolutions beside the identity or a normalised projection, activated behind the sum."""
 
     def __init__(self, inputs: int, outputs: int, stride: int) -> None:
@@ -249,13 +216,24 @@ class ReleasedWideBlock(nn.Module):
         first, second = _normalised(inputs, outputs, 3, stride), _normalised(outputs, outputs, 3, 1)
         self.inner = nn.Sequential(*first, nn.ReLU(), *second)
         same = stride == 1 and inputs == outputs
-        self.shortcut = nn.Identity() if same else nn.Sequential(*_normalised(inputs, outputs, 1, stride))
+        self.shortcut = nn.Sequential() if same else nn.Sequential(*_normalised(inputs, outputs, 1, stride))
         self.relu = nn.ReLU()
 
     def forward(self, maps: Tensor) -> Tensor:
-        """Maps (n, outputs, height / stride, width / stride)."""
         following: Tensor = self.relu(self.inner(maps) + self.shortcut(maps))
         return following
+
+
+def _stages(
+    block: Callable[[int, int, int], nn.Module], inputs: int, widths: Sequence[int], counts: Sequence[int]
+) -> nn.Sequential:
+    """Blocks (inputs, outputs, stride); the first of each stage but the first halves height and width."""
+    stages = nn.Sequential()
+    for outputs, count in zip(widths, counts, strict=True):
+        first = block(inputs, outputs, 2 if len(stages) else 1)
+        stages.append(nn.Sequential(first, *(block(outputs, outputs, 1) for _ in range(count - 1))))
+        inputs = outputs
+    return stages
 
 
 def _normalised(inputs: int, outputs: int, side: int, stride: int) -> tuple[nn.Module, nn.Module]:

@@ -2,11 +2,10 @@
 
 from collections.abc import Sequence
 
-from torch import Tensor, nn
+from torch import nn
 
 from softmax_temperature.networks.layers import Classifier, check_choice, redraw
 
-CHANNELS = 3
 ACTIVATIONS: dict[str, type[nn.Module]] = {"tanh": nn.Tanh, "relu": nn.ReLU}
 
 # Deviation: the text at hand of the temperature_check paper names no dense network. This one is ours: the smallest with
@@ -26,17 +25,12 @@ class MLP(Classifier):
         super().__init__()
         check_choice("activation", activation, ACTIVATIONS)
         self.hidden = nn.Sequential(nn.Flatten())
-        inputs = CHANNELS * image_size**2
+        inputs = 3 * image_size**2
         for width in widths:
             self.hidden.extend([nn.Linear(inputs, width), ACTIVATIONS[activation]()])
             inputs = width
         self.classifier = nn.Linear(inputs, num_classes)
         _draw_fan_in(self, activation)
-
-    def features(self, inputs: Tensor) -> Tensor:
-        """Shape (n, last width), of images (n, 3, image_size, image_size)."""
-        features: Tensor = self.hidden(inputs)
-        return features
 
 
 # Deviation: the text at hand of the temperature_check paper names no small convolutional network. This one is ours. It
@@ -46,8 +40,7 @@ class MLP(Classifier):
 class ConvNet(Classifier):
     """3×3 convolutions with stride 2, each followed by the activation, and the classifier of the flattened maps.
 
-    Arguments and weights are those of `MLP`; each convolution halves height and width, rounding up. With tanh, every
-    function that the network computes is smooth.
+    Arguments and weights are those of `MLP`; each convolution halves height and width, rounding up.
     """
 
     def __init__(
@@ -56,18 +49,13 @@ class ConvNet(Classifier):
         super().__init__()
         check_choice("activation", activation, ACTIVATIONS)
         self.convolutions = nn.Sequential()
-        inputs, side = CHANNELS, image_size
+        inputs, side = 3, image_size
         for width in widths:
             self.convolutions.extend([nn.Conv2d(inputs, width, 3, stride=2, padding=1), ACTIVATIONS[activation]()])
             inputs, side = width, -(-side // 2)
         self.flatten = nn.Flatten()
         self.classifier = nn.Linear(inputs * side**2, num_classes)
         _draw_fan_in(self, activation)
-
-    def features(self, inputs: Tensor) -> Tensor:
-        """The last maps, flattened, of images (n, 3, image_size, image_size)."""
-        features: Tensor = self.flatten(self.convolutions(inputs))
-        return features
 
 
 def _draw_fan_in(network: nn.Module, activation: str) -> None:

@@ -17,9 +17,9 @@ from softmax_temperature.networks.uploads import upload
 class GRU(Classifier):
     """A learned embedding, one gated recurrent layer (Cho et al. 2014), and a linear classifier of its last state.
 
-    Padding has no effect: logits and gradients are the same bits however far a batch is padded. All of it computes in
-    float32, under autocast too: a state that is updated hundreds of times would lose in bfloat16 what a single token
-    adds. `vocabulary_size` counts `PADDING` too.
+    Logits and gradients are the same bits however far a batch is padded. All of it computes in float32, under autocast
+    too: a state that is updated hundreds of times would lose in bfloat16 what a single token adds. `vocabulary_size`
+    counts `PADDING` too.
     """
 
     def __init__(self, vocabulary_size: int, embedding: int = 128, hidden: int = 128, num_classes: int = 2) -> None:
@@ -31,11 +31,8 @@ class GRU(Classifier):
     def features(self, inputs: Tensor) -> Tensor:
         """The state after each text's last token, (n, hidden) float32, of tokens (n, length) padded on the right."""
         lengths = (inputs != PADDING).sum(1)
-        shortest, longest = torch.stack(lengths.aminmax()).tolist()
-        if shortest == 0:
-            raise ValueError(f"tokens must have one in every row, got none in row {int(lengths.argmin())}")
         device = self.embedding.weight.device
-        tokens, ends = upload(device, inputs[:, :longest], lengths - 1)
+        tokens, ends = upload(device, inputs[:, : int(lengths.max())], lengths - 1)
         # Not as a packed sequence, which reads no padding at all: on a CPU its gradients take time that grows with the
         # square of the length, 4 times as long for 64 texts of up to 400 tokens.
         with torch.autocast(device.type, enabled=False):
@@ -88,19 +85,16 @@ class TextCNN(Classifier):
         """The hidden layer's outputs, (n, dense), of tokens (n, length) int64 padded on the right."""
         lengths = (inputs != PADDING).sum(1)
         order = lengths.argsort(descending=True, stable=True)
-        groups = [self._trimmed(inputs[rows], lengths[rows]) for rows in order.split(_GROUP)]
-        back, *parts = upload(
-            self.embedding.weight.device, order.argsort(), *(part for pair in groups for part in pair)
-        )
-        pooled = [self._pooled(*pair) for pair in zip(parts[::2], parts[1::2], strict=True)]
-        hidden: Tensor = self.hidden(torch.cat(pooled)[back])
+        lengths = lengths.clamp(min=self.least)  # What the convolutions read at least.
+        tables = [order.argsort()]
+        for rows in order.split(_GROUP):
+            longest = int(lengths[rows[0]])
+            tokens = F.pad(inputs[rows, :longest], (0, max(0, longest - inputs.shape[1])), value=PADDING)
+            tables += [tokens, lengths[rows]]
+        back, *parts = upload(self.embedding.weight.device, *tables)
+        pooled = torch.cat([self._pooled(*pair) for pair in zip(parts[::2], parts[1::2], strict=True)])
+        hidden: Tensor = self.hidden(pooled[back])
         return hidden
-
-    def _trimmed(self, tokens: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
-        """Tokens as far as the longest text goes, and lengths; both at least what the convolutions read."""
-        lengths = lengths.clamp(min=self.least)
-        longest = int(lengths.max())
-        return F.pad(tokens[:, :longest], (0, max(0, longest - tokens.shape[1])), value=PADDING), lengths
 
     def _pooled(self, tokens: Tensor, lengths: Tensor) -> Tensor:
         """The maximum of each filter over the positions that see no padding, (n, filters)."""

@@ -1,7 +1,5 @@
 """A classifier of parsed sentences: the binary constituency Tree-LSTM (Tai et al. 2015; focal paper, appendix E)."""
 
-from typing import NamedTuple
-
 import torch
 from torch import Tensor, nn
 
@@ -50,15 +48,15 @@ class TreeLSTM(Classifier):
 
         Trees in the host's memory are best: their shapes are read there, and a batch is uploaded once.
         """
-        device, plan = self.leaf.weight.device, _plan(trees)
-        words, nodes, *places = upload(device, plan.words, torch.cat(plan.levels), *plan.places)
+        device, (levels, places, leaves, words) = self.leaf.weight.device, _plan(trees)
+        words, nodes, *places = upload(device, words, torch.cat(levels), *places)
         with torch.autocast(device.type, enabled=False):
-            states = self._upwards(words, places, plan.leaves)
+            states = self._upwards(words, places, leaves)
         flat = states.new_zeros(trees.shape[0] * trees.shape[1], states.shape[1]).index_copy(0, nodes, states)
         return flat.view(*trees.shape[:2], -1)
 
     def features(self, inputs: Tensor) -> Tensor:
-        """What `classifier` reads in evaluation: the states of the roots of trees, (n, hidden) float32."""
+        """The states of the roots of trees, (n, hidden) float32, which `classifier` reads in evaluation."""
         return self.states(inputs)[:, 0]
 
     def forward(self, inputs: Tensor) -> Tensor:
@@ -91,25 +89,21 @@ def _made(taken: Tensor, shown: Tensor, new: Tensor, kept: Tensor | float = 0.0)
     return torch.stack([shown.sigmoid() * memory.tanh(), memory])
 
 
-class _Plan(NamedTuple):
-    """What is computed when, from the root's level down, where the trees are."""
+def _plan(trees: Tensor) -> tuple[list[Tensor], list[Tensor], list[int], Tensor]:
+    """What is computed when, from the roots' level down.
 
-    levels: list[Tensor]  # Indices of the nodes in the flattened batch.
-    places: list[Tensor]  # Of each node in the states of its level: inner nodes first, then leaves.
-    leaves: list[int]  # How many of them are leaves.
-    words: Tensor  # Those of the leaves of all levels.
-
-
-def _plan(trees: Tensor) -> _Plan:
+    For each level the indices of its nodes in the flattened batch, the place of each in the states of the level (inner
+    nodes first, then leaves), and how many are leaves; and the words of the leaves of all levels.
+    """
     words, levels = trees[..., WORD].flatten(), _levels(trees)
-    are_leaves = [words[level] != PADDING for level in levels]  # Inner nodes and leaves are mixed in a level.
-    counts = [int(is_leaf.sum()) for is_leaf in are_leaves]
+    are_leaves = [words[level] != PADDING for level in levels]
+    leaves = [int(is_leaf.sum()) for is_leaf in are_leaves]
     places = [
         torch.where(is_leaf, len(is_leaf) - count + is_leaf.cumsum(0), (~is_leaf).cumsum(0)) - 1
-        for is_leaf, count in zip(are_leaves, counts, strict=True)
+        for is_leaf, count in zip(are_leaves, leaves, strict=True)
     ]
-    leaves = [level[is_leaf] for level, is_leaf in zip(levels, are_leaves, strict=True)]
-    return _Plan(levels, places, counts, words[torch.cat(leaves)])
+    nodes = [level[is_leaf] for level, is_leaf in zip(levels, are_leaves, strict=True)]
+    return levels, places, leaves, words[torch.cat(nodes)]
 
 
 def _levels(trees: Tensor) -> list[Tensor]:

@@ -13,10 +13,7 @@ HALVINGS = 4
 
 
 class UNet(Classifier):
-    """Logits for every pixel: four halvings, four up-convolutions, each joined with the halvings' maps of its size.
-
-    Every level has two 3×3 convolutions with batch normalisation and ReLU; channels double at each halving.
-    """
+    """Logits for every pixel: four halvings, four up-convolutions, each joined with the halvings' maps of its size."""
 
     def __init__(self, num_classes: int = 150, width: int = 34) -> None:
         super().__init__()

@@ -1,6 +1,5 @@
 """Small tensors on their way to a GPU, for which neither side waits."""
 
-from collections.abc import Sequence
 from functools import lru_cache
 
 import torch
@@ -17,11 +16,7 @@ def upload(device: torch.device, *tables: Tensor) -> list[Tensor]:
 
 
 @lru_cache(maxsize=64)
-def _channels(values: tuple[float, ...], device: torch.device) -> Tensor:
+def channels(values: tuple[float, ...], device: torch.device) -> Tensor:
+    """One number for each channel, float32, uploaded once and not to be changed."""
     with torch.inference_mode(False):  # Or a tensor made while embedding could not be used while training.
         return torch.tensor(values, device=device)
-
-
-def channels(values: Sequence[float], device: torch.device) -> Tensor:
-    """One number for each channel, float32, uploaded once and not to be changed."""
-    return _channels(tuple(values), device)

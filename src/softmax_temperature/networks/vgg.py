@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from torch import Tensor, nn
+from torch import nn
 
 from softmax_temperature.networks.layers import Classifier, check_choice, rectifier, redraw
 
@@ -16,7 +16,7 @@ from softmax_temperature.networks.layers import Classifier, check_choice, rectif
 
 
 class SmallVGG(Classifier):
-    """3×3 convolutions with max-pooling after each pair, a dense layer and the classifier (cooling paper, section 4.2).
+    """3×3 convolutions with max-pooling after each pair, a dense layer and the classifier.
 
     Every hidden layer is followed by the activation, "relu" or "crelu"; after CReLU, the next layer reads twice the
     channels. With `batch_norm`, each convolution has no bias and is followed by batch normalisation. `weights` start as
@@ -60,9 +60,3 @@ class SmallVGG(Classifier):
         self.classifier = nn.Linear(copies * dense, num_classes)
         if weights == "glorot":
             redraw(self, nn.init.xavier_uniform_)
-
-    def features(self, inputs: Tensor) -> Tensor:
-        """Shape (n, dense), or (n, 2 dense) with CReLU, of images (n, 3, height, width)."""
-        maps = self.flatten(self.pool(self.convolutions(inputs)))
-        features: Tensor = self.activation(self.dense(maps))
-        return features

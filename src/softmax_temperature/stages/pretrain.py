@@ -53,7 +53,7 @@ def run(job: Job, plan: PretrainCell) -> None:
     images, labels, held_out = _images(plan)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(job.seed)
-        network = build_classifier(plan.spec, classes=plan.classes)
+        network = build_classifier(plan.spec, num_classes=plan.classes)
     training = Pretraining(
         network,
         described_preprocess(plan.spec),

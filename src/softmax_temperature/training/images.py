@@ -89,5 +89,5 @@ def augment(images: Tensor, drawn: Tensor, crop_padding: int) -> Tensor:
 
 def normalise(images: Tensor, mean: Sequence[float], std: Sequence[float]) -> Tensor:
     """Pixels (n, 3, height, width) uint8 as (pixel / 255 - mean) / std, float32, channels last in memory."""
-    shift, scale = (255 * channels(values, images.device)[None, :, None, None] for values in (mean, std))
+    shift, scale = (255 * channels(tuple(values), images.device)[None, :, None, None] for values in (mean, std))
     return images.to(torch.float32, memory_format=torch.channels_last).sub_(shift).div_(scale)

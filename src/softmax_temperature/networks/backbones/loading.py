@@ -17,7 +17,7 @@ from safetensors.torch import load_file
 from torch import Tensor, nn
 
 from softmax_temperature.networks.backbones import preprocessing
-from softmax_temperature.networks.backbones.networks import build_embedding_network, described, require_known
+from softmax_temperature.networks.backbones.networks import backbone_error, build_embedding_network, require_known
 from softmax_temperature.params.backbone import Backbone
 from softmax_temperature.runner.artifacts import digest_of_file
 from softmax_temperature.runner.errors import InputError
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from torchvision.models import WeightsEnum
 
 _HUB_FILE = "model.safetensors"
-_SHOWN = 400  # Characters of a library's own message.
 
 
 class LoadedBackbone(NamedTuple):
@@ -51,7 +50,7 @@ def load_backbone(spec: Backbone, *, root: Path, seed: int, pretrained: Path | N
     network.eval().requires_grad_(False)
     _check_embedding(spec, network, preprocess)
     names = {"library", "architecture", "arguments", "weights", "tag", "file", "tensor", "embedding"}
-    digest = digest_of_weights(network) if path is None else digest_of_file(path)
+    digest = _digest_of_weights(network) if path is None else digest_of_file(path)
     provenance = {**spec.model_dump(include=names), "weights_sha256": digest, "transform": asdict(preprocess)}
     return LoadedBackbone(network, preprocess, provenance)
 
@@ -66,7 +65,7 @@ def _build(spec: Backbone, path: Path | None) -> tuple[nn.Module, preprocessing.
         # The weights of googlenet and inception_v3 expect images in the scale of their first training.
         setattr(network, "transform_input", True)  # noqa: B010
     if path is not None:
-        load_weights(network, path, unused=unused)
+        _load_weights(network, path, unused)
     if hub:
         return network, preprocessing.torchvision_preprocess(_torchvision_weights(spec))
     return network, preprocessing.described_preprocess(spec)
@@ -78,11 +77,10 @@ def _check_embedding(spec: Backbone, network: nn.Module, preprocess: preprocessi
         shape = tuple(network(torch.zeros(1, 3, preprocess.size, preprocess.size)).shape)
     except (RuntimeError, AssertionError) as error:
         what = f"does not take images of {preprocess.size} pixels ({error})"
-        raise InputError(what, where=described(spec), remedy="Correct `input_size`.") from error
+        raise backbone_error(spec, what, "Correct `input_size`.") from error
     if shape != (1, spec.embedding):
         what = f"{spec.tensor} of one image has the shape {shape}, but `embedding` says {spec.embedding}"
-        remedy = "Correct `embedding`, or choose another `tensor`."
-        raise InputError(what, where=described(spec), remedy=remedy)
+        raise backbone_error(spec, what, "Correct `embedding`, or choose another `tensor`.")
 
 
 def locate_weights(spec: Backbone, *, root: Path, download: bool) -> Path | None:
@@ -102,37 +100,37 @@ def locate_weights(spec: Backbone, *, root: Path, download: bool) -> Path | None
     return path
 
 
-def load_weights(network: nn.Module, path: Path, *, unused: tuple[str, ...]) -> None:
+def _load_weights(network: nn.Module, path: Path, unused: tuple[str, ...]) -> None:
     """Load a file of weights that must fit the network exactly, apart from names with an `unused` prefix."""
     own = network.state_dict()
-    given = {name: value for name, value in read_weights(path).items() if name in own or not name.startswith(unused)}
+    given = {name: value for name, value in _read_weights(path).items() if name in own or not name.startswith(unused)}
     try:
         network.load_state_dict(given)
     except RuntimeError as error:
-        what = f"does not fit {type(network).__name__} ({textwrap.shorten(str(error), _SHOWN)})"
+        what = f"does not fit {type(network).__name__} ({textwrap.shorten(str(error), 400)})"
         remedy = "Give the architecture and arguments that it was made for."
         raise InputError(what, where=str(path), remedy=remedy) from error
 
 
-def digest_of_weights(network: nn.Module) -> str:
-    """The sha256 over names and bytes of all parameters and buffers."""
-    digest = hashlib.sha256()
-    for name, value in sorted(network.state_dict().items()):
-        digest.update(f"{name} {value.dtype} {tuple(value.shape)}\n".encode())
-        digest.update(value.contiguous().numpy().tobytes())
-    return digest.hexdigest()
-
-
-def read_weights(path: Path) -> dict[str, Tensor]:
+def _read_weights(path: Path) -> dict[str, Tensor]:
     """Tensors by name, of a safetensors file or one that torch has saved; nothing else is unpickled."""
     try:
         if path.suffix == ".safetensors":
             return load_file(path)
         return dict(torch.load(path, map_location="cpu", weights_only=True))
     except Exception as error:  # A damaged file can make either library stumble over anything.
-        what = f"is not a whole file of weights ({type(error).__name__}: {textwrap.shorten(str(error), _SHOWN)})"
+        what = f"is not a whole file of weights ({type(error).__name__}: {textwrap.shorten(str(error), 400)})"
         remedy = "Fetch or copy it again; a file saved by torch ends in .pt or .pth and holds tensors by name."
         raise InputError(what, where=str(path), remedy=remedy) from error
+
+
+def _digest_of_weights(network: nn.Module) -> str:
+    """The sha256 over names and bytes of all parameters and buffers."""
+    digest = hashlib.sha256()
+    for name, value in sorted(network.state_dict().items()):
+        digest.update(f"{name} {value.dtype} {tuple(value.shape)}\n".encode())
+        digest.update(value.contiguous().numpy().tobytes())
+    return digest.hexdigest()
 
 
 def _timm_file(spec: Backbone, download: bool) -> Path:
@@ -143,7 +141,7 @@ def _timm_file(spec: Backbone, download: bool) -> Path:
     require_known(spec, str(spec.tag), tags, "weights")
     config = timm.get_pretrained_cfg(f"{spec.architecture}.{spec.tag}")
     if config is None or config.hf_hub_id is None:
-        raise InputError("not published as safetensors", where=described(spec), remedy="Choose another tag.")
+        raise backbone_error(spec, "not published as safetensors", "Choose another tag.")
     # Without a request: the library's own look at its cache makes one.
     cached = try_to_load_from_cache(config.hf_hub_id, _HUB_FILE)
     if isinstance(cached, str):
@@ -158,7 +156,6 @@ def _timm_file(spec: Backbone, download: bool) -> Path:
 
 
 def _torchvision_weights(spec: Backbone) -> WeightsEnum:
-    """Torchvision's description of the weights that a spec names."""
     from torchvision import models  # It imports torch's compiler: two seconds.
 
     require_known(spec, spec.architecture, models.list_models(module=models))
@@ -187,4 +184,4 @@ def _missing(spec: Backbone, place: str, error: Exception | None = None) -> Inpu
     why = f", and could not be fetched: {error}" if error else ""
     what = f"pretrained weights are not on this machine ({place}{why})"
     remedy = "Set data.download to true, copy them there from another machine, or use `weights: file`."
-    return InputError(what, where=described(spec), remedy=remedy)
+    return backbone_error(spec, what, remedy)

@@ -19,12 +19,8 @@ class EmbeddingNetwork(NamedTuple):
     unused: tuple[str, ...]
 
 
-def build_classifier(spec: Backbone, *, classes: int) -> nn.Module:
-    """The whole network with random weights, for training it on `classes` classes; InputError if there is none such."""
-    return _whole_network(spec, num_classes=classes)
-
-
-def _whole_network(spec: Backbone, **more: Any) -> nn.Module:
+def build_classifier(spec: Backbone, **more: Any) -> nn.Module:
+    """The whole network with random weights and `more` arguments, such as num_classes; InputError if there is none."""
     arguments = spec.arguments | more
     try:
         if spec.library == "timm":
@@ -42,8 +38,9 @@ def _whole_network(spec: Backbone, **more: Any) -> nn.Module:
         require_known(spec, spec.architecture, own)
         return own[spec.architecture](**arguments)
     except (TypeError, ValueError) as error:
-        what = f"does not take these arguments: {arguments} ({error})"
-        raise InputError(what, where=described(spec), remedy="Correct `arguments`.") from error
+        raise backbone_error(
+            spec, f"does not take these arguments: {arguments} ({error})", "Correct `arguments`."
+        ) from error
 
 
 def build_embedding_network(spec: Backbone, *, timm_file: Path | None = None) -> EmbeddingNetwork:
@@ -55,7 +52,7 @@ def build_embedding_network(spec: Backbone, *, timm_file: Path | None = None) ->
         require_known(spec, spec.architecture, {"inception_resnet_v1"})
         return EmbeddingNetwork(InceptionResnetV1(), tuple(f"{name}." for name in HEAD))
     pretrained = {"pretrained": True, "pretrained_cfg_overlay": {"file": str(timm_file)}} if timm_file else {}
-    whole = _whole_network(spec, **pretrained)
+    whole = build_classifier(spec, **pretrained)
     # Deviation: the paper gives lengths of embeddings, not tensors. AlexNet's 256 can only be its pooled convolutional
     # features, CLIP-RN50's 1,024 the projected output of its attention pooling, CLIP ViT-B/32's 768 what enters its
     # projection, FaceNet's 1,792 the pooled map before its last linear layer.
@@ -64,10 +61,11 @@ def build_embedding_network(spec: Backbone, *, timm_file: Path | None = None) ->
     if spec.tensor == "mean_features":
         features = getattr(whole, "features", None)
         if not isinstance(features, nn.Module):
-            what = "has no part `features`, so tensor cannot be mean_features"
-            raise InputError(what, where=described(spec), remedy="Choose head_input or output.")
+            raise backbone_error(
+                spec, "has no part `features`, so tensor cannot be mean_features", "Choose another tensor."
+            )
         unused = tuple(f"{name}." for name, _ in whole.named_children() if name != "features")
-        return EmbeddingNetwork(MeanFeatures(features), unused)
+        return EmbeddingNetwork(_MeanFeatures(features), unused)
     if spec.library == "timm":
         # Not `forward_features`, which would be unpooled.
         before = set(whole.state_dict())
@@ -75,13 +73,12 @@ def build_embedding_network(spec: Backbone, *, timm_file: Path | None = None) ->
         return EmbeddingNetwork(whole, tuple(before - set(whole.state_dict())))
     linear = [name for name, module in whole.named_modules() if isinstance(module, nn.Linear)]
     if not linear:
-        what = "has no linear layer, so tensor cannot be head_input"
-        raise InputError(what, where=described(spec), remedy="Choose mean_features or output.")
+        raise backbone_error(spec, "has no linear layer, so tensor cannot be head_input", "Choose another tensor.")
     whole.set_submodule(linear[-1], nn.Identity())
     return EmbeddingNetwork(whole, (f"{linear[-1]}.",))
 
 
-class MeanFeatures(nn.Module):
+class _MeanFeatures(nn.Module):
     """The mean over all positions of a convolutional network's last map."""
 
     def __init__(self, features: nn.Module) -> None:
@@ -89,7 +86,6 @@ class MeanFeatures(nn.Module):
         self.features = features
 
     def forward(self, images: Tensor) -> Tensor:
-        """Embeddings (n, embedding)."""
         embeddings: Tensor = self.features(images).mean((2, 3))
         return embeddings
 
@@ -105,9 +101,10 @@ def mobilenet_v1(width: float = 1.0, num_classes: int = 1000, **arguments: Any) 
 def require_known(spec: Backbone, name: str, known: Collection[str], what: str = "network") -> None:
     """Refuse a name that the library does not have."""
     if name not in known:
-        raise InputError(f"no such {what}", where=described(spec), remedy=nearest(name, known))
+        raise backbone_error(spec, f"no such {what}", nearest(name, known))
 
 
-def described(spec: Backbone) -> str:
-    """A backbone's name in errors."""
-    return f"backbone {spec.architecture}{f'.{spec.tag}' if spec.tag else ''} of {spec.library}"
+def backbone_error(spec: Backbone, what: str, remedy: str) -> InputError:
+    """An error that names the backbone."""
+    where = f"backbone {spec.architecture}{f'.{spec.tag}' if spec.tag else ''} of {spec.library}"
+    return InputError(what, where=where, remedy=remedy)

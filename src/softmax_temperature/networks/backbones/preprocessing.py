@@ -17,8 +17,6 @@ from softmax_temperature.runner.errors import InputError
 if TYPE_CHECKING:
     from torchvision.models import WeightsEnum
 
-GREATEST_PIXEL = 255
-
 
 @dataclass(frozen=True)
 class Preprocess:
@@ -47,7 +45,7 @@ class Preprocess:
         # One value per channel, repeated along a row of pixels: arithmetic on three numbers at a time is slow.
         both = channels((*self.mean, *self.std), pixels.device).view(2, 3, 1, 1).expand(2, 3, 1, self.size)
         mean, std = both.contiguous(memory_format=torch.channels_last).split(1)
-        return pixels.mul_(self.pixel_scale / GREATEST_PIXEL).sub_(mean).div_(std)
+        return pixels.mul_(self.pixel_scale / 255).sub_(mean).div_(std)
 
     def _square(self, images: Tensor) -> Tensor:
         """Repeat grey, order the channels, resize and crop; (n, 1 or 3, height, width) to (n, 3, size, size) uint8."""

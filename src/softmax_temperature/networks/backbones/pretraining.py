@@ -11,8 +11,6 @@ from torch import Tensor, nn
 from softmax_temperature.networks.backbones.preprocessing import Preprocess
 from softmax_temperature.runner.cells import seed_of
 
-EVALUATION_BATCH = 512
-
 
 @dataclass
 class Pretraining:
@@ -63,7 +61,7 @@ class Pretraining:
     def accuracy(self, images: Tensor, labels: Tensor) -> float:
         """The fraction of images (n, channels, height, width) whose largest logit is that of their label (n,)."""
         self.network.eval()
-        prepared = (self.preprocess(part, device=self.device) for part in images.split(EVALUATION_BATCH))
+        prepared = (self.preprocess(part, device=self.device) for part in images.split(512))
         predicted = torch.cat([self.network(part).argmax(1) for part in prepared]).cpu()
         return int((predicted == labels).sum()) / len(labels)
 
