@@ -5,9 +5,8 @@ import sys
 from softmax_temperature.papers.classifier_temperature import collect as classifier_temperature
 from softmax_temperature.papers.cooling import collect as cooling
 from softmax_temperature.papers.focal import collect as focal
-from softmax_temperature.papers.shared.provenance import provenance
 from softmax_temperature.papers.shared.results import PAPERS, paper_folder, record_run
-from softmax_temperature.papers.shared.sources import RECORDS
+from softmax_temperature.papers.shared.sources import RECORDS, provenance
 from softmax_temperature.papers.temperature_check import collect as temperature_check
 from softmax_temperature.params import read_params
 from softmax_temperature.runner.artifacts import write_json

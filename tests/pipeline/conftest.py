@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from softmax_temperature.papers.shared.provenance import provenance
+from softmax_temperature.papers.shared.sources import provenance
 from softmax_temperature.params import Params, validate
 from softmax_temperature.tools.profiles import render_profile
 

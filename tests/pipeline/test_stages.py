@@ -11,7 +11,7 @@ from softmax_temperature.data.splits import SPLITS
 from softmax_temperature.papers.classifier_temperature.claims import CLAIMS
 from softmax_temperature.papers.classifier_temperature.collect import STAGES, collect
 from softmax_temperature.papers.classifier_temperature.records import read_records
-from softmax_temperature.papers.shared.provenance import provenance
+from softmax_temperature.papers.shared.sources import provenance
 from softmax_temperature.params import Params, validate
 from softmax_temperature.runner.artifacts import find_artifacts, open_artifact
 from softmax_temperature.runner.cells import Cell, run_cells

@@ -73,7 +73,7 @@ def _digest(package: Path) -> str:
 
 def test_science_changes_the_digest_but_not_the_runner_params_or_words(package: Path) -> None:
     before = _digest(package)
-    for room in ("runner/cells.py", "params/shared.py", "papers/shared/provenance.py"):
+    for room in ("runner/cells.py", "params/shared.py", "papers/shared/sources.py"):
         with (package / PACKAGE / room).open("a") as file:
             file.write("\nADDED = 1\n")
     trainer = package / PACKAGE / "cosine_classifier/trainer.py"

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from softmax_temperature.papers.shared.provenance import provenance
+from softmax_temperature.papers.shared.sources import provenance
 from softmax_temperature.params import Compute
 from softmax_temperature.params.section import Section
 from softmax_temperature.runner.artifacts import canonical_json, open_artifact, write_json

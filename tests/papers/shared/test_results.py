@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from softmax_temperature.papers.shared import results
-from softmax_temperature.papers.shared.collect import comments, deviations
-from softmax_temperature.papers.shared.results import read_claims, record_run, write_contents
+from softmax_temperature.papers.shared.records import comments, deviations
+from softmax_temperature.papers.shared.results import read_json, record_run, write_contents
 from softmax_temperature.runner.artifacts import digest_of_text
 from softmax_temperature.runner.errors import InputError
 
@@ -52,8 +52,8 @@ def test_minutes_and_machines_are_written_again_only_where_the_records_changed(m
 def test_a_file_that_is_not_json_is_named() -> None:
     Path("claims.json").write_text("<<<<<<< HEAD\n[]\n")
     with pytest.raises(InputError, match=r"^claims\.json: is not JSON"):
-        read_claims(Path())
-    assert read_claims(Path("elsewhere")) == []
+        read_json(Path("claims.json"))
+    assert read_json(Path("elsewhere")) is None
 
 
 def test_a_comment_is_joined_over_its_lines() -> None:

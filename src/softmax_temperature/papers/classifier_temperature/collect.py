@@ -8,8 +8,7 @@ import pandas as pd
 from softmax_temperature.papers.classifier_temperature.claims import CLAIMS
 from softmax_temperature.papers.classifier_temperature.records import SLUG, Records
 from softmax_temperature.papers.classifier_temperature.tables import TABLES
-from softmax_temperature.papers.shared.collect import write_results
-from softmax_temperature.papers.shared.records import table_names
+from softmax_temperature.papers.shared.records import table_names, write_results
 from softmax_temperature.params import Params
 from softmax_temperature.runner.artifacts import Artifact, open_artifact, write_text
 from softmax_temperature.stages import describe, embed, fetch, heuristic, pretrain, rescaling, search

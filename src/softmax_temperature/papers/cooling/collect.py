@@ -16,8 +16,7 @@ from softmax_temperature.papers.cooling.records import SLUG, Records
 from softmax_temperature.papers.cooling.selection import COOLED, RUN, outcome
 from softmax_temperature.papers.cooling.tables import TABLES
 from softmax_temperature.papers.cooling.theory import theory_checks
-from softmax_temperature.papers.shared.collect import named_rows, write_results
-from softmax_temperature.papers.shared.records import write_pixels
+from softmax_temperature.papers.shared.records import named_rows, write_pixels, write_results
 from softmax_temperature.params import Params
 from softmax_temperature.runner.artifacts import Artifact, open_artifact
 from softmax_temperature.stages import fetch, train_cooling, train_segmentation

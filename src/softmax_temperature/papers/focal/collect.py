@@ -22,8 +22,7 @@ from softmax_temperature.papers.focal.records import (
 )
 from softmax_temperature.papers.focal.tables import TABLES
 from softmax_temperature.papers.focal.theory import theory_checks
-from softmax_temperature.papers.shared.collect import write_results
-from softmax_temperature.papers.shared.records import write_pixels
+from softmax_temperature.papers.shared.records import write_pixels, write_results
 from softmax_temperature.params import Params
 from softmax_temperature.runner.artifacts import Artifact, open_artifact
 from softmax_temperature.runner.errors import InputError

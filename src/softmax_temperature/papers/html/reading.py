@@ -14,6 +14,7 @@ from nbconvert.filters import markdown2html
 from nbconvert.preprocessors.sanitize import SanitizeHTML
 
 from softmax_temperature.papers.shared import results
+from softmax_temperature.papers.shared.sources import RECORDS
 from softmax_temperature.papers.shared.tables import read_csv
 from softmax_temperature.runner.errors import InputError
 from softmax_temperature.runner.reading import read_yaml
@@ -114,7 +115,7 @@ def read_profile(folder: Path) -> Profile:
         InputError: a file does not hold what its name says.
     """
     there = [paper for paper in results.PAPERS if (folder / paper / "claims.json").is_file()]
-    environment, parameters = results.read_environments(folder), folder / results.PARAMETERS
+    environment, parameters = results.read_json(folder / results.ENVIRONMENT) or {}, folder / results.PARAMETERS
     known = read_yaml(parameters, kind="safe") if parameters.is_file() else {}
     papers = [_paper(folder, slug, about(known.get(slug, {})), environment.get(slug)) for slug in there]
     return Profile(folder.name, papers, parameters.is_file())
@@ -133,7 +134,7 @@ def about(section: dict[str, Any]) -> str:
 
 def read_records(folder: Path) -> Records:
     """The records of a paper; without groups where its results are older than `records.json`."""
-    found = {"cells": [], "parameters": {}, "code": {}} | results.read_provenance(folder)
+    found = {"cells": [], "parameters": {}, "code": {}} | (results.read_json(folder / RECORDS) or {})
     cells = groupby(found["cells"], lambda cell: (cell["stage"], cell["cell"].rpartition("/")[0] or cell["cell"]))
     return Records([Group(*key, list(some)) for key, some in cells], found["parameters"], found["code"])
 
@@ -187,7 +188,7 @@ def _paper(profile: Path, slug: str, said: str, environment: dict[str, Any] | No
         slug=slug,
         title=_HEADING.findall(notebook.cells[0].source)[0] if notebook else slug.replace("_", " ").capitalize(),
         about=said,
-        claims=results.read_claims(folder),
+        claims=results.read_json(folder / results.CLAIMS) or [],
         content=content(notebook) if notebook else "",
         downloads=[(path.relative_to(profile).as_posix(), *table.shape) for path, table in tables.items()],
         deviations=tables.get(folder / "tables" / "deviations.csv"),

@@ -1,25 +1,29 @@
-"""A paper's records below results/: a dataclass with one field per table, and pictures beside them."""
+"""One paper's folder below results/: what its notebook, the report and a reader without data start from.
 
-from collections.abc import Mapping
+Records are a dataclass with one field per table; tables and claims are made from them, pictures lie beside them.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 from safetensors.numpy import load_file, save
 
-from softmax_temperature.papers.shared.tables import read_csv
-from softmax_temperature.runner.artifacts import atomic_file
+from softmax_temperature.papers.shared.claims import Claim, judge_all
+from softmax_temperature.papers.shared.results import CLAIMS
+from softmax_temperature.papers.shared.tables import read_csv, write_csv
+from softmax_temperature.runner.artifacts import atomic_file, write_json
+from softmax_temperature.runner.fingerprint import import_closure, source_path
 
 Records = TypeVar("Records")
 RUNS = "runs"
 """The table at the top of the folder, `runs.csv`; the others are under `tables/`."""
-
-
-def read_records(form: type[Records], folder: Path) -> Records:
-    """The records in a paper's folder, as a dataclass whose fields are named after the tables."""
-    return form(**{name: read_csv(table_path(folder, name)) for name in table_names(form)})
+_DEVIATION = re.compile(r"^ *#+ *Deviation: *(.*(?:\n *#(?! *Deviation:).*)*)", re.MULTILINE)
 
 
 def table_names(form: type[Any]) -> tuple[str, ...]:
@@ -30,6 +34,66 @@ def table_names(form: type[Any]) -> tuple[str, ...]:
 def table_path(folder: Path, name: str) -> Path:
     """Where a table of a paper lies."""
     return folder / f"{name}.csv" if name == RUNS else folder / "tables" / f"{name}.csv"
+
+
+def read_records(form: type[Records], folder: Path) -> Records:
+    """The records in a paper's folder."""
+    return form(**{name: read_csv(table_path(folder, name)) for name in table_names(form)})
+
+
+def write_results(
+    folder: Path,
+    paper: str,
+    profile: str,
+    *,
+    made: Mapping[str, pd.DataFrame],
+    form: type[Records],
+    tables: Mapping[str, Callable[[Records], pd.DataFrame]],
+    claims: Sequence[Claim[Records]],
+    code: Iterable[str],
+) -> None:
+    """Write records, tables, deviations, claims and metrics.
+
+    Records are read back before tables and claims are made from them, so that a reader of results/ gets the same.
+
+    Args:
+        folder: `results/<profile>/<paper>`.
+        paper: its slug.
+        profile: the name of the parameters in force.
+        made: the paper's records, by the names of the fields of `form`.
+        form: the dataclass of the records.
+        tables: what makes each table of the paper, by the name of its file.
+        claims: judged on the records.
+        code: the modules that the results come from.
+    """
+    for name, table in made.items():
+        write_csv(table_path(folder, name), table)
+    records = read_records(form, folder)
+    for name, make in tables.items():
+        write_csv(table_path(folder, name), make(records))
+    write_csv(table_path(folder, "deviations"), deviations(code))
+    rows = judge_all(paper, claims, records, profile=profile)
+    write_json(folder / CLAIMS, rows)
+    write_json(folder / "metrics.json", {row["id"]: {"value": row["value"], "verdict": row["verdict"]} for row in rows})
+
+
+def named_rows(
+    cells: Iterable[tuple[dict[str, Any], Iterable[dict[str, Any]]]], columns: Sequence[str]
+) -> pd.DataFrame:
+    """The rows of some cells, each row with what names its cell before it; `columns` also where there are no rows."""
+    return pd.DataFrame([{**names, **row} for names, rows in cells for row in rows], columns=list(columns))
+
+
+def deviations(modules: Iterable[str]) -> pd.DataFrame:
+    """Every `# Deviation:` comment of some modules and of what they import: columns where (module) and what."""
+    names = sorted({name for module in modules for name in import_closure(module, excluded=frozenset({"runner"}))})
+    rows = [(name.split(".", 1)[-1], text) for name in names for text in comments(source_path(name).read_text("utf-8"))]
+    return pd.DataFrame(rows, columns=["where", "what"])
+
+
+def comments(source: str) -> list[str]:
+    """The texts of the `# Deviation:` comments in a file, each joined over its lines."""
+    return [re.sub(r"\n *# ?", " ", found) for found in _DEVIATION.findall(source)]
 
 
 def write_pixels(path: Path, arrays: Mapping[str, NDArray[np.uint8]]) -> None:

@@ -22,19 +22,13 @@ def paper_folder(profile: str, paper: str) -> Path:
     return RESULTS / profile / paper
 
 
-def read_claims(folder: Path) -> list[dict[str, Any]]:
-    """The rows of a paper's `claims.json`, none where there is no such file."""
-    return _read(folder / CLAIMS) or []
-
-
-def read_environments(folder: Path) -> dict[str, Any]:
-    """By paper, the machines and minutes in a profile's `environment.json`; nothing where there is no such file."""
-    return _read(folder / ENVIRONMENT) or {}
-
-
-def read_provenance(folder: Path) -> dict[str, Any]:
-    """What `provenance` wrote into a paper's `records.json`; nothing where there is no such file."""
-    return _read(folder / RECORDS) or {}
+def read_json(path: Path) -> Any:
+    """What a JSON file below results/ holds; None where there is none."""
+    try:
+        return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else None
+    except ValueError as error:
+        remedy = "Take the file from Git, or run `dvc repro`."
+        raise InputError(f"is not JSON ({error})", where=str(path), remedy=remedy) from error
 
 
 def write_contents(folder: Path, path: Path) -> None:
@@ -47,16 +41,14 @@ def write_contents(folder: Path, path: Path) -> None:
 
 
 def record_run(profile: str, paper: str, params: Path, outputs: Iterable[Path]) -> None:
-    """Write `params.yaml` and the paper's part of `environment.json` beside the papers' folders.
+    """Write the parameters in force and the paper's part of `environment.json` beside the papers' folders.
 
-    Times and machines differ between runs that give equal results. So they stay as they were as long as `records.json`
-    does: a rerun with equal results changes no file.
-
-    `params` is the parameter file in force, `outputs` the stage outputs that the paper's results rest on.
+    `outputs` are the stage outputs that the paper's results rest on. Times and machines differ between runs that give
+    equal results. So they stay as they were as long as `records.json` does: such a rerun changes no file.
     """
     folder = RESULTS / profile
     write_text(folder / PARAMETERS, params.read_text(encoding="utf-8"))
-    papers, records = read_environments(folder), paper_folder(profile, paper) / RECORDS
+    papers, records = read_json(folder / ENVIRONMENT) or {}, folder / paper / RECORDS
     digest = digest_of_file(records) if records.is_file() else None
     if digest is None or papers.get(paper, {}).get("records") != digest:
         write_json(folder / ENVIRONMENT, papers | {paper: {"records": digest, **_environment(outputs)}})
@@ -70,17 +62,9 @@ def _environment(outputs: Iterable[Path]) -> dict[str, Any]:
         cells = [open_artifact(folder).about for folder in find_artifacts(output)]
         timings = [read_timing(timing_file(cell["stage"], cell["cell"], cell["fingerprint"])) for cell in cells]
         known = [timing for timing in timings if timing]
-        complete = len(known) == len(timings)
-        minutes[output.name] = round(sum(timing["seconds"] for timing in known) / 60, 2) if complete else None
+        seconds = sum(timing["seconds"] for timing in known)
+        minutes[output.name] = round(seconds / 60, 2) if len(known) == len(timings) else None
         for timing in known:
-            place = {"machine": timing["machine"], "versions": timing["versions"]}
+            place = {name: timing[name] for name in ("machine", "versions")}
             machines += [place] if place not in machines else []
     return {"machines": machines, "cell_minutes": minutes}
-
-
-def _read(path: Path) -> Any:  # Typed by who calls: a list or a dictionary.
-    try:
-        return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else None
-    except ValueError as error:
-        remedy = "Take the file from Git, or run `dvc repro`."
-        raise InputError(f"is not JSON ({error})", where=str(path), remedy=remedy) from error

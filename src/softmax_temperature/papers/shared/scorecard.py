@@ -7,7 +7,7 @@ from typing import Any
 
 from softmax_temperature.papers.shared.claims import DIRECTIONS_ONLY, HOLDS, NOT_TESTED, VERDICTS, texts
 from softmax_temperature.papers.shared.power import power_table
-from softmax_temperature.papers.shared.results import PAPERS, RESULTS, read_claims
+from softmax_temperature.papers.shared.results import CLAIMS, PAPERS, RESULTS, read_json
 from softmax_temperature.runner.artifacts import write_text
 from softmax_temperature.runner.errors import InputError
 
@@ -30,7 +30,7 @@ def profiles_with_results(results: Path = RESULTS) -> list[str]:
 def all_claims(results: Path = RESULTS) -> dict[str, dict[str, list[dict[str, Any]]]]:
     """By profile and paper, the claims with their verdicts, as the papers' stages wrote them."""
     return {
-        profile: {paper: found for paper in PAPERS if (found := read_claims(results / profile / paper))}
+        profile: {paper: found for paper in PAPERS if (found := read_json(results / profile / paper / CLAIMS))}
         for profile in profiles_with_results(results)
     }
 

@@ -1,23 +1,55 @@
-"""What a number comes from: the names of cells (stage and own name), beside it in claims, tables and notebooks.
+"""What a number comes from: the records of all cells in `records.json`, and the names of cells beside the number.
 
-A name stands for all cells whose names begin with it: that of several seeds leaves the seed out.
+A name (stage and own name) stands beside numbers in claims, tables and notebooks. It means all cells whose names begin
+with it: that of several seeds leaves the seed out.
 """
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from html import escape
-from typing import Self
+from pathlib import Path
+from typing import Any, Self
 from urllib.parse import quote, unquote
 
 import pandas as pd
+
+from softmax_temperature.runner.artifacts import canonical_json, digest_of_text, find_artifacts, open_artifact
+from softmax_temperature.runner.cells import seed_of
+from softmax_temperature.runner.folders import PREPARED
 
 CELLS = "cells"
 """The column of a table that says what the numbers of a row come from."""
 RECORDS = "records.json"
 """The file beside a paper's notebook that has the records of all cells."""
-
 _SEPARATOR = "; "
 _ADDRESS = re.compile(rf'href="{re.escape(RECORDS)}#([^"]*)"')
+
+
+def provenance(outputs: Sequence[Path]) -> dict[str, Any]:
+    """What the artifacts of some stages were made from: the content of `records.json`, without times and machines.
+
+    Papers share the folder of data sets: those that none of the other artifacts was made from are left out.
+
+    Returns:
+        cells: for each artifact its stage, cell, project_seed, seed (its own), fingerprint, result (its digest), inputs
+            (name to digest of another cell's result), and by their digests parameters and code.
+        parameters, code: digest to value, because cells share them. Code is one digest per module that a cell runs.
+    """
+    artifacts = [open_artifact(folder) for output in outputs for folder in find_artifacts(output)]
+    used = {digest for artifact in artifacts for digest in artifact.about["inputs"].values()}
+    found: dict[str, Any] = {"cells": [], "parameters": {}, "code": {}}
+    for artifact in artifacts:
+        if artifact.folder.is_relative_to(PREPARED) and artifact.digest not in used:
+            continue
+        row = {name: artifact.about[name] for name in ("stage", "cell", "inputs", "fingerprint")}
+        seed = artifact.about["seed"]
+        row |= {"project_seed": seed, "seed": seed_of(seed, row["stage"], row["cell"]), "result": artifact.digest}
+        for name in ("parameters", "code"):
+            value = artifact.about[name]
+            row[name] = digest_of_text(canonical_json(value))
+            found[name][row[name]] = value
+        found["cells"].append(row)
+    return found
 
 
 class Linked(str):
@@ -33,18 +65,18 @@ class Linked(str):
         return made
 
 
-def cells_of(stage: str, rows: pd.DataFrame, *columns: str) -> tuple[str, ...]:
-    """The names of the cells that rows of the records come from, each once.
+def cell_of_each(stage: str, rows: pd.DataFrame, *columns: str) -> list[str]:
+    """The name of the cell that each row of the records comes from.
 
     `columns` is what a cell of the stage is named after, in order and without the seed.
     """
-    return tuple(dict.fromkeys(cell_of_each(stage, rows, *columns)))
-
-
-def cell_of_each(stage: str, rows: pd.DataFrame, *columns: str) -> list[str]:
-    """The same, for each of the rows."""
     names = rows[list(columns)].map(lambda part: f"{part:g}" if isinstance(part, int | float) else str(part))
     return ["/".join([stage, *name]) for name in names.itertuples(index=False)]
+
+
+def cells_of(stage: str, rows: pd.DataFrame, *columns: str) -> tuple[str, ...]:
+    """The same names, each once."""
+    return tuple(dict.fromkeys(cell_of_each(stage, rows, *columns)))
 
 
 def together(cells: Iterable[str]) -> str:

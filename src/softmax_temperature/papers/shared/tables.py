@@ -8,9 +8,6 @@ import pandas as pd
 from softmax_temperature.runner.artifacts import write_text
 from softmax_temperature.runner.errors import InputError
 
-_REMEDY = "Take the file from Git, or run `dvc repro`."
-_MERGE_MARKER = re.compile(rb"^(<{7}|>{7}) ", re.MULTILINE)
-
 PUBLISHED = Path("data/published")
 
 
@@ -20,22 +17,18 @@ def write_csv(path: Path, table: pd.DataFrame) -> None:
 
 
 def read_csv(path: Path) -> pd.DataFrame:
-    """Read a table that `write_csv` wrote; one without columns is empty.
-
-    Raises:
-        InputError: there is no such table, it is damaged, or it holds both sides of a merge.
-    """
+    """Read a table that `write_csv` wrote; one without columns is empty; a missing or damaged one an `InputError`."""
     if not path.is_file():
         raise InputError("no such table", where=str(path), remedy="Run `dvc repro`, or check the profile's name.")
-    if _MERGE_MARKER.search(path.read_bytes()):
-        remedy = f"Take one side (`git checkout --ours {path}`), then make it again with `dvc repro`."
+    remedy = "Take the file from Git, or run `dvc repro`."
+    if re.search(rb"^(<{7}|>{7}) ", path.read_bytes(), re.MULTILINE):
         raise InputError("holds both sides of a merge", where=str(path), remedy=remedy)
     try:
         return pd.read_csv(path)
     except pd.errors.EmptyDataError:
         return pd.DataFrame()
     except ValueError as error:
-        raise InputError(f"is not a table ({error})", where=str(path), remedy=_REMEDY) from error
+        raise InputError(f"is not a table ({error})", where=str(path), remedy=remedy) from error
 
 
 def published(paper: str, table: str) -> pd.DataFrame:

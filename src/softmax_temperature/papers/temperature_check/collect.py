@@ -10,7 +10,7 @@ import torch
 from softmax_temperature.data.splits import SPLITS
 from softmax_temperature.heuristic.ridge import RidgeHeuristic, shipped
 from softmax_temperature.metrics import expected_calibration_error, negative_log_likelihood
-from softmax_temperature.papers.shared.collect import named_rows, write_results
+from softmax_temperature.papers.shared.records import named_rows, write_results
 from softmax_temperature.papers.temperature_check.claims import CLAIMS
 from softmax_temperature.papers.temperature_check.early_learning import early_tables
 from softmax_temperature.papers.temperature_check.records import NAMES, SLUG, Records
