@@ -10,8 +10,10 @@ import nbformat
 import pytest
 
 from softmax_temperature.papers.html import write_report
+from softmax_temperature.papers.html.reading import clean, content
 from softmax_temperature.papers.shared.sources import link
 from softmax_temperature.runner.errors import InputError
+from tests.conftest import ROOT
 
 LOADING = {"src", "href", "srcset", "poster", "action", "background", "data"}
 
@@ -69,6 +71,13 @@ def test_every_link_leads_somewhere(results: Path) -> None:
             target = (one.path.parent / place).resolve() if place else one.path
             assert target.is_file(), f"{one.path}: {address}"
             assert not name or name in found[target].ids, f"{one.path}: {address}"
+
+
+@pytest.mark.parametrize("notebook", sorted((ROOT / "notebooks").glob("*.ipynb")), ids=lambda path: path.stem)
+def test_equations_are_mathml(notebook: Path) -> None:
+    html = content(clean(nbformat.read(notebook, as_version=4)))
+    assert "<math" in html
+    assert not {"$", "\\"} & set(html), "no TeX is left"
 
 
 def test_nothing_is_loaded_and_names_are_unique(results: Path) -> None:

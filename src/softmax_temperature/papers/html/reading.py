@@ -3,13 +3,14 @@
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from html import escape
+from html import escape, unescape
 from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import nbformat
 import pandas as pd
+from latex2mathml.converter import convert as mathml
 from nbconvert.filters import markdown2html
 from nbconvert.preprocessors.sanitize import SanitizeHTML
 
@@ -22,6 +23,7 @@ from softmax_temperature.runner.reading import read_yaml
 _ELSEWHERE = ("Claims", "Deviations")
 """Sections of a notebook that pages show in another way."""
 _HEADING = re.compile(r"^#+ +(.+)$", re.MULTILINE)
+_TEX = re.compile(r"(\$\$?)([^$]+)\1")
 _TAGS = (
     *("a", "b", "blockquote", "br", "code", "del", "details", "div", "em", "h1", "h2", "h3", "h4", "hr", "i", "li"),
     *("ol", "p", "pre", "span", "strong", "sub", "summary", "sup", "table", "tbody", "td", "th", "thead", "tr", "ul"),
@@ -209,5 +211,7 @@ def _notebook(path: Path) -> nbformat.NotebookNode | None:
 
 
 def _html(text: str) -> str:
+    # Browsers draw MathML themselves; a script for TeX would have to come from a network.
+    text = _TEX.sub(lambda tex: mathml(unescape(tex[2]), display="block" if tex[1] == "$$" else "inline"), text)
     html: str = markdown2html(text.strip()) if text.strip() else ""
     return re.sub(r'<a class="anchor-link".*?</a>', "", html)
