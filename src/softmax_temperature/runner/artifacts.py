@@ -5,8 +5,6 @@ machine names: equal inputs give equal bytes. A damaged file is renamed to `*.da
 time and size are unchanged, then sees that it is missing and runs the stage again.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os
@@ -25,7 +23,6 @@ if TYPE_CHECKING:
 
 MANIFEST = "manifest.json"
 DAMAGED, UNFINISHED = ".damaged", ".unfinished"
-"""Suffixes of files that were found damaged, and of what is being written, whose names also start with a dot."""
 _REBUILD = "Run `dvc repro` to make it again."
 
 
@@ -38,25 +35,19 @@ def canonical_json(value: Any) -> str:
     return json.dumps(value, sort_keys=True, indent=1, allow_nan=False, ensure_ascii=False) + "\n"
 
 
-def digest_of_bytes(content: bytes) -> str:
-    """The sha256 of some bytes, in hexadecimal."""
-    return hashlib.sha256(content).hexdigest()
-
-
 def digest_of_text(text: str) -> str:
     """The sha256 of a text in UTF-8, in hexadecimal."""
-    return digest_of_bytes(text.encode())
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def digest_of_file(path: Path) -> str:
-    """The sha256 of a file's bytes, in hexadecimal; reads in pieces, so the file may exceed memory."""
+    """The sha256 of a file, in hexadecimal; the file may exceed memory."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _sync(path: Path) -> None:
-    """Push a file, or a folder's list of names, to the disk."""
-    descriptor = os.open(path, os.O_RDONLY)
+    descriptor = os.open(path, os.O_RDONLY)  # Of a folder, too: its list of names.
     try:
         os.fsync(descriptor)
     finally:
@@ -97,12 +88,6 @@ def atomic_folder(path: Path) -> Iterator[Path]:
         yield new
 
 
-def remove_unfinished(folder: Path) -> None:
-    """Remove what killed writers left in a folder; the caller makes sure that nobody writes there now."""
-    for path in folder.glob(f".*{UNFINISHED}"):
-        shutil.rmtree(path) if path.is_dir() else path.unlink()
-
-
 def write_text(path: Path, text: str) -> None:
     """Write a text file atomically, in UTF-8."""
     with atomic_file(path) as file:
@@ -112,6 +97,29 @@ def write_text(path: Path, text: str) -> None:
 def write_json(path: Path, value: Any) -> None:
     """Write a value as canonical JSON, atomically."""
     write_text(path, canonical_json(value))
+
+
+def write_sealed(path: Path, body: dict[str, Any]) -> None:
+    """Write a mapping as JSON together with its own sha256, atomically."""
+    write_json(path, {**body, "sha256": digest_of_text(canonical_json(body))})
+
+
+def read_sealed(path: Path) -> dict[str, Any]:
+    """Read a mapping that `write_sealed` wrote; an `ArtifactError` if it was changed."""
+    with suppress(ValueError, KeyError, AttributeError, RecursionError):
+        text = path.read_text(encoding="utf-8")
+        whole: dict[str, Any] = json.loads(text)
+        body = {key: value for key, value in whole.items() if key != "sha256"}
+        if text == canonical_json(whole) and whole["sha256"] == digest_of_text(canonical_json(body)):
+            return body
+    remedy = "Run `softmax-temperature verify`, which sets it aside, then `dvc repro` to make it again."
+    raise ArtifactError("damaged (its own sha256 differs)", where=str(path), remedy=remedy)
+
+
+def set_aside(path: Path) -> None:
+    """Rename a damaged file, if permitted, so that readers and DVC find it missing."""
+    with suppress(OSError):
+        path.replace(path.with_name(path.name + DAMAGED))
 
 
 @contextmanager
@@ -127,12 +135,6 @@ def new_artifact(folder: Path, *, kind: str, about: dict[str, Any]) -> Iterator[
             path.chmod(0o644)
             files[path.relative_to(temporary).as_posix()] = digest_of_file(path)
         write_sealed(temporary / MANIFEST, {"kind": kind, "about": about, "files": files})
-
-
-def set_aside(path: Path) -> None:
-    """Rename a damaged file, if permitted, so that readers and DVC find it missing."""
-    with suppress(OSError):
-        path.replace(path.with_name(path.name + DAMAGED))
 
 
 @dataclass(frozen=True)
@@ -151,14 +153,11 @@ class Artifact:
 
     def path(self, name: str) -> Path:
         """The path of one file after comparing its bytes with the manifest; a damaged one is set aside."""
-        if name not in self.files:
-            raise ArtifactError(f"no file {name!r}", where=str(self.folder), remedy=_REBUILD)
         path = self.folder / name
-        if not path.is_file():
+        if name not in self.files or not path.is_file():
             raise ArtifactError("missing", where=str(path), remedy=_REBUILD)
         if digest_of_file(path) != self.files[name]:
-            # Unless the whole artifact has been replaced since its manifest was read.
-            if open_artifact(self.folder) == self:
+            if open_artifact(self.folder) == self:  # Otherwise all of it was replaced since its manifest was read.
                 set_aside(path)
             raise ArtifactError("damaged (its sha256 is not the recorded one)", where=str(path), remedy=_REBUILD)
         return path
@@ -167,7 +166,7 @@ class Artifact:
         """The value in a JSON file."""
         return json.loads(self.path(name).read_text(encoding="utf-8"))
 
-    def tensors(self, name: str) -> dict[str, Tensor]:
+    def tensors(self, name: str) -> "dict[str, Tensor]":
         """The tensors in a safetensors file, mapped from disk."""
         from safetensors.torch import load_file  # torch takes seconds, and the command line reads parameters only.
 
@@ -186,33 +185,12 @@ class Artifact:
         return lines
 
 
-def write_sealed(path: Path, body: dict[str, Any]) -> None:
-    """Write a mapping as JSON together with its own sha256, atomically."""
-    write_json(path, {**body, "sha256": digest_of_text(canonical_json(body))})
-
-
-def read_sealed(path: Path) -> dict[str, Any]:
-    """Read a mapping that `write_sealed` wrote; an `ArtifactError` if it was changed."""
-    try:
-        text = path.read_text(encoding="utf-8")
-        whole: dict[str, Any] = json.loads(text)
-        body = {key: value for key, value in whole.items() if key != "sha256"}
-        if text == canonical_json(whole) and whole["sha256"] == digest_of_text(canonical_json(body)):
-            return body
-    except (ValueError, KeyError, AttributeError, RecursionError):
-        pass
-    remedy = "Run `softmax-temperature verify`, which sets it aside, then `dvc repro` to make it again."
-    raise ArtifactError("damaged (its own sha256 differs)", where=str(path), remedy=remedy)
-
-
 def open_artifact(folder: Path, *, kind: str | None = None) -> Artifact:
     """Open an artifact by its manifest; the files themselves are verified when they are read."""
-    path = folder / MANIFEST
-    if not path.is_file():
+    if not (folder / MANIFEST).is_file():
         raise ArtifactError("not there, or not complete (no manifest)", where=str(folder), remedy=_REBUILD)
-    manifest = read_sealed(path)
-    artifact = Artifact(folder, manifest["kind"], manifest["about"], manifest["files"])
-    if kind is not None and artifact.kind != kind:
+    artifact = Artifact(folder, **read_sealed(folder / MANIFEST))
+    if kind not in (None, artifact.kind):
         raise ArtifactError(f"is of kind {artifact.kind!r}, not {kind!r}", where=str(folder), remedy=_REBUILD)
     return artifact
 

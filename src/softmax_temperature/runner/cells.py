@@ -6,8 +6,6 @@ cell is not run again. When every cell of a stage is done, the stage's output fo
 results, so no left-over can be read.
 """
 
-from __future__ import annotations
-
 import hashlib
 import math
 import os
@@ -20,14 +18,17 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from filelock import FileLock, Timeout
 from pydantic import BaseModel
 from threadpoolctl import threadpool_limits
 
+from softmax_temperature.params import Compute
+from softmax_temperature.runner import distributed
 from softmax_temperature.runner.artifacts import (
+    UNFINISHED,
     Artifact,
     ArtifactError,
     atomic_folder,
@@ -36,52 +37,20 @@ from softmax_temperature.runner.artifacts import (
     new_artifact,
     open_artifact,
     read_sealed,
-    remove_unfinished,
     write_sealed,
     write_text,
 )
 from softmax_temperature.runner.checkpoints import Checkpointer
-from softmax_temperature.runner.distributed import follow, is_follower, leading, require_serial, together
 from softmax_temperature.runner.engines import Failure, run_tasks
 from softmax_temperature.runner.errors import CellsFailed, InputError, disk_faults
 from softmax_temperature.runner.fingerprint import code_digest
 from softmax_temperature.runner.machine import machine, prepare_torch, resolve_device, versions
 from softmax_temperature.runner.progress import say, watching
 
-if TYPE_CHECKING:
-    from softmax_temperature.params import Compute
-
 DATA = Path("data")
 WORK = DATA / "work"
-TIMING = "timing.json"
-RESULT = "result"
-CHECKPOINT = "checkpoint.pt"
+TIMING, RESULT, CHECKPOINT = "timing.json", "result", "checkpoint.pt"
 _OUT_OF_MEMORY = ("out of memory", "DefaultCPUAllocator", "CUBLAS_STATUS_ALLOC_FAILED", "CUDNN_STATUS_ALLOC_FAILED")
-
-
-@dataclass(frozen=True)
-class Cell:
-    """One piece of work.
-
-    Attributes:
-        name: unique within its stage, for instance "mnist/resnet18"; the only cell of a stage is called "." and fills
-            the output folder itself.
-        run: a module-level function, called as `run(job, plan)`.
-        plan: all that the result depends on besides inputs and code.
-        inputs: paths of the artifacts that it reads, by the names that it uses for them.
-        gpu_share: the part of a GPU that it fills, if known: cells side by side on one GPU fill at most all of it.
-    """
-
-    name: str
-    run: Callable[[Job, Any], None]
-    plan: BaseModel
-    inputs: Mapping[str, Path] = field(default_factory=dict)
-    gpu_share: float | None = None
-
-    @property
-    def parameters(self) -> dict[str, Any]:
-        """The plan as JSON values."""
-        return self.plan.model_dump(mode="json")
 
 
 @dataclass(frozen=True)
@@ -110,6 +79,52 @@ class Job:
         (self.work / "progress").write_text(f"{done}/{total}")
 
 
+@dataclass(frozen=True)
+class Cell:
+    """One piece of work: the module-level function `run`, called as `run(job, plan)`.
+
+    `name` is unique within the stage; the only cell of a stage is called "." and fills the output folder itself.
+    `plan` is all that the result depends on besides code and `inputs`, artifacts by the names that it uses for them.
+    `gpu_share` is the part of a GPU that it fills, if known: cells side by side on one GPU fill at most all of it.
+    """
+
+    name: str
+    run: Callable[[Job, Any], None]
+    plan: BaseModel
+    inputs: Mapping[str, Path] = field(default_factory=dict)
+    gpu_share: float | None = None
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """The plan as JSON values."""
+        return self.plan.model_dump(mode="json")
+
+    def reads(self) -> dict[str, Any]:
+        """The digests of inputs and code; an `ArtifactError` if an input is missing."""
+        inputs = {name: open_artifact(path).digest for name, path in self.inputs.items()}
+        return {"parameters": self.parameters, "inputs": inputs, "code": code_digest(self.run.__module__)}
+
+
+@dataclass(frozen=True)
+class _Task:
+    """A cell on its way to a worker."""
+
+    stage: str
+    cell: Cell
+    fingerprint: str
+    seed: int
+    compute: Compute
+
+    @property
+    def work(self) -> Path:
+        return timing_file(self.stage, self.cell.name, self.fingerprint).parent
+
+    def is_done(self) -> bool:
+        with suppress(ArtifactError):
+            return not open_artifact(self.work / RESULT).problems()
+        return False
+
+
 def seed_of(seed: int, *names: str) -> int:
     """A 63-bit seed for a named purpose, independent of every other name's."""
     digest = hashlib.sha256("/".join([str(seed), *names]).encode()).digest()
@@ -118,14 +133,19 @@ def seed_of(seed: int, *names: str) -> int:
 
 def fingerprint(cell: Cell, seed: int) -> str:
     """The digest of everything that the cell's result depends on; an `ArtifactError` if an input is missing."""
-    content = {
-        "seed": seed,
-        "parameters": cell.parameters,
-        "inputs": {name: open_artifact(path).digest for name, path in cell.inputs.items()},
-        "code": code_digest(cell.run.__module__),
-        "function": cell.run.__qualname__,
-    }
-    return digest_of_text(canonical_json(content))
+    return digest_of_text(canonical_json({**cell.reads(), "seed": seed, "function": cell.run.__qualname__}))
+
+
+def timing_file(stage: str, cell: str, fingerprint: str) -> Path:
+    """Where the run of a cell left its seconds, machine and versions."""
+    return WORK / stage / cell / fingerprint[:16] / TIMING
+
+
+def read_timing(path: Path) -> dict[str, Any] | None:
+    """What a cell's run left there; None if it ran elsewhere, as for a pulled result, or the file is damaged."""
+    with suppress(ArtifactError, FileNotFoundError):
+        return read_sealed(path)
+    return None
 
 
 def run_cells(cells: Sequence[Cell], *, output: Path, compute: Compute, seed: int) -> None:
@@ -142,16 +162,21 @@ def run_cells(cells: Sequence[Cell], *, output: Path, compute: Compute, seed: in
     if len(set(names)) < len(names):
         raise ValueError(f"cells: names are not unique: {sorted(names)}")
     stage = output.relative_to(DATA).as_posix()
-    require_serial(compute.engine)
-    if is_follower():
+    if distributed.PROCESSES > 1 and compute.engine != "serial":
+        remedy = "Set it to serial: under torchrun all processes train one cell at a time."
+        raise InputError(f"is {compute.engine!r} under torchrun", where="compute.engine", remedy=remedy)
+    if distributed.is_follower():
         followed = {cell.name: _Task(stage, cell, "", seed, compute) for cell in cells}
-        follow(lambda name, folder: _call(followed[name], folder, folder, math.inf))  # Without checkpoints.
+        distributed.follow(lambda name, folder: _call(followed[name], folder, folder, math.inf))  # No checkpoints.
         return
-    with alone(WORK / stage), leading():
+    with alone(WORK / stage), distributed.leading():
         tasks = [_Task(stage, cell, fingerprint(cell, seed), seed, compute) for cell in cells]
         if failures := _run_pending(stage, tasks):
             raise CellsFailed(stage, failures, len(cells))
-        _publish(tasks, output)
+        with atomic_folder(output) as new:
+            for task in tasks:
+                open_artifact(task.work / RESULT)  # Not there if a node of a cluster worked in a folder of its own.
+                shutil.copytree(task.work / RESULT, new / task.cell.name, copy_function=_link, dirs_exist_ok=True)
 
 
 @contextmanager
@@ -172,40 +197,9 @@ def alone(folder: Path) -> Iterator[None]:
         lock.release()
 
 
-def timing_file(stage: str, cell: str, fingerprint: str) -> Path:
-    """Where the run of a cell left its seconds, machine and versions."""
-    return WORK / stage / cell / fingerprint[:16] / TIMING
-
-
-def read_timing(path: Path) -> dict[str, Any] | None:
-    """What a cell's run left there; None if it ran elsewhere, as for a pulled result, or the file is damaged."""
-    with suppress(ArtifactError, FileNotFoundError):
-        return read_sealed(path)
-    return None
-
-
-@dataclass(frozen=True)
-class _Task:
-    """A cell on its way to a worker."""
-
-    stage: str
-    cell: Cell
-    fingerprint: str
-    seed: int
-    compute: Compute
-
-    @property
-    def timing(self) -> Path:
-        return timing_file(self.stage, self.cell.name, self.fingerprint)
-
-    @property
-    def result(self) -> Path:
-        return self.timing.with_name(RESULT)
-
-
 def _run_pending(stage: str, tasks: Sequence[_Task]) -> dict[str, str]:
     """Run the tasks that have no intact result; returns the failed ones with the reasons."""
-    pending = [task for task in tasks if not _is_done(task.result)]
+    pending = [task for task in tasks if not task.is_done()]
     if not pending:
         say(f"{stage}: all {len(tasks)} cells are up to date")
         return {}
@@ -213,34 +207,26 @@ def _run_pending(stage: str, tasks: Sequence[_Task]) -> dict[str, str]:
     compute = pending[0].compute
     on_gpu = resolve_device(compute.device) != "cpu"
     shares = [task.cell.gpu_share if on_gpu else None for task in pending]
-    with watching(stage, {task.cell.name: task.result.parent for task in pending}, finished):
+    with watching(stage, {task.cell.name: task.work for task in pending}, finished):
         for number, failure in run_tasks(_attempt, pending, compute, shares):
             finished[pending[number].cell.name] = failure
     # In the order of the cells, whatever the order in which they ended.
     return {task.cell.name: found.reason for task in pending if (found := finished.get(task.cell.name))}
 
 
-def _is_done(result: Path) -> bool:
-    try:
-        return not open_artifact(result).problems()
-    except ArtifactError:
-        return False
-
-
 def _attempt(task: _Task) -> Failure | None:
     """Run one cell; an error becomes a line of the stage's report, and the other cells go on."""
-    work = task.result.parent
     try:
-        with disk_faults(work), alone(work):
-            if not _is_done(task.result):  # Another process may have done it meanwhile.
-                _run(task, work)
+        with disk_faults(task.work), alone(task.work):
+            if not task.is_done():  # Another process may have done it meanwhile.
+                _run(task)
     except InputError as error:
         return Failure(str(error))
     except Exception as error:  # noqa: BLE001  # A cell must not end its neighbours; the stage still exits non-zero.
+        trace = task.work / "error.txt"
         with suppress(OSError):
-            trace = traceback.format_exc()
-            (work / "error.txt").write_text(trace, encoding="utf-8", errors="backslashreplace")
-        reason = f"{type(error).__name__}: {' '.join(str(error).split())} (trace: {work / 'error.txt'})"
+            trace.write_text(traceback.format_exc(), encoding="utf-8", errors="backslashreplace")
+        reason = f"{type(error).__name__}: {' '.join(str(error).split())} (trace: {trace})"
         # By the words, because failed allocations in cuBLAS and cuDNN are plain RuntimeErrors.
         if isinstance(error, MemoryError) or any(text in str(error) for text in _OUT_OF_MEMORY):
             reason += ". Lower compute.workers or the size of the batches; then run again"
@@ -248,28 +234,23 @@ def _attempt(task: _Task) -> Failure | None:
     return None
 
 
-def _run(task: _Task, work: Path) -> None:
-    cell, started = task.cell, time.monotonic()
+def _run(task: _Task) -> None:
+    cell, work, started = task.cell, task.work, time.monotonic()
     if fingerprint(cell, task.seed) != task.fingerprint:
         what = "its code, a library's version or an input changed since the stage began, or differs on this machine"
         raise InputError(what, where=cell.name, remedy="Run the stage again.")
-    remove_unfinished(work)
-    about = {
-        "stage": task.stage,
-        "cell": cell.name,
-        "parameters": cell.parameters,
-        "inputs": {name: open_artifact(path).digest for name, path in cell.inputs.items()},
-        "code": {cell.run.__module__: code_digest(cell.run.__module__)},
-        "fingerprint": task.fingerprint,
-        "seed": task.seed,
-    }
-    kind = cell.run.__module__.rpartition(".")[2]
-    with new_artifact(task.result, kind=kind, about=about) as output, together(cell.name):
+    for left in work.glob(f".*{UNFINISHED}"):  # By killed writers; nobody writes here now.
+        shutil.rmtree(left)
+    module, about = cell.run.__module__, cell.reads()
+    about |= {"code": {module: about["code"]}, "stage": task.stage, "cell": cell.name}
+    about |= {"fingerprint": task.fingerprint, "seed": task.seed}
+    kind = module.rpartition(".")[2]
+    with new_artifact(work / RESULT, kind=kind, about=about) as output, distributed.together(cell.name):
         device = _call(task, output, work, task.compute.checkpoint_seconds)
     (work / CHECKPOINT).unlink(missing_ok=True)
     seconds = round(time.monotonic() - started, 3)
     # Beside the artifact, not in it: these differ between runs that give equal results.
-    write_sealed(task.timing, {"seconds": seconds, "device": device, "machine": machine(), "versions": versions()})
+    write_sealed(work / TIMING, {"seconds": seconds, "device": device, "machine": machine(), "versions": versions()})
 
 
 def _call(task: _Task, output: Path, work: Path, checkpoint_seconds: float) -> str:
@@ -285,16 +266,8 @@ def _call(task: _Task, output: Path, work: Path, checkpoint_seconds: float) -> s
     return device
 
 
-def _publish(tasks: Sequence[_Task], output: Path) -> None:
-    """Replace the output folder by links to the results, or by copies where links are not possible."""
-    with atomic_folder(output) as new:
-        for task in tasks:
-            open_artifact(task.result)  # Not there if a node of a cluster worked in a folder of its own.
-            shutil.copytree(task.result, new / task.cell.name, copy_function=_link, dirs_exist_ok=True)
-
-
 def _link(source: str, target: str) -> None:
     try:
         os.link(source, target)
-    except OSError:
+    except OSError:  # No links are possible there.
         shutil.copy2(source, target)

@@ -17,14 +17,10 @@ from typing import Any
 import torch
 from torch import distributed
 
-from softmax_temperature.runner.errors import InputError
-
 PROCESSES = int(os.environ.get("WORLD_SIZE", "1"))
 """How many processes `torchrun` started together; 1 without it."""
-_STEP = timedelta(minutes=10)
-"""How long processes wait for one another within a cell: one that hangs ends the run."""
-_BETWEEN_CELLS = timedelta(days=30)
-"""How long they wait for the next cell: process 0 may be waiting for another run's lock."""
+_STEP = timedelta(minutes=10)  # How long processes wait for one another within a cell: one that hangs ends the run.
+_BETWEEN_CELLS = timedelta(days=30)  # How long for the next cell: process 0 may be waiting for another run's lock.
 
 
 def is_follower() -> bool:
@@ -35,11 +31,9 @@ def is_follower() -> bool:
 @cache
 def join_group() -> Any:
     """Join the process group, once; "cuda" then means this process's own GPU. Returns the group that waits long."""
-    backend = "gloo"
     if torch.cuda.is_available():
         torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
-        backend = "cpu:gloo,cuda:nccl"
-    distributed.init_process_group(backend, timeout=_STEP)
+    distributed.init_process_group("cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo", timeout=_STEP)
     return distributed.new_group(backend="gloo", timeout=_BETWEEN_CELLS)
 
 
@@ -57,13 +51,6 @@ def follow(run: Callable[[str, Path], object]) -> None:
     while (name := agreed(None, patient=True)) is not None:
         with TemporaryDirectory() as folder:
             run(name, Path(folder))
-
-
-def require_serial(engine: str) -> None:
-    """Refuse engines that would start processes of their own; in all processes, so that none waits for another."""
-    if PROCESSES > 1 and engine != "serial":
-        remedy = "Set it to serial: under torchrun all processes train one cell at a time."
-        raise InputError(f"is {engine!r} under torchrun", where="compute.engine", remedy=remedy)
 
 
 @contextmanager

@@ -1,7 +1,5 @@
 """Engines: how a stage's cells are spread over processes or machines."""
 
-from __future__ import annotations
-
 import ctypes
 import os
 import signal
@@ -13,22 +11,15 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from joblib.externals.loky import ProcessPoolExecutor, wait
 from joblib.externals.loky.process_executor import BrokenProcessPool
 
+from softmax_temperature.params import Compute
 from softmax_temperature.runner.errors import InputError
 
-if TYPE_CHECKING:
-    from softmax_temperature.params import Compute
-
-Task = TypeVar("Task")
-Work = Callable[[Task], "Failure | None"]
-Outcomes = Iterator[tuple[int, "Failure | None"]]
-
 _SET_PARENT_DEATH_SIGNAL = 1  # From Linux's sys/prctl.h.
-_RAY_RETRIES = 3
 _THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
 _KILLED = (
     "not finished: a worker process was killed, as systems do when memory runs out. If that was so, lower "
@@ -45,6 +36,11 @@ class Failure:
     device_lost: bool = False
 
 
+Task = TypeVar("Task")
+Work = Callable[[Task], Failure | None]
+Outcomes = Iterator[tuple[int, Failure | None]]
+
+
 def run_tasks(work: Work[Task], tasks: Sequence[Task], compute: Compute, shares: Sequence[float | None]) -> Outcomes:
     """Call a module-level function on every task; yields the number of each with its failure or None, as they end.
 
@@ -54,14 +50,11 @@ def run_tasks(work: Work[Task], tasks: Sequence[Task], compute: Compute, shares:
     if compute.engine == "ray":
         return _on_ray(work, tasks, compute, shares)
     if compute.engine == "processes" and len(tasks) > 1:
-        return _in_processes(work, tasks, compute, shares)
+        return _in_processes(work, tasks, compute, [share or 1 / compute.workers for share in shares])
     return ((number, work(task)) for number, task in enumerate(tasks))
 
 
-def _in_processes(
-    work: Work[Task], tasks: Sequence[Task], compute: Compute, shares: Sequence[float | None]
-) -> Outcomes:
-    parts = [share or 1 / compute.workers for share in shares]
+def _in_processes(work: Work[Task], tasks: Sequence[Task], compute: Compute, parts: Sequence[float]) -> Outcomes:
     waiting = list(range(len(tasks)))
     while waiting:  # Once, or again with fresh processes after a GPU was lost to one of them.
         running: dict[Any, int] = {}
@@ -84,9 +77,7 @@ def _in_processes(
 
 def _next(waiting: Sequence[int], running: Sequence[int], parts: Sequence[float], workers: int) -> int | None:
     """The first waiting task that fits beside those that run."""
-    if len(running) == workers:
-        return None
-    free = 1 + 1e-9 - sum(parts[number] for number in running)
+    free = 1 + 1e-9 - sum(parts[number] for number in running) if len(running) < workers else 0
     return next((number for number in waiting if parts[number] <= free), None)
 
 
@@ -120,7 +111,7 @@ def _on_ray(work: Work[Task], tasks: Sequence[Task], compute: Compute, shares: S
             # Resources are given here and not with `.options` later: Ray then starts a fresh process for every cell
             # that uses a GPU. A process that is used again keeps CUDA's first device, whichever one Ray assigns.
             resources = {"num_cpus": compute.threads_per_cell, "num_gpus": gpus}
-            return ray.remote(**resources, max_retries=_RAY_RETRIES, scheduling_strategy="SPREAD")(_on_node)
+            return ray.remote(**resources, max_retries=3, scheduling_strategy="SPREAD")(_on_node)
 
         waiting = list(enumerate(tasks))
         running: dict[Any, int] = {}
@@ -131,7 +122,14 @@ def _on_ray(work: Work[Task], tasks: Sequence[Task], compute: Compute, shares: S
                 gpus = (shares[number] or compute.gpus_per_cell) if compute.gpus_per_cell else 0
                 running[remote(gpus).remote(str(Path.cwd()), work, task)] = number
             for reference in ray.wait(list(running))[0]:
-                yield running.pop(reference), _ray_result(ray, reference)
+                try:
+                    failure = ray.get(reference)
+                except ray.exceptions.RayTaskError as error:
+                    failure = Failure(f"on a node of the cluster: {type(error.cause).__name__}: {error.cause}")
+                except ray.exceptions.RayError as error:
+                    what = f"{type(error).__name__}: {' '.join(str(error).split())}"
+                    failure = Failure(f"not finished: {what}. {_MEMORY}")
+                yield running.pop(reference), failure
 
 
 def _on_node(folder: str, work: Work[Task], task: Task) -> Failure | None:
@@ -139,16 +137,6 @@ def _on_node(folder: str, work: Work[Task], task: Task) -> Failure | None:
         return Failure(f"{socket.gethostname()} does not see {folder}: share the project's folder between all nodes")
     os.chdir(folder)
     return work(task)
-
-
-def _ray_result(ray: Any, reference: Any) -> Failure | None:
-    try:
-        failure: Failure | None = ray.get(reference)
-    except ray.exceptions.RayTaskError as error:
-        return Failure(f"on a node of the cluster: {type(error.cause).__name__}: {error.cause}")
-    except ray.exceptions.RayError as error:
-        return Failure(f"not finished: {type(error).__name__}: {' '.join(str(error).split())}. {_MEMORY}")
-    return failure
 
 
 @contextmanager
@@ -196,11 +184,11 @@ def refuse_unsuitable_nodes(nodes: Sequence[Mapping[str, float]], compute: Compu
     """
     cpus, gpus = compute.threads_per_cell, compute.gpus_per_cell
     if not any(node.get("CPU", 0) >= cpus and node.get("GPU", 0) >= gpus for node in nodes):
-        most_cpus, most_gpus = (max((node.get(kind, 0) for node in nodes), default=0) for kind in ("CPU", "GPU"))
         what = f"no node has {cpus} CPUs and {gpus:g} GPUs for a cell"
+        most_cpus, most_gpus = (max(node.get(kind, 0) for node in nodes) for kind in ("CPU", "GPU"))
         remedy = f"Set threads_per_cell to at most {most_cpus:g} and gpus_per_cell to at most {most_gpus:g}."
         raise InputError(what, where="compute.threads_per_cell, compute.gpus_per_cell", remedy=remedy)
     if gpus == 0 and compute.device != "cpu" and any(node.get("GPU", 0) > 1 for node in nodes):
-        remedy = "Set it to 1, or to a fraction for small networks; or set compute.device to cpu."
         what = "is 0, and all cells of a node with several GPUs would use the first one"
+        remedy = "Set it to 1, or to a fraction for small networks; or set compute.device to cpu."
         raise InputError(what, where="compute.gpus_per_cell", remedy=remedy)

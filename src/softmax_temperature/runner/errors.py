@@ -10,8 +10,7 @@ from pathlib import Path
 
 from safetensors import SafetensorError
 
-_CODES = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EPERM)
-_DISK = [os.strerror(code) for code in _CODES]
+_DISK = [os.strerror(getattr(errno, code)) for code in ("ENOSPC", "EDQUOT", "EFBIG", "EROFS", "EACCES", "EPERM")]
 _MOST_NAMES = 50  # timm alone knows more than a thousand networks.
 
 
@@ -22,9 +21,8 @@ class InputError(Exception):
     """
 
     def __init__(self, what: str, *, where: str, remedy: str) -> None:
-        what = " ".join(what.split())
-        super().__init__(what, where, remedy)
-        self.what, self.where, self.remedy = what, where, remedy
+        self.what, self.where, self.remedy = " ".join(what.split()), where, remedy
+        super().__init__(self.what, where, remedy)
 
     def __str__(self) -> str:
         text = f"{self.where}: {self.what}. {self.remedy}"
@@ -37,14 +35,12 @@ class InputError(Exception):
 
 
 class CellsFailed(Exception):
-    """Some cells of a stage failed; the others finished and are kept."""
+    """Some cells of a stage failed, `failures` says why; the others finished and are kept."""
 
     def __init__(self, stage: str, failures: Mapping[str, str], total: int) -> None:
         lines = [f"{stage}: {len(failures)} of {total} cells failed; what is finished is kept and will not run again."]
-        names: dict[str, list[str]] = {}  # A wrong file fails every cell that reads it: reported once.
-        for name, reason in failures.items():
-            names.setdefault(reason, []).append(name)
-        for reason, (first, *more) in names.items():
+        for reason in dict.fromkeys(failures.values()):  # A wrong file fails every cell that reads it: reported once.
+            first, *more = (name for name, own in failures.items() if own == reason)
             lines.append(f"  {first}{f' and {len(more)} more' if more else ''}: {reason}")
         super().__init__("\n".join(lines))
         self.failures = dict(failures)
@@ -66,8 +62,7 @@ def disk_faults(path: Path | None = None) -> Iterator[None]:
         yield
     except (OSError, SafetensorError) as error:
         # By the system's words, because errors of safetensors have no number.
-        reason = next((text for text in _DISK if text in str(error)), None)
-        if reason is None:
+        if (reason := next((text for text in _DISK if text in str(error)), None)) is None:
             raise
         where = os.fsdecode(getattr(error, "filename", None) or path or "the disk")
         remedy = "Free space, or change the permissions or the folder."

@@ -29,9 +29,8 @@ def import_closure(module: str, *, excluded: frozenset[str] = EXCLUDED) -> tuple
     """
     if not _in_package(module):
         return (module,)
-    found = {module, *filter(_in_package, _graph(excluded).find_upstream_modules(module))}
-    parts = [name.split(".") for name in found]
-    return tuple(sorted({".".join(names[:end]) for names in parts for end in range(1, len(names) + 1)}))
+    found = [module, *filter(_in_package, _graph(excluded).find_upstream_modules(module))]
+    return tuple(sorted({name.rsplit(".", cut)[0] for name in found for cut in range(name.count(".") + 1)}))
 
 
 @cache
@@ -71,9 +70,8 @@ def code_only(path: Path) -> str:
 
 @cache
 def _graph(excluded: frozenset[str]) -> grimp.ImportGraph:
-    graph = grimp.build_graph(
-        PACKAGE, include_external_packages=True, exclude_type_checking_imports=True, cache_dir=None
-    )
+    options = {"include_external_packages": True, "exclude_type_checking_imports": True}
+    graph = grimp.build_graph(PACKAGE, cache_dir=None, **options)
     for name in graph.modules:
         if _in_package(name) and excluded.intersection(name.split(".")[1:2]):
             graph.remove_module(name)

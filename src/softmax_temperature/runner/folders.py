@@ -1,7 +1,4 @@
-"""Where stages leave what other stages read, below the project's root.
-
-They stand apart from the stages, so that a stage that reads another's output does not import it.
-"""
+"""Where stages leave what other stages read: apart from them, so that a stage need not import another."""
 
 from pathlib import Path
 

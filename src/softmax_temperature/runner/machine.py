@@ -12,8 +12,8 @@ from typing import Any
 
 import torch
 
-_TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # From glibc's malloc.h.
 LIBRARIES = ("torch", "torchvision", "timm", "numpy", "scipy", "scikit-learn", "pandas")
+_TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # From glibc's malloc.h.
 
 
 @cache
@@ -39,8 +39,7 @@ def versions(libraries: tuple[str, ...] = LIBRARIES) -> dict[str, str]:
 
 
 def _processor() -> str:
-    """The processor's model name; `platform.processor` is empty or bare on most systems."""
-    path = Path("/proc/cpuinfo")
+    path = Path("/proc/cpuinfo")  # Because `platform.processor` is empty or bare on most systems.
     if path.is_file():
         names = (line.partition(":")[2].strip() for line in path.read_text().splitlines() if line[:10] == "model name")
         return next(names, platform.machine())
@@ -50,9 +49,17 @@ def _processor() -> str:
 
 def resolve_device(device: str) -> str:
     """What "auto" means here: "cuda" where torch sees a GPU, and "cpu" elsewhere."""
-    if device != "auto":
-        return device
-    return "cuda" if torch.cuda.is_available() else "cpu"
+    return device if device != "auto" else "cuda" if torch.cuda.is_available() else "cpu"
+
+
+def resolve_precision(precision: str, device: str) -> str:
+    """What "auto" means on a device: bfloat16 where instructions multiply it, and float32 elsewhere."""
+    if precision != "auto":
+        return precision
+    if device == "cpu":
+        found = torch.cpu.get_capabilities()
+        return "bfloat16" if any(map(found.get, ("avx512_bf16", "amx_tile", "sve_bf16"))) else "float32"
+    return "bfloat16" if torch.cuda.is_bf16_supported(including_emulation=False) else "float32"
 
 
 def prepare_torch(threads: int, device: str, *, deterministic: bool | None = None) -> str:
@@ -72,16 +79,6 @@ def prepare_torch(threads: int, device: str, *, deterministic: bool | None = Non
     # Only the parameter `precision` asks for fewer bits: by default cuDNN's convolutions of float32 have 10 (TF32).
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
     return device
-
-
-def resolve_precision(precision: str, device: str) -> str:
-    """What "auto" means on a device: bfloat16 where instructions multiply it, and float32 elsewhere."""
-    if precision != "auto":
-        return precision
-    if device == "cpu":
-        found = torch.cpu.get_capabilities()
-        return "bfloat16" if found.get("avx512_bf16") or found.get("amx_tile") or found.get("sve_bf16") else "float32"
-    return "bfloat16" if torch.cuda.is_bf16_supported(including_emulation=False) else "float32"
 
 
 def keep_freed_memory() -> None:

@@ -19,17 +19,19 @@ def say(line: str) -> None:
 def watching(title: str, folders: Mapping[str, Path], finished: Collection[str]) -> Iterator[None]:
     """Show how many cells have finished, and how far the others are, until the block ends.
 
-    `folders` are the cells' own, where a file `progress` says "done/total"; the block adds the names of cells that have
-    ended to `finished`.
+    `folders` are the cells' own, where a file `progress` says "done/total"; the block adds to `finished` the names of
+    cells that have ended.
     """
-    stop, said = threading.Event(), ""
+    stop, said = threading.Event(), [""]
+
+    def show() -> None:
+        if (line := _status(title, folders, finished)) != said[-1]:
+            said.append(line)
+            say(line)
 
     def watch() -> None:
-        nonlocal said
         while not stop.wait(SECONDS_BETWEEN_LINES):
-            if (line := _status(title, folders, finished)) != said:
-                said = line
-                say(line)
+            show()
 
     thread = threading.Thread(target=watch, daemon=True)
     thread.start()
@@ -38,8 +40,7 @@ def watching(title: str, folders: Mapping[str, Path], finished: Collection[str])
     finally:
         stop.set()
         thread.join()
-        if (last := f"{title}: {len(finished)}/{len(folders)} cells") != said:
-            say(last)
+        show()
 
 
 def _status(title: str, folders: Mapping[str, Path], finished: Collection[str]) -> str:

@@ -9,7 +9,7 @@ from ruamel.yaml.error import YAMLError
 from softmax_temperature.runner.errors import InputError
 
 
-def read_yaml(path: Path, *, kind: Literal["rt", "safe"] = "rt") -> Any:
+def read_yaml(path: Path, *, kind: Literal["rt", "safe"] = "safe") -> Any:
     """Read a YAML 1.2 file in UTF-8; "rt" keeps comments and order, "safe" is faster. No tag constructs an object."""
     if not path.is_file():
         raise InputError("no such file", where=str(path), remedy="Run this in the project's root folder.")

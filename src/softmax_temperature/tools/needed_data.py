@@ -4,6 +4,7 @@ import gzip
 import sys
 from collections.abc import Callable
 from functools import partial
+from hashlib import sha256 as sha256_of
 from pathlib import Path
 from urllib.request import urlopen
 
@@ -15,7 +16,7 @@ from softmax_temperature.data.word_vectors import read_word_vectors, word_vector
 from softmax_temperature.networks.backbones.loading import locate_weights
 from softmax_temperature.params import Params
 from softmax_temperature.params.backbone import Backbone
-from softmax_temperature.runner.artifacts import atomic_file, digest_of_bytes, digest_of_file
+from softmax_temperature.runner.artifacts import atomic_file, digest_of_file
 from softmax_temperature.runner.errors import InputError
 from softmax_temperature.tools.profiles import render_profile
 
@@ -75,9 +76,9 @@ def fetch(url: str, path: Path, sha256: str) -> None:
             content = gzip.decompress(answer.read())
     except OSError as error:
         raise InputError(f"the download failed ({error})", where=url, remedy=f"Put it, unpacked, at {path}.") from error
-    if digest_of_bytes(content) != sha256:
+    if (found := sha256_of(content).hexdigest()) != sha256:
         remedy = f"Put the file of the sha256 {sha256}, unpacked, at {path}."
-        raise InputError(f"changed: its sha256 is {digest_of_bytes(content)}", where=url, remedy=remedy)
+        raise InputError(f"changed: its sha256 is {found}", where=url, remedy=remedy)
     path.parent.mkdir(parents=True, exist_ok=True)
     with atomic_file(path) as file:
         file.write(content)

@@ -48,7 +48,10 @@ def render_profile(name: str, folder: Path = PROFILES) -> tuple[str, Params]:
         raise InputError(what, where=str(folder), remedy="Run this in the project's root folder.")
     if name not in names:
         raise InputError(f"unknown profile {name!r}", where=str(folder), remedy=nearest(name, names))
-    merged, top = read_yaml(folder / f"{DEFAULTS}.yaml"), read_yaml(folder / f"{name}.yaml") or CommentedMap()
+    merged, top = (
+        read_yaml(folder / f"{DEFAULTS}.yaml", kind="rt"),
+        read_yaml(folder / f"{name}.yaml", kind="rt") or CommentedMap(),
+    )
     if not isinstance(top, CommentedMap):
         what = "is no mapping of parameters to values"
         raise InputError(what, where=str(folder / f"{name}.yaml"), remedy="Write it as profiles/mini.yaml.")
