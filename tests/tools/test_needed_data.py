@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from softmax_temperature.data import catalogue
-from softmax_temperature.runner.artifacts import digest_of_bytes
+from softmax_temperature.runner.artifacts import digest_of_text
 from softmax_temperature.runner.errors import InputError
 from softmax_temperature.tools import needed_data
 
@@ -65,7 +65,7 @@ def test_files_are_fetched_with_the_right_checksum_or_not_at_all(
     parts = [f"{part}.{language}" for part in ("train", "validation", "test") for language in ("en", "de")]
     (tmp_path / "source.gz").write_bytes(gzip.compress(b"a line\n"))
     url = (tmp_path / "source.gz").as_uri()
-    monkeypatch.setitem(catalogue.URLS, "letters", {part: (url, digest_of_bytes(b"a line\n")) for part in parts})
+    monkeypatch.setitem(catalogue.URLS, "letters", {part: (url, digest_of_text("a line\n")) for part in parts})
     needed_data.main("some", "--download")
     assert {path.name: path.read_text() for path in (root / "letters").iterdir()} == dict.fromkeys(parts, "a line\n")
     with pytest.raises(InputError, match=r"changed: its sha256 is .*Put the file of the sha256 0+, unpacked, at"):

@@ -4,27 +4,23 @@ Unknown keys and wrong types are errors, names that refer to each other are chec
 with the nearest valid one. `params.yaml` gives the reasons and sources of the values; the classes give their meanings.
 """
 
-from __future__ import annotations
-
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, ValidationError, model_validator
 
 from softmax_temperature.params.backbone import Backbone
 from softmax_temperature.params.classifier_temperature import ClassifierTemperature
-from softmax_temperature.params.cooling import Cooling, Experiment
-from softmax_temperature.params.focal import Focal, Task
+from softmax_temperature.params.cooling import Cooling
+from softmax_temperature.params.focal import Focal
 from softmax_temperature.params.network import Network
 from softmax_temperature.params.section import UNKNOWN, Name, Section, all_known, key_and_remedy
 from softmax_temperature.params.shared import Compute, Data, Dataset, Embed, Fetch, Pretrain
-from softmax_temperature.params.temperature_check import Sweep, TemperatureCheck
+from softmax_temperature.params.temperature_check import TemperatureCheck
 from softmax_temperature.runner.errors import InputError
 from softmax_temperature.runner.reading import read_yaml
 
 __all__ = ["Compute", "Params", "read_params", "validate"]
-
 
 Paper = Literal["classifier_temperature", "focal", "cooling", "temperature_check"]
 
@@ -54,38 +50,37 @@ class Params(Section):
         return [(dataset, backbone) for dataset in paper.datasets for backbone in paper.backbones]
 
     @model_validator(mode="after")
-    def _names_exist(self) -> Params:
-        if "classifier_temperature" in self.papers:
-            paper = self.classifier_temperature
-            all_known("classifier_temperature.datasets", paper.datasets, self.datasets)
-            all_known("classifier_temperature.backbones", paper.backbones, self.backbones)
-            all_known("classifier_temperature.rescaling.dataset", [paper.rescaling.dataset], paper.datasets)
-            all_known("classifier_temperature.rescaling.backbone", [paper.rescaling.backbone], paper.backbones)
-        if "focal" in self.papers:
-            self._all_trainable("focal.tasks", self.focal.tasks)
-            for name, task in self.focal.tasks.items():
-                all_known(f"focal.tasks.{name}.out_of_distribution", task.out_of_distribution, self.datasets)
-                all_known(f"focal.tasks.{name}.shifted", task.shifted, self.datasets)
-        if "cooling" in self.papers:
-            self._all_trainable("cooling.experiments", self.cooling.experiments)
-        if "temperature_check" in self.papers:
-            self._all_trainable("temperature_check.sweeps", self.temperature_check.sweeps)
-            if early := self.temperature_check.early_learning:
-                all_known("temperature_check.early_learning.dataset", [early.dataset], self.datasets)
-                all_known("temperature_check.early_learning.networks", early.networks, self.networks)
+    def _names_exist(self) -> Self:
+        paper, early = self.classifier_temperature, self.temperature_check.early_learning
+        names: list[tuple[str, Any, Any]] = [
+            ("classifier_temperature.datasets", paper.datasets, self.datasets),
+            ("classifier_temperature.backbones", paper.backbones, self.backbones),
+            ("classifier_temperature.rescaling.dataset", [paper.rescaling.dataset], paper.datasets),
+            ("classifier_temperature.rescaling.backbone", [paper.rescaling.backbone], paper.backbones),
+        ]
+        for part in ("focal.tasks", "cooling.experiments", "temperature_check.sweeps"):
+            section, _, key = part.partition(".")
+            trained = getattr(getattr(self, section), key)
+            if section in self.papers and not trained:
+                raise ValueError(f"{part}: there must be one where `papers` names the paper")
+            for name, each in trained.items():
+                names.append((f"{part}.{name}.dataset", [each.dataset], self.datasets))
+                names.append((f"{part}.{name}.network", [each.network], self.networks))
+        for name, task in self.focal.tasks.items():
+            names.append((f"focal.tasks.{name}.out_of_distribution", task.out_of_distribution, self.datasets))
+            names.append((f"focal.tasks.{name}.shifted", task.shifted, self.datasets))
+        if early:
+            names.append(("temperature_check.early_learning.dataset", [early.dataset], self.datasets))
+            names.append(("temperature_check.early_learning.networks", early.networks, self.networks))
+        for key, some, known in names:
+            if key.partition(".")[0] in self.papers:
+                all_known(key, some, known)
         return self
-
-    def _all_trainable(self, key: str, trained: Mapping[str, Task | Experiment | Sweep]) -> None:
-        if not trained:
-            raise ValueError(f"{key}: there must be one where `papers` names the paper")
-        for name, each in trained.items():
-            all_known(f"{key}.{name}.dataset", [each.dataset], self.datasets)
-            all_known(f"{key}.{name}.network", [each.network], self.networks)
 
 
 def read_params(path: Path) -> Params:
     """Read a parameter file; an InputError if it is missing, no YAML, or says something that `Params` refuses."""
-    return validate(read_yaml(path, kind="safe"), where=str(path))
+    return validate(read_yaml(path), where=str(path))
 
 
 def validate(content: Any, *, where: str) -> Params:

@@ -1,26 +1,19 @@
 """The description of a backbone in `params.yaml`."""
 
-from __future__ import annotations
-
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, PositiveFloat, PositiveInt, model_validator
 
 from softmax_temperature.params.section import Section
 
-Colour = Annotated[list[float], Field(min_length=3, max_length=3)]
-PositiveColour = Annotated[list[PositiveFloat], Field(min_length=3, max_length=3)]
-
 
 class Backbone(Section):
     """A frozen network that turns images into embeddings of `embedding` numbers.
 
-    `architecture` is a name in `library`; `arguments` go to its constructor. `weights` says where the parameters come
-    from: "hub" (the library's own pretrained weights, under `tag`), "file" (`file`, safetensors, below data.root),
-    "pretrain" (the pipeline's own stage) or "untrained" (random, seeded).
-
-    `tensor` says what the embedding is: "head_input" is what the last linear layer receives, "mean_features" the mean
-    over all positions of the last convolutional map, "output" what the network returns.
+    `weights` says where the parameters come from: "hub" (the library's own, under `tag`), "file" (`file`, safetensors,
+    below data.root), "pretrain" (the pipeline's own stage) or "untrained" (random, seeded). `tensor` is the embedding:
+    "head_input" what the last linear layer receives, "mean_features" the mean over all positions of the last
+    convolutional map, "output" what the network returns.
 
     Weights from the hub bring their own preprocessing. For the others, the shorter side is brought to `resize` pixels
     (null: `input_size`) by antialiased `interpolation`, the central square of `input_size` is cut out, and pixels on
@@ -34,30 +27,26 @@ class Backbone(Section):
     tensor: Literal["head_input", "mean_features", "output"] = "head_input"
     tag: str | None = None
     file: str | None = None
-    arguments: dict[str, Any] = {}
+    arguments: dict[str, Any] = {}  # Of the constructor.
     input_size: PositiveInt | None = None
     resize: PositiveInt | None = None
     interpolation: Literal["bilinear", "bicubic"] = "bilinear"
-    mean: Colour | None = None
-    std: PositiveColour | None = None
+    mean: Annotated[list[float], Field(min_length=3, max_length=3)] | None = None
+    std: Annotated[list[PositiveFloat], Field(min_length=3, max_length=3)] | None = None
     channels: Literal["rgb", "bgr"] = "rgb"
     pixel_scale: PositiveFloat = 1.0
 
     @model_validator(mode="after")
-    def _weights_are_described(self) -> Backbone:
+    def _is_described_once(self) -> Self:
+        described = (self.input_size, self.mean, self.std)
         if self.weights == "hub" and (self.tag is None or self.library not in ("timm", "torchvision")):
             raise ValueError("weights: hub needs the library timm or torchvision, and a `tag`: one network has many")
-        if self.weights == "file" and self.file is None:
-            raise ValueError("weights: file needs `file`, a path below data.root")
-        return self
-
-    @model_validator(mode="after")
-    def _preprocessing_is_described_once(self) -> Backbone:
-        described = (self.input_size, self.mean, self.std)
         if self.weights == "hub" and any(value is not None for value in (*described, self.resize)):
             raise ValueError("weights: hub bring their own preprocessing; leave out input_size, resize, mean and std")
         if self.weights != "hub" and any(value is None for value in described):
             raise ValueError("weights other than hub need input_size, mean and std")
+        if self.weights == "file" and self.file is None:
+            raise ValueError("weights: file needs `file`, a path below data.root")
         if self.resize is not None and self.input_size is not None and self.resize < self.input_size:
             raise ValueError(f"resize: {self.resize} is smaller than the square of {self.input_size} to cut out")
         return self

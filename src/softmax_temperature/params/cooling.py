@@ -1,23 +1,20 @@
 """The section of the paper `cooling`."""
 
-from __future__ import annotations
-
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, NonNegativeFloat, PositiveFloat, PositiveInt, model_validator
 
-from softmax_temperature.params.recipe import LOSSES, Recipe, Schedule, recipe_changed_by
+from softmax_temperature.params.recipe import LOSSES, Recipe, Schedule
 from softmax_temperature.params.section import Name, Section, all_known
 
-Side = Annotated[int, Field(gt=0, multiple_of=16)]
-Sides = Annotated[list[Side], Field(min_length=2, max_length=2)]
+Sides = Annotated[list[Annotated[int, Field(gt=0, multiple_of=16)]], Field(min_length=2, max_length=2)]
 
 
 class CoolingSettings(Section):
     """How `training.cooling.CoolingCallback` cools: the settings of `cooling.Cooling`, and when.
 
-    The network is cooled once per `period`, which is an epoch or a number of batches; `optimizer_state` says what
-    happens to momentum buffers and moments when weights are rescaled.
+    The network is cooled once per `period`, an epoch or a number of batches; `optimizer_state` says what happens to
+    momentum buffers and moments when weights are rescaled.
     """
 
     mode: Literal["none", "last_layer", "distributed", "periodic"]
@@ -39,9 +36,8 @@ class Arm(CoolingSettings):
 class Experiment(Section):
     """A data set with a network, trained with each of `schedules` and each of `arms`.
 
-    `recipe` replaces values of `cooling.recipe`; `seeds` is its own number of them, or that of the section. `role` says
-    what part of the paper it reproduces, `change` what an ablation changes, and `printed_model` is the paper's name for
-    the network, if its tables have numbers for it.
+    `recipe` replaces values of `cooling.recipe`. `change` is what an ablation changes, `printed_model` the paper's name
+    for the network, if its tables have numbers for it.
     """
 
     dataset: Name
@@ -49,7 +45,7 @@ class Experiment(Section):
     schedules: list[Name]
     arms: list[Name]
     recipe: dict[str, Any] = {}
-    seeds: PositiveInt | None = None
+    seeds: PositiveInt | None = None  # Null: those of the section.
     role: Literal["table_1", "table_2", "figure_1", "figure_2", "ablation", "ours"]
     change: str = ""
     printed_model: str | None = None
@@ -67,13 +63,12 @@ class Watching(Section):
 
 
 class SegmentationTask(Section):
-    """A U-Net with `width` channels at full size.
+    """A U-Net with `width` channels at full size, on `dataset`: "glyph-scenes-N" or a folder below `data.root`.
 
-    `dataset` is "glyph-scenes-N" or a folder below `data.root`; its label maps hold classes from 0 to `classes` - 1,
-    and `void` where there is none. `crop` is the height and width that are cut out of the middle of each image, `size`
-    what that is resized to (null: neither); both are multiples of 16. At most `train_limit` and `test_limit` images are
-    used (null: all). Of the former, `cooling_images` are set aside in both arms to fit the temperature on (null: those
-    of the data set's own validation part). The recipe does not augment.
+    Label maps hold classes from 0 to `classes` - 1, and `void` where there is none. `crop` is the height and width that
+    are cut out of the middle of each image, `size` what that is resized to (null: neither). Of the training images,
+    `cooling_images` are set aside in both arms to fit the temperature on (null: those of the data set's own validation
+    part). Limits: null is all.
     """
 
     dataset: Name
@@ -91,16 +86,15 @@ class SegmentationTask(Section):
 class Segmentation(SegmentationTask):
     """Section 4.4: the task trained with and without last-layer Cooling, `seeds` times each.
 
-    The temperature is raised to `factor`. `panels` test images are shown with their predictions (0 where images may not
-    be passed on).
+    `panels` test images are shown with their predictions (0 where images may not be passed on).
     """
 
-    factor: NonNegativeFloat
+    factor: NonNegativeFloat  # The temperature is raised to it.
     seeds: PositiveInt
     panels: Annotated[int, Field(ge=0, le=8)]
 
     @model_validator(mode="after")
-    def _fits_together(self) -> Segmentation:
+    def _fits_together(self) -> Self:
         if self.void < self.classes:
             raise ValueError(f"void: {self.void}, is one of the {self.classes} classes")
         if self.recipe.crop_padding or self.recipe.flip:
@@ -109,11 +103,7 @@ class Segmentation(SegmentationTask):
 
 
 class Cooling(Section):
-    """The paper `cooling`: every experiment with each of its schedules and arms, `seeds` times.
-
-    `schedules`
-    replace that of the recipe. `segmentation` is section 4.4, or null to leave it out.
-    """
+    """The paper `cooling`: every experiment with each of its schedules (in place of the recipe's) and arms."""
 
     seeds: PositiveInt
     recipe: Recipe
@@ -126,7 +116,7 @@ class Cooling(Section):
     def recipe_of(self, experiment: str, schedule: str) -> Recipe:
         """The recipe of an experiment with one of its schedules."""
         own = {"schedule": self.schedules[schedule].model_dump()}
-        return self.recipe.changed(self.experiments[experiment].recipe, own)
+        return self.recipe.changed(self.experiments[experiment].recipe, own, by=f"experiments.{experiment}")
 
     def trainings(self) -> list[tuple[str, str, str, int]]:
         """Experiment, schedule, arm and seed of every training."""
@@ -139,13 +129,12 @@ class Cooling(Section):
         ]
 
     @model_validator(mode="after")
-    def _names_exist(self) -> Cooling:
+    def _names_exist(self) -> Self:
         for name, experiment in self.experiments.items():
             all_known(f"experiments.{name}.schedules", experiment.schedules, self.schedules)
             all_known(f"experiments.{name}.arms", experiment.arms, self.arms)
-            with recipe_changed_by(f"experiments.{name}"):
-                for schedule in experiment.schedules:
-                    self.recipe_of(name, schedule)
+            for schedule in experiment.schedules:
+                self.recipe_of(name, schedule)
         for arm, about in self.arms.items():
             all_known(f"arms.{arm}.loss", [about.loss], LOSSES)
         return self

@@ -1,12 +1,10 @@
 """The section of the paper `focal`."""
 
-from __future__ import annotations
-
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt, model_validator
 
-from softmax_temperature.params.recipe import LOSSES, Recipe, recipe_changed_by
+from softmax_temperature.params.recipe import LOSSES, Recipe
 from softmax_temperature.params.section import Momentum, Name, Section, all_known
 from softmax_temperature.params.shared import Text
 
@@ -20,10 +18,7 @@ class ArmChange(Section):
 
 
 class Arm(Section):
-    """A loss by its name in `losses.OBJECTIVES`, with its `options`.
-
-    `recipe` replaces values of the task's recipe, for a loss that needs its own.
-    """
+    """A loss by its name in `losses.OBJECTIVES`, with its `options`; `recipe` replaces values of the task's recipe."""
 
     loss: Name
     options: dict[str, Any] = {}
@@ -43,13 +38,12 @@ class Embeddings(Section):
 class Task(Section):
     """A data set with a network, trained with every arm in `arms` (null: all of them).
 
-    `out_of_distribution` are data sets whose test images are scored beside those of `dataset`, and so are its own with
-    noise of the standard deviation `gaussian_noise` (pixels on the scale 0 to 1). `shifted` are data sets of other
-    pictures under the same class names, on whose test images accuracy and calibration are measured. `text` says how
-    texts are read; parse trees need the vocabulary alone; images ignore it. `embeddings` are the word vectors to start
-    from; null learns them with the rest. `select` is the epoch whose weights are evaluated: the last, or the first with
-    the best accuracy on validation data. `recipe` replaces values of `focal.recipe`, `arm_changes` those of one arm on
-    this task. `variant_of` makes a task a part of the ablation: the same as another one, but for its recipe.
+    Beside its own test images, those of `out_of_distribution` are scored, and its own with noise of the standard
+    deviation `gaussian_noise` (pixels on the scale 0 to 1); on those of `shifted`, other pictures under the same class
+    names, accuracy and calibration are measured. Parse trees need the vocabulary of `text` alone; null `embeddings` are
+    learned with the rest. `select` is the epoch whose weights are evaluated: the last, or the first with the best
+    accuracy on validation data. `recipe` replaces values of `focal.recipe`, `arm_changes` those of one arm on this
+    task. `variant_of` makes a task a part of the ablation: the same as another one, but for its recipe.
     `printed_dataset` and `printed_network` are the paper's names for the two, if it has numbers for them; `differs`
     says in a few words what is not as in the paper, beside the length of the training and the embeddings.
     """
@@ -71,7 +65,7 @@ class Task(Section):
     differs: str | None = None
 
     @model_validator(mode="after")
-    def _is_consistent(self) -> Task:
+    def _is_consistent(self) -> Self:
         if self.arms is not None and len(set(self.arms)) < len(self.arms):
             raise ValueError(f"arms: {', '.join(self.arms)}: one of them is there twice")
         if (self.printed_dataset is None) != (self.printed_network is None):
@@ -98,10 +92,7 @@ class Watching(Section):
 
 
 class Evaluation(Section):
-    """Metrics with intervals from `bootstrap` resamples.
-
-    `panels` test images per task are shown with their predictions (0 where images may not be passed on).
-    """
+    """Intervals from `bootstrap` resamples; `panels` test images are shown per task (0: they may not be passed on)."""
 
     bootstrap: PositiveInt
     panels: NonNegativeInt
@@ -133,40 +124,34 @@ class Transformer(Section):
     dropout: Momentum
 
     @model_validator(mode="after")
-    def _divides(self) -> Transformer:
+    def _divides(self) -> Self:
         if self.width % self.heads:
             raise ValueError(f"width: {self.width}, must be divisible by heads, {self.heads}")
         return self
 
 
 class BeamSearch(Section):
-    """How test sentences are translated, `sentences` at a time.
-
-    A translation has at most `extra_length` tokens more than its source; `length_penalty` is the exponent by which long
-    ones are favoured.
-    """
+    """How test sentences are translated; `length_penalty` is the exponent by which long translations are favoured."""
 
     beam: PositiveInt
     length_penalty: NonNegativeFloat
-    extra_length: NonNegativeInt
-    sentences: PositiveInt
+    extra_length: NonNegativeInt  # Tokens that a translation may have more than its source.
+    sentences: PositiveInt  # At a time.
 
 
 class TranslationTask(Section):
-    """A Transformer that translates.
+    """A Transformer that translates `dataset`: "farm" or a folder below `data.root`, with files that end in languages.
 
-    `dataset` is "farm" or a folder below `data.root`, `source` and `target` are the endings of its files. At most
-    `train_limit`, `validation_limit` and `test_limit` pairs are used (null: all); training pairs with more than
-    `longest` tokens are left out. Both languages share a vocabulary of `vocabulary` pieces of words.
-    `recipe.batch_size` counts tokens of each language, padding included, and the recipe neither augments nor
-    normalises. `temperatures` are those of Figure K.1, at which test sentences are translated; they are also translated
-    at 1 and at the temperature that validation data choose.
+    Training pairs with more than `longest` tokens are left out. Both languages share a vocabulary of `vocabulary`
+    pieces of words. `recipe.batch_size` counts tokens of each language, padding included, and the recipe neither
+    augments nor normalises. `temperatures` are those of Figure K.1, at which test sentences are translated; they are
+    also translated at 1 and at the temperature that validation data choose.
     """
 
     dataset: Name
     source: Name
     target: Name
-    train_limit: PositiveInt | None
+    train_limit: PositiveInt | None  # Pairs; null: all.
     validation_limit: PositiveInt | None
     test_limit: PositiveInt | None
     vocabulary: Annotated[int, Field(ge=5)]
@@ -185,7 +170,7 @@ class Translation(TranslationTask):
     seeds: PositiveInt
 
     @model_validator(mode="after")
-    def _fits_together(self) -> Translation:
+    def _fits_together(self) -> Self:
         if self.source == self.target:
             raise ValueError(f"target: {self.target}, must be another language than source")
         if self.temperatures != sorted(set(self.temperatures)):
@@ -196,10 +181,7 @@ class Translation(TranslationTask):
 
 
 class Focal(Section):
-    """The paper `focal`: every task with each of its arms, `seeds` times.
-
-    `translation` is appendix K; null leaves it out.
-    """
+    """The paper `focal`: every task with each of its arms, `seeds` times; null `translation` leaves out appendix K."""
 
     recipe: Recipe
     arms: dict[Name, Arm]
@@ -212,8 +194,7 @@ class Focal(Section):
 
     def arms_of(self, task: str) -> list[str]:
         """The arms of a task."""
-        chosen = self.tasks[task].arms
-        return list(self.arms) if chosen is None else chosen
+        return list(self.tasks[task].arms or self.arms)
 
     def arm_of(self, task: str, arm: str) -> Arm:
         """One arm as this task changes it."""
@@ -224,7 +205,7 @@ class Focal(Section):
 
     def recipe_of(self, task: str, arm: str) -> Recipe:
         """The recipe of one arm on one task: the paper's, changed by the task, the arm, and the arm on this task."""
-        return self.recipe.changed(self.arm_of(task, arm).recipe)
+        return self.recipe.changed(self.arm_of(task, arm).recipe, by=f"tasks.{task} with arms.{arm}")
 
     def trainings(self) -> list[tuple[str, str, int]]:
         """Task, arm and seed of every training."""
@@ -236,14 +217,13 @@ class Focal(Section):
         ]
 
     @model_validator(mode="after")
-    def _names_exist(self) -> Focal:
+    def _names_exist(self) -> Self:
         for name, task in self.tasks.items():
             all_known(f"tasks.{name}.arms", task.arms or [], self.arms)
             all_known(f"tasks.{name}.arm_changes", task.arm_changes, self.arms_of(name))
             all_known(f"tasks.{name}.variant_of", [task.variant_of], self.tasks)
             for arm in self.arms_of(name):
-                with recipe_changed_by(f"tasks.{name} with arms.{arm}"):
-                    self.recipe_of(name, arm)
+                self.recipe_of(name, arm)
             main = self.tasks[task.variant_of or name]
             if (main.dataset, main.network) != (task.dataset, task.network):
                 what = f"must have the data set and network of {task.variant_of}: {main.dataset}, {main.network}"

@@ -1,10 +1,6 @@
 """How a network is trained, as `params.yaml` describes it."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
     Field,
@@ -39,7 +35,7 @@ class Schedule(Section):
     warmup: NonNegativeFloat = 0.0
 
     @model_validator(mode="after")
-    def _warms_up(self) -> Schedule:
+    def _warms_up(self) -> Self:
         if self.name == "inverse_square_root" and not self.warmup:
             raise ValueError("warmup: 0, must be positive for inverse_square_root")
         return self
@@ -51,11 +47,10 @@ class Recipe(Section):
     `planned_epochs` is the length for which everything with an epoch in it is written: milestones, warm-up, a loss that
     changes on the way, epochs that a figure shows. A shorter or longer training (`epochs`) stretches all of it.
 
-    For Adam, `momentum` is the first beta and `beta2` the second.
-    `reduction` is over the batch, "sum" or "mean"; `clip_norm` bounds the norm of the whole gradient (null: no bound).
-    Images are padded by `crop_padding` zeros and cropped at random, and mirrored with probability one half if `flip`.
-    `mean` and `std` normalise pixels on the scale 0 to 1, one number per channel. Texts have none of these: 0, false
-    and null.
+    For Adam, `momentum` is the first beta and `beta2` the second. `reduction` is over the batch; `clip_norm` bounds the
+    norm of the whole gradient (null: no bound). Images are padded by `crop_padding` zeros and cropped at random,
+    mirrored with probability one half if `flip`, and normalised by `mean` and `std` of each channel on the scale 0 to
+    1. Texts have none of these: 0, false and null.
     """
 
     epochs: PositiveInt
@@ -80,24 +75,17 @@ class Recipe(Section):
         """The epoch of the written recipe that a training has reached."""
         return epochs_done * self.planned_epochs / self.epochs
 
-    def changed(self, *changes: dict[str, Any]) -> Recipe:
+    def changed(self, *changes: dict[str, Any], by: str = "change") -> "Recipe":
         """This recipe with some values replaced; later changes win.
 
         Raises:
-            ValidationError: a key is unknown or a value of the wrong type.
+            ValueError: a key is unknown or a value of the wrong type; it names the section `by` which it is changed.
         """
         values = self.model_dump()
         for change in changes:
             values |= change
-        return Recipe.model_validate(values)
-
-
-@contextmanager
-def recipe_changed_by(key: str) -> Iterator[None]:
-    """Turn the error of `Recipe.changed` into one that names the section which replaces values of the recipe."""
-    try:
-        yield
-    except ValidationError as error:
-        first = error.errors()[0]
-        name, remedy = key_and_remedy(first)
-        raise ValueError(f"{key}, recipe: {name}: {remedy or first['msg'] + '.'}") from error
+        try:
+            return Recipe.model_validate(values)
+        except ValidationError as error:
+            name, remedy = key_and_remedy(first := error.errors()[0])
+            raise ValueError(f"{by}, recipe: {name}: {remedy or first['msg'] + '.'}") from error

@@ -12,9 +12,9 @@ Fraction = Annotated[float, Field(gt=0, lt=1)]
 Momentum = Annotated[float, Field(ge=0, lt=1)]
 Precision = Literal["float32", "bfloat16", "auto"]
 """What networks multiply in; "auto" is bfloat16 where the processor or GPU multiplies it, and float32 elsewhere."""
+Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
 UNKNOWN = "unknown"
 """The type of pydantic's error for a key that does not exist."""
-Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
 
 
 class Section(BaseModel):

@@ -17,49 +17,42 @@ class Data(Section):
 class Compute(Section):
     """How cells run; not a part of their fingerprints.
 
-    `workers` cells run at a time, each with `threads_per_cell` threads, on `device` ("auto": a GPU when there is one).
-    Engine and workers change no result; threads and device change its last bits. `ray_address` is a running cluster's
-    address, or null for that in RAY_ADDRESS, or for this machine where there is none; `gpus_per_cell` may be a fraction
-    of one GPU. On a GPU, `cuda_graphs` captures the training step where it has one shape, and `deterministic` asks for
-    algorithms that give the same bits each time (null: on a CPU alone).
+    Engine and workers change no result; threads and device change its last bits. `ray_address` null: a running
+    cluster's in RAY_ADDRESS, or this machine. `deterministic` null: algorithms give the same bits on a CPU alone.
     """
 
     engine: Literal["serial", "processes", "ray"]
-    workers: PositiveInt
+    workers: PositiveInt  # Cells at a time.
     threads_per_cell: PositiveInt
-    device: Literal["auto", "cpu", "cuda"]
+    device: Literal["auto", "cpu", "cuda"]  # "auto": a GPU when there is one.
     checkpoint_seconds: NonNegativeFloat
     ray_address: str | None
-    gpus_per_cell: NonNegativeFloat
-    cuda_graphs: bool = True
+    gpus_per_cell: NonNegativeFloat  # May be a fraction of one.
+    cuda_graphs: bool = True  # Capture training steps of one shape.
     deterministic: bool | None = None
 
 
 class Dataset(Section):
     """How much of a data set is used; null means all of it. Limits keep classes balanced.
 
-    The key of the section names it in this project; `source` is its name where it is found, when that differs: one data
-    set may be prepared in several ways, and several archives joined. `validation_fraction` is its own, or that of
-    `fetch`. `pool` puts the source's own parts together, of texts alone; a quarter of each class is then drawn for
-    test.
+    Its key names it in this project; `source` is its name where it is found, when that differs: one data set may be
+    prepared in several ways, and several archives joined. `pool` puts the source's own parts together, of texts alone;
+    a quarter of each class is then drawn for test.
     """
 
     source: Name | Annotated[list[Name], Field(min_length=1)] | None = None
     pool: bool = False
-    validation_fraction: Fraction | None = None
+    validation_fraction: Fraction | None = None  # Null: that of `fetch`.
     train_limit: PositiveInt | None = None
     test_limit: PositiveInt | None = None
     class_limit: PositiveInt | None = None
 
 
 class Fetch(Section):
-    """Splits: `validation_fraction` of the training part is set aside, class by class, before anything is fitted.
-
-    Image files whose short side exceeds `image_size_limit` pixels are shrunk when read; null leaves them as they are.
-    """
+    """Splits: `validation_fraction` of the training part is set aside, class by class, before anything is fitted."""
 
     validation_fraction: Fraction
-    image_size_limit: PositiveInt | None
+    image_size_limit: PositiveInt | None  # Pixels of the short side above which files are shrunk when read.
 
 
 class PretrainRecipe(Section):
@@ -87,10 +80,9 @@ class Embed(Section):
 
 
 class Text(Section):
-    """Texts as a network reads them.
+    """A network knows the `vocabulary` most frequent words of the training texts, padding and the unknown one included.
 
-    It knows the `vocabulary` most frequent words of the training texts, padding and the unknown word included, and
-    reads at most `length` words of a text, from its start or its end (`keep`).
+    It reads at most `length` words of a text, from its start or its end (`keep`).
     """
 
     vocabulary: Annotated[int, Field(ge=3)]

@@ -1,28 +1,33 @@
 """The section of the paper `temperature_check`."""
 
-from __future__ import annotations
-
 import math
 from itertools import pairwise
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, NamedTuple, Self
 
 from pydantic import (
+    AfterValidator,
     Field,
     NonNegativeFloat,
     NonNegativeInt,
     PositiveFloat,
     PositiveInt,
-    field_validator,
     model_validator,
 )
 
-from softmax_temperature.params.recipe import Recipe, recipe_changed_by
+from softmax_temperature.params.recipe import Recipe
 from softmax_temperature.params.section import Name, Section
 from softmax_temperature.params.shared import Text
 
 PLAIN, COOLED, CONFIRMED = "plain", "cooled", "confirmed-"
-Correlation = Annotated[float, Field(ge=0, le=1)]
-Grid = Annotated[list[PositiveFloat], Field(min_length=2)]
+
+
+def _ascends(values: list[float]) -> list[float]:
+    if not all(low < high for low, high in pairwise(values)):
+        raise ValueError("must ascend")
+    return values
+
+
+Grid = Annotated[list[PositiveFloat], Field(min_length=2), AfterValidator(_ascends)]
 Rates = Annotated[list[PositiveFloat], Field(min_length=1)]
 
 
@@ -77,12 +82,11 @@ class Sweep(Section):
 
     The rates are rescaled ones: the optimizer's is the rate over the inverse temperature squared, so that equal rates
     mean equal early dynamics of the tempered logits. They are the same at all inverse temperatures, or a list for each.
-    With `correlations`, correlated pairs of networks are trained in the place of the network, one for each of them:
-    they start with logits of different norms. With `logit_norms`, the network starts with tempered logits of each mean
-    norm, by adding a multiple of its own logits at the start (see `CorrelatedPair`). `cooled` adds trainings at inverse
-    temperature 1 with last-layer Cooling. `confirm` fresh seeds are trained with the rate that is best on validation
-    data. `recipe` replaces values of `temperature_check.recipe`, `seeds` is its own number of them, `architecture` what
-    a reader calls the network.
+    With `correlations`, correlated pairs of networks are trained in the place of the network: they start with logits of
+    different norms. With `logit_norms`, the network starts with tempered logits of each mean norm, by adding a multiple
+    of its own logits at the start (see `CorrelatedPair`). `cooled` adds trainings at inverse temperature 1 with
+    last-layer Cooling. `confirm` fresh seeds are trained with the rate that is best on validation data. `recipe`
+    replaces values of `temperature_check.recipe`, `architecture` is what a reader calls the network.
     """
 
     dataset: Name
@@ -90,15 +94,15 @@ class Sweep(Section):
     architecture: str
     inverse_temperatures: Annotated[list[PositiveFloat], Field(min_length=1)]
     learning_rates: Rates | Annotated[list[Rates], Field(min_length=1)]
-    correlations: list[Correlation] = []
+    correlations: list[Annotated[float, Field(ge=0, le=1)]] = []
     logit_norms: list[NonNegativeFloat] = []
     cooled: bool = False
     confirm: NonNegativeInt = 0
     recipe: dict[str, Any] = {}
-    seeds: PositiveInt | None = None
+    seeds: PositiveInt | None = None  # Null: those of the section.
 
     @model_validator(mode="after")
-    def _fits_together(self) -> Sweep:
+    def _fits_together(self) -> Self:
         if self.correlations and self.logit_norms:
             raise ValueError("logit_norms: must be left out where there are correlations")
         if self.cooled and (self.correlations or self.logit_norms or 1.0 not in self.inverse_temperatures):
@@ -106,6 +110,8 @@ class Sweep(Section):
         own, places = self.learning_rates, len(self.inverse_temperatures)
         if isinstance(own[0], list) and len(own) != places:
             raise ValueError(f"learning_rates: {len(own)} lists, must be one for each of {places} inverse_temperatures")
+        if "lr" in self.recipe:
+            raise ValueError("recipe: lr comes from learning_rates")
         return self
 
     def rates(self, inverse_temperature: float) -> list[float]:
@@ -113,21 +119,10 @@ class Sweep(Section):
         rates: list[Any] = self.learning_rates
         return rates[self.inverse_temperatures.index(inverse_temperature)] if isinstance(rates[0], list) else rates
 
-    @property
-    def unaltered(self) -> list[str]:
+    def starts(self) -> list[str]:
         """How the networks start, without Cooling."""
         pairs = [f"pair-{correlation:g}" for correlation in self.correlations]
         return pairs + [f"norm-{norm:g}" for norm in self.logit_norms] or [PLAIN]
-
-    def starts(self, inverse_temperature: float) -> list[str]:
-        """What is trained at an inverse temperature."""
-        return [*self.unaltered, COOLED] if self.cooled and inverse_temperature == 1 else self.unaltered
-
-
-def _ascends(values: list[float]) -> list[float]:
-    if not all(low < high for low, high in pairwise(values)):
-        raise ValueError("must ascend")
-    return values
 
 
 class Curves(Section):
@@ -143,10 +138,8 @@ class Curves(Section):
     points: Annotated[int, Field(ge=2)]
     stride: PositiveInt
 
-    _ascending = field_validator("inverse_temperatures")(_ascends)
-
     @model_validator(mode="after")
-    def _fits_together(self) -> Curves:
+    def _fits_together(self) -> Self:
         if not self.first < self.last:
             raise ValueError(f"last: {self.last}, must be above first, {self.first}")
         return self
@@ -168,8 +161,6 @@ class Norms(Section):
     inverse_temperature: PositiveFloat
     logit_norms: Grid
     horizon: PositiveFloat
-
-    _ascending = field_validator("logit_norms")(_ascends)
 
 
 class GradientFlow(Section):
@@ -226,7 +217,7 @@ class TemperatureCheck(Section):
             for name, sweep in self.sweeps.items()
             for inverse_temperature in sweep.inverse_temperatures
             for rate in sweep.rates(inverse_temperature)
-            for start in sweep.starts(inverse_temperature)
+            for start in [*sweep.starts(), *[COOLED] * (sweep.cooled and inverse_temperature == 1)]
             for seed in range(self.seeds_of(name))
         ]
 
@@ -236,7 +227,7 @@ class TemperatureCheck(Section):
             Confirmation(name, inverse_temperature, start, self.seeds_of(name) + seed)
             for name, sweep in self.sweeps.items()
             for inverse_temperature in sweep.inverse_temperatures
-            for start in sweep.unaltered
+            for start in sweep.starts()
             for seed in range(sweep.confirm)
         ]
 
@@ -245,10 +236,7 @@ class TemperatureCheck(Section):
         return self.sweeps[sweep].seeds or self.seeds
 
     @model_validator(mode="after")
-    def _recipes_are_complete(self) -> TemperatureCheck:
+    def _recipes_are_complete(self) -> Self:
         for name, sweep in self.sweeps.items():
-            with recipe_changed_by(f"sweeps.{name}"):
-                self.recipe.changed(sweep.recipe)
-            if "lr" in sweep.recipe:
-                raise ValueError(f"sweeps.{name}, recipe: lr comes from learning_rates")
+            self.recipe.changed(sweep.recipe, by=f"sweeps.{name}")
         return self
