@@ -8,16 +8,8 @@ counts as guessing.
 from functools import partial
 
 from softmax_temperature.papers.shared.claims import Claim, above, below, equivalent
+from softmax_temperature.papers.temperature_check import early_learning as theory
 from softmax_temperature.papers.temperature_check import measures
-from softmax_temperature.papers.temperature_check.early_learning import (
-    COLLAPSE,
-    DRIFT,
-    FIT_LARGE,
-    FIT_SMALL,
-    TENTH_LARGE,
-    UNIT_SMALL,
-    Prediction,
-)
 from softmax_temperature.papers.temperature_check.records import Records
 from softmax_temperature.papers.temperature_check.selection import same_start
 
@@ -27,9 +19,10 @@ _CHOSEN = (
     "chosen on the validation data of the other seeds among those whose learning rate is inside its grid, each sweep "
     "by itself, paired by seed; of fresh seeds where a sweep has them."
 )
+_BEST_OVER_WORST = f"Test accuracy at the best minus that at the worst inverse temperature, both {_CHOSEN}"
 
 
-def _early(name: str, statement: str, *predictions: Prediction, smooth: bool | None = None) -> Claim[Records]:
+def _theory(name: str, statement: str, *predictions: theory.Prediction, smooth: bool | None = None) -> Claim[Records]:
     return Claim(
         name,
         "theory behind the abstract, derived again",
@@ -46,9 +39,9 @@ CLAIMS: tuple[Claim[Records], ...] = (
         "accuracy-depends-on-temperature",
         "abstract",
         "Generalisation depends strongly on the inverse temperature.",
-        f"Test accuracy at the best minus that at the worst inverse temperature, both {_CHOSEN}",
+        _BEST_OVER_WORST,
         above(STRONG),
-        measures.dependence,
+        measures.gap,
     ),
     Claim(
         "accuracy-depends-weakly-on-logit-norm",
@@ -66,16 +59,16 @@ CLAIMS: tuple[Claim[Records], ...] = (
         "Test NLL after post-hoc temperature scaling, at the worst minus at the best inverse temperature, both "
         f"{_CHOSEN} Were it confidence alone, scaling would remove it.",
         above(),
-        partial(measures.dependence, metric="scaled_nll", unit="nats", sign=-1),
+        partial(measures.gap, one=measures.WORST, other=measures.BEST, metric="scaled_nll", unit="nats"),
     ),
     Claim(
         "not-a-matter-of-confidence-at-the-start",
         "abstract",
         "Nor is it due to the confidence that networks start with.",
-        f"Test accuracy at the best minus that at the worst inverse temperature, both {_CHOSEN} Logits are rescaled at "
-        "the start: all networks of one seed begin as the same function, equally sure.",
+        f"{_BEST_OVER_WORST} Logits are rescaled at the start: all networks of one seed begin as the same function, "
+        "equally sure.",
         above(STRONG),
-        partial(measures.dependence, rows=same_start),
+        partial(measures.gap, rows=same_start),
     ),
     Claim(
         "tuning-helps-every-architecture",
@@ -83,7 +76,7 @@ CLAIMS: tuple[Claim[Records], ...] = (
         "Tuning the inverse temperature between 0.01 and 10 improves all architectures.",
         f"Test accuracy at the best inverse temperature, {_CHOSEN} minus that at 1, whose rate must be inside, too.",
         above(),
-        measures.tuning,
+        partial(measures.gap, other=measures.AT_1),
     ),
     Claim(
         "best-depends-on-architecture",
@@ -100,7 +93,7 @@ CLAIMS: tuple[Claim[Records], ...] = (
         "Smaller inverse temperatures may lead to better peak performance.",
         f"Test accuracy at the best inverse temperature below 1 minus that at the best of 1 and above, {_CHOSEN}",
         above(some=True),
-        measures.small_over_large,
+        partial(measures.gap, one=measures.BEST_BELOW_1, other=measures.BEST_FROM_1),
     ),
     Claim(
         "small-spreads-more",
@@ -111,36 +104,34 @@ CLAIMS: tuple[Claim[Records], ...] = (
         below(),
         measures.stability,
     ),
-    _early(
+    _theory(
         "early-collapse",
         "While the kernel keeps still, learning depends on the inverse temperature through rescaled time alone: that "
         "in which the tempered logits change by 1 has slope 0 in it.",
-        COLLAPSE,
+        theory.COLLAPSE,
     ),
-    _early(
+    _theory(
         "early-small-logits",
         "Small logits at the start make no difference: the times to change by 1 and to fit have slope 0 in their norm.",
-        UNIT_SMALL,
-        FIT_SMALL,
+        *(theory.UNIT_SMALL, theory.FIT_SMALL),
     ),
-    _early(
+    _theory(
         "early-large-logits",
         "Large logits at the start slow learning in proportion: the times to change by a tenth of the norm and to fit "
         "have slope 1 in it.",
-        TENTH_LARGE,
-        FIT_LARGE,
+        *(theory.TENTH_LARGE, theory.FIT_LARGE),
     ),
-    _early(
+    _theory(
         "early-drift",
         "For the same change of the tempered logits, the kernel of a smooth network drifts in inverse proportion to "
         "the inverse temperature: slope -1.",
-        DRIFT,
+        theory.DRIFT,
         smooth=True,
     ),
-    _early(
+    _theory(
         "early-drift-kinks",
         "So does the kernel of a network with ReLU, which the theory does not see as different: slope -1.",
-        DRIFT,
+        theory.DRIFT,
         smooth=False,
     ),
 )

@@ -28,8 +28,6 @@ STAGES = (fetch, train_temperature_check, confirm_temperature_check, early_learn
 # Deviation: how the paper tells divergence is not known. Here a training has diverged when its loss, a logit or a
 # weight is no longer finite. One that guesses to the end is not one of them: its accuracy says what it is.
 
-_HISTORY = ("epoch", "split", "accuracy", "nll")
-_ESTIMATE = ("predicted", "inside")
 _METRICS = (
     *("validation_accuracy", "test_accuracy", "test_nll", "test_ece", "confidence", "temperature", "at_bound"),
     *("scaled_nll", "scaled_ece"),
@@ -49,12 +47,12 @@ def collect(params: Params, folder: Path) -> None:
     } | _confirmations(params)
     heuristic = _heuristic()
     histories = ((training._asdict(), one.json("history.json")) for training, one in trainings.items())
-    estimates = ((training._asdict(), _estimate(heuristic, one)) for training, one in trainings.items())
+    estimates = ((training._asdict(), _estimates(heuristic, one)) for training, one in trainings.items())
     made = {
         "runs": pd.DataFrame([{**training._asdict(), **_run(training, one)} for training, one in trainings.items()]),
         "sweeps": _sweeps(params, trainings),
-        "history": named_rows(histories, [*NAMES, *_HISTORY]),
-        "heuristic": named_rows(estimates, [*NAMES, *_ESTIMATE]),
+        "history": named_rows(histories, [*NAMES, "epoch", "split", "accuracy", "nll"]),
+        "heuristic": named_rows(estimates, [*NAMES, "predicted", "inside"]),
         **early_tables(params),
     }
     write_results(
@@ -78,34 +76,28 @@ def _run(training: Training, artifact: Artifact) -> dict[str, Any]:
     """The outcome of a training; a diverged one has no metrics."""
     record, temperatures = artifact.json("record.json"), artifact.json("temperatures.json")
     found = dict.fromkeys(_METRICS) if record["diverged"] else _metrics(artifact, training.inverse_temperature)
-    return {
-        "correlation": training.correlation,
-        "diverged": record["diverged"],
-        "epochs_done": record["epochs_done"],
-        "initial_logit_norm": record["initial_logit_norm"],
-        **found,
-        "cooled_temperature": temperatures[-1]["total"] if temperatures else None,
-    }
+    own = {name: record[name] for name in ("diverged", "epochs_done", "initial_logit_norm")}
+    last = temperatures[-1]["total"] if temperatures else None
+    return {"correlation": training.correlation, **own, **found, "cooled_temperature": last}
 
 
 def _metrics(artifact: Artifact, inverse_temperature: float) -> dict[str, Any]:
     tensors = artifact.tensors("logits.safetensors")
-    labels = {split: tensors[f"{split}.labels"] for split in ("validation", "test")}
-    logits = {split: inverse_temperature * tensors[f"{split}.logits"].double() for split in labels}
-    fit = fit_temperature(logits["validation"], labels["validation"])
-    scaled = apply_temperature(logits["test"], fit.temperature)
-    probs, scaled_probs = torch.softmax(logits["test"], dim=1), torch.softmax(scaled, dim=1)
-    right = {split: (logits[split].argmax(dim=1) == labels[split]).double().mean().item() for split in labels}
+    labels, truth = tensors["validation.labels"], tensors["test.labels"]
+    held_out, own = (inverse_temperature * tensors[f"{split}.logits"].double() for split in ("validation", "test"))
+    fit = fit_temperature(held_out, labels)
+    scaled = apply_temperature(own, fit.temperature)
+    probs, scaled_probs = torch.softmax(own, dim=1), torch.softmax(scaled, dim=1)
     return {
-        "validation_accuracy": right["validation"],
-        "test_accuracy": right["test"],
-        "test_nll": negative_log_likelihood(logits["test"], labels["test"]).item(),
-        "test_ece": expected_calibration_error(probs, labels["test"]).item(),
+        "validation_accuracy": (held_out.argmax(dim=1) == labels).double().mean().item(),
+        "test_accuracy": (own.argmax(dim=1) == truth).double().mean().item(),
+        "test_nll": negative_log_likelihood(own, truth).item(),
+        "test_ece": expected_calibration_error(probs, truth).item(),
         "confidence": probs.amax(dim=1).mean().item(),
         "temperature": fit.temperature,
         "at_bound": fit.at_bound,
-        "scaled_nll": negative_log_likelihood(scaled, labels["test"]).item(),
-        "scaled_ece": expected_calibration_error(scaled_probs, labels["test"]).item(),
+        "scaled_nll": negative_log_likelihood(scaled, truth).item(),
+        "scaled_ece": expected_calibration_error(scaled_probs, truth).item(),
     }
 
 
@@ -116,23 +108,20 @@ def _heuristic() -> RidgeHeuristic:
     return shipped()
 
 
-def _estimate(heuristic: RidgeHeuristic, training: Artifact) -> list[dict[str, Any]]:
+def _estimates(heuristic: RidgeHeuristic, training: Artifact) -> list[dict[str, Any]]:
     """What the heuristic says about the features of a training; nothing without those."""
     statistics = training.json("statistics.json")
-    if statistics is None:
-        return []
-    estimate = heuristic.predict(statistics)
-    return [{"predicted": estimate.predicted, "inside": estimate.inside}]
+    estimates = [] if statistics is None else [heuristic.predict(statistics)]
+    return [{"predicted": estimate.predicted, "inside": estimate.inside} for estimate in estimates]
 
 
 def _sweeps(params: Params, trainings: Mapping[Training, Artifact]) -> pd.DataFrame:
     """The facts about each sweep; those of its first training hold for all."""
     first = {training.sweep: one.json("record.json") for training, one in reversed(list(trainings.items()))}
     columns = ["sweep", "dataset", "network", "architecture", "classes", "parameters", "epochs"]
-    rows = []
-    for name, sweep in params.temperature_check.sweeps.items():
-        record = first[name]
-        row = {"sweep": name, "dataset": sweep.dataset, "network": sweep.network, "architecture": sweep.architecture}
-        row |= {key: record[key] for key in columns[4:]}
-        rows.append(row | {f"{split}_samples": count for split, count in record["samples"].items()})
+    rows = [
+        {**first[name], **sweep.model_dump(include={"dataset", "network", "architecture"}), "sweep": name}
+        | {f"{split}_samples": count for split, count in first[name]["samples"].items()}
+        for name, sweep in params.temperature_check.sweeps.items()
+    ]
     return pd.DataFrame(rows, columns=[*columns, *(f"{split}_samples" for split in SPLITS)])

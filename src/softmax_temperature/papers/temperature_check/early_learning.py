@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -31,12 +30,12 @@ LINE = 1.5
 """The largest factor by which a point may miss its line: otherwise there is no power law, whatever its slope."""
 _NAMES = ("network", "seed", "smooth", "parameters", "images", "classes", "kernel_norm", "kernel_norm_error")
 _CURVES = (
-    *("inverse_temperature", "ending", "unit_time", "drift_rate"),
+    *(*_NAMES, "inverse_temperature", "ending", "unit_time", "drift_rate"),
     *("moment", "time", "loss", "change", "drift", "drift_error", "distance"),
 )
 _NORMS = (
-    *("inverse_temperature", "wanted_norm", "logit_norm", "correlation", "unit_time", "logit_time", "dynamics"),
-    *(UNIT, TENTH, WHOLE, FIT, LEARNED, "ending"),
+    *(*_NAMES, "inverse_temperature", "wanted_norm", "logit_norm", "correlation", "unit_time", "logit_time"),
+    *("dynamics", UNIT, TENTH, WHOLE, FIT, LEARNED, "ending"),
 )
 _SLOPES = (
     *("network", "smooth", "quantity", "against", "where", "predicted", "slope", "sd", "low", "high", "n"),
@@ -69,20 +68,17 @@ def early_tables(params: Params) -> dict[str, pd.DataFrame]:
         artifact = open_artifact(OUTPUT / network / question / str(seed))
         about = {"network": network, "seed": seed, **artifact.json("record.json")}
         if question == CURVES:
-            for course in artifact.json("courses.json"):
-                rows = course.pop("rows")
-                curves += [{**about, **course, **row} for row in rows]
+            curves += [about | course | row for course in artifact.json("courses.json") for row in course["rows"]]
         else:
-            for start in artifact.json("starts.json"):
-                norms += [{**about, **start, "dynamics": each, **start[each]} for each in (REAL, LINEARISED)]
+            starts = artifact.json("starts.json")
+            norms += [about | one | {"dynamics": each} | one[each] for one in starts for each in (REAL, LINEARISED)]
     return {
-        "early_curves": pd.DataFrame(curves, columns=[*_NAMES, *_CURVES]),
-        "early_norms": pd.DataFrame(norms, columns=[*_NAMES, *_NORMS]),
+        "early_curves": pd.DataFrame(curves, columns=list(_CURVES)),
+        "early_norms": pd.DataFrame(norms, columns=list(_NORMS)),
     }
 
 
-@dataclass(frozen=True)
-class Prediction:
+class Prediction(NamedTuple):
     """A predicted slope: of a column, called `quantity` for a reader, against another, in the regime `where`."""
 
     quantity: str
@@ -116,19 +112,24 @@ def early_slopes(records: Records) -> pd.DataFrame:
         points (of each seed), misfit (the largest factor by which a point misses its seed's line: what is far above 1
         is no power law, whatever its slope), cells.
     """
+    moments, starts = unit_moments(records), real_starts(records)
+    logarithms = moments.assign(drift=np.log(moments["drift"].astype(float)))
+    means = logarithms.groupby(["network", "inverse_temperature"])["drift"].transform("mean")
+    points = {"still": moments[means <= np.log(STILL)]}
+    points |= {"small": starts[starts["size"] <= SMALL], "large": starts[starts["size"] >= LARGE]}
     found = []
-    for prediction in PREDICTIONS:
-        question = CURVES if prediction.where == "still" else NORMS
-        for network, some in _points(records, prediction).groupby("network", sort=False):
-            fits = [fit for _, points in some.groupby("seed") if (fit := _fit(points, prediction))]
-            if not fits:
+    for quantity, against, where, column, predicted in PREDICTIONS:
+        place, question = (against, CURVES) if where == "still" else ("wanted_norm", NORMS)
+        for network, some in points[where].groupby("network", sort=False):
+            known = [rows for _, rows in some.dropna(subset=[column]).groupby("seed") if len(rows) > 1]
+            if not known:
                 continue
+            fits = [_fit(rows[against], rows[column]) for rows in known]
             effect = OverTasks((Task(str(network), tuple(slope for slope, _ in fits)),)).estimate()
-            points = some[prediction.against if question == CURVES else "wanted_norm"].nunique()
-            cells = f"temperature_check/early_learning/{network}/{question}"
-            about = (network, bool(some["smooth"].iloc[0]), prediction.quantity, prediction.against, prediction.where)
-            slope = (prediction.slope, effect.value, effect.sd, effect.low, effect.high, effect.n)
-            found.append((*about, *slope, points, max(misfit for _, misfit in fits), cells))
+            about = (network, bool(some["smooth"].iloc[0]), quantity, against, where, predicted)
+            slope = (effect.value, effect.sd, effect.low, effect.high, effect.n)
+            misfit, cells = max(misfit for _, misfit in fits), f"temperature_check/early_learning/{network}/{question}"
+            found.append((*about, *slope, some[place].nunique(), misfit, cells))
     return pd.DataFrame(found, columns=list(_SLOPES))
 
 
@@ -144,23 +145,8 @@ def real_starts(records: Records) -> pd.DataFrame:
     return rows.assign(size=rows["logit_norm"] / rows["images"] ** 0.5)
 
 
-def _points(records: Records, prediction: Prediction) -> pd.DataFrame:
-    """The rows of the regime that a prediction is about, of all networks."""
-    if prediction.where == "still":
-        moments = unit_moments(records)
-        logarithms = moments.assign(drift=np.log(moments["drift"].astype(float)))
-        means = logarithms.groupby(["network", "inverse_temperature"])["drift"].transform("mean")
-        still: pd.DataFrame = moments[means <= np.log(STILL)]
-        return still
-    starts = real_starts(records)
-    return starts[starts["size"] <= SMALL] if prediction.where == "small" else starts[starts["size"] >= LARGE]
-
-
-def _fit(points: pd.DataFrame, prediction: Prediction) -> tuple[float, float] | None:
-    """The slope of a seed and the largest factor by which a point misses the line; None with fewer than two points."""
-    known = points.dropna(subset=[prediction.column])
-    if len(known) < 2:
-        return None
-    across, up = (np.log(known[name].to_numpy(float)) for name in (prediction.against, prediction.column))
+def _fit(x: pd.Series[float], y: pd.Series[float]) -> tuple[float, float]:
+    """The slope of logarithms, and the largest factor by which a point misses the line."""
+    across, up = np.log(x.to_numpy(float)), np.log(y.to_numpy(float))
     line = np.polyfit(across, up, 1)
     return float(line[0]), float(np.exp(np.abs(up - np.polyval(line, across)).max()))

@@ -4,7 +4,6 @@ Each function takes the records and returns a figure, or None where nothing was 
 """
 
 from collections.abc import Callable
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -16,43 +15,23 @@ from matplotlib.patches import Rectangle
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
 from scipy import stats
 
-from softmax_temperature.papers.shared.plots import (
-    BLACK,
-    HUES,
-    PERCENT,
-    WIDTH,
-    band,
-    entry,
-    label_outside,
-    legend_below,
-    panels,
-    seeds,
-    style,
-)
+from softmax_temperature.papers.shared import plots
+from softmax_temperature.papers.shared.plots import BLACK, HUES, PERCENT, WIDTH, entry, style
 from softmax_temperature.papers.shared.statistics import LEVEL
 from softmax_temperature.papers.temperature_check import tables
 from softmax_temperature.papers.temperature_check.records import Records
-from softmax_temperature.papers.temperature_check.selection import (
-    UNTEMPERED,
-    alone,
-    same_start,
-    several_norms,
-    spreads,
-    titles,
-)
+from softmax_temperature.papers.temperature_check.selection import alone, by_sweep, same_start, several_norms
 
 PLAIN_NUMBERS = FuncFormatter(lambda value, _: f"{value:g}")
 AXIS = "inverse temperature β"
 OWN, SAME = HUES[0], HUES[1]
 """Networks with their own start, and those that start as one function for all inverse temperatures."""
-MARKS: MappingProxyType[str, tuple[str, str, Any]] = MappingProxyType(
-    {
-        "post_hoc": ("post-hoc scaling", "s", HUES[0]),
-        "cooling": ("Cooling", "D", HUES[2]),
-        "heuristic": ("heuristic on the features", "^", HUES[1]),
-        "training_best": ("best to train with", ".", BLACK),  # Last and small: seen on top of another.
-    }
-)
+MARKS = {
+    "post_hoc": ("post-hoc scaling", "s", HUES[0]),
+    "cooling": ("Cooling", "D", HUES[2]),
+    "heuristic": ("heuristic on the features", "^", HUES[1]),
+    "training_best": ("best to train with", ".", BLACK),  # Last and small: seen on top of another.
+}
 
 
 @style()
@@ -64,20 +43,16 @@ def accuracy(records: Records) -> Figure | None:
     temperature by validation data. In the second colour: networks that all start as the same function.
     """
     other = same_start(records)
-    other_titles = titles(other)
 
     def panel(axes: Axes, rows: pd.DataFrame) -> None:
-        (title,) = titles(rows).values()
-        seeds(axes, rows[~rows["diverged"]], "inverse_temperature", "test_accuracy", color=OWN)
-        same = other[[other_titles[sweep] == title for sweep in other["sweep"]]]
-        if len(same):
-            seeds(axes, same[~same["diverged"]], "inverse_temperature", "test_accuracy", color=SAME)
-        validation = rows.groupby("inverse_temperature")["validation_accuracy"].mean()
-        best = float(validation.index.to_numpy(float)[validation.argmax()])
-        at_edge = axes.get_xaxis_transform()
-        axes.plot(best, 0.97, "v", color=BLACK, markersize=6, transform=at_edge)
+        for some, colour in ((rows, OWN), (_of_the_same(other, rows), SAME)):
+            if len(some):
+                plots.seeds(axes, some[~some["diverged"]], "inverse_temperature", "test_accuracy", color=colour)
+        look: dict[str, Any] = {"markersize": 6, "transform": axes.get_xaxis_transform()}
+        best: Any = rows.groupby("inverse_temperature")["validation_accuracy"].mean().idxmax()
+        axes.plot(best, 0.97, "v", color=BLACK, **look)
         lost = sorted(rows.loc[rows["diverged"], "inverse_temperature"].unique())
-        axes.plot(lost, [0.04] * len(lost), "x", color=HUES[3], markersize=6, transform=at_edge)
+        axes.plot(lost, [0.04] * len(lost), "x", color=HUES[3], **look)
 
     figure = _panels(alone(records), panel, ylabel="test accuracy (%)")
     if figure is not None:
@@ -88,17 +63,36 @@ def accuracy(records: Records) -> Figure | None:
             axes.set_ylim(middle - span / 2, middle + span / 2)
         if len(other):
             looks = {"their own start": OWN, "one start for all β": SAME}
-            legend_below(figure, [entry(name, color=colour, marker="o") for name, colour in looks.items()], columns=2)
+            plots.legend_below(
+                figure, [entry(name, color=colour, marker="o") for name, colour in looks.items()], columns=2
+            )
     return figure
 
 
+@style()
 def learning_rates(records: Records) -> Figure | None:
     """Accuracy on validation data over inverse temperatures and rescaled learning rates, a panel per sweep.
 
     A cell is the mean over seeds in percent, diverged ones counted as guessing; "div" where all of them diverged, empty
     where none was trained.
     """
-    return _panels(tables.learning_rates(records), _rates_panel, ylabel="rescaled learning rate", row=3.0, log=False)
+
+    def panel(axes: Axes, rows: pd.DataFrame) -> None:
+        names = {"index": "learning_rate", "columns": "inverse_temperature"}
+        table = PERCENT * rows.pivot(**names, values="validation").sort_index()
+        lost = rows.assign(lost=rows["diverged"] == rows["runs"]).pivot(**names, values="lost")
+        marks = lost.reindex_like(table).eq(True)
+        texts = table.map(lambda value: "" if np.isnan(value) else f"{value:.0f}")
+        look = {"cmap": "viridis", "cbar": False, "annot_kws": {"fontsize": 7}}
+        sns.heatmap(table, annot=texts, fmt="", mask=marks | table.isna(), ax=axes, **look)
+        for row, column in np.argwhere(marks.to_numpy()):
+            axes.add_patch(Rectangle((column, row), 1, 1, color="0.8", linewidth=0))
+            axes.text(column + 0.5, row + 0.5, "div", ha="center", va="center", fontsize=7, color=BLACK)
+        axes.set_xticks(np.arange(table.shape[1]) + 0.5, [f"{value:g}" for value in table.columns], rotation=45)
+        axes.set_yticks(np.arange(table.shape[0]) + 0.5, [f"{value:g}" for value in table.index], rotation=0)
+        axes.invert_yaxis()
+
+    return _panels(tables.learning_rates(records), panel, ylabel="rescaled learning rate", row=3.0, log=False)
 
 
 @style()
@@ -108,11 +102,13 @@ def confidence(records: Records) -> Figure | None:
     Lines are means over seeds, bands standard deviations. If the inverse temperature only changed how sure the networks
     are, the solid line would be flat.
     """
+    looks: dict[str, dict[str, Any]] = {"test_nll": {"color": "0.4", "linestyle": "--"}}
+    looks["scaled_nll"] = {"color": OWN, "marker": "o", "markersize": 3.5}
 
     def panel(axes: Axes, rows: pd.DataFrame) -> None:
         axes.set_yscale("log")
-        band(axes, rows, "inverse_temperature", "test_nll", color="0.4", linestyle="--")
-        band(axes, rows, "inverse_temperature", "scaled_nll", color=OWN, marker="o", markersize=3.5)
+        for column, look in looks.items():
+            plots.band(axes, rows, "inverse_temperature", column, **look)
         low, high = axes.get_ylim()
         axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)) if high > 4 * low else MaxNLocator(5))
         axes.yaxis.set_minor_locator(NullLocator())
@@ -121,9 +117,9 @@ def confidence(records: Records) -> Figure | None:
     rows = alone(records)
     figure = _panels(rows[~rows["diverged"]], panel, ylabel="test NLL (nats)")
     if figure is not None:
-        looks: dict[str, Any] = {"as trained": {"color": "0.4", "linestyle": "--"}}
-        looks["after scaling"] = {"color": OWN, "marker": "o", "markersize": 3.5}
-        legend_below(figure, [entry(name, **look) for name, look in looks.items()], columns=2)
+        names = ("as trained", "after scaling")
+        entries = [entry(name, **look) for name, look in zip(names, looks.values(), strict=True)]
+        plots.legend_below(figure, entries, columns=2)
     return figure
 
 
@@ -131,43 +127,46 @@ def confidence(records: Records) -> Figure | None:
 def spread(records: Records) -> Figure | None:
     """Standard deviation of test accuracy over seeds against the inverse temperature, a line per sweep.
 
-    Bars are 90 % intervals, of normal values. There is none where all seeds diverged.
+    Bars are 90 % intervals, of normal values. There is none for a single seed, nor where all seeds diverged: they agree
+    because none of them learned.
     """
-    rows = alone(records)
-    table = spreads(rows)
-    if table.empty:
-        return None
-    figure, (axes,) = panels(1, width=0.75 * WIDTH, row=3.0)
-    names = titles(rows)
-    for place, (sweep, some) in enumerate(table.sort_values("inverse_temperature").groupby("sweep", sort=False)):
-        sd, degrees = PERCENT * some["spread"].to_numpy(float), some["runs"].to_numpy(float) - 1
-        tails = np.array([[(1 + LEVEL) / 2], [(1 - LEVEL) / 2]])
+    figure, (axes,) = plots.panels(1, width=0.75 * WIDTH, row=3.0)
+    sweeps, tails = by_sweep(alone(records)), np.array([[(1 + LEVEL) / 2], [(1 - LEVEL) / 2]])
+    entries = []
+    for place, (title, rows) in enumerate(sweeps):
+        groups = rows.groupby("inverse_temperature").agg(
+            sd=("test_accuracy", "std"), runs=("seed", "size"), lost=("diverged", "all")
+        )
+        some = groups[~groups["lost"]].dropna()
+        if some.empty:
+            continue
+        sd, degrees = PERCENT * some["sd"].to_numpy(float), some["runs"].to_numpy(float) - 1
         ends = sd * np.sqrt(degrees / stats.chi2.ppf(tails, degrees))
-        x = some["inverse_temperature"] * 1.06 ** (place - (len(names) - 1) / 2)  # Side by side, so that bars are seen.
+        x = some.index * 1.06 ** (place - (len(sweeps) - 1) / 2)  # Side by side, so that bars are seen.
         look: dict[str, Any] = {"color": HUES[place], "markersize": 3.5, "linewidth": 1.1, "elinewidth": 0.8}
-        axes.errorbar(x, sd, abs(ends - sd), fmt="o-", label=names[str(sweep)], **look)
+        axes.errorbar(x, sd, abs(ends - sd), fmt="o-", **look)
+        entries.append(entry(title, color=HUES[place], marker="o"))
+    if not entries:
+        return None
     axes.set(xscale="log", yscale="log", xlabel=AXIS, ylabel="sd over seeds (points)")
     axes.set_ylim(top=min(axes.get_ylim()[1], 60))  # Two seeds bound it by nothing, accuracies by 50.
     axes.yaxis.set_major_formatter(PLAIN_NUMBERS)
     _usual(axes)
-    shown = enumerate(dict.fromkeys(table.sort_values("inverse_temperature")["sweep"]))
-    entries = [entry(names[sweep], color=HUES[place], marker="o") for place, sweep in shown]
-    legend_below(figure, entries, columns=1)
+    plots.legend_below(figure, entries, columns=1)
     return figure
 
 
+@style()
 def logit_norms(records: Records) -> Figure | None:
     """Test accuracy against the norm of the tempered logits at the start, a panel per sweep.
 
     One inverse temperature each; circles are seeds. The grey band spans the mean accuracies that the inverse
     temperature alone leads to in the same network, from the worst to the best: the scale to judge by.
     """
-    table = tables.accuracies(records)
-    network = alone(records).drop_duplicates("sweep").set_index(["architecture", "dataset"])["sweep"].to_dict()
+    plain = alone(records)
 
     def panel(axes: Axes, some: pd.DataFrame) -> None:
-        setting = (some["architecture"].iloc[0], some["dataset"].iloc[0])
-        span = PERCENT * table.loc[table["sweep"] == network.get(setting), "test"]
+        span = PERCENT * _of_the_same(plain, some).groupby("inverse_temperature")["test_accuracy"].mean()
         if len(span):
             axes.axhspan(span.min(), span.max(), color="0.5", alpha=0.15, linewidth=0)
         good = some[~some["diverged"]]
@@ -182,9 +181,8 @@ def logit_norms(records: Records) -> Figure | None:
         axes.xaxis.set_major_formatter(PLAIN_NUMBERS)
         axes.minorticks_off()
 
-    return _panels(
-        several_norms(records), panel, ylabel="test accuracy (%)", xlabel="norm of βz at the start", log=False
-    )
+    rows = several_norms(records)
+    return _panels(rows, panel, ylabel="test accuracy (%)", xlabel="norm of βz at the start", log=False)
 
 
 @style()
@@ -197,20 +195,19 @@ def three_temperatures(records: Records) -> Figure | None:
     table = tables.three_temperatures(records)
     if table.empty:
         return None
-    figure, (axes,) = panels(1, row=0.9 + 0.55 * len(table))
+    figure, (axes,) = plots.panels(1, row=0.9 + 0.55 * len(table))
     heights = np.arange(len(table))[::-1]
     axes.hlines(heights, table["training_low"], table["training_high"], color=BLACK, alpha=0.25, linewidth=6)
     for column, (label, marker, colour) in MARKS.items():
         if table[column].notna().any():
             axes.plot(table[column], heights, marker, color=colour, markersize=6, linestyle="none", label=label)
     axes.set(xscale="log", xlabel=AXIS, ylim=(-0.6, len(table) - 0.4))
-    axes.set_yticks(heights, [f"{row.architecture},\n{row.dataset}" for row in table.itertuples()])
+    axes.set_yticks(heights, table["architecture"] + ",\n" + table["dataset"])
     _usual(axes)
-    legend_below(figure, axes, columns=4)
+    plots.legend_below(figure, axes, columns=4)
     return figure
 
 
-@style()
 def _panels(
     rows: pd.DataFrame,
     draw: Callable[[Axes, pd.DataFrame], None],
@@ -221,39 +218,29 @@ def _panels(
     log: bool = True,
 ) -> Figure | None:
     """A panel for each sweep; None without rows."""
-    if rows.empty:
+    sweeps = by_sweep(rows)
+    if not sweeps:
         return None
-    names = titles(rows)
-    columns = 2 if len(names) in {2, 4} else 3
-    figure, grid = panels(len(names), columns=columns, row=row, width=(0.55 if len(names) == 1 else 1) * WIDTH)
-    for axes, (sweep, title) in zip(grid, names.items(), strict=True):
+    columns = 2 if len(sweeps) in {2, 4} else 3
+    figure, grid = plots.panels(len(sweeps), columns=columns, row=row, width=(0.55 if len(sweeps) == 1 else 1) * WIDTH)
+    for axes, (title, some) in zip(grid, sweeps, strict=True):
         if log:
             axes.set_xscale("log")
-        draw(axes, rows[rows["sweep"] == sweep])
+        draw(axes, some)
         if log:
             _usual(axes)
         axes.set(xlabel=None, ylabel=None)
         axes.set_title(title.replace(", ", "\n"), fontsize=8)
-    label_outside(grid, columns=columns, x=xlabel, y=ylabel)
+    plots.label_outside(grid, columns=columns, x=xlabel, y=ylabel)
     return figure
 
 
-def _rates_panel(axes: Axes, rows: pd.DataFrame) -> None:
-    table = rows.pivot(index="learning_rate", columns="inverse_temperature", values="validation").sort_index()
-    lost = rows.assign(lost=rows["diverged"] == rows["runs"])
-    marks = lost.pivot(index="learning_rate", columns="inverse_temperature", values="lost").reindex_like(table).eq(True)
-    texts = (PERCENT * table).map(lambda value: "" if np.isnan(value) else f"{value:.0f}")
-    look = {"cmap": "viridis", "cbar": False, "annot_kws": {"fontsize": 7}}
-    sns.heatmap(PERCENT * table, annot=texts, fmt="", mask=marks | table.isna(), ax=axes, **look)
-    for row, column in np.argwhere(marks.to_numpy()):
-        axes.add_patch(Rectangle((column, row), 1, 1, color="0.8", linewidth=0))
-        axes.text(column + 0.5, row + 0.5, "div", ha="center", va="center", fontsize=7, color=BLACK)
-    axes.set_xticks(np.arange(table.shape[1]) + 0.5, [f"{value:g}" for value in table.columns], rotation=45)
-    axes.set_yticks(np.arange(table.shape[0]) + 0.5, [f"{value:g}" for value in table.index], rotation=0)
-    axes.invert_yaxis()
+def _of_the_same(rows: pd.DataFrame, sweep: pd.DataFrame) -> pd.DataFrame:
+    """Those of some rows that have the architecture and the data set of a sweep."""
+    return rows.merge(sweep[["architecture", "dataset"]].drop_duplicates())
 
 
 def _usual(axes: Axes) -> None:
     """Plain numbers, and a dotted line where the softmax is the usual one."""
     axes.xaxis.set_major_formatter(PLAIN_NUMBERS)
-    axes.axvline(UNTEMPERED, color="0.5", linewidth=0.8, linestyle=":")
+    axes.axvline(1, color="0.5", linewidth=0.8, linestyle=":")

@@ -6,9 +6,7 @@ Only inverse temperatures whose chosen learning rate lies inside its grid are co
 gain of the inverse temperature may be one of the rate.
 """
 
-from __future__ import annotations
-
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from itertools import permutations
 from typing import Any
 
@@ -16,15 +14,16 @@ import numpy as np
 import pandas as pd
 
 from softmax_temperature.papers.shared.claims import Measurement, NotTested
-from softmax_temperature.papers.shared.statistics import Drawn, Fitted, OverTasks, Task, Values
+from softmax_temperature.papers.shared.statistics import Drawn, Fitted, OverTasks, Quantity, Task, Values
 from softmax_temperature.papers.temperature_check.early_learning import LINE, Prediction, early_slopes
 from softmax_temperature.papers.temperature_check.records import Records
 from softmax_temperature.papers.temperature_check.selection import (
     ACCURACIES,
     UNTEMPERED,
     alone,
+    by_seed,
+    by_sweep,
     several_norms,
-    titles,
 )
 
 DATA = ("cifar10", "imagenet", "imagenet64", "imdb")
@@ -32,70 +31,55 @@ DATA = ("cifar10", "imagenet", "imagenet64", "imdb")
 NORMS = (1.0, 10.0)  # Norms of the logits must range from below the one to above the other: their limits in theory.
 DRAWS, SEED = 4000, 0
 _AT_END = "the chosen learning rate is at the end of its grid"
-_NO_SWEEP = NotTested("no sweep of this profile has several inverse temperatures")
+_NO_SWEEP = "no sweep of this profile has several inverse temperatures"
 
-Sweeps = Mapping[str, tuple[pd.DataFrame, bool]]
-Gaps = Callable[[pd.DataFrame, pd.DataFrame], "pd.Series[float]"]
-"""Validation and test numbers by seed and inverse temperature to one value per seed."""
+Chosen = tuple[Callable[[Any], bool], str]
+"""Among which inverse temperatures (or starts) one is chosen, and by which method of the validation means."""
+BEST: Chosen = (lambda _: True, "idxmax")
+WORST: Chosen = (lambda _: True, "idxmin")
+BEST_BELOW_1: Chosen = (lambda place: place < UNTEMPERED, "idxmax")
+BEST_FROM_1: Chosen = (lambda place: place >= UNTEMPERED, "idxmax")
+AT_1: Chosen = (lambda place: place == UNTEMPERED, "idxmax")
 
 
-def dependence(
+def gap(
     records: Records,
+    one: Chosen = BEST,
+    other: Chosen = WORST,
     *,
     metric: str = "test_accuracy",
     unit: str = "accuracy",
-    sign: int = 1,
     rows: Callable[[Records], pd.DataFrame] = alone,
 ) -> Measurement | NotTested:
-    """A number at the best inverse temperature minus that at the worst, of each sweep."""
-    return _by_sweep(rows(records), lambda validation, test: sign * _best_over_worst(validation, test), unit, metric)
-
-
-def tuning(records: Records) -> Measurement | NotTested:
-    """Accuracy at the best inverse temperature minus that at 1, of each sweep."""
-
-    def gaps(validation: pd.DataFrame, test: pd.DataFrame) -> pd.Series[float]:
-        if UNTEMPERED not in test:
-            return pd.Series(dtype=float)
-        return _left_out(validation, test, pd.Series.idxmax) - test[UNTEMPERED]
-
-    return _by_sweep(alone(records), gaps, "accuracy")
-
-
-def small_over_large(records: Records) -> Measurement | NotTested:
-    """Accuracy at the best inverse temperature below 1 minus that at the best of 1 and above, of each sweep."""
-
-    def gaps(validation: pd.DataFrame, test: pd.DataFrame) -> pd.Series[float]:
-        small, large = (test.columns[(test.columns.to_numpy(float) < UNTEMPERED) == side] for side in (True, False))
-        if not len(small) or not len(large):
-            return pd.Series(dtype=float)
-        best = (_left_out(validation[some], test[some], pd.Series.idxmax) for some in (small, large))
-        return next(best) - next(best)
-
-    return _by_sweep(alone(records), gaps, "accuracy")
+    """A number at one chosen inverse temperature minus that at another, of each sweep."""
+    sweeps = _sweeps(rows(records))
+    asked, parts, missing = _own_or_all(sweeps), {}, {}
+    for name, some in sweeps.items():
+        inside = some[some["interior"]]
+        validation, test = by_seed(inside, "validation_accuracy"), by_seed(inside, metric)
+        values = _gaps(validation, test, one, other) if min(test.shape) > 1 else []
+        if values:
+            parts[name] = OverTasks((Task(name, tuple(values), _is_own(some)),), left_out=True)
+        elif name in asked:
+            left = ", ".join(f"{place:g}" for place in test.columns)
+            missing[name] = f"{_AT_END}, but for {left or 'none'}" if len(inside) < len(some) else "too few trainings"
+    return _measured(parts, unit, missing, _NO_SWEEP, sweeps.values())
 
 
 def norm_against_temperature(records: Records) -> Measurement | NotTested:
     """What the norm of the logits changes, minus half of what the inverse temperature changes in the same network."""
-    ranges = dependence(records)
+    ranges, rows, parts, missing = gap(records), several_norms(records), {}, {}
     found = ranges.parts if isinstance(ranges, Measurement) else {}
-    rows, parts, missing = several_norms(records), {}, {}
-    for sweep, some in rows.groupby("sweep", sort=False):
-        name = titles(some)[str(sweep)]
-        norms = some.groupby("start")["initial_logit_norm"].mean()
-        whole = found.get(name)
+    for name, some in by_sweep(rows):
+        norms, whole = some.groupby("start")["initial_logit_norm"].mean(), found.get(name)
         if norms.min() > NORMS[0] or norms.max() < NORMS[1]:
             missing[name] = f"norms from {norms.min():.2g} to {norms.max():.2g} cannot show more than one regime"
         elif not isinstance(whole, OverTasks) or some["seed"].nunique() < 2:
             missing[name] = "no sweep of inverse temperatures to compare with, or one seed only"
         else:
-            tables = (some.pivot(index="seed", columns="start", values=column) for column in ACCURACIES)
-            gaps, (task,) = _best_over_worst(*tables).tolist(), whole.tasks
-            both = (gaps, task.values)  # noqa: PD011  # Not pandas'.
-            parts[name] = _minus_half(*(np.array(values, np.float64) for values in both))
-    if not parts:
-        return NotTested("; ".join(f"{name}: {why}" for name, why in missing.items()) or "no sweep over several norms")
-    return Measurement(parts, "accuracy", missing=missing, cells=tuple(dict.fromkeys(rows["cells"])))
+            validation, test = (by_seed(some, column, "start") for column in ACCURACIES)
+            parts[name] = _minus_half(np.array(_gaps(validation, test, BEST, WORST)), np.array(whole.tasks[0].values))
+    return _measured(parts, "accuracy", missing, "no sweep over several norms", [rows])
 
 
 def _minus_half(gaps: Values, whole: Values) -> Fitted:
@@ -115,7 +99,7 @@ def places_of_the_best(records: Records) -> Measurement | NotTested:
     sweeps, missing = _sweeps(alone(records)), {}
     best: dict[str, Values] = {}
     for name, rows in _own_or_all(sweeps).items():
-        table = _interior(rows).pivot(index="seed", columns="inverse_temperature", values="test_accuracy")
+        table = by_seed(rows[rows["interior"]], "test_accuracy")
         tried = sorted(rows["inverse_temperature"].unique())
         place = tried.index(table.mean().idxmax()) if table.shape[1] else 0
         if len(table) < 2 or not set(tried[max(0, place - 1) : place + 2]) <= set(table.columns):
@@ -124,27 +108,25 @@ def places_of_the_best(records: Records) -> Measurement | NotTested:
             missing[name] = "the best inverse temperature is at the end of its grid"
         else:
             best[name] = argmax_draws(table)
-    if len(best) < 2:
-        return NotTested("; ".join(f"{name}: {why}" for name, why in missing.items()) or "one architecture only")
     parts = {
         # The first draw is the estimate. Both orders are parts: which one is larger is seen in the data.
         f"{one} over {other}": Drawn(float(draws[0]), tuple(draws[1:].tolist()), records.runs["seed"].nunique())
         for one, other in permutations(best, 2)
-        if (draws := best[one] - best[other]) is not None
+        for draws in [best[one] - best[other]]
     }
+    if not parts:
+        return _measured(parts, "decades", missing, "one architecture only")
     note = ", ".join(f"{name}: {10 ** draws[0]:g}" for name, draws in best.items())
-    absent = "; ".join(f"{name} left out: {why}" for name, why in missing.items())
-    return Measurement(parts, "decades", "; ".join(filter(None, (note, absent))), cells=_cells(sweeps))
+    left_out = [f"{name} left out: {why}" for name, why in missing.items()]
+    return _measured(parts, "decades", {}, "", sweeps.values(), note="; ".join([note, *left_out]))
 
 
 def argmax_draws(table: pd.DataFrame) -> Values:
     """The common logarithm of the inverse temperature of the highest mean, and then draws of it.
 
     The means are drawn around the measured ones by Student's t, with the residual standard deviation over seeds and
-    inverse temperatures: three seeds are too few to be drawn from.
-
-    Args:
-        table: accuracies, by seed (at least 2) and inverse temperature (at least 2).
+    inverse temperatures: three seeds are too few to be drawn from. `table` has accuracies by seed and inverse
+    temperature, at least 2 of each.
     """
     values, places = table.to_numpy(float), np.log10(table.columns.to_numpy(float))
     seeds, count = values.shape
@@ -160,29 +142,23 @@ def argmax_draws(table: pd.DataFrame) -> Values:
 
 def stability(records: Records) -> Measurement | NotTested:
     """The slope of the logarithm of the spread over seeds in that of the inverse temperature, over all sweeps."""
-    rows = []
-    for name, some in _own_or_all(_sweeps(alone(records))).items():
-        spreads = (
-            _interior(some[~some["diverged"]]).groupby("inverse_temperature")["test_accuracy"].agg(["std", "count"])
-        )
-        for place, row in spreads[(spreads["count"] > 1) & (spreads["std"] > 0)].iterrows():
-            rows.append({"sweep": name, "x": np.log10(float(str(place))), "y": np.log(row["std"])})
-    table = pd.DataFrame(rows, columns=["sweep", "x", "y"])
+    points: list[Any] = []
+    for name, rows in _own_or_all(_sweeps(alone(records))).items():
+        inside = rows[rows["interior"] & ~rows["diverged"]]
+        sds = inside.groupby("inverse_temperature")["test_accuracy"].std()
+        sds = sds[sds > 0]
+        points += zip([name] * len(sds), np.log10(sds.index.to_numpy(float)), np.log(sds), strict=True)
+    table = pd.DataFrame(points, columns=["sweep", "x", "y"])
     table = table[table.groupby("sweep")["x"].transform("size") > 1]
     degrees = len(table) - table["sweep"].nunique() - 1
     if degrees < 1:
         return NotTested("too few spreads over seeds where the chosen learning rate is inside its grid")
-    slope, error = common_slope(table)
     seeds, note = int(records.runs["seed"].nunique()), f"{len(table)} spreads in {table['sweep'].nunique()} sweeps"
-    return Measurement({"slope": Fitted(slope, error, degrees, seeds)}, "log spread per decade", note)
+    return Measurement({"slope": Fitted(*common_slope(table), degrees, seeds)}, "log spread per decade", note)
 
 
 def common_slope(table: pd.DataFrame) -> tuple[float, float]:
-    """Slope of y in x with an intercept for each sweep, and its standard error.
-
-    Args:
-        table: with the columns sweep, x, y.
-    """
+    """Slope of the column y in x with an intercept for each sweep, and its standard error."""
     x, y = (table[name] - table.groupby("sweep")[name].transform("mean") for name in ("x", "y"))
     square = float((x**2).sum())
     slope = float((x * y).sum()) / square
@@ -194,12 +170,11 @@ def early(
     records: Records, *, predictions: tuple[Prediction, ...], smooth: bool | None = None
 ) -> Measurement | NotTested:
     """Slopes minus the predicted ones, of each network; where points are off any line, a slope alone shows nothing."""
-    table = early_slopes(records)
+    table, names = early_slopes(records), ["quantity", "where", "against"]
     keys = [(each.quantity, each.where, each.against) for each in predictions]
-    asked = pd.MultiIndex.from_frame(table[["quantity", "where", "against"]]).isin(keys)
-    rows = table[asked if smooth is None else asked & (table["smooth"] == smooth)]
-    if rows.empty:
-        return NotTested("no network of this profile has two points where the prediction speaks")
+    rows = table[pd.MultiIndex.from_frame(table[names]).isin(keys)]
+    if smooth is not None:
+        rows = rows[rows["smooth"] == smooth]
     parts, missing = {}, {}
     for row in rows.to_dict("records"):
         name = row["network"] if len(predictions) == 1 else f"{row['network']}, {row['quantity']}"
@@ -207,67 +182,50 @@ def early(
         parts[name] = Fitted(row["slope"] - row["predicted"], error, row["n"] - 1, row["n"])
         if row["misfit"] > LINE:
             missing[f"{name}, as a line"] = f"points miss it by a factor of {row['misfit']:.2f}"
-    return Measurement(parts, "slope minus predicted", missing=missing, cells=tuple(dict.fromkeys(rows["cells"])))
+    nothing = "no network of this profile has two points where the prediction speaks"
+    return _measured(parts, "slope minus predicted", missing, nothing, [rows])
 
 
-def is_own(dataset: str) -> bool:
-    """Whether the paper has a data set, or one that this is a part of."""
-    return dataset.partition("-")[0] in DATA
-
-
-def _by_sweep(chosen: pd.DataFrame, gaps: Gaps, unit: str, metric: str = "test_accuracy") -> Measurement | NotTested:
-    parts, missing, sweeps = {}, {}, _sweeps(chosen)
-    asked = _own_or_all(sweeps)
-    for name, (rows, own) in sweeps.items():
-        inside = _interior(rows)
-        tables = [
-            inside.pivot(index="seed", columns="inverse_temperature", values=column)
-            for column in ("validation_accuracy", metric)
-        ]
-        values = gaps(*tables).dropna() if tables[0].shape[1] > 1 and len(tables[0]) > 1 else pd.Series(dtype=float)
-        if len(values):
-            parts[name] = OverTasks((Task(name, tuple(values.tolist()), own),), left_out=True)
-        elif name in asked:
-            left = ", ".join(f"{place:g}" for place in tables[0].columns)
-            missing[name] = f"{_AT_END}, but for {left or 'none'}" if len(inside) < len(rows) else "too few trainings"
-    if not sweeps:
-        return _NO_SWEEP
+def _measured(
+    parts: Mapping[str, Quantity],
+    unit: str,
+    missing: Mapping[str, str],
+    otherwise: str,
+    rows: Iterable[pd.DataFrame] = (),
+    note: str = "",
+) -> Measurement | NotTested:
+    """The parts with the cells of their rows; without parts, what each misses, or what they miss together."""
     if not parts:
-        return NotTested("; ".join(f"{name}: {why}" for name, why in missing.items()))
-    return Measurement(parts, unit, missing=missing, cells=_cells(sweeps))
+        return NotTested("; ".join(f"{name}: {why}" for name, why in missing.items()) or otherwise)
+    cells = dict.fromkeys(cell for some in rows for cell in some["cells"])
+    return Measurement(parts, unit, note, missing, tuple(cells))
 
 
-def _sweeps(rows: pd.DataFrame) -> Sweeps:
-    """By title, the chosen trainings of each sweep with several inverse temperatures, and whether the paper has it."""
-    return {
-        titles(some)[str(sweep)]: (some, is_own(str(some["dataset"].iloc[0])))
-        for sweep, some in rows.groupby("sweep", sort=False)
-        if len(set(some["inverse_temperature"])) > 1
-    }
+def _sweeps(rows: pd.DataFrame) -> dict[str, pd.DataFrame]:
+    """By title, the trainings of each sweep with several inverse temperatures."""
+    return {name: some for name, some in by_sweep(rows) if len(set(some["inverse_temperature"])) > 1}
 
 
-def _own_or_all(sweeps: Sweeps) -> dict[str, pd.DataFrame]:
-    """The trainings of the sweeps that the paper has, or, where it has none of them, of all."""
-    own = {name: rows for name, (rows, is_theirs) in sweeps.items() if is_theirs}
-    return own or {name: rows for name, (rows, _) in sweeps.items()}
+def _is_own(rows: pd.DataFrame) -> bool:
+    """Whether the paper has the data set of a sweep, or one that this is a part of."""
+    return str(rows["dataset"].iloc[0]).partition("-")[0] in DATA
 
 
-def _interior(rows: pd.DataFrame) -> pd.DataFrame:
-    inside: pd.DataFrame = rows[rows["interior"]]
-    return inside
+def _own_or_all(sweeps: dict[str, pd.DataFrame]) -> dict[str, pd.DataFrame]:
+    """The sweeps that the paper has, or, where it has none of them, all."""
+    return {name: rows for name, rows in sweeps.items() if _is_own(rows)} or sweeps
+
+
+def _gaps(validation: pd.DataFrame, test: pd.DataFrame, one: Chosen, other: Chosen) -> list[float]:
+    """By seed, its test number at `one` minus that at `other`, which the other seeds' validation numbers choose."""
+    return (_left_out(validation, test, *one) - _left_out(validation, test, *other)).dropna().tolist()
 
 
 def _left_out(
-    validation: pd.DataFrame, test: pd.DataFrame, choose: Callable[[pd.Series[float]], Any]
-) -> pd.Series[float]:
-    """Of each seed the test number at the place that the other seeds' validation numbers choose."""
-    places = {seed: choose(validation.drop(index=seed).mean()) for seed in test.index}
-    return pd.Series({seed: test.loc[seed, place] for seed, place in places.items()}, dtype=float)
-
-
-def _best_over_worst(validation: pd.DataFrame, test: pd.DataFrame) -> pd.Series[float]:
-    return _left_out(validation, test, pd.Series.idxmax) - _left_out(validation, test, pd.Series.idxmin)
-
-
-def _cells(sweeps: Sweeps) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(cell for rows, _ in sweeps.values() for cell in rows["cells"]))
+    validation: pd.DataFrame, test: pd.DataFrame, among: Callable[[Any], bool], choose: str
+) -> "pd.Series[float]":
+    places = [place for place in test.columns if among(place)]
+    if not places:
+        return pd.Series(dtype=float)
+    best = {seed: getattr(validation[places].drop(index=seed).mean(), choose)() for seed in test.index}
+    return pd.Series({seed: test.loc[seed, place] for seed, place in best.items()}, dtype=float)

@@ -8,15 +8,11 @@ from pathlib import Path
 
 import pandas as pd
 
-from softmax_temperature.papers.shared.records import RUNS, table_names
 from softmax_temperature.papers.shared.records import read_records as read
 
 SLUG = "temperature_check"
 NAMES = ("sweep", "inverse_temperature", "learning_rate", "start", "seed")
-"""What names a training, in every table with trainings; learning_rate is the rescaled one.
-
-start is that of `params.temperature_check.Training`.
-"""
+"""What names a training (`params.temperature_check.Training`), in every table; learning_rate is the rescaled one."""
 
 
 @dataclass(frozen=True)
@@ -43,9 +39,6 @@ class Records:
     heuristic: pd.DataFrame
     early_curves: pd.DataFrame
     early_norms: pd.DataFrame
-
-
-TABLES = tuple(name for name in table_names(Records) if name != RUNS)
 
 
 def read_records(folder: Path) -> Records:

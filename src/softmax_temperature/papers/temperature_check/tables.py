@@ -6,7 +6,7 @@ Each begins with the columns sweep, architecture, dataset, and says its cells.
 from __future__ import annotations
 
 from collections.abc import Callable
-from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -18,22 +18,15 @@ from softmax_temperature.papers.temperature_check.records import Records
 from softmax_temperature.papers.temperature_check.selection import (
     UNTEMPERED,
     alone,
-    at,
-    best_temperatures,
-    cooled,
+    by_seed,
     same_start,
     several_norms,
     trainings,
-    tuned,
 )
-from softmax_temperature.params.temperature_check import PLAIN
+from softmax_temperature.params.temperature_check import COOLED, PLAIN
 
 PLACE = ["sweep", "architecture", "dataset"]
-_RUNS = {
-    "runs": ("seed", "size"),
-    "diverged": ("diverged", "sum"),
-    "validation": ("validation_accuracy", "mean"),
-}
+_RUNS = {"runs": ("seed", "size"), "diverged": ("diverged", "sum"), "validation": ("validation_accuracy", "mean")}
 _TEST = {**mean_and_sd("test", "test_accuracy"), "test_best": ("test_accuracy", "max")}
 _CELLS = {"cells": ("cells", together)}
 
@@ -75,14 +68,15 @@ def confidence(records: Records) -> pd.DataFrame:
     rows = alone(records)
     rows = rows[~rows["diverged"]]
     bound = rows["at_bound"].astype(bool)
-    rows = rows.assign(at_bound=bound, logarithm=np.log(rows["temperature"].astype(float).where(~bound)))
-    means = ["confidence", "test_accuracy", "test_ece", "scaled_ece", "test_nll", "scaled_nll"]
-    table = rows.groupby([*PLACE, "inverse_temperature"], sort=False).agg(
-        temperature=("logarithm", "mean"),
-        at_bound=("at_bound", "sum"),
-        **{name: (name, "mean") for name in means},
-        **_CELLS,
-    )
+    rows = rows.assign(at_bound=bound, temperature=np.log(rows["temperature"].astype(float).where(~bound)))
+    means = ("confidence", "test_accuracy", "test_ece", "scaled_ece", "test_nll", "scaled_nll")
+    numbers: dict[str, Any] = {
+        "temperature": "mean",
+        "at_bound": "sum",
+        **dict.fromkeys(means, "mean"),
+        "cells": together,
+    }
+    table = rows.groupby([*PLACE, "inverse_temperature"], sort=False).agg(numbers)
     return table.assign(temperature=np.exp(table["temperature"])).reset_index()
 
 
@@ -91,51 +85,52 @@ def learning_rates(records: Records) -> pd.DataFrame:
 
     Columns inverse_temperature, learning_rate, runs, diverged, validation (mean).
     """
-    rows = tuned(trainings(records))
-    groups = rows[rows["start"] == PLAIN].groupby([*PLACE, "inverse_temperature", "learning_rate"], sort=False)
+    rows = trainings(records)
+    tuned = rows[~rows["confirms"] & (rows["start"] == PLAIN)]
+    groups = tuned.groupby([*PLACE, "inverse_temperature", "learning_rate"], sort=False)
     return groups.agg(**_RUNS, **_CELLS).reset_index()
 
 
 def three_temperatures(records: Records) -> pd.DataFrame:
     """Three inverse temperatures of one network, and a fourth that is predicted for its features.
 
-    Columns training_best (with training_low and training_high, between which others are as good); post_hoc (the inverse
-    of the temperature that scales the logits of a network trained at 1), cooling (the inverse of the last temperature
-    of Cooling), heuristic (prediction of classifier_temperature's heuristic). Geometric means over seeds; empty where
+    Columns training_best, by mean accuracy on validation data (with training_low and training_high: between them others
+    are as good, at most one standard error of the difference below, paired by seed); post_hoc (the inverse of the
+    temperature that scales the logits of a network trained at 1), cooling (the inverse of the last temperature of
+    Cooling), heuristic (prediction of classifier_temperature's heuristic). Geometric means over seeds; empty where
     there is none.
     """
-    rows, cold, predictions = alone(records), cooled(records), records.heuristic
+    cooled = alone(records, COOLED)
     found = []
-    for best in best_temperatures(rows):
-        swept = rows[rows["sweep"] == best.sweep]
-        own, own_cold = (at(each, best.sweep, UNTEMPERED) for each in (rows, cold))
-        about = predictions.merge(own.reset_index()[["sweep", "learning_rate", "seed"]])
+    for sweep, rows in alone(records).groupby("sweep", sort=False):
+        table = by_seed(rows, "validation_accuracy")
+        best = table.mean().idxmax()
+        gaps = table.sub(table[best], axis=0)
+        good = table.columns[gaps.mean() >= -gaps.sem().fillna(0.0)]  # With one seed, the best alone.
+        own, cold = rows[rows["inverse_temperature"] == UNTEMPERED], cooled[cooled["sweep"] == sweep]
+        about = records.heuristic.merge(own[["sweep", "learning_rate", "seed"]])
         found.append(
             {
-                **swept.iloc[0][PLACE],
-                "training_best": best.best,
-                "training_low": best.low,
-                "training_high": best.high,
+                **rows.iloc[0][PLACE],
+                "training_best": best,
+                "training_low": good.min(),
+                "training_high": good.max(),
                 "post_hoc": 1 / _geometric(own.loc[~own["at_bound"].eq(True), "temperature"]),
-                "cooling": 1 / _geometric(own_cold["cooled_temperature"]),
+                "cooling": 1 / _geometric(cold["cooled_temperature"]),
                 "heuristic": _geometric(about["predicted"]),
-                "cells": together([*swept["cells"], *own_cold["cells"]]),
+                "cells": together([*rows["cells"], *cold["cells"]]),
             }
         )
     columns = [*PLACE, "training_best", "training_low", "training_high", "post_hoc", "cooling", "heuristic", "cells"]
     return pd.DataFrame(found, columns=columns)
 
 
-TABLES: MappingProxyType[str, Callable[[Records], pd.DataFrame]] = MappingProxyType(
-    {
-        make.__name__: make
-        for make in (accuracies, logit_norms, confidence, learning_rates, three_temperatures, early_slopes)
-    }
-)
-"""Every table, by the name of its file."""
-
-
 def _geometric(values: pd.Series[float]) -> float:
     """The geometric mean; nan of nothing."""
     known = values.dropna().to_numpy(float)
     return float(np.exp(np.log(known).mean())) if len(known) else float("nan")
+
+
+_MAKERS = (accuracies, logit_norms, confidence, learning_rates, three_temperatures, early_slopes)
+TABLES: dict[str, Callable[[Records], pd.DataFrame]] = {make.__name__: make for make in _MAKERS}
+"""Every table, by the name of its file."""
