@@ -10,11 +10,12 @@ import pytest
 from PIL import Image
 
 from softmax_temperature.data.prepare import Rules, prepare
-from softmax_temperature.data.prepared import KIND, PreparedData, open_data
+from softmax_temperature.data.prepared import KIND, PreparedData
 from softmax_temperature.data.raw import RawDataset
 from softmax_temperature.runner.artifacts import new_artifact, open_artifact
 
 Write = Callable[..., Path]
+PIXELS = np.random.default_rng(0).integers(0, 256, (18, 12, 12, 3), dtype=np.uint8)
 
 
 @pytest.fixture
@@ -22,14 +23,8 @@ def write_npz(tmp_path: Path) -> Write:
     """Writes `birds.npz` with 12 training and 6 test images of 3 classes; arguments replace arrays, None drops one."""
 
     def write(name: str = "birds", **replaced: Any) -> Path:
-        generator = np.random.default_rng(0)
-        arrays = {
-            "x_train": generator.integers(0, 256, (12, 5, 4, 3), dtype=np.uint8),
-            "y_train": np.arange(12) % 3,
-            "x_test": generator.integers(0, 256, (6, 5, 4, 3), dtype=np.uint8),
-            "y_test": np.arange(6) % 3,
-            **replaced,
-        }
+        images = {"x_train": PIXELS[:12, :5, :4], "x_test": PIXELS[12:, :5, :4]}
+        arrays = {**images, "y_train": np.arange(12) % 3, "y_test": np.arange(6) % 3, **replaced}
         path = tmp_path / f"{name}.npz"
         np.savez(path, **{key: value for key, value in arrays.items() if value is not None})
         return path
@@ -39,16 +34,14 @@ def write_npz(tmp_path: Path) -> Write:
 
 @pytest.fixture
 def write_folders(tmp_path: Path) -> Write:
-    """Writes `birds/PART/CLASS/N.png`, RGB images of random sizes, a number for each class; returns `birds`."""
+    """Writes `birds/PART/CLASS/N.png`, RGB images of several sizes, a number for each class; returns `birds`."""
 
     def write(name: str = "birds", **parts: dict[str, int]) -> Path:
-        generator = np.random.default_rng(0)
         for part, classes in (parts or {"train": {"crow": 4, "wren": 3}, "test": {"crow": 2, "wren": 1}}).items():
             for label, count in classes.items():
                 (tmp_path / name / part / label).mkdir(parents=True)
                 for number in range(count):
-                    size = (*generator.integers(6, 12, 2), 3)
-                    image = Image.fromarray(generator.integers(0, 256, size, dtype=np.uint8))
+                    image = Image.fromarray(PIXELS[number, : 6 + number, : 11 - number])
                     image.save(tmp_path / name / part / label / f"{number}.png")
         return tmp_path / name
 
@@ -78,6 +71,6 @@ def prepare_data(tmp_path: Path) -> Callable[..., PreparedData]:
         place = tmp_path / "prepared" / (name or raw.name)
         with new_artifact(place, kind=KIND, about={}) as output:
             prepare(raw, rules, root=tmp_path, output=output, name=name)
-        return open_data(open_artifact(place, kind=KIND), root=tmp_path)
+        return PreparedData(open_artifact(place, kind=KIND), root=tmp_path)
 
     return prepare_and_open

@@ -2,7 +2,6 @@
 
 import shutil
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,13 +10,7 @@ import torch
 from PIL import Image
 
 from softmax_temperature.data.glyphs import VOID, read_glyph_scenes
-from softmax_temperature.data.segmentation import (
-    Form,
-    Parts,
-    read_segmentation,
-    segmentation_digest,
-    set_aside,
-)
+from softmax_temperature.data.segmentation import Form, Parts, read_segmentation, segmentation_digest, set_aside
 from softmax_temperature.data.splits import SPLITS
 from softmax_temperature.runner.errors import InputError
 
@@ -48,9 +41,7 @@ def read(folder: Path, form: Form = FORM) -> Parts:
 
 def test_images_and_labels_are_those_of_the_files(town: Path) -> None:
     parts = read(town)
-    assert {split: part.data.shape for split, part in parts.items()} == {
-        split: (count, 3, *SIDES) for split, count in zip(SPLITS, (4, 2, 3), strict=True)
-    }
+    assert [parts[split].data.shape for split in SPLITS] == [(count, 3, *SIDES) for count in (4, 2, 3)]
     for part in parts.values():
         assert part.data.dtype == part.labels.dtype == torch.uint8
         assert torch.equal(part.data, 20 * part.labels[:, None].expand(-1, 3, -1, -1))
@@ -76,10 +67,6 @@ def put(path: str, pixels: np.ndarray) -> Callable[[Path], None]:
     return lambda town: save(town / path, pixels)
 
 
-def nothing(town: Path) -> None:
-    """Leaves the folder as it is."""
-
-
 @pytest.mark.parametrize(
     ("spoil", "form", "says"),
     [
@@ -87,10 +74,14 @@ def nothing(town: Path) -> None:
         (lambda town: (town / "labels/train/2.png").unlink(), FORM, "town: train: 1 files have no counterpart"),
         (put("labels/train/0.png", np.zeros((32, 32))), FORM, r"0\.png: is 32×32 pixels, its image 32×48"),
         (put("labels/val/0.png", np.full(SIDES, 7)), FORM, r"val/0\.png: holds label 7, .* 3 classes nor 9 \(void\)"),
-        (put("labels/train/0.png", np.zeros((*SIDES, 3))), FORM, r"0\.png: labels of mode 'RGB', not one 8-bit number"),
+        (put("labels/train/0.png", np.zeros((*SIDES, 3))), FORM, r"0\.png: is not one 8-bit number"),
         (lambda town: (town / "labels/test/2.png").write_text("404"), FORM, r"test/2\.png: not a readable image"),
-        (nothing, replace(FORM, crop=(64, 32)), r"0\.png: is 32×48 pixels, smaller than the crop 64×32"),
-        (nothing, replace(FORM, crop=(24, 48)), r"gives 24×48 pixels, not multiples of 16\. Set cooling\.seg"),
+        (lambda _: None, FORM._replace(crop=(64, 32)), r"0\.png: is 32×48 pixels, smaller than the crop 64×32"),
+        (
+            lambda _: None,
+            FORM._replace(crop=(24, 48)),
+            r"gives 24×48 pixels, not multiples of 16\. Set cooling\.seg",
+        ),
     ],
 )
 def test_a_wrong_folder_is_refused_with_the_place_and_a_remedy(
@@ -106,7 +97,7 @@ def test_images_of_several_sizes_need_a_common_one(town: Path) -> None:
     save(town / "labels/train/3.png", np.zeros((48, 64)))
     with pytest.raises(InputError, match=r"train/3\.png: gives 48×64 pixels, the first image 32×48\. Set .*size"):
         read(town)
-    assert read(town, replace(FORM, size=(16, 16)))["train"].data.shape == (4, 3, 16, 16)
+    assert read(town, FORM._replace(size=(16, 16)))["train"].data.shape == (4, 3, 16, 16)
 
 
 @pytest.mark.parametrize(("name", "says"), [("ade20k", "1 subtracted .*255 is void"), ("village", "Put images/train")])
@@ -124,7 +115,7 @@ def test_images_are_set_aside_from_the_training_part(town: Path) -> None:
     for split in ("train", "validation"):
         assert torch.equal(divided[split].labels, parts["train"].labels[divided[split].index])
         assert divided[split].split == split
-    assert {tuple(set_aside(parts, 2, seed=seed)["validation"].index.tolist()) for seed in range(9)} != {(0, 1)}
+    assert len({tuple(set_aside(parts, 2, seed=seed)["validation"].index.tolist()) for seed in range(9)}) > 1
     assert set_aside(parts, None, seed=0)["validation"] is parts["validation"]
     with pytest.raises(InputError, match="has 4 training images, 4 of them to set aside"):
         set_aside(parts, 4, seed=0)

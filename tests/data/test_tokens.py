@@ -25,18 +25,12 @@ def fit(texts: Sequence[str] = TEXTS, *, vocabulary_size: int = 100, length: int
     return Tokeniser.fit(part(texts), vocabulary_size=vocabulary_size, length=length, keep=keep)
 
 
-# ---- the vocabulary
-
-
 @given(st.lists(st.text("abAB,. \n'é", max_size=12), min_size=1, max_size=8), st.integers(3, 9))
 def test_the_vocabulary_is_that_of_a_loop(texts: list[str], vocabulary_size: int) -> None:
     words = [word for text in texts for word in re.findall(r"\w+|[^\w\s]", text.lower())]
     counts = sorted(Counter(words).items(), key=lambda pair: (-pair[1], pair[0]))
     expected = tuple(word for word, _ in counts[: vocabulary_size - 2])
     assert fit(texts, vocabulary_size=vocabulary_size).words == expected
-
-
-# ---- rows
 
 
 @pytest.mark.parametrize(("keep", "kept"), [("start", "a cat sat"), ("end", "the cat !")])
@@ -47,9 +41,8 @@ def test_a_text_longer_than_the_limit_loses_its_other_end(keep: str, kept: str) 
     assert (tokeniser.encode([long]) > UNKNOWN).all()
 
 
-@pytest.mark.parametrize("text", ["", " ", "\n\t\u2003"])
-def test_a_text_without_tokens_is_one_unknown_token(text: str) -> None:
-    assert fit().encode(["cat", text]).tolist()[1] == [UNKNOWN, 0, 0, 0, 0, 0]
+def test_a_text_without_tokens_is_one_unknown_token() -> None:
+    assert fit().encode(["cat", "", "\n\t\u2003"]).tolist()[1:] == [[UNKNOWN, 0, 0, 0, 0, 0]] * 2
 
 
 @pytest.mark.parametrize("text", ["🙂", "漢字", "\x00", "\u200b", "dog", "$", "кот"])
@@ -57,15 +50,12 @@ def test_what_the_vocabulary_has_not_is_one_unknown_token(text: str) -> None:
     assert fit().encode([f"cat {text} sat"]).tolist() == [[2, UNKNOWN, 9, 0, 0, 0]]
 
 
-@pytest.mark.parametrize("text", ["<padding>", "<unknown>", "[PAD]", "[UNK]"])
+@pytest.mark.parametrize("text", ["<padding>", "<unknown>"])
 def test_no_text_can_name_a_reserved_token(text: str) -> None:
-    tokens = fit([*TEXTS, "< > [ ]"], length=5).encode([f"cat {text} sat"])
-    first, *middle, last = tokens[0].tolist()
-    assert (first, last) == (2, 9 + 4)
-    assert middle[1] == UNKNOWN
-    assert min(middle[0], middle[2]) > UNKNOWN
-    with_words = fit([text, text, "padding unknown pad unk"], length=5)
-    assert PADDING not in with_words.encode([text])[0, :3].tolist()
+    [tokens] = fit([*TEXTS, "< >"], length=5).encode([f"cat {text} sat"]).tolist()
+    assert tokens[2] == UNKNOWN
+    assert min(tokens[1], tokens[3]) > UNKNOWN
+    assert PADDING not in fit([text, text, "padding unknown"], length=5).encode([text])[0, :3].tolist()
 
 
 def test_a_split_keeps_its_place_in_the_ledger() -> None:
@@ -73,9 +63,5 @@ def test_a_split_keeps_its_place_in_the_ledger() -> None:
     assert (tokens.dataset, tokens.split) == ("talk", "test")
     assert tokens.data[:, 0].tolist() == [2, 8, UNKNOWN]
     assert tokens.labels.tolist() == [0, 1, 0]
-    assert tokens.index.tolist() == [0, 1, 2]
     with pytest.raises(LeakError):
         tokens.for_fitting()
-
-
-# ---- refusals

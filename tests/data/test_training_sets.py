@@ -4,10 +4,9 @@ import re
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
-from softmax_temperature.data.archives import JsonlArchive, NpzArchive
+from softmax_temperature.data.archives import JsonlArchive
 from softmax_temperature.data.prepared import PreparedData
 from softmax_temperature.data.splits import SPLITS
 from softmax_temperature.data.tokens import UNKNOWN
@@ -23,13 +22,11 @@ TEXT = {"vocabulary": 1000, "length": 10, "keep": "start"}
 @pytest.fixture
 def talk(write_jsonl: Any, prepare_data: Any, tmp_path: Path) -> PreparedData:
     """40 training and 12 test texts; every text has a word of its own."""
-    rows = [("train", number) for number in range(40)] + [("test", number) for number in range(12)]
-    write_jsonl(
-        *(
-            {"split": split, "label": number % 2, "text": f"A text of its own: {split}{number}."}
-            for split, number in rows
-        )
-    )
+    rows = [(split, number) for split, count in (("train", 40), ("test", 12)) for number in range(count)]
+    texts = [
+        {"split": split, "label": number % 2, "text": f"A text of its own: {split}{number}."} for split, number in rows
+    ]
+    write_jsonl(*texts)
     prepared: PreparedData = prepare_data(JsonlArchive(tmp_path / "talk.jsonl").read())
     return prepared
 
@@ -38,13 +35,8 @@ def talk(write_jsonl: Any, prepare_data: Any, tmp_path: Path) -> PreparedData:
 def trees(write_jsonl: Any, prepare_data: Any, tmp_path: Path) -> PreparedData:
     """40 training, 8 dev and 12 test sentences, 8, 2 and 2 of them neutral; every one has a word of its own."""
     rows = [(split, number) for split, count in (("train", 40), ("dev", 8), ("test", 12)) for number in range(count)]
-    write_jsonl(
-        *(
-            {"split": split, "tree": f"({number % 5} (2 its) (2 (2 Own) (3 {split}{number})))"}
-            for split, number in rows
-        ),
-        name="trees",
-    )
+    texts = [f"({number % 5} (2 its) (2 (2 Own) (3 {split}{number})))" for split, number in rows]
+    write_jsonl(*({"split": split, "tree": text} for (split, _), text in zip(rows, texts, strict=True)), name="trees")
     prepared: PreparedData = prepare_data(JsonlArchive(tmp_path / "trees.jsonl").read())
     return prepared
 
@@ -83,15 +75,3 @@ def test_texts_and_images_are_not_taken_for_each_other(talk: PreparedData) -> No
         image_set(talk.artifact, "train", "")
     with pytest.raises(InputError, match=r"data set talk: holds texts\. Give the task `text`"):
         training_sets(talk.artifact, "", None)
-
-
-def test_test_images_alone_can_be_out_of_distribution_or_shifted_and_nothing_else(
-    write_npz: Any, prepare_data: Any, tmp_path: Path
-) -> None:
-    write_npz(x_train=np.zeros((0, 5, 4, 3), dtype=np.uint8), y_train=np.zeros(0))
-    prepared = prepare_data(NpzArchive(tmp_path / "birds.npz").read(), test_limit=4)
-    assert image_set(prepared.artifact, "test", "").inputs.shape == (4, 3, 5, 4)
-    with pytest.raises(
-        InputError, match=r"has test images only and no train split: .* out_of_distribution or shifted, nothing else"
-    ):
-        training_sets(prepared.artifact, "", None)

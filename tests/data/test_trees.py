@@ -8,8 +8,6 @@ from hypothesis import strategies as st
 from softmax_temperature.data.tokens import PADDING, UNKNOWN
 from softmax_temperature.data.trees import NEUTRAL, UNLABELLED, Tree, encode_trees, parse_tree
 
-TREES = [parse_tree(text) for text in ("(4 (2 the) (3 (3 good) (2 the)))", "(0 bad)", "(1 (2 a) (0 bad))")]
-
 
 def test_a_tree_is_read_root_first() -> None:
     tree = parse_tree("(3 (2 The) (4 (3 good) (2 one)))")
@@ -17,17 +15,10 @@ def test_a_tree_is_read_root_first() -> None:
     assert parse_tree(" ( 4\tWow ) ") == Tree(("wow",), (0,), (0,), (4,))
 
 
-@pytest.mark.parametrize(
-    ("written", "word"),
-    [
-        ("-LRB-", "("),
-        ("-rrb-", ")"),
-        (r"1\/2", "1/2"),
-        ("\\", "\\"),
-        ("Ünü", "ünü"),
-        ("3", "3"),
-    ],
-)
+WORDS = {"-LRB-": "(", "-rrb-": ")", r"1\/2": "1/2", "2 1/2": "2 1/2", "\\": "\\", "Ünü": "ünü", "3": "3"}
+
+
+@pytest.mark.parametrize(("written", "word"), WORDS.items())
 def test_words_are_as_in_plain_text(written: str, word: str) -> None:
     assert parse_tree(f"(2 {written})").words == (word,)
 
@@ -70,7 +61,8 @@ def test_a_fault_says_what_and_where_it_is(text: str, says: str) -> None:
 
 
 def test_a_node_is_its_word_the_nodes_below_it_and_its_class() -> None:
-    nodes = encode_trees(TREES, ("bad", "the"))
+    texts = ("(4 (2 the) (3 (3 good) (2 the)))", "(0 bad)", "(1 (2 a) (0 bad))")
+    nodes = encode_trees([*map(parse_tree, texts)], ("bad", "the"))
     empty = [PADDING, 0, 0, UNLABELLED]
     assert nodes.dtype == torch.int64
     assert nodes[0].tolist() == [

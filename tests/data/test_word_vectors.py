@@ -1,6 +1,7 @@
 """Word vectors: exactly those asked for, from either form of file, and one error for each fault."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,26 +13,22 @@ from softmax_temperature.runner.errors import InputError
 
 LINES = (b"the 0.5 -1 2e-1", b"cat 1 2 3", b". . . 4 5 6 ", b"\xff\xfe 7 8 9\r")  # Spaces in a word; no encoding.
 WORDS = ("cat", "dog", "the")
+PAIRS = {"words": ["the", "cat"], "vectors": np.array([[0.5, -1, 0.2], [1, 2, 3]], np.float32)}
 
 
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "glove.txt"
+def read(folder: Path, *lines: bytes) -> WordVectors:
+    (folder / "glove.txt").write_bytes(b"\n".join(lines))
+    return read_word_vectors(folder / "glove.txt", WORDS, width=3)
 
 
-def read(path: Path, *lines: bytes) -> WordVectors:
-    path.write_bytes(b"\n".join(lines))
-    return read_word_vectors(path, WORDS, width=3)
+def read_npz(folder: Path, **arrays: Any) -> WordVectors:
+    np.savez(folder / "glove.npz", **arrays)
+    return read_word_vectors(folder / "glove.npz", WORDS, width=3)
 
 
 @pytest.mark.parametrize("form", ["text", "npz"])
-def test_words_have_their_vectors_and_all_others_zeros(path: Path, form: str) -> None:
-    if form == "text":
-        found = read(path, *LINES)
-    else:
-        path = path.with_suffix(".npz")
-        np.savez(path, words=["the", "cat"], vectors=np.array([[0.5, -1, 0.2], [1, 2, 3]], np.float32))
-        found = read_word_vectors(path, WORDS, width=3)
+def test_words_have_their_vectors_and_all_others_zeros(tmp_path: Path, form: str) -> None:
+    found = read(tmp_path, *LINES) if form == "text" else read_npz(tmp_path, **PAIRS)
     expected = [[0, 0, 0], [0, 0, 0], [1, 2, 3], [0, 0, 0], [0.5, -1, 0.2]]
     torch.testing.assert_close(found.vectors, torch.tensor(expected))
     assert found.share == pytest.approx(2 / 3)
@@ -39,38 +36,32 @@ def test_words_have_their_vectors_and_all_others_zeros(path: Path, form: str) ->
     assert found.share_of_tokens(tokens) == pytest.approx(3 / 5)
 
 
-FAULTS = {
-    "too few": (b"cat 1 2", "line 2: does not have 3 numbers after the word"),
-    "too many": (b"cat 1 2 3 4", "has none of the 3 words with 3 numbers"),
-    "no number": (b"the 1 two 3", "line 2: has a number that is not finite"),
-    "too large a number": (b"the 1e999 2 3", "line 2: has a number that is not finite"),
-}
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        (b"cat 1 2", ", line 2: does not have 3 numbers after the word"),
+        (b"cat 1 2 3 4", ": has none of the 3 words with 3 numbers"),
+        (b"the 1 two 3", ": the word 'the' has a number that is not finite"),
+        (b"the 1e999 2 3", ": the word 'the' has a number that is not finite"),
+    ],
+)
+def test_a_fault_is_named(tmp_path: Path, line: bytes, says: str) -> None:
+    with pytest.raises(InputError, match=rf"glove\.txt{says}.*leave `embeddings` out"):
+        read(tmp_path, b"a 1 2 3", line, b"b 1 2 3")
 
 
-@pytest.mark.parametrize(("line", "says"), FAULTS.values(), ids=FAULTS)
-def test_a_fault_names_file_and_line(path: Path, line: bytes, says: str) -> None:
-    with pytest.raises(InputError, match=rf"glove\.txt.*{says}.*leave `embeddings` out"):
-        read(path, b"a 1 2 3", line, b"b 1 2 3")
-
-
-def test_an_archive_of_another_form_is_refused(path: Path) -> None:
-    path = path.with_suffix(".npz")
-    np.savez(path, words=WORDS, vectors=np.zeros((3, 2), np.float32))
-    with pytest.raises(InputError, match=r"vectors of shape \(3, 2\) for 3 words and an embedding of 3 numbers"):
-        read_word_vectors(path, WORDS, width=3)
-    path.write_bytes(b"nothing")
+def test_an_archive_of_another_form_and_a_missing_file_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"vectors of shape \(2, 2\) for 2 words and an embedding of 3 numbers"):
+        read_npz(tmp_path, **PAIRS | {"vectors": np.zeros((2, 2), np.float32)})
     with pytest.raises(InputError, match="is no npz with words and vectors"):
-        read_word_vectors(path, WORDS, width=3)
+        read_npz(tmp_path, words=WORDS)
+    with pytest.raises(InputError, match=r"absent\.txt: no such file of word vectors\. Get glove\.6B\.zip"):
+        read_word_vectors(tmp_path / "absent.txt", WORDS, width=3)
 
 
-def test_a_file_that_is_not_there_says_where_to_get_it(path: Path) -> None:
+def test_the_digest_follows_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "glove.txt"
     assert word_vectors_digest(path) is None
-    with pytest.raises(InputError, match=r"glove\.txt: no such file of word vectors\. Get glove\.6B\.zip"):
-        read_word_vectors(path, ("a",), width=3)
-
-
-def test_the_digest_follows_the_file(path: Path) -> None:
-    path.write_bytes(LINES[0])
-    assert word_vectors_digest(path) == digest_of_file(path)
-    path.write_bytes(LINES[0] + b"0")
-    assert word_vectors_digest(path) == digest_of_file(path)
+    for content in (LINES[0], LINES[0] + b"0"):
+        path.write_bytes(content)
+        assert word_vectors_digest(path) == digest_of_file(path)

@@ -2,23 +2,22 @@
 
 import json
 import zipfile
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, NoReturn
 
 import numpy as np
-from numpy.typing import NDArray
 
 from softmax_temperature.data.raw import RawDataset, RawPart
 from softmax_temperature.data.splits import SPLITS, SplitName
-from softmax_temperature.data.trees import NEUTRAL, SENTIMENTS, parse_tree
+from softmax_temperature.data.trees import SENTIMENTS, parse_tree
 from softmax_temperature.runner.artifacts import digest_of_file
 from softmax_temperature.runner.errors import InputError
 
 _ARRAYS = ("x_train", "y_train", "x_test", "y_test")
-_SPLIT_NAMES: dict[str, SplitName] = {"train": "train", "test": "test"}
-_SPLIT_NAMES |= dict.fromkeys(("dev", "val", "valid", "validation"), "validation")
+_SPLITS: dict[str, SplitName] = {"train": "train", "test": "test"}
+_SPLITS |= dict.fromkeys(("dev", "val", "valid", "validation"), "validation")
+_CLASS_OF_SENTIMENT = ("negative", "positive", None)
 
 
 @dataclass(frozen=True)
@@ -28,7 +27,6 @@ class _Archive:
     form: ClassVar[str]
 
     def digest(self) -> str:
-        """The sha256 of the archive file."""
         return digest_of_file(self.path)
 
     def _refuse(self, what: str, line: int | None = None) -> NoReturn:
@@ -45,33 +43,25 @@ class NpzArchive(_Archive):
     )
 
     def read(self) -> RawDataset:
-        """Load the archive; one that is damaged or not of the stated form raises InputError.
-
-        Labels number the `class_names`. Without names, the distinct labels of y_train are the classes, in ascending
-        order; those of y_test when there are no training images.
-        """
+        """Labels number the `class_names`, or else the distinct labels of y_train (y_test, if it is all)."""
         arrays = self._load()
-        images = {part: self._images(arrays[f"x_{part}"], part) for part in ("train", "test")}
-        labels = {part: self._labels(arrays[f"y_{part}"], part, len(images[part])) for part in images}
-        if images["train"].shape[1:] != images["test"].shape[1:]:
-            shapes = " and ".join(str(array.shape[1:]) for array in images.values())
-            self._refuse(f"x_train and x_test differ in image shape: {shapes}")
-        known = np.unique(labels["train" if len(images["train"]) else "test"])
-        names = tuple(str(name) for name in arrays.get("class_names", known))
+        parts = {name: self._part(name, arrays[f"x_{name}"], arrays[f"y_{name}"]) for name in ("train", "test")}
+        sizes = [np.shape(part.samples)[1:] for part in parts.values()]
+        if sizes[0] != sizes[1]:
+            self._refuse(f"x_train and x_test differ in image shape: {sizes[0]} and {sizes[1]}")
+        known = np.unique(parts["train" if len(parts["train"].labels) else "test"].labels)
+        names = tuple(map(str, arrays.get("class_names", known)))
         known = np.arange(len(names)) if "class_names" in arrays else known
-        for part, column in labels.items():
-            if unknown := np.setdiff1d(column, known).tolist():
-                self._refuse(f"y_{part} has label {unknown[0]}, which is none of {len(names)} classes")
         if len(names) < 2:
             self._refuse("all images are of one class")
-        train, test = (RawPart(images[part], np.searchsorted(known, column)) for part, column in labels.items())
-        counts = np.bincount(train.labels, minlength=len(names))
-        if len(train.labels) and not counts.all():
-            self._refuse(f"y_train has no image of {names[int(counts.argmin())]}")
+        for name, part in parts.items():
+            if unknown := np.setdiff1d(part.labels, known).tolist():
+                self._refuse(f"y_{name} has label {unknown[0]}, which is none of {len(names)} classes")
+        train, test = (RawPart(part.samples, np.searchsorted(known, part.labels)) for part in parts.values())
         source = {"how": "archive in data.root", "file": self.path.name}
         return RawDataset(self.path.stem, names, train, test, source)
 
-    def _load(self) -> dict[str, NDArray[Any]]:
+    def _load(self) -> dict[str, Any]:
         try:
             with self.path.open("rb") as opened, np.load(opened, allow_pickle=False) as file:
                 if missing := [key for key in _ARRAYS if key not in file.files]:
@@ -80,34 +70,31 @@ class NpzArchive(_Archive):
         except (OSError, ValueError, EOFError, TypeError, zipfile.BadZipFile) as error:
             self._refuse(f"not readable as an npz archive ({error})")
 
-    def _images(self, stored: NDArray[Any], part: str) -> NDArray[np.uint8]:
-        images = stored[..., None] if stored.ndim == 3 else stored
-        if images.dtype != np.uint8:
-            self._refuse(f"x_{part} is {images.dtype}, not uint8 from 0 to 255")
-        sizes = images.shape[int(part == "train") :]  # Training images may be missing.
-        if images.ndim != 4 or images.shape[-1] not in (1, 3) or 0 in sizes:
-            self._refuse(f"x_{part} has shape {stored.shape}")
-        return images
-
-    def _labels(self, labels: NDArray[Any], part: str, images: int) -> NDArray[np.int64]:
-        if labels.shape != (images,) or (labels.dtype.kind not in "iu" and images):
-            self._refuse(f"y_{part} has shape {labels.shape} and is {labels.dtype}, for {images} images")
-        return labels.astype(np.int64)
+    def _part(self, name: str, images: Any, labels: Any) -> RawPart:
+        images = images[..., None] if images.ndim == 3 else images
+        sizes = images.shape[int(name == "train") :]  # Training images may be missing.
+        if images.dtype != np.uint8 or images.ndim != 4 or images.shape[-1] not in (1, 3) or 0 in sizes:
+            self._refuse(f"x_{name} is {images.dtype} of shape {images.shape}")
+        if labels.shape != images.shape[:1] or (labels.dtype.kind not in "iu" and len(images)):
+            self._refuse(f"y_{name} is {labels.dtype} of shape {labels.shape}, for {len(images)} images")
+        return RawPart(images, labels.astype(np.int64))
 
 
 class _Row(NamedTuple):
+    """A line; the label is None where the text is left out."""
+
     line: int
     split: SplitName
-    label: Any
+    label: int | str | None
     text: str
 
 
 class JsonlArchive(_Archive):
     """Texts or trees, one JSON object per line, in UTF-8; it holds trees if its first line does.
 
-    Texts have `split`, `label` (a whole number from 0, or a name) and `text`. Trees have `split` and `tree`, a sentence
-    with its parse in brackets, whose label is that of its root. Sentences whose root is neutral are counted and left
-    out: what remains is negative (0 or 1) or positive (3 or 4), as in section 5 of the focal paper.
+    Texts have `split`, `label` (a whole number from 0, or a name) and `text`; those without a word are left out. Trees
+    have `split` and `tree`, a sentence with its parse in brackets. The label of its root is negative (0 or 1) or
+    positive (3 or 4); neutral sentences are left out, as in section 5 of the focal paper.
     """
 
     form = (
@@ -117,72 +104,39 @@ class JsonlArchive(_Archive):
     )
 
     def read(self) -> RawDataset:
-        """Check every line; one that is not of the stated form raises InputError with its number.
-
-        The classes of texts are the labels of the train part, in ascending order; numbers count from 0 without gaps.
-        Texts without a word are counted and left out.
-        """
+        """The classes are the labels of the train part, in ascending order; numbers count from 0 without gaps."""
         with self.path.open("rb") as file:
-            first = file.readline()
-        return self._read_trees() if b'"tree"' in first and b'"text"' not in first else self._read_texts()
-
-    def _read_texts(self) -> RawDataset:
-        every = list(self._rows("label", "text"))
-        for row in every:
-            if not isinstance(row.label, int | str) or not isinstance(row.text, str):
-                self._refuse("the label is neither a whole number nor a name, or the text is not a string", row.line)
-        rows = [row for row in every if row.text.strip()]
-        names = self._class_names(rows)
-        numbers = {label: number for number, label in enumerate(names)}
-        if unknown := next((row for row in rows if row.label not in numbers), None):
-            self._refuse(f"the label is {unknown.label!r}, not one of {len(names)} classes", unknown.line)
-        rows = [row._replace(label=numbers[row.label]) for row in rows]
-        return self._dataset(tuple(map(str, names)), rows, "texts", {"empty_texts_left_out": len(every) - len(rows)})
-
-    def _read_trees(self) -> RawDataset:
-        rows = []
-        for row in self._rows("tree", "tree"):
-            try:
-                rows.append(row._replace(label=SENTIMENTS[parse_tree(row.text).labels[0]]))
-            except (ValueError, TypeError) as error:
-                self._refuse(f"the tree is malformed: {error}", row.line)
-        kept = [row for row in rows if row.label != NEUTRAL]
-        if {row.label for row in kept if row.split == "train"} != {0, 1}:
-            self._refuse("has not both negative and positive sentences of the split train")
-        return self._dataset(
-            ("negative", "positive"), kept, "trees", {"neutral_sentences_left_out": len(rows) - len(kept)}
-        )
-
-    def _rows(self, label: str, text: str) -> Iterator[_Row]:
-        """Each line, with the split under its one name."""
-        with self.path.open("rb") as file:
-            for number, line in enumerate(file, start=1):
-                try:
-                    record = json.loads(line.decode())
-                    yield _Row(number, _SPLIT_NAMES[record["split"]], record[label], record[text])
-                except ValueError as error:
-                    self._refuse(f"is not JSON in UTF-8 ({error})", number)
-                except (KeyError, TypeError) as error:
-                    self._refuse(f"has no {label}, {text} and split of the stated form ({error})", number)
-
-    def _class_names(self, rows: list[_Row]) -> list[Any]:
-        """The labels of the train part in ascending order."""
-        known = {row.label for row in rows if row.split == "train"}
-        if len(known) < 2:
-            self._refuse("all training texts are of one class" if known else "has no row of the split train")
-        if len({type(label) for label in known}) > 1:
-            self._refuse("some labels are numbers and others names")
-        names = sorted(known)
-        if isinstance(names[0], int) and names != list(range(len(names))):
-            self._refuse(f"the labels of the training texts are not all of 0 to {names[-1]}")
-        return names
-
-    def _dataset(self, names: tuple[str, ...], rows: list[_Row], form: Any, left_out: dict[str, int]) -> RawDataset:
-        parts: dict[SplitName, RawPart | None] = dict.fromkeys(SPLITS)
+            lines = list(file)
+        trees = any(b'"tree"' in line and b'"text"' not in line for line in lines[:1])
+        every = [self._row(number, line, trees) for number, line in enumerate(lines, start=1)]
+        rows = [row for row in every if row.label is not None]
+        known: set[Any] = {row.label for row in rows if row.split == "train"}
+        if len(known) < 2 or not (known == {*range(len(known))} or all(isinstance(label, str) for label in known)):
+            found = ", ".join(map(repr, sorted(known, key=str)[:9])) or "none"
+            self._refuse(f"labels of the split train: {found}; these are not 0, 1 and so on, or two and more names")
+        numbers = {label: number for number, label in enumerate(sorted(known))}
+        for row in rows:
+            if row.label not in numbers:
+                self._refuse(f"the label is {row.label!r}, not one of {len(known)} classes", row.line)
+        parts: dict[SplitName, RawPart] = {}
         for split in SPLITS:
             if own := [row for row in rows if row.split == split]:
-                parts[split] = RawPart(tuple(row.text for row in own), np.array([row.label for row in own], np.int64))
-        source = {"how": "archive in data.root", "file": self.path.name, **left_out}
-        train, validation, test = parts.values()
-        assert train is not None, "every class has a training sample"
-        return RawDataset(self.path.stem, names, train, test, source, validation=validation, form=form)
+                labels = np.array([numbers[row.label] for row in own], np.int64)
+                parts[split] = RawPart(tuple(row.text for row in own), labels)
+        left_out = "neutral_sentences_left_out" if trees else "empty_texts_left_out"
+        source = {"how": "archive in data.root", "file": self.path.name, left_out: len(every) - len(rows)}
+        others = {"validation": parts.get("validation"), "form": "trees" if trees else "texts"}
+        names = tuple(map(str, numbers))
+        return RawDataset(self.path.stem, names, parts["train"], parts.get("test"), source, **others)
+
+    def _row(self, number: int, line: bytes, trees: bool) -> _Row:
+        try:
+            row = json.loads(line.decode())
+            split, text = _SPLITS[row["split"]], row["tree" if trees else "text"]
+            label = _CLASS_OF_SENTIMENT[SENTIMENTS[parse_tree(text).labels[0]]] if trees else row["label"]
+            empty = not text.strip()
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            self._refuse(f"is not of the stated form ({type(error).__name__}: {error})", number)
+        if not (trees or isinstance(label, int | str)):
+            self._refuse("the label is neither a whole number nor a name", number)
+        return _Row(number, split, None if empty else label, text)

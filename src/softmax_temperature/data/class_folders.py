@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NoReturn
 
 import numpy as np
 
@@ -18,7 +17,7 @@ from softmax_temperature.runner.artifacts import digest_of_file, digest_of_text
 from softmax_temperature.runner.errors import InputError
 
 _PARTS = ("train", "test", "all")
-_READERS = 8  # Threads that wait for the disk.
+_LAYOUT = "Make train and test, or all, of a folder for each class with image files directly in it."
 
 
 @dataclass(frozen=True)
@@ -30,33 +29,32 @@ class ClassFolders:
 
     def digest(self) -> str:
         """One sha256 over the names and contents of all image files, wherever the folder is."""
-        parts = self._parts().values()
-        return digest_of_files(self.root, [file for part in parts for own in part.values() for file in own])
+        return digest_of_files(self.root, [file for part in self._parts() for own in part.values() for file in own])
 
     def read(self) -> RawDataset:
-        """List the files, which are read when the data set is prepared; too few or unknown classes raise InputError."""
-        found = self._parts()
-        names = tuple(next(iter(found.values())))
+        """List the files, which are read when the data set is prepared."""
+        train, test = self._parts()
+        names = tuple(train or test)
         if len(names) < 2:
-            _refuse(self.root / self.name / next(iter(found)), f"has {len(names)} class folders")
-        if unknown := [name for part in found.values() for name in part if name not in names]:
-            _refuse(self.root / self.name / "test" / unknown[0], "a class that train does not have")
-        parts = {part: part_of(names, files) for part, files in found.items()}
-        train = parts.get("train") or parts.get("all") or part_of(names, {})
+            raise InputError(f"has {len(names)} class folders", where=str(self.root / self.name), remedy=_LAYOUT)
+        if unknown := [name for name in test if name not in names]:
+            where = str(self.root / self.name / "test" / unknown[0])
+            raise InputError("a class that train does not have", where=where, remedy=_LAYOUT)
         source = {"how": "class folders in data.root", "folder": self.name}
-        return RawDataset(self.name, names, train, parts.get("test"), source)
+        return RawDataset(self.name, names, part_of(names, train), part_of(names, test) if test else None, source)
 
-    def _parts(self) -> dict[str, dict[str, list[str]]]:
+    def _parts(self) -> tuple[dict[str, list[str]], dict[str, list[str]]]:
+        """The files to train on (or all) and to test on, by class; either may be missing."""
         present = [part for part in _PARTS if (self.root / self.name / part).is_dir()]
         if present not in (["train", "test"], ["all"], ["test"]):
-            remedy = "Make train and test, or all for a data set that is to be split."
-            raise InputError(f"holds {' and '.join(present)}", where=str(self.root / self.name), remedy=remedy)
-        return {part: class_files(self.root, f"{self.name}/{part}") for part in present}
+            raise InputError(f"holds {' and '.join(present)}", where=str(self.root / self.name), remedy=_LAYOUT)
+        found = {part: class_files(self.root, f"{self.name}/{part}") for part in present}
+        return found.get("train") or found.get("all", {}), found.get("test", {})
 
 
 def digest_of_files(root: Path, files: Sequence[str]) -> str:
     """One sha256 over the names and contents of files below `root`."""
-    with ThreadPoolExecutor(_READERS) as pool:
+    with ThreadPoolExecutor() as pool:
         digests = pool.map(digest_of_file, [root / file for file in files])
         return digest_of_text("".join(f"{sha}  {file}\n" for sha, file in zip(digests, files, strict=True)))
 
@@ -74,7 +72,8 @@ def class_files(root: Path, folder: str, *, leave_out: str | None = None) -> dic
             continue
         found[place.name] = [f"{folder}/{place.name}/{file.name}" for file in image_files(place)]
         if not found[place.name]:
-            _refuse(place, f"no image files (endings: {' '.join(sorted(ENDINGS))})")
+            what = f"no image files (endings: {' '.join(sorted(ENDINGS))})"
+            raise InputError(what, where=str(place), remedy=_LAYOUT)
     return found
 
 
@@ -82,8 +81,3 @@ def part_of(names: Sequence[str], files: Mapping[str, Sequence[str]]) -> RawPart
     """A part of the given classes, class by class; a class may be absent."""
     paths = tuple(file for name in names for file in files.get(name, ()))
     return RawPart(paths, np.repeat(np.arange(len(names)), [len(files.get(name, ())) for name in names]))
-
-
-def _refuse(path: Path, what: str) -> NoReturn:
-    remedy = "Each class needs a folder of its own with image files directly in it, in train as in test."
-    raise InputError(what, where=str(path), remedy=remedy)

@@ -8,9 +8,11 @@ sentence opens with its adverb, and one of two words for some adjectives.
 """
 
 from itertools import islice
+from typing import Any
 
 import numpy as np
 
+from softmax_temperature.data.phrases import joined
 from softmax_temperature.data.sampling import generator_for
 from softmax_temperature.data.splits import SplitName
 
@@ -18,15 +20,15 @@ FARM = "farm"
 LANGUAGES = ("en", "de")
 SIZES: dict[SplitName, int] = {"train": 3000, "validation": 500, "test": 500}
 
-
-_MASCULINE = """dog dogs Hund Hunde, donkey donkeys Esel Esel, rooster roosters Hahn Hähne, fox foxes Fuchs Füchse,
-    bird birds Vogel Vögel, frog frogs Frosch Frösche"""
-_FEMININE = """cat cats Katze Katzen, cow cows Kuh Kühe, duck ducks Ente Enten, goat goats Ziege Ziegen,
-    goose geese Gans Gänse, mouse mice Maus Mäuse"""
-_NEUTER = """horse horses Pferd Pferde, sheep sheep Schaf Schafe, hen hens Huhn Hühner, pig pigs Schwein Schweine,
-    calf calves Kalb Kälber, lamb lambs Lamm Lämmer"""
-_GENDERS = enumerate((_MASCULINE, _FEMININE, _NEUTER))
-_NOUNS = [(gender, noun.split()) for gender, nouns in _GENDERS for noun in nouns.split(",")]
+_NOUN_FORMS = (  # Masculine, feminine, neuter.
+    """dog dogs Hund Hunde, donkey donkeys Esel Esel, rooster roosters Hahn Hähne, fox foxes Fuchs Füchse,
+    bird birds Vogel Vögel, frog frogs Frosch Frösche""",
+    """cat cats Katze Katzen, cow cows Kuh Kühe, duck ducks Ente Enten, goat goats Ziege Ziegen,
+    goose geese Gans Gänse, mouse mice Maus Mäuse""",
+    """horse horses Pferd Pferde, sheep sheep Schaf Schafe, hen hens Huhn Hühner, pig pigs Schwein Schweine,
+    calf calves Kalb Kälber, lamb lambs Lamm Lämmer""",
+)
+_NOUNS = [(gender, noun.split()) for gender, nouns in enumerate(_NOUN_FORMS) for noun in nouns.split(",")]
 _VERB_FORMS = """see sees saw sieht sehen gesehen, hear hears heard hört hören gehört,
     find finds found findet finden gefunden, seek seeks sought sucht suchen gesucht,
     chase chases chased jagt jagen gejagt, call calls called ruft rufen gerufen,
@@ -40,17 +42,13 @@ _ADJECTIVES = [
 _PRESENT_ADVERBS = (("now", "jetzt"), ("today", "heute"), ("often", "oft"), ("every day", "jeden Tag"))
 _PAST_ADVERBS = (("yesterday", "gestern"), ("in the evening", "am Abend"), ("last week", "letzte Woche"))
 
-_VOWELS = "aeiou"
-_LARGEST = 99
 _UNITS = ("", "ein", "zwei", "drei", "vier", "fünf", "sechs", "sieben", "acht", "neun")
 _TEENS = ("zehn", "elf", "zwölf", *(f"{tens}zehn" for tens in ("drei", "vier", "fünf", "sech", "sieb", "acht", "neun")))
 _TENS = ("", "", "zwanzig", "dreißig", "vierzig", "fünfzig", "sechzig", "siebzig", "achtzig", "neunzig")
 
-# Of the masculine, feminine and neuter, as a subject and as an object.
-_DEFINITE = (("der", "die", "das"), ("den", "die", "das"))
-_INDEFINITE = (("ein", "eine", "ein"), ("einen", "eine", "ein"))
-_AFTER_DEFINITE = (("e", "e", "e"), ("en", "e", "e"))
-_AFTER_INDEFINITE = (("er", "e", "es"), ("en", "e", "es"))
+# Article and ending of the adjective of the masculine, feminine and neuter, as a subject and as an object.
+_DEFINITE = ((("der", "e"), ("die", "e"), ("das", "e")), (("den", "en"), ("die", "e"), ("das", "e")))
+_INDEFINITE = ((("ein", "er"), ("eine", "e"), ("ein", "es")), (("einen", "en"), ("eine", "e"), ("ein", "es")))
 
 
 def read_farm(*, seed: int) -> dict[SplitName, tuple[tuple[str, ...], tuple[str, ...]]]:
@@ -65,8 +63,7 @@ def read_farm(*, seed: int) -> dict[SplitName, tuple[tuple[str, ...], tuple[str,
     return {split: (tuple(own), tuple(own.values())) for split, own in some.items()}
 
 
-def in_words(number: int) -> str:
-    """A number of 2 to 99 in German words."""
+def _in_words(number: int) -> str:
     tens, units = divmod(number, 10)
     if tens == 1:
         return _TEENS[units]
@@ -74,34 +71,30 @@ def in_words(number: int) -> str:
 
 
 def _pair(generator: np.random.Generator) -> tuple[str, str]:
-    (subject, subjekt, plural), (thing, ding, _) = (_phrase(generator, is_object=case) for case in (False, True))
-    see, sees, saw, sieht, sehen, gesehen = _VERBS[generator.integers(len(_VERBS))]
+    def one_of(choices: Any) -> Any:
+        return choices[generator.integers(len(choices))]
+
+    def phrase(*, is_object: bool) -> tuple[str, str, bool]:
+        """A subject or an object in English and German, and whether it is plural."""
+        gender, (dog, dogs, hund, hunde) = one_of(_NOUNS)
+        english, choices = one_of(_ADJECTIVES) if generator.integers(2) else ("", ("",))
+        german, definite = one_of(choices), bool(generator.integers(2))
+        if generator.integers(2):
+            number = int(generator.integers(2, 100))
+            the, die, ending = ("the", "die", "en") if definite else ("", "", "e")
+            counted = _in_words(number), german and german + ending, hunde
+            return joined(the, str(number), english, dogs), joined(die, *counted), True
+        the = "the" if definite else "an" if (english or dog)[0] in "aeiou" else "a"
+        article, ending = (_DEFINITE if definite else _INDEFINITE)[is_object][gender]
+        return joined(the, english, dog), joined(article, german and german + ending, hund), False
+
+    (subject, subjekt, plural), (thing, ding, _) = phrase(is_object=False), phrase(is_object=True)
+    see, sees, saw, sieht, sehen, gesehen = one_of(_VERBS)
     past = bool(generator.integers(2))
-    adverbs = _PAST_ADVERBS if past else _PRESENT_ADVERBS
-    when, wann = adverbs[generator.integers(len(adverbs))]
+    when, wann = one_of(_PAST_ADVERBS if past else _PRESENT_ADVERBS)
     if past:
         does, tut, end = saw, "haben" if plural else "hat", gesehen
     else:
         does, tut, end = (see, sehen, "") if plural else (sees, sieht, "")
     opens = [wann, tut, subjekt] if generator.integers(2) else [subjekt, tut, wann]
-    return f"{subject} {does} {thing} {when}.", f"{_joined(*opens, ding, end)}."
-
-
-def _phrase(generator: np.random.Generator, *, is_object: bool) -> tuple[str, str, bool]:
-    """A subject or an object in English and German, and whether it is plural."""
-    gender, (dog, dogs, hund, hunde) = _NOUNS[generator.integers(len(_NOUNS))]
-    english, choices = _ADJECTIVES[generator.integers(len(_ADJECTIVES))] if generator.integers(2) else ("", ("",))
-    german, definite = choices[generator.integers(len(choices))], bool(generator.integers(2))
-    if generator.integers(2):
-        number = int(generator.integers(2, _LARGEST + 1))
-        the, die, ending = ("the", "die", "en") if definite else ("", "", "e")
-        counted = in_words(number), german and german + ending, hunde
-        return _joined(the, str(number), english, dogs), _joined(die, *counted), True
-    the = "the" if definite else "an" if (english or dog)[0] in _VOWELS else "a"
-    articles, endings = (_DEFINITE, _AFTER_DEFINITE) if definite else (_INDEFINITE, _AFTER_INDEFINITE)
-    article, ending = (table[is_object][gender] for table in (articles, endings))
-    return _joined(the, english, dog), _joined(article, german and german + ending, hund), False
-
-
-def _joined(*words: str) -> str:
-    return " ".join(word for word in words if word)
+    return f"{subject} {does} {thing} {when}.", f"{joined(*opens, ding, end)}."

@@ -4,26 +4,21 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from softmax_temperature.runner.artifacts import digest_of_file, digest_of_text
 from softmax_temperature.runner.errors import InputError
 
-ARCHIVE = Path("CIFAR-10-C")
-"""The authors' folder (Hendrycks and Dietterich 2019), unpacked below data.root."""
-_FILES = ("gaussian_noise", "labels")
-_SEVERITY = 5
+_FILES = [
+    Path("CIFAR-10-C", name) for name in ("gaussian_noise.npy", "labels.npy")
+]  # Of Hendrycks and Dietterich 2019.
 _PER_SEVERITY = 10_000
-_REMEDY = "Unpack CIFAR-10-C.tar there again, or remove the folder."
 
 
 def archive_digest(root: Path) -> str | None:
-    """The sha256 of the two files of CIFAR-10-C that are read, or None when it is not below data.root."""
-    files = [root / ARCHIVE / f"{name}.npy" for name in _FILES]
-    if not any(file.is_file() for file in files):
-        return None
-    return digest_of_text("".join(digest_of_file(file) if file.is_file() else "absent" for file in files))
+    """The sha256 of the two files of CIFAR-10-C that are read, or None when they are not below data.root."""
+    files = [root / file for file in _FILES]
+    return digest_of_text("".join(map(digest_of_file, files))) if all(file.is_file() for file in files) else None
 
 
 def add_noise(images: Tensor, deviation: float, *, seed: int) -> Tensor:
@@ -38,16 +33,13 @@ def add_noise(images: Tensor, deviation: float, *, seed: int) -> Tensor:
 
 def read_archive(root: Path, index: Tensor, labels: Tensor) -> Tensor:
     """The images of CIFAR-10-C with severity 5, (n, 3, 32, 32) uint8, at `index` (n,) of CIFAR-10's test part."""
-    rows = (index + (_SEVERITY - 1) * _PER_SEVERITY).numpy()
-    images, their_labels = (_rows(root / ARCHIVE / f"{name}.npy", rows) for name in _FILES)
-    if images.shape[1:] != (32, 32, 3) or images.dtype != np.uint8 or not np.array_equal(their_labels, labels.numpy()):
-        what = "images or labels are not those of CIFAR-10's test part, in its order, five severities one after another"
-        raise InputError(what, where=str(root / ARCHIVE), remedy=_REMEDY)
-    return torch.from_numpy(np.ascontiguousarray(images.transpose(0, 3, 1, 2)))
-
-
-def _rows(path: Path, rows: NDArray[np.int64]) -> NDArray[np.uint8]:
+    rows = (index + 4 * _PER_SEVERITY).numpy()
     try:
-        return np.asarray(np.load(path, mmap_mode="r", allow_pickle=False)[rows])
+        images, own = (np.load(root / file, mmap_mode="r", allow_pickle=False)[rows] for file in _FILES)
+        if images.shape[1:] == (32, 32, 3) and images.dtype == np.uint8 and np.array_equal(own, labels.numpy()):
+            return torch.from_numpy(np.ascontiguousarray(images.transpose(0, 3, 1, 2)))
+        what = "images or labels are not those of CIFAR-10's test part, in its order, five severities one after another"
     except (OSError, ValueError, EOFError, IndexError) as error:
-        raise InputError(f"not readable ({error})", where=str(path), remedy=_REMEDY) from error
+        what = f"not readable ({error})"
+    remedy = "Unpack CIFAR-10-C.tar there again, or remove the folder."
+    raise InputError(what, where=str(root / "CIFAR-10-C"), remedy=remedy)

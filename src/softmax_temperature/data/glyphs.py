@@ -27,21 +27,13 @@ from PIL import Image, ImageDraw, ImageFont
 from softmax_temperature.data.raw import RawDataset, RawPart
 from softmax_temperature.runner.errors import InputError
 
-TRAIN_PER_CLASS = 40
-TEST_PER_CLASS = 15
+TRAIN_PER_CLASS, TEST_PER_CLASS = 40, 15
 TRAIN_SCENES, TEST_SCENES = 400, 100
 VOID = 255
 
-_NAME = re.compile(r"glyphs-(pretrain-)?[0-9]+")
-_SCENES_NAME = re.compile(r"glyph-scenes-[0-9]+")
-_SCENE = 64  # Side of a scene in pixels.
 _FAINT, _FULL = 32, 128  # In a scene, ink below the first is paper, from the second on a character.
 _UNIT = 1024  # The matrix of a distortion is a multiple of 1/_UNIT, so that its products with pixel places are exact.
-_BEND = 200  # Largest departure of the matrix from the identity, in units: rotation, shear and stretch of up to 20 %.
-_SHIFT = 8  # Largest shift on the canvas, in pixels of half an image pixel.
-_NOISE = 30  # Largest value of either of two uniform noises that are added to a pixel.
-_CANVAS = 64  # Side of the canvas that a character is drawn on, in pixels.
-_LONGER_SIDE = 40  # The longer side of every character: size alone tells no class from another.
+_CANVAS = 64  # Side of the canvas that a character is drawn on, and of a scene, in pixels.
 _FONT_SIZE = 80
 
 # Every character exists in all of the common fonts, and is drawn with the others too where they have it.
@@ -52,18 +44,16 @@ _OTHER_FONTS = (
     *("DejaVuSansMono.ttf", "DejaVuSansMono-Bold.ttf", "DejaVuSansMono-Oblique.ttf"),
     *("STIXGeneral.ttf", "STIXGeneralBol.ttf", "STIXGeneralItalic.ttf"),
 )
-_COMPARED_FONTS = ("DejaVuSans.ttf", "DejaVuSans-Bold.ttf", "DejaVuSerif.ttf")
 _FONTS = Path(mpl.get_data_path()) / "fonts" / "ttf"
 
 _LETTERS_DIGITS_SYMBOLS = frozenset({"Lu", "Ll", "Lt", "Lo", "Nd", "Nl", "No", "Sm", "Sc", "So", "Po"})
 _LEFT_OUT = ("BRAILLE", "BOX DRAWINGS", "OBJECT REPLACEMENT")  # Patterns that differ only in position, or draw nothing.
-_ALIKE = 0.95  # Cosine similarity of two characters' bitmaps above which the later one is left out.
 _PRETRAINING_SHARE = 4  # One character in this many is kept for pretraining.
 
 
 def is_glyphs(name: str) -> bool:
     """Whether a data set's name is one of glyphs."""
-    return _NAME.fullmatch(name) is not None
+    return re.fullmatch(r"glyphs-(pretrain-)?[0-9]+", name) is not None
 
 
 def read_glyphs(name: str, *, seed: int) -> RawDataset:
@@ -81,7 +71,7 @@ def read_glyphs(name: str, *, seed: int) -> RawDataset:
 
 def is_glyph_scenes(name: str) -> bool:
     """Whether a data set's name is one of glyph scenes."""
-    return _SCENES_NAME.fullmatch(name) is not None
+    return re.fullmatch(r"glyph-scenes-[0-9]+", name) is not None
 
 
 def classes_of(name: str) -> int:
@@ -103,14 +93,14 @@ def draw_scenes(characters: Sequence[str], count: int, *, seed: int) -> tuple[ND
 
 
 def _scene(characters: Sequence[str], generator: np.random.Generator) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
-    ink, labels = np.zeros((2, _SCENE, _SCENE), dtype=np.uint8)
-    for quarter in generator.permutation(4)[: generator.integers(2, 4, endpoint=True)]:
+    ink, labels = np.zeros((2, _CANVAS, _CANVAS), dtype=np.uint8)
+    for quarter in generator.permutation(4)[: generator.integers(2, 5)]:
         number = int(generator.integers(len(characters)))
         glyph = _ink(characters[number], 1, generator)[0]
-        top, left = _SCENE // 2 * np.array(divmod(quarter, 2))
-        place = (slice(top, top + _SCENE // 2), slice(left, left + _SCENE // 2))
-        ink[place] = glyph
-        labels[place] = np.where(glyph >= _FULL, number + 1, np.where(glyph < _FAINT, 0, VOID))
+        top, left = 32 * np.array(divmod(quarter, 2))
+        ink[top : top + 32, left : left + 32] = glyph
+        known = np.where(glyph >= _FULL, number + 1, np.where(glyph < _FAINT, 0, VOID))
+        labels[top : top + 32, left : left + 32] = known
     return _developed(ink[None], generator)[0], labels
 
 
@@ -142,8 +132,9 @@ def _ink(character: str, count: int, generator: np.random.Generator) -> NDArray[
     """(count, 32, 32) uint8: one character in random typefaces and distortions, 0 without ink and 255 full of it."""
     faces = _bitmaps(character)
     face = generator.integers(len(faces), size=count)
-    matrix = np.array([_UNIT, 0, 0, _UNIT]) + generator.integers(-_BEND, _BEND, size=(count, 4), endpoint=True)
-    shift = generator.integers(-_SHIFT, _SHIFT, size=(count, 2), endpoint=True)
+    # Rotation, shear and stretch of up to 20 %, and a shift of up to 8 half pixels.
+    matrix = np.array([_UNIT, 0, 0, _UNIT]) + generator.integers(-200, 200, size=(count, 4), endpoint=True)
+    shift = generator.integers(-8, 8, size=(count, 2), endpoint=True)
     return np.stack([_distorted(faces[face[row]], matrix[row], shift[row]) for row in range(count)])
 
 
@@ -152,7 +143,7 @@ def _developed(ink: NDArray[np.uint8], generator: np.random.Generator) -> NDArra
     count = len(ink)
     paper = generator.integers(0, 80, size=(count, 1, 1))
     contrast = generator.integers(90, 176, size=(count, 1, 1))
-    noise = generator.integers(-_NOISE, _NOISE, size=(2, *ink.shape), endpoint=True).sum(axis=0)
+    noise = generator.integers(-30, 30, size=(2, *ink.shape), endpoint=True).sum(axis=0)
     pixels = paper + contrast * ink.astype(np.int64) // 255 + noise
     return np.asarray(pixels.clip(0, 255), dtype=np.uint8)
 
@@ -160,7 +151,7 @@ def _developed(ink: NDArray[np.uint8], generator: np.random.Generator) -> NDArra
 @cache
 def downstream_pool() -> tuple[str, ...]:
     """The characters that `glyphs-N` chooses from."""
-    return tuple(character for place, character in enumerate(_pool()) if place % _PRETRAINING_SHARE)
+    return tuple(character for number, character in enumerate(_pool()) if number % _PRETRAINING_SHARE)
 
 
 @cache
@@ -172,23 +163,20 @@ def pretraining_pool() -> tuple[str, ...]:
 @cache
 def _pool() -> tuple[str, ...]:
     """All usable characters in a fixed random order, without look-alikes."""
-    common = frozenset.intersection(*(_code_points(font) for font in _COMMON_FONTS))
-    distinct = _without_look_alikes([chr(code) for code in sorted(common) if _is_usable(chr(code))])
+    common = sorted(frozenset.intersection(*map(_code_points, _COMMON_FONTS)))
+    usable = [char for char in map(chr, common) if unicodedata.category(char) in _LETTERS_DIGITS_SYMBOLS]
+    distinct = _without_look_alikes([char for char in usable if not unicodedata.name(char).startswith(_LEFT_OUT)])
     return tuple(distinct[number] for number in np.random.default_rng(0).permutation(len(distinct)))
 
 
-def _is_usable(character: str) -> bool:
-    known = unicodedata.category(character) in _LETTERS_DIGITS_SYMBOLS
-    return known and not unicodedata.name(character).startswith(_LEFT_OUT)
-
-
 def _without_look_alikes(characters: list[str]) -> list[str]:
-    """Keep a character unless an earlier one looks the same in sans, bold and serif together."""
-    faces = [[_bitmap(character, font).reduce(4) for font in _COMPARED_FONTS] for character in characters]
-    shapes = np.array([np.stack([np.asarray(face, np.float64) for face in own]).ravel() for own in faces])
+    """Keep a character unless an earlier one looks the same (cosine above 0.95) in sans, bold and serif together."""
+    compared = ("DejaVuSans.ttf", "DejaVuSans-Bold.ttf", "DejaVuSerif.ttf")
+    faces = [[np.asarray(_bitmap(char, font).reduce(4), np.float64) for font in compared] for char in characters]
+    shapes = np.stack([np.ravel(own) for own in faces])
     products = shapes @ shapes.T  # Of whole numbers below 2**53, so exact in any order of summation.
     lengths = np.sqrt(products.diagonal())
-    alike = products > _ALIKE * lengths[:, None] * lengths
+    alike = products > 0.95 * lengths[:, None] * lengths
     kept: list[int] = []
     for number in range(len(characters)):
         if not alike[number, kept].any():
@@ -204,11 +192,11 @@ def _bitmaps(character: str) -> tuple[Image.Image, ...]:
 
 
 def _bitmap(character: str, font: str) -> Image.Image:
-    """A grey image of _CANVAS x _CANVAS pixels, centred, of one size."""
+    """A grey image of _CANVAS x _CANVAS pixels, centred; its longer side is 40: size alone tells no class apart."""
     page = Image.new("L", (4 * _FONT_SIZE, 3 * _FONT_SIZE))
     ImageDraw.Draw(page).text((_FONT_SIZE, _FONT_SIZE), character, fill=255, font=_font(font))
     ink = page.crop(page.getbbox())
-    scale = _LONGER_SIDE / max(ink.size)
+    scale = 40 / max(ink.size)
     ink = ink.resize((max(1, round(ink.width * scale)), max(1, round(ink.height * scale))), Image.Resampling.BILINEAR)
     canvas = Image.new("L", (_CANVAS, _CANVAS))
     canvas.paste(ink, ((_CANVAS - ink.width) // 2, (_CANVAS - ink.height) // 2))

@@ -8,7 +8,7 @@ import hashlib
 import io
 import struct
 from pathlib import Path
-from typing import NamedTuple, NoReturn
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,16 +17,16 @@ from PIL import Image
 from softmax_temperature.runner.errors import InputError
 
 ENDINGS = frozenset({".bmp", ".jpeg", ".jpg", ".pgm", ".png", ".ppm", ".tif", ".tiff", ".webp"})
+# What Pillow raises on damaged files.
 UNREADABLE = (OSError, SyntaxError, ValueError, struct.error, Image.DecompressionBombError)
-"""What Pillow raises on damaged files."""
 
-_GREY = frozenset({"1", "L", "LA"})
-_COLOUR = frozenset({"P", "PA", "RGB", "RGBA", "RGBX", "CMYK", "YCbCr", "LAB", "HSV"})
+_GREY = ("1", "L", "LA")
+_COLOUR = ("P", "PA", "RGB", "RGBA", "RGBX", "CMYK", "YCbCr", "LAB", "HSV")
 _REPLACE = "Replace the file, or take it out of the folder."
 
 
 class ImageFacts(NamedTuple):
-    """What the index of a data set records of a file: its digest, and the decoded image's size and colour."""
+    """What the index of a data set records of a file; height, width and colour are of the image as it is read."""
 
     sha256: str
     height: int
@@ -42,9 +42,8 @@ def image_files(folder: Path) -> list[Path]:
 
 def inspect_image(path: Path, *, size_limit: int | None) -> ImageFacts:
     """Decode a file completely; one that is missing, damaged, or of more than 8 bits per channel raises InputError."""
-    content = _content(path)
-    image = _decode(content, path, channels=None, size_limit=size_limit)
-    return ImageFacts(hashlib.sha256(content).hexdigest(), image.height, image.width, image.mode == "L")
+    sha256, image = _decode(path, channels=None, size_limit=size_limit)
+    return ImageFacts(sha256, image.height, image.width, image.mode == "L")
 
 
 def read_image(path: Path, *, sha256: str | None, channels: int, size_limit: int | None) -> NDArray[np.uint8]:
@@ -52,22 +51,23 @@ def read_image(path: Path, *, sha256: str | None, channels: int, size_limit: int
 
     A file that is missing, damaged, or of another digest than `sha256` (None: not indexed) raises InputError.
     """
-    content = _content(path)
-    if sha256 is not None and hashlib.sha256(content).hexdigest() != sha256:
-        _refuse(path, "changed since the data set was prepared (its sha256 differs)", "Restore it, or fetch it again.")
-    pixels = np.asarray(_decode(content, path, channels=channels, size_limit=size_limit))
-    return np.array(np.atleast_3d(pixels).transpose(2, 0, 1), order="C")  # A copy: Pillow's own pixels are read-only.
+    _, image = _decode(path, channels=channels, size_limit=size_limit, sha256=sha256)
+    return np.array(np.atleast_3d(np.asarray(image)).transpose(2, 0, 1), order="C")  # A copy: Pillow's is read-only.
 
 
-def _content(path: Path) -> bytes:
+def _decode(
+    path: Path, *, channels: int | None, size_limit: int | None, sha256: str | None = None
+) -> tuple[str, Image.Image]:
+    """The digest of a file, and its image in mode L or RGB; `channels` None keeps grey images grey."""
     try:
-        return path.read_bytes()
+        content = path.read_bytes()
     except OSError as error:
-        _refuse(path, f"cannot be read ({error.strerror})", "Restore it, or fetch the data set again.")
-
-
-def _decode(content: bytes, path: Path, *, channels: int | None, size_limit: int | None) -> Image.Image:
-    """A loaded image of mode L or RGB; `channels` None keeps grey images grey."""
+        remedy = "Restore it, or fetch the data set again."
+        raise InputError(f"cannot be read ({error.strerror})", where=str(path), remedy=remedy) from error
+    digest = hashlib.sha256(content).hexdigest()
+    if sha256 not in {None, digest}:
+        what = "changed since the data set was prepared (its sha256 differs)"
+        raise InputError(what, where=str(path), remedy="Restore it, or fetch it again.")
     try:
         with Image.open(io.BytesIO(content)) as image:
             short = min(image.size)
@@ -75,16 +75,13 @@ def _decode(content: bytes, path: Path, *, channels: int | None, size_limit: int
             size = (max(1, round(image.width * limit / short)), max(1, round(image.height * limit / short)))
             if size != image.size:
                 image.draft(image.mode, size)  # A JPEG decoder can skip what shrinking would throw away.
-            if image.mode not in _GREY | _COLOUR:
-                _refuse(path, f"pixels of mode {image.mode!r}, not 8 bits per channel", _REPLACE)
+            if image.mode not in _GREY + _COLOUR:
+                what = f"pixels of mode {image.mode!r}, not 8 bits per channel"
+                raise InputError(what, where=str(path), remedy=_REPLACE)
             grey = channels == 1 if channels is not None else image.mode in _GREY
             # Palettes by way of RGBA, which keeps Pillow from warning about transparent ones.
             plain = (image.convert("RGBA") if image.mode == "P" else image).convert("L" if grey else "RGB")
             # Bicubic with antialiasing, as most pretrained networks' own preprocessing.
-            return plain.resize(size, Image.Resampling.BICUBIC, reducing_gap=3.0) if plain.size != size else plain
+            return digest, plain.resize(size, Image.Resampling.BICUBIC, reducing_gap=3.0)
     except UNREADABLE as error:
-        _refuse(path, f"not a readable image ({error})", _REPLACE)
-
-
-def _refuse(path: Path, what: str, remedy: str) -> NoReturn:
-    raise InputError(what, where=str(path), remedy=remedy)
+        raise InputError(f"not a readable image ({error})", where=str(path), remedy=_REPLACE) from error

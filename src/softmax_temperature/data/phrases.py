@@ -13,14 +13,12 @@ from softmax_temperature.data.raw import RawDataset, RawPart
 from softmax_temperature.data.sampling import generator_for
 
 PHRASES = "phrases"
-TRAIN = 3000
-TEST = 1000
+TRAIN, TEST = 3000, 1000
 
-_NEGATIVE, _POSITIVE = 0, 1
-_ADJECTIVES = {
-    _NEGATIVE: ("awful", "boring", "clumsy", "dull", "feeble", "lame", "poor", "tedious"),
-    _POSITIVE: ("brilliant", "charming", "clever", "funny", "good", "great", "lovely", "moving"),
-}
+_ADJECTIVES = (  # Of the classes negative and positive.
+    ("awful", "boring", "clumsy", "dull", "feeble", "lame", "poor", "tedious"),
+    ("brilliant", "charming", "clever", "funny", "good", "great", "lovely", "moving"),
+)
 _SUBJECTS = ("acting", "camera work", "cast", "dialogue", "ending", "humour", "music", "pace", "plot", "story")
 _VERBS = ("is", "was", "seems", "feels", "looks")
 _NEGATIONS = ("not", "never", "hardly")
@@ -29,9 +27,6 @@ _OPENINGS = ("", "", "", "to be fair ,", "in the end ,", "well ,", "for what it 
 _CLOSINGS = ("", "", "", "this time", "all in all", "i think", "most of the time")
 _LAST_COUNTS = ("but", "yet")
 _FIRST_COUNTS = ("although", "though")
-
-_SINGLE = 3  # One sentence in this many is a single clause.
-_NEGATED = 4  # One clause in this many is negated.
 
 
 def read_phrases(*, seed: int) -> RawDataset:
@@ -49,32 +44,25 @@ def read_phrases(*, seed: int) -> RawDataset:
     return RawDataset(PHRASES, ("negative", "positive"), train, test, source, rule, form="texts")
 
 
+def joined(*words: str) -> str:
+    """A sentence of these words, without the empty ones."""
+    return " ".join(filter(None, words))
+
+
 def _sentence(label: int, generator: np.random.Generator) -> str:
-    if generator.integers(_SINGLE) == 0:
-        words = [_clause(label, generator)]
+    def one_of(words: Sequence[str]) -> str:
+        return words[int(generator.integers(len(words)))]
+
+    def clause(label: int) -> str:
+        """A subject and a verdict on it; one in four is negated."""
+        negated = generator.integers(4) == 0
+        subject, verb, negation = one_of(_SUBJECTS), one_of(_VERBS), one_of(_NEGATIONS) if negated else ""
+        return joined("the", subject, verb, negation, one_of(_DEGREES), one_of(_ADJECTIVES[label ^ negated]))
+
+    if generator.integers(3) == 0:
+        words = [clause(label)]
     elif generator.integers(2):
-        words = [_clause(1 - label, generator), ",", _one_of(_LAST_COUNTS, generator), _clause(label, generator)]
+        words = [clause(1 - label), ",", one_of(_LAST_COUNTS), clause(label)]
     else:
-        words = [_clause(label, generator), ",", _one_of(_FIRST_COUNTS, generator), _clause(1 - label, generator)]
-    return _joined(_one_of(_OPENINGS, generator), *words, _one_of(_CLOSINGS, generator), ".")
-
-
-def _clause(label: int, generator: np.random.Generator) -> str:
-    """A subject and a verdict on it."""
-    negated = generator.integers(_NEGATED) == 0
-    return _joined(
-        "the",
-        _one_of(_SUBJECTS, generator),
-        _one_of(_VERBS, generator),
-        _one_of(_NEGATIONS, generator) if negated else "",
-        _one_of(_DEGREES, generator),
-        _one_of(_ADJECTIVES[1 - label if negated else label], generator),
-    )
-
-
-def _one_of(words: Sequence[str], generator: np.random.Generator) -> str:
-    return words[int(generator.integers(len(words)))]
-
-
-def _joined(*words: str) -> str:
-    return " ".join(word for word in words if word)
+        words = [clause(label), ",", one_of(_FIRST_COUNTS), clause(1 - label)]
+    return joined(one_of(_OPENINGS), *words, one_of(_CLOSINGS), ".")

@@ -1,18 +1,16 @@
 """Preparing a data set: choosing classes and samples, splitting them, and storing each split with a card."""
 
-from __future__ import annotations
-
 import json
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from safetensors.numpy import save_file
 
-from softmax_temperature.data.catalogue import CATALOGUE, NOT_STATED
+from softmax_temperature.data.catalogue import CATALOGUE, Entry
 from softmax_temperature.data.image_files import inspect_image
 from softmax_temperature.data.prepared import CARD, ROWS
 from softmax_temperature.data.raw import RawDataset, RawPart
@@ -21,13 +19,7 @@ from softmax_temperature.data.splits import SplitName
 from softmax_temperature.runner.artifacts import digest_of_file, write_json, write_text
 from softmax_temperature.runner.errors import InputError
 
-TEST_FRACTION = 0.25
-"""The fraction of every class that goes to the test split when a data set has none of its own."""
-
-Sizes = tuple[int, ...]
-"""Height, width and channels of an image, or the characters of a text."""
-
-_DECODERS = 8  # Threads; Pillow releases the interpreter's lock while it decodes.
+TEST_FRACTION = 0.25  # Of every class, where a data set has no test part of its own.
 
 
 @dataclass(frozen=True)
@@ -42,33 +34,16 @@ class Rules:
     seed: int
 
 
-@dataclass(frozen=True)
-class Rows:
+class Rows(NamedTuple):
     """Some samples of a raw part: their row numbers, ascending, and their labels among the classes in use."""
 
     part: RawPart
     index: NDArray[np.int64]
     labels: NDArray[np.int64]
 
-    @classmethod
-    def of(cls, part: RawPart) -> Rows:
-        """All of them."""
-        return cls(part, np.arange(len(part.labels)), part.labels)
-
-    def keep(self, rows: NDArray[Any]) -> Rows:
+    def keep(self, rows: NDArray[Any]) -> "Rows":
         """The rows that a mask or an array of positions selects."""
         return Rows(self.part, self.index[rows], self.labels[rows])
-
-    def of_classes(self, chosen: NDArray[np.int64]) -> Rows:
-        """The samples of some classes, numbered anew."""
-        kept = self.keep(np.isin(self.labels, chosen))
-        return replace(kept, labels=np.searchsorted(chosen, kept.labels))
-
-    def limited(self, limit: int | None, generator: np.random.Generator) -> Rows:
-        """At most so many, balanced over classes."""
-        if limit is None or limit >= len(self.labels):
-            return self
-        return self.keep(balanced_subset(self.labels, limit, generator))
 
 
 def divide(raw: RawDataset, rules: Rules) -> tuple[tuple[str, ...], dict[SplitName, Rows]]:
@@ -81,51 +56,55 @@ def divide(raw: RawDataset, rules: Rules) -> tuple[tuple[str, ...], dict[SplitNa
     def generator(purpose: str) -> np.random.Generator:
         return generator_for(rules.seed, raw.name, purpose)
 
+    def limited(rows: Rows, limit: int | None, purpose: str) -> Rows:
+        if limit is None or limit >= len(rows.labels):
+            return rows
+        return rows.keep(balanced_subset(rows.labels, limit, generator(purpose)))
+
     # With one seed, a smaller choice of classes is part of a larger one.
     chosen = np.sort(generator("classes").permutation(len(raw.class_names))[: rules.class_limit])
-    if len(chosen) < 2:
-        _refuse(raw, "class_limit", "leaves a single class", "Use at least 2 classes.")
-    train = Rows.of(raw.train)
+    train = _of_classes(raw.train, chosen)
     if raw.test is None:
-        for_test = stratified_holdout(raw.train.labels, TEST_FRACTION, generator("test"))
+        for_test = stratified_holdout(raw.train.labels, TEST_FRACTION, generator("test"))[train.index]
         train, test = train.keep(~for_test), train.keep(for_test)
     else:
-        test = Rows.of(raw.test)
-    train = train.of_classes(chosen).limited(rules.train_limit, generator("train limit"))
-    test = test.of_classes(chosen).limited(rules.test_limit, generator("test limit"))
-    if len(test.labels) == 0:
-        _refuse(raw, "class_limit", "leaves no test samples", "Use more classes.")
+        test = _of_classes(raw.test, chosen)
+    train, test = limited(train, rules.train_limit, "train limit"), limited(test, rules.test_limit, "test limit")
+    if raw.validation is not None:
+        validation = _of_classes(raw.validation, chosen)
+    else:
+        held_out = stratified_holdout(train.labels, rules.validation_fraction, generator("validation"))
+        train, validation = train.keep(~held_out), train.keep(held_out)
+
+    some = len(raw.train.labels) > 0  # Otherwise it is a data set of test images alone.
     missing = len(chosen) - len(np.unique(train.labels))
-    if missing and len(raw.train.labels):
-        what = f"leaves {missing} of {len(chosen)} classes without training samples"
-        _refuse(raw, "train_limit", what, f"Use at least {len(chosen)}, or set class_limit.")
-    train, validation = _validation(raw, rules, train, chosen)
+    faults = (
+        ("class_limit", len(chosen) < 2, "leaves a single class", "Use at least 2 classes"),
+        ("class_limit", not len(test.labels), "leaves no test samples", "Use more classes"),
+        (
+            "train_limit",
+            some and missing,
+            f"leaves {missing} of {len(chosen)} classes without training samples",
+            f"Use at least {len(chosen)}, or set class_limit",
+        ),
+        (
+            "train_limit" if raw.validation is None else "class_limit",
+            some and not len(validation.labels),
+            "leaves no validation samples",
+            "Raise it",
+        ),
+    )
+    for key, wrong, what, remedy in faults:
+        if wrong:
+            raise InputError(what, where=f"datasets.{raw.name}.{key}", remedy=f"{remedy}.")
     names = tuple(raw.class_names[number] for number in chosen)
     return names, {"train": train, "validation": validation, "test": test}
 
 
-def _validation(raw: RawDataset, rules: Rules, train: Rows, chosen: NDArray[np.int64]) -> tuple[Rows, Rows]:
-    """The training samples that remain, and those of the validation part."""
-    if not len(train.labels):  # A data set of test images alone.
-        return train, train
-    if raw.validation is not None:
-        validation = Rows.of(raw.validation).of_classes(chosen)
-        if len(validation.labels) == 0:
-            _refuse(raw, "class_limit", "leaves no validation samples", "Use more classes.")
-        return train, validation
-    generator = generator_for(rules.seed, raw.name, "validation")
-    held_out = stratified_holdout(train.labels, rules.validation_fraction, generator)
-    if not held_out.any():
-        _refuse(raw, "train_limit", "no class has a second training sample, to validate on", "Use more of them.")
-    return train.keep(~held_out), train.keep(held_out)
-
-
-def split_rule(raw: RawDataset, rules: Rules) -> str:
-    """How train, validation and test were separated, for the card."""
-    own = f"{TEST_FRACTION:.0%} of each class drawn for test" if raw.test is None else raw.split_rule
-    if raw.validation is not None:
-        return f"{own}; the source's own validation part"
-    return f"{own}; of the rest of each class a fraction of {rules.validation_fraction:.4g} drawn for validation"
+def _of_classes(part: RawPart, chosen: NDArray[np.int64]) -> Rows:
+    """The samples of some classes, numbered anew."""
+    index = np.flatnonzero(np.isin(part.labels, chosen))
+    return Rows(part, index, np.searchsorted(chosen, part.labels[index]))
 
 
 def prepare(
@@ -143,31 +122,37 @@ def prepare(
     """
     class_names, splits = divide(raw, rules)
     labels = {f"{split}.labels": rows.labels for split, rows in splits.items()}
-    index = {f"{split}.index": rows.index for split, rows in splits.items()}
-    save_file(labels | index, output / ROWS)
-    entry = CATALOGUE.get(raw.name)
+    save_file(labels | {f"{split}.index": rows.index for split, rows in splits.items()}, output / ROWS)
+    entry = CATALOGUE.get(raw.name, Entry(raw.name, len(raw.class_names)))
+    own = raw.validation is not None
+    rule = raw.split_rule if raw.test else f"{TEST_FRACTION:.0%} of each class drawn for test"
+    rule += (
+        "; the source's own validation part"
+        if own
+        else (f"; of the rest of each class a fraction of {rules.validation_fraction:.4g} drawn for validation")
+    )
     card: dict[str, Any] = {
         "name": name or raw.name,
-        "title": entry.title if entry else raw.name,
-        "licence": entry.licence if entry else NOT_STATED,
+        "title": entry.title,
+        "licence": entry.licence,
         "source": {**raw.source, "sha256": source_sha256},
         "classes": len(class_names),
         "class_names": list(class_names),
         **asdict(rules),
-        "validation_fraction": None if raw.validation is not None else rules.validation_fraction,
-        "split_rule": split_rule(raw, rules),
+        "validation_fraction": None if own else rules.validation_fraction,
+        "split_rule": rule,
         "splits": {},
     }
     kind = "images" if raw.form == "images" else "texts"
-    sizes: list[Sizes] = []
+    sizes: list[tuple[int, ...]] = []
     for split, rows in splits.items():
         counts = np.bincount(rows.labels, minlength=len(class_names))
-        path, own = _store(rows, kind, output / split, root, rules.image_size_limit)
-        card["splits"][split] = {"size": len(rows.labels), f"{kind}_per_class": [int(counts.min()), int(counts.max())]}
+        path, found = _store(rows, kind, output / split, root, rules.image_size_limit)
+        about = {"size": len(rows.labels), f"{kind}_per_class": [int(counts.min()), int(counts.max())]}
         if kind == "texts":
-            card["splits"][split]["characters"] = [min(own)[0], max(own)[0]]
-        card["splits"][split][f"{kind}_sha256"] = digest_of_file(path)
-        sizes += own
+            about["characters"] = [min(found)[0], max(found)[0]]
+        card["splits"][split] = {**about, f"{kind}_sha256": digest_of_file(path)}
+        sizes += found
     if kind == "texts":
         card["form"] = raw.form
         del card["image_size_limit"]
@@ -178,8 +163,10 @@ def prepare(
     write_json(output / CARD, card)
 
 
-def _store(rows: Rows, kind: str, place: Path, root: Path, size_limit: int | None) -> tuple[Path, list[Sizes]]:
-    """Write the samples of a split, or the list of their files; returns the path, and the sizes of the samples."""
+def _store(
+    rows: Rows, kind: str, place: Path, root: Path, size_limit: int | None
+) -> tuple[Path, list[tuple[int, ...]]]:
+    """Write the samples of a split, or the list of their files; with (height, width, channels) or (characters,)."""
     samples = rows.part.samples
     if isinstance(samples, np.ndarray):
         path = place.with_suffix(".safetensors")
@@ -191,11 +178,7 @@ def _store(rows: Rows, kind: str, place: Path, root: Path, size_limit: int | Non
         write_text(path, "".join(json.dumps(text, ensure_ascii=False) + "\n" for text in own))
         return path, [(len(text),) for text in own]
     path = place.with_suffix(".sha256")
-    with ThreadPoolExecutor(_DECODERS) as pool:
+    with ThreadPoolExecutor() as pool:  # Pillow releases the interpreter's lock while it decodes.
         facts = list(pool.map(lambda file: inspect_image(root / file, size_limit=size_limit), own))
     write_text(path, "".join(f"{fact.sha256}  {file}\n" for fact, file in zip(facts, own, strict=True)))
     return path, [(fact.height, fact.width, 1 if fact.grey else 3) for fact in facts]
-
-
-def _refuse(raw: RawDataset, key: str, what: str, remedy: str) -> NoReturn:
-    raise InputError(what, where=f"datasets.{raw.name}.{key}", remedy=remedy)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,13 +35,11 @@ class RawDataset:
     source: Mapping[str, Any]
     split_rule: str = "the source's own train and test parts"
     validation: RawPart | None = None
-    form: Literal["images", "texts", "trees"] = "images"
+    form: str = "images"  # Or "texts" or "trees".
 
     def pooled(self) -> RawDataset:
         """The same texts as one train part, without the source's own parts."""
-        parts = [part for part in (self.train, self.validation, self.test) if part is not None]
-        texts = tuple(str(text) for part in parts for text in part.samples)
-        train = RawPart(texts, np.concatenate([part.labels for part in parts]))
+        train = _end_to_end([part for part in (self.train, self.validation, self.test) if part is not None])
         return replace(self, train=train, validation=None, test=None, source={**self.source, "pooled": True})
 
 
@@ -54,10 +52,12 @@ def joined(parts: Sequence[RawDataset]) -> RawDataset:
     if len(shapes) > 1 or any(part.test is None or not isinstance(part.train.samples, np.ndarray) for part in parts):
         what = "cannot be joined: that takes arrays of images of one size, with the same class names"
         raise InputError(what, where=f"data sets {', '.join(part.name for part in parts)}", remedy="Use one of them.")
-
-    def end_to_end(own: Sequence[Any]) -> RawPart:
-        return RawPart(np.concatenate([part.samples for part in own]), np.concatenate([part.labels for part in own]))
-
     source = {**first.source, "file": ", ".join(str(part.source.get("file")) for part in parts)}
-    train, test = end_to_end([part.train for part in parts]), end_to_end([part.test for part in parts])
+    train, test = _end_to_end([part.train for part in parts]), _end_to_end([part.test for part in parts])
     return replace(first, train=train, test=test, source=source)
+
+
+def _end_to_end(parts: Sequence[Any]) -> RawPart:
+    samples = [part.samples for part in parts]
+    joint = sum(samples, ()) if isinstance(samples[0], tuple) else np.concatenate(samples)
+    return RawPart(joint, np.concatenate([part.labels for part in parts]))

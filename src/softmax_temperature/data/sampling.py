@@ -32,7 +32,7 @@ def balanced_subset(labels: NDArray[np.int64], limit: int, generator: np.random.
 def stratified_holdout(labels: NDArray[np.int64], fraction: float, generator: np.random.Generator) -> NDArray[np.bool_]:
     """Which rows are held out, (n,): of every class the number nearest to `fraction`, at least one, never all."""
     sizes = np.bincount(labels)
-    held_out = np.clip(np.floor(sizes * fraction + 0.5).astype(np.int64), 1, np.maximum(sizes - 1, 0))
+    held_out = np.clip(np.floor(sizes * fraction + 0.5), 1, np.maximum(sizes - 1, 0))
     rows: NDArray[np.bool_] = _rank_within_class(labels, generator) < held_out[labels]
     return rows
 

@@ -5,10 +5,10 @@ set need not have. A label map has the size of its image and one 8-bit number pe
 pixels without a class (void). Palettes are taken as the numbers they are.
 """
 
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path
-from typing import NoReturn
+from typing import NamedTuple, NoReturn
 
 import numpy as np
 import torch
@@ -23,31 +23,24 @@ from softmax_temperature.data.sampling import generator_for
 from softmax_temperature.data.splits import Part, SplitName
 from softmax_temperature.runner.errors import InputError
 
-Sides = tuple[int, int]
-"""Height and width in pixels."""
 Parts = dict[SplitName, Part]
-Arrays = tuple[NDArray[np.uint8], NDArray[np.uint8]]
+Pixels = NDArray[np.uint8]
 
-SIDE_FACTOR = 16
-"""Sides are multiples of it, because the U-Net halves them four times."""
-
-_READERS = 8  # Threads; Pillow releases the interpreter's lock while it decodes.
 _FOLDERS: dict[SplitName, str] = {"train": "train", "validation": "val", "test": "test"}
 _PARAMETERS = "cooling.segmentation"
 
 
-@dataclass(frozen=True)
-class Form:
+class Form(NamedTuple):
     """What label maps say (0 to `classes` - 1, or `void`), and what is made of the files.
 
-    `crop` is cut out of the middle of each image, and the rest is resized to `size`: images bilinear and antialiased,
-    labels by the nearest pixel. None leaves either out.
+    `crop` (height, width) is cut out of the middle of each image, and the rest is resized to `size`: images bilinear
+    and antialiased, labels by the nearest pixel. None leaves either out.
     """
 
     classes: int
     void: int
-    crop: Sides | None
-    size: Sides | None
+    crop: Sequence[int] | None
+    size: Sequence[int] | None
 
 
 def segmentation_digest(name: str, *, root: Path) -> str | None:
@@ -64,14 +57,19 @@ def read_segmentation(name: str, form: Form, *, root: Path, seed: int) -> Parts:
     `data` (n, 3, height, width) and `labels` (n, height, width) are uint8, in the order of the files' names.
     """
     if not is_glyph_scenes(name):
-        return {split: _part(name, split, *_read(pairs, form)) for split, pairs in _all_pairs(name, root).items()}
-    if form != Form(classes_of(name), VOID, None, None):
+        found = {split: _read(pairs, form) for split, pairs in _all_pairs(name, root).items()}
+    elif form != (classes_of(name), VOID, None, None):
         what = f"has {classes_of(name)} classes, void {VOID}, and one size"
         _refuse(f"data set {name}", what, f"Say so in {_PARAMETERS}: classes, void, crop: null, size: null.")
-    images, labels = read_glyph_scenes(name, seed=seed)
-    colour = np.broadcast_to(images[:, None], (len(images), 3, *images.shape[1:]))
-    parts: dict[SplitName, slice] = {"train": slice(TRAIN_SCENES), "test": slice(TRAIN_SCENES, None)}
-    return {split: _part(name, split, colour[rows], labels[rows]) for split, rows in parts.items()}
+    else:
+        images, labels = read_glyph_scenes(name, seed=seed)
+        colour = np.repeat(images[:, None], 3, axis=1)
+        parts: dict[SplitName, slice] = {"train": slice(TRAIN_SCENES), "test": slice(TRAIN_SCENES, None)}
+        found = {split: (colour[rows], labels[rows]) for split, rows in parts.items()}
+    return {
+        split: Part(name, split, *map(torch.from_numpy, pair), torch.arange(len(pair[1])))
+        for split, pair in found.items()
+    }
 
 
 def set_aside(parts: Parts, count: int | None, *, seed: int) -> Parts:
@@ -89,11 +87,6 @@ def set_aside(parts: Parts, count: int | None, *, seed: int) -> Parts:
     return {"train": kept, "validation": moved, "test": parts["test"]}
 
 
-def _part(name: str, split: SplitName, images: NDArray[np.uint8], labels: NDArray[np.uint8]) -> Part:
-    pixels = torch.from_numpy(np.ascontiguousarray(images))
-    return Part(name, split, pixels, torch.from_numpy(labels), torch.arange(len(labels)))
-
-
 def _all_pairs(name: str, root: Path) -> dict[SplitName, list[tuple[Path, Path]]]:
     """Each image with its label map, sorted by name."""
     folder = root / name
@@ -102,37 +95,35 @@ def _all_pairs(name: str, root: Path) -> dict[SplitName, list[tuple[Path, Path]]
         _refuse(f"data set {name}", f"not found in {root}", BY_HAND.get(name, layout).format(folder=folder))
     pairs: dict[SplitName, list[tuple[Path, Path]]] = {}
     for split, part in _FOLDERS.items():
-        if split == "validation" and not (folder / "images" / part).is_dir():
-            continue
-        images, labels = (_by_stem(folder / kind / part) for kind in ("images", "labels"))
+        images, labels = ({file.stem: file for file in _files(folder / kind / part)} for kind in ("images", "labels"))
         if alone := sorted(images.keys() ^ labels.keys()):
-            what = f"{part}: {len(alone)} files have no counterpart of the same stem, such as {alone[0]}"
-            _refuse(folder, what, "Complete the pairs, or take these files out.")
-        if not images:
+            _refuse(
+                folder, f"{part}: {len(alone)} files have no counterpart of the same stem, such as {alone[0]}", layout
+            )
+        if images:
+            pairs[split] = [(images[stem], labels[stem]) for stem in sorted(images)]
+        elif split != "validation":
             _refuse(folder, f"{part} holds no images", layout)
-        pairs[split] = [(images[stem], labels[stem]) for stem in sorted(images)]
     return pairs
 
 
-def _by_stem(folder: Path) -> dict[str, Path]:
-    return {file.stem: file for file in (image_files(folder) if folder.is_dir() else [])}
+def _files(folder: Path) -> list[Path]:
+    return image_files(folder) if folder.is_dir() else []
 
 
-def _read(pairs: list[tuple[Path, Path]], form: Form) -> Arrays:
+def _read(pairs: list[tuple[Path, Path]], form: Form) -> tuple[Pixels, Pixels]:
     """All images of a part and their label maps."""
-    with ThreadPoolExecutor(_READERS) as pool:
-        found = list(pool.map(lambda pair: _read_pair(pair, form), pairs))
-    sides = found[0][1].shape
-    for (file, _), (_, labels) in zip(pairs, found, strict=True):
-        if labels.shape != sides:
-            what = "gives {}×{} pixels, the first image {}×{}".format(*labels.shape, *sides)
+    with ThreadPoolExecutor() as pool:  # Pillow releases the interpreter's lock while it decodes.
+        images, labels = zip(*pool.map(lambda pair: _read_pair(*pair, form), pairs), strict=True)
+    for (file, _), own in zip(pairs, labels, strict=True):
+        if own.shape != labels[0].shape:
+            what = "gives {}×{} pixels, the first image {}×{}".format(*own.shape, *labels[0].shape)
             _refuse(file, what, f"Set {_PARAMETERS}.size, which brings all to one size.")
-    return np.stack([image for image, _ in found]), np.stack([labels for _, labels in found])
+    return np.stack(images), np.stack(labels)
 
 
-def _read_pair(pair: tuple[Path, Path], form: Form) -> Arrays:
+def _read_pair(image_file: Path, label_file: Path, form: Form) -> tuple[Pixels, Pixels]:
     """One image (3, height, width) and its labels (height, width), in their final size."""
-    image_file, label_file = pair
     pixels = read_image(image_file, sha256=None, channels=3, size_limit=None)
     image, labels = Image.fromarray(pixels.transpose(1, 2, 0)), _read_labels(label_file, form)
     if labels.size != image.size:
@@ -146,10 +137,11 @@ def _read_pair(pair: tuple[Path, Path], form: Form) -> Arrays:
             _refuse(image_file, what, f"Set a smaller {_PARAMETERS}.crop, or use {_PARAMETERS}.size.")
         image, labels = (one.crop((left, top, left + width, top + height)) for one in (image, labels))
     if form.size is not None:
-        image = image.resize(form.size[::-1], Image.Resampling.BILINEAR)
-        labels = labels.resize(form.size[::-1], Image.Resampling.NEAREST)
-    if image.width % SIDE_FACTOR or image.height % SIDE_FACTOR:
-        what = f"gives {_sides(image)} pixels, not multiples of {SIDE_FACTOR}"
+        height, width = form.size
+        image = image.resize((width, height), Image.Resampling.BILINEAR)
+        labels = labels.resize((width, height), Image.Resampling.NEAREST)
+    if image.width % 16 or image.height % 16:  # The U-Net halves them four times.
+        what = f"gives {_sides(image)} pixels, not multiples of 16"
         _refuse(image_file, what, f"Set {_PARAMETERS}.crop or {_PARAMETERS}.size.")
     return np.asarray(image).transpose(2, 0, 1), np.asarray(labels)
 
@@ -158,11 +150,11 @@ def _read_labels(file: Path, form: Form) -> Image.Image:
     """A label map with the numbers as they are in the file."""
     try:
         with Image.open(file) as image:
-            mode, numbers = image.mode, np.asarray(image)
+            numbers = np.asarray(image)
     except UNREADABLE as error:
         _refuse(file, f"not a readable image ({error})", "Replace the file.")
-    if mode not in {"L", "P"}:
-        _refuse(file, f"labels of mode {mode!r}, not one 8-bit number per pixel", "Save them as such a PNG.")
+    if numbers.dtype != np.uint8 or numbers.ndim != 2:
+        _refuse(file, "is not one 8-bit number per pixel", "Save the labels as such a PNG.")
     if wrong := {*np.unique(numbers).tolist()} - {*range(form.classes), form.void}:
         what = f"holds label {min(wrong)}, which is neither one of {form.classes} classes nor {form.void} (void)"
         _refuse(file, what, f"Correct {_PARAMETERS}.classes or {_PARAMETERS}.void, or the file.")

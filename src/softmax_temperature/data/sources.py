@@ -18,7 +18,6 @@ DIGITS = "digits"
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
 _EXAMPLES = ("glyphs-10", "glyphs-100", "glyphs-1000", "glyphs-pretrain-100")
-_DIGIT_LEVELS = 16  # Pixels count the dark points of a 4 x 4 block.
 
 
 def is_built_in(name: str) -> bool:
@@ -30,10 +29,9 @@ def find_archive(name: str, *, root: Path) -> NpzArchive | JsonlArchive | ClassF
     """The user's archive: `NAME.npz`, or `NAME.jsonl`, or class folders below `NAME`, in this order."""
     if is_built_in(name) or not _NAME.fullmatch(name):
         return None
-    if (root / f"{name}.npz").is_file():
-        return NpzArchive(root / f"{name}.npz")
-    if (root / f"{name}.jsonl").is_file():
-        return JsonlArchive(root / f"{name}.jsonl")
+    for kind, path in ((NpzArchive, root / f"{name}.npz"), (JsonlArchive, root / f"{name}.jsonl")):
+        if path.is_file():
+            return kind(path)
     return ClassFolders(root, name) if has_class_folders(root, name) else None
 
 
@@ -71,19 +69,15 @@ def _read_digits() -> RawDataset:
     from sklearn.datasets import load_digits  # It imports scipy.stats and pandas: a second.
 
     images, labels = load_digits(return_X_y=True)
-    counts = images.reshape(-1, 8, 8, 1).astype(np.int64)
-    pixels = ((counts * 255 + _DIGIT_LEVELS // 2) // _DIGIT_LEVELS).astype(np.uint8)
-    names = tuple(str(digit) for digit in range(10))
-    return RawDataset(
-        DIGITS, names, RawPart(pixels, labels.astype(np.int64)), None, {"how": "shipped with scikit-learn"}
-    )
+    levels = images.reshape(-1, 8, 8, 1).astype(np.int64)  # From 0 to 16: the dark points of a 4 x 4 block.
+    part = RawPart(((levels * 255 + 8) // 16).astype(np.uint8), labels.astype(np.int64))
+    return RawDataset(DIGITS, tuple("0123456789"), part, None, {"how": "shipped with scikit-learn"})
 
 
 def _missing(name: str, root: Path) -> InputError:
     entry, folder = CATALOGUE.get(name), root / name
-    if entry and entry.texts:
-        keys = "split, tree" if entry.trees else "split, label, text"
-        expected = f"{folder}.jsonl (one JSON object per line: {keys})"
+    if entry and entry.keys:
+        expected = f"{folder}.jsonl (one JSON object per line: {entry.keys})"
     else:
         expected = f"{folder}.npz (x_train, y_train, x_test, y_test), or class folders {folder}/train/CLASS/ and "
         expected += f"{folder}/test/CLASS/, or {folder}/all/CLASS/ to be split"

@@ -16,14 +16,10 @@ from torch import Tensor
 
 from softmax_temperature.data.splits import Part
 
-PADDING, UNKNOWN = 0, 1
-"""What follows the last token of a text, and what stands for every word that is not in the vocabulary."""
+# What follows the last token of a text, what stands for every word that is not in the vocabulary, and the first word.
+PADDING, UNKNOWN, RESERVED = range(3)
 
 Keep = Literal["start", "end"]
-
-# No text can hold them: letters and punctuation marks are never in one token. They are not registered as special
-# tokens of the library, which would find them in texts, too.
-_RESERVED = {"<padding>": PADDING, "<unknown>": UNKNOWN}
 
 # Deviation: the texts at hand of the papers temperature_check and focal do not say how words are told apart, how many
 # of them have a number, or where a long text is cut. Here a token is a run of letters and digits, in lower case, or a
@@ -40,12 +36,13 @@ class Tokeniser:
     """
 
     def __init__(self, words: Iterable[str], *, length: int, keep: Keep) -> None:
-        self.words, self.length = tuple(words), length
-        numbers = _RESERVED | {word: number for number, word in enumerate(self.words, start=len(_RESERVED))}
-        padding, unknown = _RESERVED
-        self._tokenizer = _splitter(WordLevel(numbers, unk_token=unknown))
+        self.words = tuple(words)
+        # No text can hold the first two: letters and punctuation marks are never in one token. They are not registered
+        # as special tokens of the library, which would find them in texts, too.
+        numbers = {word: number for number, word in enumerate(("<padding>", "<unknown>", *self.words))}
+        self._tokenizer = _splitter(WordLevel(numbers, unk_token="<unknown>"))  # noqa: S106
         self._tokenizer.enable_truncation(length, direction="right" if keep == "start" else "left")
-        self._tokenizer.enable_padding(length=length, pad_id=PADDING, pad_token=padding)
+        self._tokenizer.enable_padding(length=length, pad_id=PADDING, pad_token="<padding>")  # noqa: S106
 
     @classmethod
     def fit(cls, part: Part, *, vocabulary_size: int, length: int, keep: Keep) -> Tokeniser:
@@ -55,16 +52,11 @@ class Tokeniser:
         """
         counter = _splitter(WordLevel())
         trainer = WordLevelTrainer(
-            vocab_size=vocabulary_size - len(_RESERVED), min_frequency=1, special_tokens=[], show_progress=False
+            vocab_size=vocabulary_size - RESERVED, min_frequency=1, special_tokens=[], show_progress=False
         )
         counter.train_from_iterator(part.for_vocabulary(), trainer)
         numbers = counter.get_vocab()
         return cls(sorted(numbers, key=numbers.__getitem__), length=length, keep=keep)
-
-    @property
-    def vocabulary_size(self) -> int:
-        """How many numbers a row may hold: those of padding, unknown words and words."""
-        return len(_RESERVED) + len(self.words)
 
     def encode(self, texts: Iterable[str]) -> Tensor:
         """The tokens of some texts: (n, length) int64, padded on the right with `PADDING`."""

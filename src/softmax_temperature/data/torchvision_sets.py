@@ -15,8 +15,7 @@ from softmax_temperature.data.class_folders import class_files, part_of
 from softmax_temperature.data.raw import RawDataset, RawPart
 from softmax_temperature.runner.errors import InputError
 
-Files = dict[str, list[str]]
-"""Class name to image files, as paths below data.root."""
+Files = dict[str, list[str]]  # Class name to image files, as paths below data.root.
 
 
 def is_torchvision_set(name: str) -> bool:
@@ -39,22 +38,22 @@ def find_torchvision_set(name: str, *, root: Path, download: bool) -> RawDataset
         raise InputError(f"the download failed ({error})", where=f"data set {name}", remedy=remedy) from error
 
 
-def _load_arrays(name: str, root: Path, *, download: bool) -> RawDataset:
-    # CIFAR comes as pickles; torchvision opens them only when their MD5 is the one it knows.
-    kind, *selections = _ARRAYS[name]
-    found = [_library(kind)(root, download=download, **selection) for selection in selections]
-    (train_images, train_labels), (test_images, test_labels) = (_arrays(kind, part) for part in found)
-    names = [str(label) for label in getattr(found[0], "classes", range(10))]
-    used = np.unique(train_labels)  # EMNIST Letters numbers its classes from 1.
-    train, test = (np.searchsorted(used, labels) for labels in (train_labels, test_labels))
-    parts = RawPart(train_images, train), RawPart(test_images, test)
-    return RawDataset(name, tuple(names[label] for label in used), *parts, {"how": f"torchvision.datasets.{kind}"})
-
-
 def _library(kind: str) -> Any:
     from torchvision import datasets  # It imports torch's compiler: two seconds.
 
     return getattr(datasets, kind)
+
+
+def _load_arrays(name: str, root: Path, *, download: bool) -> RawDataset:
+    # CIFAR comes as pickles; torchvision opens them only when their MD5 is the one it knows.
+    kind, options = _ARRAYS[name]
+    key, values = ("split", ("train", "test")) if kind == "SVHN" else ("train", (True, False))
+    found = [_library(kind)(root, download=download, **options, **{key: value}) for value in values]
+    names = [str(label) for label in getattr(found[0], "classes", range(10))]
+    (images, labels), test = (_arrays(kind, part) for part in found)
+    used = np.unique(labels)  # EMNIST Letters numbers its classes from 1.
+    parts = (RawPart(own, np.searchsorted(used, numbers)) for own, numbers in ((images, labels), test))
+    return RawDataset(name, tuple(names[label] for label in used), *parts, {"how": f"torchvision.datasets.{kind}"})
 
 
 def _arrays(kind: str, part: Any) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
@@ -72,22 +71,24 @@ def _load_files(name: str, root: Path, *, download: bool) -> RawDataset:
     if download:
         _library(kind)(root, download=True)
     train, test = list_parts(root)
-    found = sum(len(files) for part in (train, test or {}) for files in part.values())
+    names = tuple(sorted(train))
+    parts = part_of(names, train), part_of(names, test) if test else None
+    found = sum(len(part.labels) for part in parts if part)
     if found != images:
         remedy = "Remove torchvision's folder and download it again."
         raise InputError(f"{found:,} images, {images:,} expected", where=f"data set {name} in {root}", remedy=remedy)
-    names = tuple(sorted(train))
-    parts = part_of(names, train), None if test is None else part_of(names, test)
     return RawDataset(name, names, *parts, {"how": f"torchvision.datasets.{kind}"})
 
 
 def _textures(root: Path) -> tuple[Files, Files]:
     """Partition 1 of DTD: its train and validation parts together, and its test part."""
-    listed = class_files(root, "dtd/dtd/images")
     lines = (root / "dtd/dtd/labels/test1.txt").read_text(encoding="utf-8").split()
     for_test = {f"dtd/dtd/images/{line}" for line in lines}
-    train = {name: [file for file in files if file not in for_test] for name, files in listed.items()}
-    test = {name: [file for file in files if file in for_test] for name, files in listed.items()}
+    listed = class_files(root, "dtd/dtd/images")
+    train, test = (
+        {name: [file for file in files if (file in for_test) == wanted] for name, files in listed.items()}
+        for wanted in (False, True)
+    )
     return train, test
 
 
@@ -95,9 +96,9 @@ def _omniglot(root: Path) -> tuple[Files, None]:
     """All 1,623 characters: of both halves, and of every alphabet."""
     characters: Files = {}
     for half in ("images_background", "images_evaluation"):
-        for alphabet in sorted((root / "omniglot-py" / half).iterdir()):
-            files = class_files(root, f"omniglot-py/{half}/{alphabet.name}") if alphabet.is_dir() else {}
-            characters |= {f"{half}/{alphabet.name}/{name}": own for name, own in files.items()}
+        for alphabet in sorted(path.name for path in (root / "omniglot-py" / half).iterdir() if path.is_dir()):
+            files = class_files(root, f"omniglot-py/{half}/{alphabet}")
+            characters |= {f"{half}/{alphabet}/{name}": own for name, own in files.items()}
     return characters, None
 
 
@@ -105,25 +106,16 @@ def _caltech(folder: str, leave_out: str) -> Callable[[Path], tuple[Files, None]
     return lambda root: (class_files(root, folder, leave_out=leave_out), None)
 
 
-def _by_flag(kind: str, **selection: Any) -> tuple[str, dict[str, Any], dict[str, Any]]:
-    return kind, {"train": True, **selection}, {"train": False, **selection}
-
-
-_ARRAYS: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
-    "mnist": _by_flag("MNIST"),
-    "fashion_mnist": _by_flag("FashionMNIST"),
-    "kmnist": _by_flag("KMNIST"),
-    **{f"emnist_{kind}": _by_flag("EMNIST", split=kind) for kind in ("letters", "balanced", "digits", "byclass")},
-    "cifar10": _by_flag("CIFAR10"),
-    "cifar100": _by_flag("CIFAR100"),
-    "svhn": ("SVHN", {"split": "train"}, {"split": "test"}),
+# The class in torchvision.datasets, and its options beside the part.
+_ARRAYS: dict[str, tuple[str, dict[str, str]]] = {
+    **{kind.lower(): (kind, {}) for kind in ("MNIST", "KMNIST", "CIFAR10", "CIFAR100", "SVHN")},
+    "fashion_mnist": ("FashionMNIST", {}),
+    **{f"emnist_{kind}": ("EMNIST", {"split": kind}) for kind in ("letters", "balanced", "digits", "byclass")},
 }
-"""The class in torchvision.datasets, and what selects its train and its test part."""
-
+# The class, the number of images, and what lists the train and test parts.
 _FILES: dict[str, tuple[str, int, Callable[[Path], tuple[Files, Files | None]]]] = {
     "dtd": ("DTD", 5640, _textures),
     "caltech101": ("Caltech101", 8677, _caltech("caltech101/101_ObjectCategories", "BACKGROUND_Google")),
     "caltech256": ("Caltech256", 29780, _caltech("caltech256/256_ObjectCategories", "257.clutter")),
     "omniglot": ("Omniglot", 32460, _omniglot),
 }
-"""The class in torchvision.datasets, the number of images, and what lists the train and test parts."""

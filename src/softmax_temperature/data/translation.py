@@ -4,7 +4,6 @@ PART is train, validation or test. Line k of one language is the translation of 
 """
 
 from pathlib import Path
-from typing import NoReturn
 
 from softmax_temperature.data.catalogue import BY_HAND
 from softmax_temperature.data.class_folders import digest_of_files
@@ -17,7 +16,7 @@ def translation_digest(name: str, languages: tuple[str, str], *, root: Path) -> 
     """A sha256 over the files of a data set, or None for the one that is generated; a missing one raises InputError."""
     if name == FARM:
         return None
-    files = [file.name for split in SPLITS for file in _files(name, languages, root, split)]
+    files = [file.name for pair in _files(name, languages, root).values() for file in pair]
     return digest_of_files(root / name, files)
 
 
@@ -27,33 +26,34 @@ def read_translation(name: str, languages: tuple[str, str], *, root: Path, seed:
     Translations are from the first of the `languages`, the endings of the files, to the second.
     """
     if name != FARM:
-        return {split: Part.of_pairs(name, split, *_read(_files(name, languages, root, split))) for split in SPLITS}
-    if set(languages) != set(LANGUAGES):
+        found = {split: _read(*pair) for split, pair in _files(name, languages, root).items()}
+    elif set(languages) != set(LANGUAGES):
         what = f"is in {' and '.join(LANGUAGES)}, not {' and '.join(languages)}"
-        _refuse(f"data set {name}", what, "Correct focal.translation.source or focal.translation.target.")
-    order = 1 if languages == LANGUAGES else -1
-    return {split: Part.of_pairs(name, split, *sides[::order]) for split, sides in read_farm(seed=seed).items()}
+        remedy = "Correct focal.translation.source or focal.translation.target."
+        raise InputError(what, where=f"data set {name}", remedy=remedy)
+    else:
+        order = 1 if languages == LANGUAGES else -1
+        found = {split: sides[::order] for split, sides in read_farm(seed=seed).items()}
+    return {split: Part.of_pairs(name, split, *sides) for split, sides in found.items()}
 
 
-def _files(name: str, languages: tuple[str, str], root: Path, split: SplitName) -> tuple[Path, Path]:
+def _files(name: str, languages: tuple[str, str], root: Path) -> dict[SplitName, list[Path]]:
     folder = root / name
-    if not folder.is_dir():
-        files = ", ".join(f"{part}.{language}" for part in SPLITS for language in languages)
-        general = f"Put {files} into {folder}, one sentence per line in UTF-8."
-        _refuse(f"data set {name}", f"not found in {root}", BY_HAND.get(name, general).format(folder=folder))
-    source, target = (folder / f"{split}.{language}" for language in languages)
-    for file in (source, target):
-        if not file.is_file():
-            _refuse(file, "no such file", "Put one sentence per line there, in UTF-8.")
-    return source, target
+    files = {split: [folder / f"{split}.{language}" for language in languages] for split in SPLITS}
+    if missing := [file.name for pair in files.values() for file in pair if not file.is_file()]:
+        general = f"Put {', '.join(missing)} into {folder}, one sentence per line in UTF-8."
+        what = f"has no {missing[0]}" if folder.is_dir() else f"not found in {root}"
+        raise InputError(what, where=f"data set {name}", remedy=BY_HAND.get(name, general).format(folder=folder))
+    return files
 
 
-def _read(files: tuple[Path, Path]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    source, target = (_sentences(file) for file in files)
-    if len(source) != len(target):
-        what = f"has {len(source):,} lines, {files[1].name} {len(target):,}"
-        _refuse(files[0], what, "Make line k of one file the translation of line k of the other.")
-    return source, target
+def _read(*files: Path) -> tuple[tuple[str, ...], ...]:
+    sides = tuple(map(_sentences, files))
+    if len({*map(len, sides)}) > 1:
+        what = f"has {len(sides[0]):,} lines, {files[1].name} {len(sides[1]):,}"
+        remedy = "Make line k of one file the translation of line k of the other."
+        raise InputError(what, where=str(files[0]), remedy=remedy)
+    return sides
 
 
 def _sentences(file: Path) -> tuple[str, ...]:
@@ -61,13 +61,9 @@ def _sentences(file: Path) -> tuple[str, ...]:
     try:
         lines = file.read_bytes().decode().removesuffix("\n").split("\n")
     except UnicodeDecodeError as error:
-        _refuse(file, f"is not UTF-8 (byte {error.start})", "Save the file in UTF-8.")
+        raise InputError(f"is not UTF-8 (byte {error.start})", where=str(file), remedy="Save it in UTF-8.") from error
     sentences = tuple(line.strip() for line in lines)
     if "" in sentences:
         remedy = "Take out the pairs that have no sentence on one side, in both files."
-        _refuse(f"{file}, line {sentences.index('') + 1}", "is empty", remedy)
+        raise InputError("is empty", where=f"{file}, line {sentences.index('') + 1}", remedy=remedy)
     return sentences
-
-
-def _refuse(where: Path | str, what: str, remedy: str) -> NoReturn:
-    raise InputError(what, where=str(where), remedy=remedy)

@@ -13,22 +13,14 @@ import torch
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
-from softmax_temperature.data.tokens import PADDING, UNKNOWN
+from softmax_temperature.data.tokens import PADDING, RESERVED, UNKNOWN
 
 NEGATIVE, POSITIVE, NEUTRAL = range(3)
-SENTIMENTS = (NEGATIVE, NEGATIVE, NEUTRAL, POSITIVE, POSITIVE)
-"""The class of each label."""
+SENTIMENTS = (NEGATIVE, NEGATIVE, NEUTRAL, POSITIVE, POSITIVE)  # The class of each label.
+UNLABELLED = -1  # The class of padding.
+WORD, LEFT, RIGHT, LABEL = range(4)  # The columns of an encoded node.
 
-WORD, LEFT, RIGHT, LABEL = range(4)
-"""The columns of an encoded node."""
-
-UNLABELLED = -1
-"""The class of padding."""
-
-_PIECE = re.compile(r"[()]|[^\s()]+")
 _BRACKETS = {"-lrb-": "(", "-rrb-": ")", "-lcb-": "{", "-rcb-": "}", "-lsb-": "[", "-rsb-": "]"}
-_LABELS = [[*label] for label in "01234"]
-_RESERVED = (PADDING, UNKNOWN)
 
 # Deviation: the text does not say which words have vectors. In the released code they are those of all three parts, as
 # they are written, and a word that the file of vectors lacks starts at random. Here they are those of the training
@@ -47,31 +39,33 @@ class Tree(NamedTuple):
 
 def parse_tree(text: str) -> Tree:
     """Read a tree in brackets, in lower case and with plain words for brackets; ValueError if it is no such tree."""
-    pieces: list[list[str]] = []  # Of each node, its label and words...
-    below: list[list[int]] = []  # ...and the numbers of the nodes below it.
+    nodes: list[tuple[list[str], list[int]]] = []  # The label and words of each, and the numbers of the nodes below it.
     above: list[int] = []  # The nodes whose brackets are open.
-    for piece in _PIECE.findall(text):
+    for piece in re.findall(r"[()]|[^\s()]+", text):
         if piece == "(":
-            if above:
-                below[above[-1]].append(len(pieces))
-            above.append(len(pieces))
-            pieces.append([])
-            below.append([])
+            for parent in above[-1:]:
+                nodes[parent][1].append(len(nodes))
+            above.append(len(nodes))
+            nodes.append(([], []))
         elif not above:
             raise ValueError(f"{piece!r} is outside the brackets")
         elif piece == ")":
-            node = above.pop()
-            if pieces[node][:1] not in _LABELS or len(below[node]) != (0 if pieces[node][1:] else 2):
-                raise ValueError(f"node {node + 1} is not a label from 0 to 4, then a word or two nodes")
+            above.pop()
         else:
-            pieces[above[-1]].append("" if below[above[-1]] else piece)
-    trees = len(pieces) - sum(map(len, below))
+            own, below = nodes[above[-1]]
+            own.append("" if below else _plain(piece))
+    trees = len(nodes) - sum(len(below) for _, below in nodes)
     if above or trees != 1:
         raise ValueError(f"{len(above)} brackets are not closed, and there are {trees} trees, not 1")
-    left, right = (tuple(nodes[side] if nodes else 0 for nodes in below) for side in (0, 1))
-    # The treebank's "2 1/2" is one word with a space in it.
-    words = tuple(" ".join(map(_plain, own[1:])) for own in pieces)
-    return Tree(words, left, right, tuple(int(own[0]) for own in pieces))
+    return Tree(*zip(*(_node(number, *node) for number, node in enumerate(nodes, start=1)), strict=True))
+
+
+def _node(number: int, own: list[str], below: list[int]) -> tuple[str, int, int, int]:
+    """Word, nodes below and label."""
+    if own[:1] not in [[*label] for label in "01234"] or len(below) != (0 if own[1:] else 2):
+        raise ValueError(f"node {number} is not a label from 0 to 4, then a word or two nodes")
+    left, right = below or (0, 0)
+    return " ".join(own[1:]), left, right, int(own[0])  # The treebank's "2 1/2" is one word with a space in it.
 
 
 def _plain(piece: str) -> str:
@@ -82,8 +76,7 @@ def _plain(piece: str) -> str:
 def tree_words(trees: Iterable[Tree], *, vocabulary_size: int) -> tuple[str, ...]:
     """The most frequent words of the training trees, as `Tokeniser.fit` has those of texts."""
     counts = Counter(word for tree in trees for word in tree.words if word)
-    order = sorted(counts, key=lambda word: (-counts[word], word))
-    return tuple(order[: vocabulary_size - len(_RESERVED)])
+    return tuple(sorted(counts, key=lambda word: (-counts[word], word))[: vocabulary_size - RESERVED])
 
 
 def encode_trees(trees: Sequence[Tree], words: Sequence[str]) -> Tensor:
@@ -92,13 +85,18 @@ def encode_trees(trees: Sequence[Tree], words: Sequence[str]) -> Tensor:
     Of each node: the number of its word, `UNKNOWN` for one that is not in `words`, `PADDING` where there is none; the
     numbers of the nodes below, or 0; and the class, by `SENTIMENTS`.
     """
-    numbers = {word: number for number, word in enumerate(words, start=len(_RESERVED))}
-    nodes = pad_sequence([_encoded(tree, numbers) for tree in trees], batch_first=True, padding_value=0)
-    real = (nodes[..., WORD] != PADDING) | (nodes[..., LEFT] > 0)
-    nodes[..., LABEL].masked_fill_(~real, UNLABELLED)
+    numbers = {"": PADDING} | {word: number for number, word in enumerate(words, start=RESERVED)}
+    tables = [
+        torch.tensor(
+            [
+                [numbers.get(word, UNKNOWN) for word in tree.words],
+                tree.left,
+                tree.right,
+                [SENTIMENTS[label] for label in tree.labels],
+            ]
+        ).T
+        for tree in trees
+    ]
+    nodes = pad_sequence(tables, batch_first=True, padding_value=0)
+    nodes[..., LABEL].masked_fill_((nodes[..., WORD] == PADDING) & (nodes[..., LEFT] == 0), UNLABELLED)
     return nodes
-
-
-def _encoded(tree: Tree, numbers: dict[str, int]) -> Tensor:
-    words = [numbers.get(word, UNKNOWN) if word else PADDING for word in tree.words]
-    return torch.tensor([words, tree.left, tree.right, [SENTIMENTS[label] for label in tree.labels]]).T

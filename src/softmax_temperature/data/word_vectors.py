@@ -1,7 +1,9 @@
 """Word vectors: GloVe's text form, one word per line and then its numbers; or an npz with `words` and `vectors`."""
 
+import math
 import zipfile
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -10,11 +12,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from softmax_temperature.data.tokens import PADDING, UNKNOWN
+from softmax_temperature.data.tokens import PADDING, RESERVED
 from softmax_temperature.runner.artifacts import digest_of_file
 from softmax_temperature.runner.errors import InputError
 
-_RESERVED = (PADDING, UNKNOWN)
 _REMEDY = (
     "Get glove.6B.zip or glove.840B.300d.zip (nlp.stanford.edu/projects/glove; PDDL 1.0), unpack it into data.root and "
     "name one of its files in `embeddings`, or leave `embeddings` out to learn them."
@@ -30,7 +31,7 @@ class WordVectors(NamedTuple):
     @property
     def share(self) -> float:
         """Known words as a fraction of all."""
-        return float(self.known[len(_RESERVED) :].double().mean())
+        return float(self.known[RESERVED:].double().mean())
 
     def share_of_tokens(self, numbers: Tensor) -> float:
         """Known words as a fraction of the words of texts, each as often as it is there; `numbers` of any shape."""
@@ -50,25 +51,22 @@ def _digest(path: Path, modified: int) -> str:  # noqa: ARG001
 def read_word_vectors(path: Path, words: Sequence[str], *, width: int) -> WordVectors:
     """The vectors of some words, the only ones kept in memory; the word `words[number - 2]` has that number.
 
-    Words of a text file may hold spaces, as a few of GloVe's do; the first line of a word counts. InputError, with file
-    and line, if the file is missing, of neither form, or has other than `width` finite numbers for each word.
+    Words of a text file may hold spaces, as a few of GloVe's do; the first line of a word counts. InputError if the
+    file is missing, of neither form, or has other than `width` finite numbers for each word.
     """
     if not path.is_file():
         raise InputError("no such file of word vectors", where=str(path), remedy=_REMEDY)
-    wanted = {word: number for number, word in enumerate(words, start=len(_RESERVED))}
-    vectors = torch.zeros(len(words) + len(_RESERVED), width)
+    wanted = {word: number for number, word in enumerate(words, start=RESERVED)}
+    vectors = torch.zeros(len(words) + RESERVED, width)
     known = torch.zeros(len(vectors), dtype=torch.bool)
-    read = _npz if path.suffix == ".npz" else _lines
-    for line, (word, values) in enumerate(read(path, width), start=1):
+    for word, values in _npz(path, width) if path.suffix == ".npz" else _lines(path, width):
         if (number := wanted.pop(word, None)) is not None:
-            try:
+            known[number], vectors[number] = True, math.nan
+            with suppress(ValueError):  # It stays NaN.
                 vectors[number] = torch.from_numpy(np.asarray(values, dtype=np.float32))
-            except ValueError:
-                vectors[number] = torch.nan
-            if not vectors[number].isfinite().all():
-                where = f"{path}, line {line}" if read is _lines else f"{path}, word {word!r}"
-                raise InputError("has a number that is not finite", where=where, remedy=_REMEDY)
-            known[number] = True
+    if len(wrong := (~vectors.isfinite().all(1)).nonzero()):
+        what = f"the word {words[int(wrong[0]) - RESERVED]!r} has a number that is not finite"
+        raise InputError(what, where=str(path), remedy=_REMEDY)
     if words and not known.any():
         what = f"has none of the {len(words):,} words with {width} numbers after it, as the network's embedding has"
         raise InputError(what, where=str(path), remedy=_REMEDY)

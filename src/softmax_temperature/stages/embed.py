@@ -91,7 +91,7 @@ class _Counted:
 
     def __init__(self, job: Job, images: PreparedData, batch_size: int) -> None:
         self.job, self.images, self.batch_size = job, images, batch_size
-        self.done, self.total = 0, sum(images.size(split) for split in images.splits)
+        self.done, self.total = 0, sum(len(images.labels(split)) for split in images.splits)
 
     def of(self, split: SplitName) -> Iterator[Tensor | list[Tensor]]:
         for batch in self.images.batches(split, self.batch_size):

@@ -6,7 +6,7 @@ import numpy as np
 import torch
 
 from softmax_temperature.data.sampling import limited
-from softmax_temperature.data.segmentation import Form, Sides, read_segmentation, segmentation_digest, set_aside
+from softmax_temperature.data.segmentation import Form, read_segmentation, segmentation_digest, set_aside
 from softmax_temperature.data.splits import SplitName
 from softmax_temperature.networks.unet import UNet
 from softmax_temperature.params import Params
@@ -115,7 +115,7 @@ def run(job: Job, plan: SegmentationCell) -> None:
 
 def _image_sets(plan: SegmentationCell) -> dict[SplitName, ImageSet]:
     """The images to train on, to fit the temperature on ("validation"), and to report on."""
-    form, seed = Form(plan.classes, plan.void, _sides(plan.crop), _sides(plan.size)), plan.data_seed
+    form, seed = Form(plan.classes, plan.void, plan.crop, plan.size), plan.data_seed
     parts = read_segmentation(plan.dataset, form, root=Path(plan.root), seed=seed)
     used = parts | {"train": limited(parts["train"], plan.train_limit, seed=seed)}
     fitted = set_aside(used, plan.cooling_images, seed=seed)
@@ -124,10 +124,6 @@ def _image_sets(plan: SegmentationCell) -> dict[SplitName, ImageSet]:
         "validation": ImageSet(*fitted["validation"].for_fitting()),
         "test": ImageSet(*limited(parts["test"], plan.test_limit, seed=seed).for_evaluation()),
     }
-
-
-def _sides(sides: list[int] | None) -> Sides | None:
-    return None if sides is None else (sides[0], sides[1])
 
 
 def _save_predictions(job: Job, trainer: Trainer, shown: ImageSet) -> None:

@@ -6,7 +6,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from softmax_temperature.data.prepared import PreparedData, open_data, open_prepared
+from softmax_temperature.data.prepared import PreparedData, open_prepared
 from softmax_temperature.data.splits import SPLITS, Part, SplitName
 from softmax_temperature.data.tokens import Keep, Tokeniser
 from softmax_temperature.data.trees import encode_trees, parse_tree, tree_words
@@ -32,7 +32,7 @@ def training_sets(prepared: Artifact, root: str, text: Mapping[str, Any] | None)
     Raises:
         InputError: the data set's images differ in size, or it holds texts and `text` does not say how to read them.
     """
-    data = open_data(prepared, root=Path(root))
+    data = PreparedData(prepared, root=Path(root))
     if data.form == "images":
         return TrainingSets({split: image_set(prepared, split, root) for split in SPLITS}, data.classes, ())
     if text is None:
@@ -56,7 +56,7 @@ def _numbered(folder: Path, digest: str, *, vocabulary: int, length: int, keep: 
     """The texts or trees of an artifact; its digest is there to tell it from another in the same folder."""
     prepared = open_artifact(folder)
     assert prepared.digest == digest, "the caller has just opened it"
-    data = open_data(prepared, root=folder)
+    data = PreparedData(prepared, root=folder)
     if data.form == "trees":
         return _tree_sets(data, vocabulary)
     tokeniser = Tokeniser.fit(data.texts("train"), vocabulary_size=vocabulary, length=length, keep=keep)
