@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import pandas as pd
 import pytest
 
-from softmax_temperature.papers.cooling.selection import Outcome, finished, lost_by_mode, outcome
+from softmax_temperature.papers.cooling.selection import Outcome, lost_by_mode, outcome
 
 
 @pytest.mark.parametrize(
@@ -27,5 +27,4 @@ def test_what_became_of_a_training_on_ten_classes(
 
 def test_losses_are_counted_by_kind() -> None:
     rows = pd.DataFrame({"diverged": [True, False, False], "stuck": [False, True, False], "mode": "none"})
-    assert finished(rows).index.tolist() == [2]
     assert lost_by_mode(rows, "none", "periodic") == "No Cooling 1 of 3 diverged, 1 of 3 stuck"

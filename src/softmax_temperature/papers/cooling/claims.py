@@ -8,17 +8,7 @@ from functools import partial
 
 from softmax_temperature.papers.cooling import measures
 from softmax_temperature.papers.cooling.records import Records
-from softmax_temperature.papers.cooling.selection import (
-    COOLED,
-    MAIN_ROLES,
-    MODES,
-    NO_COOLING,
-    NO_SCHEDULE,
-    PERIODIC,
-    PIECEWISE,
-    SIMPLEST,
-    SMOOTH,
-)
+from softmax_temperature.papers.cooling.selection import COOLED, LAST, MODES, NO_COOLING, NO_SCHEDULE, PERIODIC
 from softmax_temperature.papers.shared.claims import Claim, above, below, equivalent, most, not_worse
 
 NEGLIGIBLE = 0.01  # A difference of accuracy below one point is none.
@@ -28,7 +18,7 @@ _ACCURACY = (
     "Test accuracy, mean over the last ten epochs (of a training that diverged or got stuck: that of guessing), of"
 )
 _GAIN = _ACCURACY + " {} minus that without Cooling, {}, paired by seed."
-_PRINTED = {"distributed": (0.029, 0.011), PERIODIC: (0.045, 0.011), SIMPLEST: (0.045, 0.012)}  # None, Piecewise Const.
+_PRINTED = {"distributed": (0.029, 0.011), PERIODIC: (0.045, 0.011), LAST: (0.045, 0.012)}  # None, Piecewise Const.
 
 
 def _of_mode(mode: str) -> tuple[Claim[Records], ...]:
@@ -49,7 +39,7 @@ def _of_mode(mode: str) -> tuple[Claim[Records], ...]:
             f"{name} improves a network that is trained with a piecewise constant schedule.",
             _GAIN.format(name, "piecewise constant schedule") + " Printed: the difference of the means in Table 1.",
             above(),
-            partial(measures.gain, mode=mode, schedules=(PIECEWISE,)),
+            partial(measures.gain, mode=mode, schedules=("piecewise",)),
             published=_PRINTED[mode][1],
         ),
         Claim(
@@ -58,7 +48,7 @@ def _of_mode(mode: str) -> tuple[Claim[Records], ...]:
             f"Networks that are trained with a smooth schedule hardly benefit from {name}.",
             _GAIN.format(name, "mean over the cosine, exponential and linear schedules"),
             equivalent(NEGLIGIBLE),
-            partial(measures.gain, mode=mode, schedules=SMOOTH),
+            partial(measures.gain, mode=mode, schedules=("cosine", "exponential_fast", "exponential_slow", "linear")),
         ),
         Claim(
             f"{slug}-is-on-par-on-all-schedules",
@@ -101,12 +91,7 @@ CLAIMS: tuple[Claim[Records], ...] = (
         "seed. Non-inferiority, since the printed means do not show more: last layer minus periodically redistributed "
         "is -0.0006. A periodically redistributed training that never was is last layer Cooling, and left out.",
         not_worse(NEGLIGIBLE),
-        partial(
-            measures.against_modes,
-            mode=SIMPLEST,
-            others=[mode for mode in COOLED if mode != SIMPLEST],
-            roles=MAIN_ROLES,
-        ),
+        measures.against_modes,
         published=-0.0006,
     ),
     Claim(
@@ -142,7 +127,7 @@ CLAIMS: tuple[Claim[Records], ...] = (
         "Without Cooling and without a schedule, a network with CReLU diverges.",
         "Share of seeds with which it diverges, as above.",
         most(),
-        partial(measures.crelu, modes=(NO_COOLING,), trains=False),
+        partial(measures.crelu, modes=(NO_COOLING,), became="diverged"),
     ),
     Claim(
         "crelu-trains-with-cooling",
@@ -150,7 +135,7 @@ CLAIMS: tuple[Claim[Records], ...] = (
         "With Cooling and without a schedule, a network with CReLU trains.",
         "Share of seeds with which it neither diverges nor is stuck, each mode of Cooling by itself.",
         most(),
-        partial(measures.crelu, modes=COOLED, trains=True),
+        partial(measures.crelu, modes=COOLED, became="trained"),
     ),
     Claim(
         "larger-factors-heat-faster",
@@ -171,7 +156,7 @@ CLAIMS: tuple[Claim[Records], ...] = (
         "training), Last layer Cooling minus no Cooling, paired by seed, of a network that diverged 0. Printed: on "
         "ADE20K.",
         above(LEAST),
-        partial(measures.segmentation, metric="mean_iou"),
+        partial(measures.segmentation, metric="mean_iou", unit="mean IoU"),
         published=0.011,
     ),
     Claim(
@@ -180,7 +165,7 @@ CLAIMS: tuple[Claim[Records], ...] = (
         "Last layer Cooling improves segmentation: the accuracy of pixels.",
         "The same with the pixel accuracy, of a network that diverged that of guessing. Printed: on ADE20K.",
         above(LEAST),
-        partial(measures.segmentation, metric="pixel_accuracy"),
+        partial(measures.segmentation, metric="pixel_accuracy", unit="pixel accuracy"),
         published=0.01,
     ),
     Claim(

@@ -1,10 +1,8 @@
 """Gathering the paper's records in one folder: what the notebook, the report and a reader without data start from."""
 
 import json
-import math
 from collections.abc import Mapping
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -24,24 +22,13 @@ from softmax_temperature.stages import fetch, train_cooling, train_segmentation
 STAGES = (fetch, train_cooling, train_segmentation)
 """What the results rest on."""
 BENCHMARKS = Path("benchmarks/results.json")
-_SEGMENTATION = ("arm", "seed", "epoch", "mean_iou", "pixel_accuracy", "temperature")
-_COLUMNS = MappingProxyType(
-    {
-        "history": ("epoch", "split", "accuracy", "nll", "ece", "entropy", "loss", "weight_norm", "feature_norm"),
-        "temperatures": ("cooling", "epoch", "applied", "total", "at_bound"),
-        "norms": ("epoch", "logit_norm", "weight_norm", "gradient_norm"),
-    }
-)
+_COLUMNS = {
+    "history": ("epoch", "split", "accuracy", "nll", "ece", "entropy", "loss", "weight_norm", "feature_norm"),
+    "temperatures": ("cooling", "epoch", "applied", "total", "at_bound"),
+    "norms": ("epoch", "logit_norm", "weight_norm", "gradient_norm"),
+}
 _SETTINGS = ("factor", "max_temperature", "reset_temperature", "refit", "period", "optimizer_state")
-_LIMITS = ("max_temperature", "reset_temperature")
-_METRICS = MappingProxyType(
-    {
-        "test_accuracy": ("test", "accuracy"),
-        "train_accuracy": ("train", "accuracy"),
-        "test_nll": ("test", "nll"),
-        "test_ece": ("test", "ece"),
-    }
-)
+_METRICS = ("test_accuracy", "train_accuracy", "test_nll", "test_ece")
 
 
 def collect(params: Params, folder: Path) -> None:
@@ -52,11 +39,16 @@ def collect(params: Params, folder: Path) -> None:
         folder: `results/<profile>/cooling`.
     """
     trainings = {cell.name: open_artifact(train_cooling.OUTPUT / cell.name) for cell in train_cooling.cells(params)}
-    rows = {name: _rows(trainings, name) for name in _COLUMNS}
+    rows = {
+        name: named_rows(
+            ((_names(cell), training.json(f"{name}.json")) for cell, training in trainings.items()), [*RUN, *columns]
+        )
+        for name, columns in _COLUMNS.items()
+    }
     # A period of one batch makes tens of thousands of Coolings; the last of each epoch shows how the temperature went.
     rows["temperatures"] = rows["temperatures"].drop_duplicates([*RUN, "epoch"], keep="last")
     made = {
-        "runs": pd.DataFrame([{**_names(cell), **_run(training)} for cell, training in trainings.items()]),
+        "runs": pd.DataFrame([_names(cell) | _run(training) for cell, training in trainings.items()]),
         "experiments": _experiments(params, trainings),
         "arms": _arms(params),
         **rows,
@@ -65,20 +57,13 @@ def collect(params: Params, folder: Path) -> None:
         "cost": cost_of_cooling(),
     }
     write_pixels(folder / "tables" / "segmentation.safetensors", segmentation_pixels(params))
-    write_results(
-        folder, SLUG, params.profile, made=made, form=Records, tables=TABLES, claims=CLAIMS,
-        code=[*(stage.__name__ for stage in STAGES), __name__],
-    )  # fmt: skip
+    code = [*(stage.__name__ for stage in STAGES), __name__]
+    write_results(folder, SLUG, params.profile, made=made, form=Records, tables=TABLES, claims=CLAIMS, code=code)
 
 
 def _names(cell: str) -> dict[str, Any]:
-    experiment, schedule, arm, seed = cell.split("/")
-    return {"experiment": experiment, "schedule": schedule, "arm": arm, "seed": int(seed)}
-
-
-def _rows(trainings: Mapping[str, Artifact], name: str) -> pd.DataFrame:
-    rows = ((_names(cell), training.json(f"{name}.json")) for cell, training in trainings.items())
-    return named_rows(rows, [*RUN, *_COLUMNS[name]])
+    *names, seed = cell.split("/")
+    return dict(zip(RUN, [*names, int(seed)], strict=True))
 
 
 def _run(training: Artifact) -> dict[str, Any]:
@@ -88,10 +73,11 @@ def _run(training: Artifact) -> dict[str, Any]:
     learned = [row["accuracy"] for row in history if row["split"] == "train"]
     became = outcome(learned, record["classes"], is_finite=not record["diverged"])
     last = {row["split"]: row for row in history if row["epoch"] == record["epochs_done"]}
+    metrics = {} if any(became) else {f"{split}_{name}": value for split in last for name, value in last[split].items()}
     return {
         **became._asdict(),
         "epochs_done": record["epochs_done"],
-        **{name: None if any(became) else last[split][metric] for name, (split, metric) in _METRICS.items()},
+        **{name: metrics.get(name) for name in _METRICS},
         "temperature": temperatures[-1]["total"] if temperatures else 1.0,
     }
 
@@ -100,24 +86,24 @@ def _experiments(params: Params, trainings: Mapping[str, Artifact]) -> pd.DataFr
     rows = []
     for name, about in params.cooling.experiments.items():
         first = trainings[f"{name}/{about.schedules[0]}/{about.arms[0]}/0"].json("record.json")
-        activation = params.networks[about.network].arguments.get("activation", "relu")
-        row = {"experiment": name, "dataset": about.dataset, "network": about.network, "activation": activation}
-        row |= {"role": about.role, "change": about.change, "printed_model": about.printed_model}
-        row |= {"classes": first["classes"], "parameters": first["parameters"]}
+        row = {"experiment": name, "dataset": about.dataset, "network": about.network}
+        row |= {"activation": params.networks[about.network].arguments.get("activation", "relu")}
+        row |= {each: getattr(about, each) for each in ("role", "change", "printed_model")}
+        row |= {each: first[each] for each in ("classes", "parameters")}
         row |= {f"{split}_images": count for split, count in first["images"].items()}
-        rows.append(row | {"epochs": first["epochs"], "planned_epochs": first["planned_epochs"]})
+        rows.append(row | {each: first[each] for each in ("epochs", "planned_epochs")})
     return pd.DataFrame(rows)
 
 
 def _arms(params: Params) -> pd.DataFrame:
     """The arms of some experiment, with the settings that mean something in their mode."""
     used = {arm for about in params.cooling.experiments.values() for arm in about.arms}
+    unused = {"none": _SETTINGS, "periodic": ()}
     rows = []
     for name, arm in params.cooling.arms.items():
         if name in used:
-            settings = {key: getattr(arm, key) for key in _SETTINGS if arm.mode != train_cooling.NO_COOLING}
-            if arm.mode != "periodic":
-                settings = {key: value for key, value in settings.items() if key not in _LIMITS}
+            hidden = unused.get(arm.mode, ("max_temperature", "reset_temperature"))
+            settings = {key: getattr(arm, key) for key in _SETTINGS if key not in hidden}
             rows.append({"arm": name, "mode": arm.mode, **settings, "loss": arm.loss})
     return pd.DataFrame(rows, columns=["arm", "mode", *_SETTINGS, "loss"])
 
@@ -131,11 +117,11 @@ def segmentation_table(params: Params) -> pd.DataFrame:
     rows: list[dict[str, Any]] = []
     for arm, seed in train_segmentation.trainings(section):
         record = open_artifact(train_segmentation.OUTPUT / f"{arm}/{seed}").json("record.json")
-        rows += [{"arm": arm, "seed": seed, **row} for row in record["history"]]
-        if record["diverged"]:
-            rows.append({"arm": arm, "seed": seed, "epoch": record["epochs_done"] + 1, "mean_iou": math.nan})
+        ended = [{"epoch": record["epochs_done"] + 1, "mean_iou": np.nan}] if record["diverged"] else []
+        rows += [{"arm": arm, "seed": seed, **row} for row in [*record["history"], *ended]]
     about = {"dataset": section.dataset if section else None, "classes": section.classes if section else None}
-    return pd.DataFrame(rows, columns=list(_SEGMENTATION)).assign(**about)
+    columns = ["arm", "seed", "epoch", "mean_iou", "pixel_accuracy", "temperature"]
+    return pd.DataFrame(rows, columns=columns).assign(**about)
 
 
 def segmentation_pixels(params: Params) -> dict[str, NDArray[np.uint8]]:
@@ -150,30 +136,20 @@ def segmentation_pixels(params: Params) -> dict[str, NDArray[np.uint8]]:
         return {}
     pictures: dict[str, NDArray[np.uint8]] = {}
     for arm in train_segmentation.ARMS:
-        with np.load(
-            open_artifact(train_segmentation.OUTPUT / f"{arm}/0").path("predictions.npz"), allow_pickle=False
-        ) as file:
-            pictures |= {name: file[name][: section.panels] for name in ("images", "labels")}
-            pictures[arm] = file["predicted"][: section.panels]
+        path = open_artifact(train_segmentation.OUTPUT / f"{arm}/0").path("predictions.npz")
+        with np.load(path, allow_pickle=False) as file:
+            shown = {"images": "images", "labels": "labels", arm: "predicted"}
+            pictures |= {name: file[stored][: section.panels] for name, stored in shown.items()}
     return pictures
 
 
 def cost_of_cooling(path: Path = BENCHMARKS) -> pd.DataFrame:
     """The table `cost` of `Records`, from the file that `make bench` writes; empty where nothing was measured."""
     devices = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
-    steps = {device: found["results"].get("cooling_step") for device, found in devices.items()}
-    rows = [
-        {
-            "device": device,
-            "mode": mode,
-            "seconds": step[f"{mode}_seconds"],
-            "epoch_seconds": step["epoch_seconds"],
-            "share": step[f"{mode}_share"],
-            "rounds": step["rounds"],
-            "size": step["size"],
-        }
-        for device, step in steps.items()
-        if step
-        for mode in COOLED
-    ]
+    rows = []
+    for device, found in devices.items():
+        step = found["results"].get("cooling_step")
+        for mode in COOLED if step else ():
+            row = {"device": device, "mode": mode, "seconds": step[f"{mode}_seconds"], "share": step[f"{mode}_share"]}
+            rows.append(row | {name: step[name] for name in ("epoch_seconds", "rounds", "size")})
     return pd.DataFrame(rows, columns=["device", "mode", "seconds", "epoch_seconds", "share", "rounds", "size"])

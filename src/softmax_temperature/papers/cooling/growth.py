@@ -5,56 +5,39 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
+from softmax_temperature.papers.cooling import selection
 from softmax_temperature.papers.cooling.records import Records
-from softmax_temperature.papers.cooling.selection import (
-    FIGURE_1,
-    FIGURE_2,
-    NO_SCHEDULE,
-    PERIODIC,
-    RUN,
-    SETTING,
-    SIMPLEST,
-    TABLE_1,
-    last_layer_factors,
-    standard,
-    trainings,
-)
+from softmax_temperature.papers.cooling.selection import LAST, PERIODIC, RUN, SETTING
 
 SLOW_FACTOR = 0.75  # Figure 2, left: last layer Cooling. Right: periodically redistributed Cooling, factor 1.
 LIMIT = 100.0  # Figure 2: what the temperature exceeds; maximal and reset temperature of section 3.2.
+PRINTED = {
+    PERIODIC: "epoch of first reset, kappa=1.0, tau_max=tau_re=100",
+    LAST: "epoch when 1/tau first exceeds 100, last layer, kappa=0.75",
+}
+"""The metrics in the published numbers that say when."""
 
 
 def growth(records: Records) -> pd.DataFrame:
-    """The temperature of the last layer in the trainings of Figure 2, lost ones too.
+    """The temperature of the last layer in the trainings of Figure 2, lost ones too, one row per Cooling.
 
-    Returns:
-        A row for each Cooling, with the columns of `RUN` and `SETTING`, mode, limit (the maximal temperature of the
-        periodic arm on this setting), cooling, epoch, total (product of all that was applied); reached, the temperature
-        before any of it is redistributed; kept, that of the last layer afterwards; reset (bool), whether they differ.
+    Besides the columns of `trainings` and temperatures: limit, the maximal temperature of the periodic arm on this
+    setting; reached, the temperature before any of it is redistributed; kept, that of the last layer afterwards; reset
+    (bool), whether they differ.
     """
-    runs = trainings(records, FIGURE_2, FIGURE_1, TABLE_1)
-    runs = runs[runs["schedule"] == NO_SCHEDULE]
-    periodic = standard(runs[runs["mode"] == PERIODIC])
-    slow = last_layer_factors(runs[runs["factor"] == SLOW_FACTOR])
+    runs = selection.trainings(records, "figure_2", "figure_1", "table_1")
+    runs = runs[runs["schedule"] == selection.NO_SCHEDULE]
+    slow = selection.last_layer_factors(runs[runs["factor"] == SLOW_FACTOR])
+    periodic = selection.standard(runs[runs["mode"] == PERIODIC])
     limits = periodic.groupby(SETTING)["max_temperature"].first().rename("limit")
     runs = pd.concat([slow, periodic]).join(limits, on=SETTING).fillna({"limit": LIMIT})
-    columns = [*RUN, *SETTING, "mode", "limit", "max_temperature", "reset_temperature"]
-    rows = runs[columns].merge(records.temperatures, on=RUN).sort_values("cooling", kind="stable")
-    parts = [_along(group) for _, group in rows.groupby(RUN, sort=False)]
-    found = pd.concat(parts) if parts else rows.assign(reached=0.0, kept=0.0, reset=False)
-    found = found[[*columns[:-2], "cooling", "epoch", "total", "reached", "kept", "reset"]]
-    return found.reset_index(drop=True)
-
-
-def _along(coolings: pd.DataFrame) -> pd.DataFrame:
-    """One training, in the order of its Coolings (Definition 3.4)."""
-    reached, kept, last = [], [], 1.0
-    for row in coolings.to_dict("records"):
-        hot = last * row["applied"]
-        last = row["reset_temperature"] if row["mode"] == PERIODIC and hot > row["max_temperature"] else hot
-        reached.append(hot)
-        kept.append(last)
-    return coolings.assign(reached=reached, kept=kept, reset=np.not_equal(reached, kept))
+    rows = runs.merge(records.temperatures, on=RUN)
+    reached, kept = np.empty(len(rows)), np.empty(len(rows))
+    columns = ["cooling", "applied", "mode", "max_temperature", "reset_temperature"]
+    for place, (cooling, applied, mode, highest, reset) in enumerate(rows[columns].itertuples(index=False, name=None)):
+        hot = applied if cooling == 1 else kept[place - 1] * applied  # Definition 3.4.
+        reached[place], kept[place] = hot, reset if mode == PERIODIC and hot > highest else hot
+    return rows.assign(reached=reached, kept=kept, reset=reached != kept)
 
 
 def crossings(records: Records) -> pd.DataFrame:
@@ -65,9 +48,9 @@ def crossings(records: Records) -> pd.DataFrame:
         epoch).
     """
     rows = growth(records)
-    keys = ["experiment", *SETTING, "mode", "limit", "seed"]
     hot = rows.assign(hot=rows["epoch"].where(rows["reached"] > rows["limit"]))
-    return hot.groupby(keys, sort=False).agg(epoch=("hot", "min"), last=("epoch", "max")).reset_index()
+    groups = hot.groupby(["experiment", *SETTING, "mode", "limit", "seed"], sort=False)
+    return groups.agg(epoch=("hot", "min"), last=("epoch", "max")).reset_index()
 
 
 def crossing_pairs(found: pd.DataFrame) -> pd.DataFrame:
@@ -81,12 +64,12 @@ def crossing_pairs(found: pd.DataFrame) -> pd.DataFrame:
         never exceeds the limit, "" if both do).
     """
     table = found.set_index([*SETTING, "seed", "mode"])
-    crossed, last = (table[name].unstack("mode").reindex(columns=[PERIODIC, SIMPLEST]) for name in ("epoch", "last"))
+    crossed, last = (table[name].unstack("mode").reindex(columns=[PERIODIC, LAST]) for name in ("epoch", "last"))
     epochs, first = crossed.fillna(last + 1), crossed.min(axis="columns")
-    tells = epochs.notna().all(axis="columns")
-    tells &= (crossed.eq(epochs) | epochs.gt(first, axis="index")).all(axis="columns")
-    never = np.select([crossed[PERIODIC].isna(), crossed[SIMPLEST].isna()], [PERIODIC, SIMPLEST], default="")
-    return pd.DataFrame({"difference": epochs[PERIODIC] - epochs[SIMPLEST], "never": never})[tells]
+    tells = epochs.notna() & (crossed.eq(epochs) | epochs.gt(first, axis="index"))
+    never = np.select([crossed[PERIODIC].isna(), crossed[LAST].isna()], [PERIODIC, LAST], default="")
+    pairs = pd.DataFrame({"difference": epochs[PERIODIC] - epochs[LAST], "never": never})
+    return pairs[tells.all(axis="columns")]
 
 
 def never_redistributed(records: Records, rows: pd.DataFrame) -> pd.Series[bool]:

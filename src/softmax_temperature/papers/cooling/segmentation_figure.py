@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from softmax_temperature.papers.cooling.records import Records
-from softmax_temperature.papers.cooling.selection import DIVERGED, MODES, NO_COOLING, SIMPLEST, final_segmentation
+from softmax_temperature.papers.cooling.selection import LAST, MODES, NO_COOLING, final_segmentation
 from softmax_temperature.papers.shared.plots import PERCENT, WIDTH, entry, legend_below, panels, style
 from softmax_temperature.papers.shared.records import read_pixels
 
@@ -36,7 +36,7 @@ def segmentation_panel(records: Records, pixels: Path) -> Figure | None:
     arrays = {name: array[:SHOWN] for name, array in read_pixels(pixels).items()}
     if not arrays:
         return None
-    labels, predictions = arrays["labels"], [arrays[NO_COOLING], arrays[SIMPLEST]]
+    labels, predictions = arrays["labels"], [arrays[NO_COOLING], arrays[LAST]]
     largest = int(labels.max())
     void = largest if all(largest not in answers for answers in predictions) else None
     count, height, width = labels.shape
@@ -79,6 +79,6 @@ def _prediction(axes: Axes, answer: NDArray[np.uint8], label: NDArray[np.uint8],
 def _arm_scores(records: Records) -> list[str]:
     """The arms, with the mean intersection over union of their first seed, or that it diverged."""
     last = final_segmentation(records)
-    first = last[last["seed"] == last["seed"].min()].set_index("arm")["mean_iou"].reindex([NO_COOLING, SIMPLEST])
-    scores = {arm: DIVERGED if np.isnan(score) else f"mIoU {PERCENT * score:.1f} %" for arm, score in first.items()}
+    first = last[last["seed"] == last["seed"].min()].set_index("arm")["mean_iou"].reindex([NO_COOLING, LAST])
+    scores = {arm: "diverged" if np.isnan(score) else f"mIoU {PERCENT * score:.1f} %" for arm, score in first.items()}
     return [f"{MODES[str(arm)]}\n{score}" for arm, score in scores.items()]

@@ -6,48 +6,31 @@ They are long, one row per number; `wide` lays them out for a reader.
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from types import MappingProxyType
 
 import numpy as np
 import pandas as pd
 
+from softmax_temperature.papers.cooling import selection
 from softmax_temperature.papers.cooling.comparisons import COMPARED, comparison
 from softmax_temperature.papers.cooling.growth import never_redistributed
 from softmax_temperature.papers.cooling.quantities import quantities
 from softmax_temperature.papers.cooling.records import SLUG, Records
-from softmax_temperature.papers.cooling.selection import (
-    ABLATION,
-    ACTIVATIONS,
-    MODES,
-    NO_SCHEDULE,
-    OURS,
-    SCHEDULES,
-    SEGMENTATION,
-    TABLE_1,
-    TABLE_2,
-    experiments,
-    final_segmentation,
-    standard,
-    trainings,
-)
+from softmax_temperature.papers.cooling.selection import MODES, NO_SCHEDULE, SCHEDULES, SETTING
 from softmax_temperature.papers.shared import layout
-from softmax_temperature.papers.shared.comparison import DIVERGED, STUCK, beside_printed, mean_and_sd
+from softmax_temperature.papers.shared.comparison import beside_printed, mean_and_sd
 from softmax_temperature.papers.shared.sources import CELLS
 from softmax_temperature.papers.shared.tables import published
 
-__all__ = ["COMPARED", "SPECS", "Printed", "printed_numbers", "table", "wide"]
+__all__ = ["COMPARED", "SPECS", "TABLES", "Printed", "printed_numbers", "table", "wide"]
 
 
 @dataclass(frozen=True)
 class Printed:
-    """A table of the paper.
+    """A table of the paper: its title, what names a row beside data set and network, and its numbers.
 
-    Attributes:
-        title: the column `table` of the printed numbers.
-        keys: what names a row beside data set and network.
-        metrics: its numbers: our column, and its name in `data/published/cooling.csv`; None for ours alone.
-        roles: of the experiments that it is made from, in the order of preference; none for segmentation.
-        schedule: the only one that it has; None for all.
+    `metrics` are our columns, with their names in `data/published/cooling.csv`, None for ours alone; `roles` those of
+    the experiments that it is made from, in the order of preference, none for segmentation; `schedule` the only one
+    that it has, or None for all.
     """
 
     title: str
@@ -57,30 +40,27 @@ class Printed:
     schedule: str | None = None
 
 
-_LAST = "_last_epoch"
-_ACCURACY = {"accuracy": "test_accuracy", "accuracy" + _LAST: None}
-_DENSE = {"mean_iou": "mIoU %", "pixel_accuracy": "pixel accuracy %", "mean_iou" + _LAST: None}
-_DENSE |= {"pixel_accuracy" + _LAST: None}
+_ACCURACY = {"accuracy": "test_accuracy", "accuracy_last_epoch": None}
+_IOU = {"mean_iou": "mIoU %", "pixel_accuracy": "pixel accuracy %"}
+_DENSE = {**_IOU, "mean_iou_last_epoch": None, "pixel_accuracy_last_epoch": None}
 
-SPECS: MappingProxyType[str, Printed | Callable[[Records], pd.DataFrame]] = MappingProxyType(
-    {
-        "table_1": Printed("Table 1", ("schedule",), _ACCURACY, (TABLE_1,)),
-        "table_2": Printed("Table 2", ("activation",), _ACCURACY, (TABLE_2, TABLE_1), schedule=NO_SCHEDULE),
-        "section_4_4": Printed("Sec. 4.4 text", (), _DENSE),
-        "text": partial(quantities, title="text"),
-        "ablation": partial(comparison, role=ABLATION),
-        "ours": partial(comparison, role=OURS),
-    }
-)
+SPECS: dict[str, Printed | Callable[[Records], pd.DataFrame]] = {
+    "table_1": Printed("Table 1", ("schedule",), _ACCURACY, ("table_1",)),
+    "table_2": Printed("Table 2", ("activation",), _ACCURACY, ("table_2", "table_1"), schedule=NO_SCHEDULE),
+    "section_4_4": Printed("Sec. 4.4 text", (), _DENSE),
+    "text": quantities,
+    "ablation": partial(comparison, role="ablation"),
+    "ours": partial(comparison, role="ours"),
+}
 """The printed tables as data, those of ours alone by their functions."""
 
 PRINTED_SEEDS = 3
 """Behind every mean and standard deviation of Tables 1 and 2."""
 
-_WORDS = {"schedule": SCHEDULES, "activation": ACTIVATIONS, "mode": MODES}
+_PRINTED_COLUMNS = ("published", "published_sd", "published_diverged")
 _COLUMNS = (
-    *("published", "published_sd", "published_diverged", "ours", "ours_sd", "seeds", "diverged_seeds", "stuck_seeds"),
-    *("never_redistributed", "difference_in_standard_errors", "status", CELLS),
+    *(*_PRINTED_COLUMNS, "ours", "ours_sd", "seeds", "diverged_seeds", "stuck_seeds", "never_redistributed"),
+    *("difference_in_standard_errors", "status", CELLS),
 )
 
 
@@ -101,31 +81,33 @@ def table(records: Records, name: str) -> pd.DataFrame:
     spec = SPECS[name]
     if not isinstance(spec, Printed):
         return spec(records)
-    names = ["dataset", "network", *spec.keys, "mode", "metric"]
+    rows = _trained(records, spec) if spec.roles else _segmented(records)
+    rows = pd.concat([rows.assign(metric=metric, value=rows[metric]) for metric in spec.metrics])
+    names = [*SETTING, *spec.keys, "mode", "metric"]
     keys = ["experiment", *names]
-    means = (
-        _values(records, spec)
-        .groupby(keys, sort=False)
-        .agg(
-            **mean_and_sd("ours", "value"),
-            seeds=("value", "count"),
-            runs=("value", "size"),
-            diverged_seeds=(DIVERGED, "sum"),
-            stuck_seeds=(STUCK, "sum"),
-            never_redistributed=("never", "all"),
-            cells=("cells", "first"),
-        )
+    means = rows.groupby(keys, sort=False).agg(
+        **mean_and_sd("ours", "value"),
+        seeds=("value", "count"),
+        runs=("value", "size"),
+        diverged_seeds=("diverged", "sum"),
+        stuck_seeds=("stuck", "sum"),
+        never_redistributed=("never", "all"),
+        cells=("cells", "first"),
     )
     made = beside_printed(
         means.reset_index(),
-        printed_numbers(spec)[[*names, *_COLUMNS[:3]]],
+        printed_numbers(spec)[[*names, *_PRINTED_COLUMNS]],
         keys,
         columns=_COLUMNS,
         profile=lambda dataset, _: "cifar10" if dataset == "CIFAR-10" else "paper",
         printed_runs=PRINTED_SEEDS,
     )
     made = made.assign(**{name: made[name].eq(True) for name in ("published_diverged", "never_redistributed")})
-    return _fewer_images(made, experiments(records))
+    return _fewer_images(made, selection.experiments(records))
+
+
+TABLES = {name: partial(table, name=name) for name in SPECS}
+"""Every table, by the name of its file."""
 
 
 def _fewer_images(table: pd.DataFrame, known: pd.DataFrame) -> pd.DataFrame:
@@ -134,21 +116,16 @@ def _fewer_images(table: pd.DataFrame, known: pd.DataFrame) -> pd.DataFrame:
     if part.empty:
         return table
     fewer = table["experiment"].isin(part.index)
-    images = table["experiment"].map(part["train_images"])
-    named = [f"{name}, {count:,.0f} images" for name, count in zip(table["dataset"], images, strict=True)]
-    return table.assign(
-        dataset=table["dataset"].mask(fewer, pd.Series(named, table.index)),
-        difference_in_standard_errors=table["difference_in_standard_errors"].mask(fewer),
-    )
+    images = table.loc[fewer, "experiment"].map(part["train_images"])
+    table.loc[fewer, "dataset"] += images.map(", {:,.0f} images".format)
+    table.loc[fewer, "difference_in_standard_errors"] = np.nan
+    return table
 
 
 def wide(table: pd.DataFrame) -> pd.DataFrame:
-    """A table for a reader, in the paper's words.
-
-    Args:
-        table: as `table` returns it, or as it is read back.
-    """
-    table = table.replace({name: dict(words) for name, words in _WORDS.items() if name in table})
+    """A table for a reader, in the paper's words; it may have been read back from its file."""
+    words = {"schedule": SCHEDULES, "activation": {"crelu": "CReLU", "relu": "ReLU"}, "mode": MODES}
+    table = table.replace({name: known for name, known in words.items() if name in table})
     if "without" not in table:
         return layout.wide(table)
     shown = ["dataset", "network", "change", "schedule", "arm", *COMPARED, "status", CELLS]
@@ -166,59 +143,38 @@ def printed_numbers(spec: Printed) -> pd.DataFrame:
     """
     rows = published(SLUG, spec.title)
     parts = rows["method"].str.partition(" | LR schedule: ")
+    modes, schedules, metrics = (
+        {name: key for key, name in names.items()} for names in (MODES, SCHEDULES, spec.metrics)
+    )
     diverged = rows["value"] == "divergence"
     scale = np.where(rows["unit"] == "percent", 100, 1)
-    return pd.DataFrame(
-        {
-            "model": rows["model"],
-            "dataset": rows["dataset"],
-            "network": rows["model"].str.replace(r" \(.*|,.*", "", regex=True),
-            "activation": np.where(rows["model"].str.contains("CReLU"), "crelu", "relu"),
-            "schedule": parts[2].map(_inverse(SCHEDULES)).fillna(NO_SCHEDULE),
-            "mode": parts[0].str.replace("layer Cooling", "layer").map(_inverse(MODES)),
-            "metric": rows["metric"].map(_inverse(spec.metrics)),
-            "published": rows["value"].where(~diverged).astype(float) / scale,
-            "published_sd": rows["sd"].astype(float) / scale,
-            "published_diverged": diverged,
-        }
+    return rows[["model", "dataset"]].assign(
+        network=rows["model"].str.replace(r" \(.*|,.*", "", regex=True),
+        activation=np.where(rows["model"].str.contains("CReLU"), "crelu", "relu"),
+        schedule=parts[2].map(schedules).fillna(NO_SCHEDULE),
+        mode=parts[0].str.replace("layer Cooling", "layer").map(modes),
+        metric=rows["metric"].map(metrics),
+        published=rows["value"].where(~diverged).astype(float) / scale,
+        published_sd=rows["sd"].astype(float) / scale,
+        published_diverged=diverged,
     )
-
-
-def _inverse(names: Mapping[str, str | None]) -> dict[str | None, str]:
-    return {name: key for key, name in names.items()}
-
-
-def _values(records: Records, spec: Printed) -> pd.DataFrame:
-    """One row per training and metric: the keys, value (missing if lost), diverged, stuck, never, cells."""
-    rows = _trained(records, spec) if spec.roles else _segmented(records)
-    return pd.concat([rows.assign(metric=metric, value=rows[metric]) for metric in spec.metrics])
 
 
 def _trained(records: Records, spec: Printed) -> pd.DataFrame:
     printed = pd.concat([printed_numbers(each) for each in SPECS.values() if isinstance(each, Printed)])
     printed = printed.drop_duplicates("model").set_index("model")
-    names = experiments(records)
-    for column in ("dataset", "network"):
-        names[column] = names["printed_model"].map(printed[column]).fillna(names[column])
-    rows = standard(trainings(records, *spec.roles)).rename(columns={"test_accuracy": "accuracy" + _LAST})
+    rows = selection.standard(selection.trainings(records, *spec.roles))
     rows = rows if spec.schedule is None else rows[rows["schedule"] == spec.schedule]
-    rows = rows.assign(never=never_redistributed(records, rows)).drop(columns=["dataset", "network"])
-    return rows.merge(names[["experiment", "dataset", "network"]], on="experiment")
+    names = {name: rows["printed_model"].map(printed[name]).fillna(rows[name]) for name in SETTING}
+    return rows.assign(**names, never=never_redistributed(records, rows), accuracy_last_epoch=rows["test_accuracy"])
 
 
 def _segmented(records: Records) -> pd.DataFrame:
-    rows = final_segmentation(records).rename(columns={"arm": "mode"})
+    rows = selection.final_segmentation(records)
     is_printed = rows["dataset"] == "ade20k"
     return rows.assign(
         experiment="segmentation",
         dataset=rows["dataset"].where(~is_printed, "ADE20K (256x256)"),
         network=np.where(is_printed, "small U-Net ~9M params", "U-Net"),
         never=False,
-        cells=SEGMENTATION + "/" + rows["mode"],
     )
-
-
-TABLES: Mapping[str, Callable[[Records], pd.DataFrame]] = MappingProxyType(
-    {name: partial(table, name=name) for name in SPECS}
-)
-"""Every table, by the name of its file."""
