@@ -11,257 +11,206 @@ from typing import Any
 from softmax_temperature.papers.focal import measures
 from softmax_temperature.papers.focal.measures import in_order
 from softmax_temperature.papers.focal.records import FIXED, FIXED_FOCAL_ARMS, PROPOSED, REFERENCE, SCALED, Records
-from softmax_temperature.papers.shared.claims import Claim, above, below, most, not_higher, not_worse, within
+from softmax_temperature.papers.shared.claims import Claim, Criterion, above, below, most, not_higher, not_worse, within
 
 NEGLIGIBLE = 0.01  # A difference of accuracy or AUROC below one point is none.
 ON_PAR = 0.005  # Nor is one of ECE after scaling below half a point: of gamma 3 the printed ones are 0.07 at most.
 NEAR_ONE = 1.1  # Section 5: the upper end of "very close to 1".
 CLOSE_TO_ONE = (0.8, 1.25)  # The usual range of equivalence of a ratio.
 BASELINES = (REFERENCE, "Brier", "MMCE", "LS-0.05")
+_TABLE_1 = "section 5, Table 1"
 _PAIRED = "paired by task and seed."
 _PRINTED = "Printed: Table 1, CIFAR-10 with ResNet-50."
 _SCALED = "both with the temperature of least validation ECE"
 _RATIO: dict[str, Any] = {"log": True, "unit": "logarithm of the ratio of ECE"}
 _SHARE: dict[str, Any] = {"arm": PROPOSED, "column": "confident_share", "unit": "share of predictions"}
 _TEMPERATURE = "Temperature of least validation ECE"
+_AGAINST = {arm: [(arm, REFERENCE)] for arm in (FIXED, PROPOSED)}
+
+
+def _claim(
+    about: tuple[str, str, Criterion, float | None], statement: str, compares: str, measure: measures.Measure
+) -> Claim[Records]:
+    """A claim; `about` are its name, where the paper says so, its criterion, and what is printed for it."""
+    name, where, criterion, published = about
+    return Claim(name, where, statement, compares, criterion, measure, published)
 
 
 CLAIMS: tuple[Claim[Records], ...] = (
-    *(
-        Claim(
-            f"{arm.lower()}-calibrates",
-            "section 5, Table 1",
-            f"{name} trains better calibrated networks than cross-entropy.",
-            f"Test ECE of {arm} minus that of CE after the last epoch, {_PAIRED} {_PRINTED}",
-            below(),
-            partial(measures.last_epoch, pairs=[(arm, REFERENCE)]),
-            published=published,
-        )
-        for arm, name, published in (
-            (FIXED, "Focal loss with gamma 3", -0.0287),
-            (PROPOSED, "Focal loss with sample-dependent gamma (FLSD-53)", -0.028),
-        )
+    _claim(
+        ("fl-3-calibrates", _TABLE_1, below(), -0.0287),
+        "Focal loss with gamma 3 trains better calibrated networks than cross-entropy.",
+        f"Test ECE of FL-3 minus that of CE after the last epoch, {_PAIRED} {_PRINTED}",
+        partial(measures.last_epoch, pairs=_AGAINST[FIXED]),
     ),
-    Claim(
-        "fl-3-calibrates-after-scaling",
-        "section 5, Table 1",
+    _claim(
+        ("flsd-53-calibrates", _TABLE_1, below(), -0.028),
+        "Focal loss with sample-dependent gamma (FLSD-53) trains better calibrated networks than cross-entropy.",
+        f"Test ECE of FLSD-53 minus that of CE after the last epoch, {_PAIRED} {_PRINTED}",
+        partial(measures.last_epoch, pairs=_AGAINST[PROPOSED]),
+    ),
+    _claim(
+        ("fl-3-calibrates-after-scaling", _TABLE_1, not_higher(ON_PAR), 0.0007),
         "Focal loss with gamma 3 is as well calibrated as cross-entropy, or better, even after temperature scaling.",
         f"Test ECE of FL-3 minus that of CE, {_SCALED}, {_PAIRED} {_PRINTED}",
-        not_higher(ON_PAR),
         partial(measures.evaluated, arm=FIXED, scaling=SCALED),
-        published=0.0007,
     ),
-    Claim(
-        "flsd-53-calibrates-after-scaling",
-        "section 5, Table 1",
+    _claim(
+        ("flsd-53-calibrates-after-scaling", _TABLE_1, below(), -0.004),
         "FLSD-53 is better calibrated than cross-entropy even after temperature scaling.",
         f"Test ECE of FLSD-53 minus that of CE, {_SCALED}, {_PAIRED} {_PRINTED}",
-        below(),
         partial(measures.evaluated, arm=PROPOSED, scaling=SCALED),
-        published=-0.004,
     ),
-    Claim(
-        "flsd-53-calibrates-on-texts",
-        "section 5, Table 1",
+    _claim(
+        ("flsd-53-calibrates-on-texts", _TABLE_1, below(), -0.0459),
         "FLSD-53 trains better calibrated networks than cross-entropy on texts, too.",
         f"The same before scaling, on texts alone, {_PAIRED} Printed: Table 1, mean of 20 Newsgroups and SST Binary.",
-        below(),
-        partial(measures.last_epoch, pairs=[(PROPOSED, REFERENCE)], texts=True),
-        published=-0.0459,
+        partial(measures.last_epoch, pairs=_AGAINST[PROPOSED], texts=True),
     ),
-    Claim(
-        "flsd-53-beats-every-baseline",
-        "section 5, Table 1",
+    _claim(
+        ("flsd-53-beats-every-baseline", _TABLE_1, below(), -0.161),
         "FLSD-53 is better calibrated than cross-entropy, Brier loss, MMCE and label smoothing.",
         "Logarithm of the ratio of test ECE after the last epoch, FLSD-53 over each baseline: ECEs of tasks differ "
         f"tenfold. {_PAIRED.capitalize()} Printed: Table 1, CIFAR-10 with ResNet-50, against Brier loss.",
-        below(),
         partial(measures.last_epoch, pairs=[(PROPOSED, other) for other in BASELINES], **_RATIO),
-        published=-0.161,
     ),
-    Claim(
-        "gamma-order",
-        "section 4, appendix F",
+    _claim(
+        ("gamma-order", "section 4, appendix F", below(), None),
         "Of the fixed gammas, 3 calibrates better than 2, and 2 better than 1.",
         f"Logarithm of the ratio of test ECE after the last epoch, of neighbours and of 3 over 1, {_PAIRED}",
-        below(),
         partial(measures.last_epoch, pairs=in_order(*reversed(FIXED_FOCAL_ARMS)), **_RATIO),
     ),
-    Claim(
-        "label-smoothing-0.05",
-        "section 5",
+    _claim(
+        ("label-smoothing-0.05", "section 5", below(), None),
         "Label smoothing with 0.05 does better than with 0.1.",
         f"Logarithm of the ratio of test ECE after the last epoch, LS-0.05 over LS-0.1, {_PAIRED}",
-        below(),
         partial(measures.last_epoch, pairs=[("LS-0.05", "LS-0.1")], **_RATIO),
     ),
-    Claim(
-        "accuracy-is-kept",
-        "section 5, Table 2",
+    _claim(
+        ("accuracy-is-kept", "section 5, Table 2", not_worse(NEGLIGIBLE), -0.0003),
         "FLSD-53 keeps the accuracy of cross-entropy.",
         f"Test accuracy of FLSD-53 minus that of CE after the last epoch, {_PAIRED} Printed: Table 2, CIFAR-10 with "
         "ResNet-50.",
-        not_worse(NEGLIGIBLE),
-        partial(measures.last_epoch, pairs=[(PROPOSED, REFERENCE)], column="accuracy", unit="accuracy"),
-        published=-0.0003,
+        partial(measures.last_epoch, pairs=_AGAINST[PROPOSED], column="accuracy", unit="accuracy"),
     ),
-    Claim(
-        "flsd-53-temperature-near-one",
-        "section 5, Table 1",
+    _claim(
+        ("flsd-53-temperature-near-one", _TABLE_1, within(*CLOSE_TO_ONE), 1.1),
         "The optimal temperatures of FLSD-53 are very close to 1, mostly between 0.9 and 1.1.",
         f"{_TEMPERATURE}, whose mean must be equivalent to 1, within a factor of 1.25; that most tasks are within 0.1 "
         f"of 1 cannot be shown with the paper's 8 of 11. {_PRINTED}",
-        within(*CLOSE_TO_ONE),
         partial(measures.temperature, arm=PROPOSED),
-        published=1.1,
     ),
-    Claim(
-        "ce-temperature-well-above-one",
-        "section 5, Table 1",
+    _claim(
+        ("ce-temperature-well-above-one", _TABLE_1, above(NEAR_ONE), 2.5),
         "The optimal temperatures of cross-entropy are significantly higher than 1.",
         f"{_TEMPERATURE}, compared with the end of what the paper calls close to 1. {_PRINTED}",
-        above(NEAR_ONE),
         partial(measures.temperature, arm=REFERENCE),
-        published=2.5,
     ),
-    Claim(
-        "overfitting-is-of-the-wrong",
-        "section 3, Figure 1",
+    _claim(
+        ("overfitting-is-of-the-wrong", "section 3, Figure 1", above(), None),
         "With cross-entropy, the test NLL overfits because of the misclassified samples alone.",
         "CE, from the epoch with the least test NLL to the last, in the runs whose test NLL rises by 5 % or more: "
         "change of the misclassified samples' NLL, and of the right ones' with its sign reversed.",
-        above(),
         measures.overfitting,
     ),
-    Claim(
-        "weight-norms-end-reversed",
-        "section 4, Figure 2(e)",
+    _claim(
+        ("weight-norms-end-reversed", "section 4, Figure 2(e)", above(), None),
         "The weight norm of the last layer is initially higher with focal loss than with cross-entropy; in the end the "
         "order is reversed.",
         "Norm with FL-3 minus norm with CE, mean over the first 150/350 of the epochs, before the learning rate first "
         "falls; norm with CE minus norm with FL-3 after the last epoch.",
-        above(),
         measures.weight_norms,
     ),
-    Claim(
-        "gradient-norms-become-lower",
-        "section 4, Figure 3(b-d)",
+    _claim(
+        ("gradient-norms-become-lower", "section 4, Figure 3(b-d)", below(), None),
         "As training progresses, gradient norms of the last layer are lower with focal loss than with cross-entropy.",
         "Mean logarithm of the norms over training samples at the recorded epochs but the first, FL-3 minus CE, "
         + _PAIRED,
-        below(),
         measures.gradient_norms,
     ),
-    Claim(
-        "feature-norm-order",
-        "appendix I, Figure I.1",
+    _claim(
+        ("feature-norm-order", "appendix I, Figure I.1", below(), None),
         "Throughout training, feature norms are highest with cross-entropy, and lower the larger gamma is.",
         "Logarithm of the ratio of feature norms on training samples, mean over the epochs, of neighbours in the order "
         f"FL-3, FL-2, FL-1, CE and of its ends, {_PAIRED}",
-        below(),
         partial(measures.feature_norms, pairs=in_order(*reversed(FIXED_FOCAL_ARMS), REFERENCE)),
     ),
-    Claim(
-        "early-stopping-does-not-save-ce",
-        "appendix J, Table J.1",
+    _claim(
+        ("early-stopping-does-not-save-ce", "appendix J, Table J.1", below(), None),
         "Whatever the criterion of early stopping, focal loss is better calibrated than cross-entropy.",
         "Test ECE of FLSD-53 minus that of CE, at the last epoch and at those that validation accuracy, NLL and ECE "
         f"choose among the epochs within two points of the best validation accuracy, {_PAIRED}",
-        below(),
         measures.stopped_early,
     ),
-    Claim(
-        "flsd-53-detects-outliers",
-        "section 5, Table 3",
+    _claim(
+        ("flsd-53-detects-outliers", "section 5, Table 3", above(), None),
         "FLSD-53 is better at detecting out-of-distribution samples than cross-entropy.",
         "AUROC by entropy of FLSD-53 minus that of CE, not scaled, mean over SVHN and CIFAR-10-C's noise, " + _PAIRED,
-        above(),
         measures.outliers,
     ),
-    Claim(
-        "scaling-does-not-help-outliers",
-        "section 5, Table 3",
+    _claim(
+        ("scaling-does-not-help-outliers", "section 5, Table 3", not_higher(NEGLIGIBLE), None),
         "Temperature scaling does not help cross-entropy to detect out-of-distribution samples.",
         "AUROC by entropy of CE with the temperature of least validation ECE minus that without, likewise.",
-        not_higher(NEGLIGIBLE),
         partial(measures.outliers, scaled=True),
     ),
-    Claim(
-        "focal-is-less-confident-unscaled",
-        "appendix H, Table H.1",
+    _claim(
+        ("focal-is-less-confident-unscaled", "appendix H, Table H.1", below(), None),
         "Before temperature scaling, far fewer predictions of FLSD-53 than of cross-entropy are above 99 % confidence.",
         f"Share of test predictions with confidence 0.99 or more, FLSD-53 minus CE, {_PAIRED}",
-        below(),
         partial(measures.evaluated, **_SHARE, scaling="none"),
     ),
-    Claim(
-        "focal-is-more-confident-scaled",
-        "appendix H, Table H.1",
+    _claim(
+        ("focal-is-more-confident-scaled", "appendix H, Table H.1", above(), None),
         "After temperature scaling, more predictions of FLSD-53 than of cross-entropy are above 99 % confidence.",
         f"The same share, {_SCALED}.",
-        above(),
         partial(measures.evaluated, **_SHARE, scaling=SCALED),
     ),
-    Claim(
-        "linear-norms-are-larger",
-        "appendix C, Figure C.1",
+    _claim(
+        ("linear-norms-are-larger", "appendix C, Figure C.1", above(), None),
         "In a linear model, weights and logits grow larger with cross-entropy than with focal loss.",
         "Logarithm of the ratio of norms after the last epoch, CE over each focal loss, paired by seed.",
-        above(),
         measures.linear_norms,
     ),
-    Claim(
-        "linear-mistakes-are-confident",
-        "appendix C, Figure C.2",
+    _claim(
+        ("linear-mistakes-are-confident", "appendix C, Figure C.2", above(), None),
         "A linear model makes more mistakes with over 90 % confidence under cross-entropy than under focal loss.",
         "Share of misclassified test points with confidence above 0.9, CE minus each focal loss, paired by seed.",
-        above(),
         measures.confident_mistakes,
     ),
-    Claim(
-        "translation-focal-temperature-is-one",
-        "appendix K, Table K.1",
+    _claim(
+        ("translation-focal-temperature-is-one", "appendix K, Table K.1", most(), None),
         "The translation model trained with focal loss has an optimal temperature of 1, just like the one trained with "
         "label smoothing.",
         f"{_TEMPERATURE} on the grid of 0.1: share of the trainings where it is 1.0, with focal loss and with label "
         "smoothing.",
-        most(),
         partial(measures.translation_temperature, arms=("FL", "LS"), near=True),
     ),
-    Claim(
-        "translation-ce-temperature-is-not-one",
-        "appendix K, Figure K.1",
+    _claim(
+        ("translation-ce-temperature-is-not-one", "appendix K, Figure K.1", most(), None),
         "The translation model trained with cross-entropy has another optimal temperature than 1.",
         f"{_TEMPERATURE} on the grid of 0.1: share of the trainings where it is not 1.0. The paper says so by leaving "
         "this model out of the sentence on the other two.",
-        most(),
         partial(measures.translation_temperature, arms=(REFERENCE,), near=False),
     ),
-    Claim(
-        "translation-focal-calibrates",
-        "appendix K, Table K.1",
+    _claim(
+        ("translation-focal-calibrates", "appendix K, Table K.1", below(), None),
         "The translation model trained with focal loss outperforms its competitors on ECE.",
         "ECE of next-token predictions on test data, not scaled, focal loss minus each other loss, paired by seed.",
-        below(),
         partial(measures.translation, column="ece", unit="ECE", scale=1),
     ),
-    Claim(
-        "translation-focal-bleu",
-        "appendix K, Table K.1",
+    _claim(
+        ("translation-focal-bleu", "appendix K, Table K.1", above(), 0.03),
         "The translation model trained with focal loss has a competitive edge over the others on BLEU.",
         "Highest test BLEU over temperatures, focal loss minus each of the others, in points, paired by seed. Printed: "
         "against label smoothing.",
-        above(),
         partial(measures.translation, column="best_bleu", unit="BLEU", scale=100),
-        published=0.03,
     ),
-    Claim(
-        "translation-calibrated-where-good",
-        "appendix K, Figure K.1",
+    _claim(
+        ("translation-calibrated-where-good", "appendix K, Figure K.1", most(), None),
         "Translation models obtain the highest BLEU at around the same temperatures at which they obtain low ECE.",
         "Share of the seeds where, for all losses, the temperatures of highest test BLEU and of least validation ECE "
         "are at most 0.2 apart.",
-        most(),
         measures.translation_agreement,
     ),
 )

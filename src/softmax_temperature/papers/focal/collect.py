@@ -10,16 +10,9 @@ import pandas as pd
 import torch
 from numpy.typing import NDArray
 
+from softmax_temperature.papers.focal import records as paper
 from softmax_temperature.papers.focal.claims import CLAIMS
-from softmax_temperature.papers.focal.records import (
-    QUALITATIVE_ARMS,
-    RUN,
-    SCALED,
-    SHIFT_COLUMNS,
-    SLUG,
-    Records,
-    early_stopping,
-)
+from softmax_temperature.papers.focal.records import RUN, SCALED
 from softmax_temperature.papers.focal.tables import TABLES
 from softmax_temperature.papers.focal.theory import theory_checks
 from softmax_temperature.papers.shared.records import write_pixels, write_results
@@ -33,19 +26,17 @@ from softmax_temperature.training.translation.scores import best_temperature
 
 STAGES = (fetch, train_focal, evaluate_focal, focal_linear, train_translation)
 """What the results rest on."""
+_TRANSLATED = ("temperature", "ece", "ece_after_scaling", "accuracy", "bleu", "bleu_after_scaling", "best_bleu")
+_TRAINED = ("dataset", "train_pairs", "test_pairs", "parameters", "epochs", "epochs_done", "diverged")
 COLUMNS: Mapping[str, tuple[str, ...]] = {
     "differences": (*RUN, "scaling", "metric", "value", "low", "high"),
     "ood": (*RUN, "scaling", "ood", "samples", "auroc"),
     "roc": (*RUN, "scaling", "ood", "false_positive_rate", "true_positive_rate"),
-    "shift": SHIFT_COLUMNS,
+    "shift": paper.SHIFT_COLUMNS,
     "gradient_norms": (*RUN, "epoch", "low", "high", "count"),
     "reliability": (*RUN, "epoch", "low", "high", "count", "accuracy", "confidence"),
     "panels": (*RUN, "scaling", "image", "label", "predicted", "confidence", "true_probability"),
-    "translation_runs": (
-        *("arm", "seed", "dataset", "train_pairs", "test_pairs", "parameters", "epochs", "epochs_done", "diverged"),
-        *("temperature", "ece", "ece_after_scaling", "accuracy", "bleu", "bleu_after_scaling", "best_bleu"),
-        "best_bleu_temperature",
-    ),
+    "translation_runs": ("arm", "seed", *_TRAINED, *_TRANSLATED, "best_bleu_temperature"),
     "translation_curves": ("arm", "seed", "temperature", "bleu", "validation_ece"),
     "translation_history": ("arm", "seed", "epoch", "loss", "nll", "accuracy", "ece"),
 }
@@ -54,37 +45,35 @@ _DIGITS = 6  # Of the linear model, after the point: far below what a figure sho
 
 
 def collect(params: Params, folder: Path) -> None:
-    """Write records, tables, claims and metrics.
+    """Write records, tables, claims and metrics into `results/<profile>/focal`.
 
-    Args:
-        params: declare which cells are read; a missing one is an error, another one is not read.
-        folder: `results/<profile>/focal`.
+    The cells that the parameters declare are read; a missing one is an error.
     """
-    trainings = {cell.name: open_artifact(train_focal.OUTPUT / cell.name) for cell in train_focal.cells(params)}
-    evaluated = {cell.name: open_artifact(evaluate_focal.OUTPUT / cell.name) for cell in evaluate_focal.cells(params)}
-    progress = _progress(trainings)
+    trainings, evaluated = (
+        {cell.name: open_artifact(stage.OUTPUT / cell.name) for cell in stage.cells(params)}
+        for stage in (train_focal, evaluate_focal)
+    )
+    logs = {cell: one.json("record.json") for cell, one in trainings.items()}
+    columns = ("epochs", "epochs_done", "selected_epoch", "diverged")
+    progress = pd.DataFrame([_names(cell) | {name: log[name] for name in columns} for cell, log in logs.items()])
     if progress["diverged"].all():
         what = "every training diverged: there is nothing to tabulate"
         raise InputError(what, where=str(train_focal.OUTPUT), remedy="Lower focal.recipe.lr.")
-    history, runs = _rows(trainings, "history"), _rows(evaluated, "runs")
-    panels, pixels = choose_panels(params, trainings, runs)
     made = {
-        "runs": runs,
-        "tasks": _tasks(params, trainings),
-        "trainings": progress,
-        "history": history,
-        **{name: _rows(trainings, name) for name in ("gradient_norms", "reliability")},
-        "differences": _rows(evaluated, "differences").assign(reference=evaluate_focal.REFERENCE),
-        "early_stopping": early_stopping(history),
-        **{name: _rows(evaluated, name) for name in ("ood", "roc", "shift")},
-        "panels": panels,
+        **{name: _rows(trainings, name) for name in ("history", "gradient_norms", "reliability")},
+        **{name: _rows(evaluated, name) for name in ("runs", "differences", "ood", "roc", "shift")},
         **linear_tables(params),
         **translation_tables(params),
+        "tasks": pd.DataFrame([_task(params, task, logs) for task in params.focal.tasks]),
+        "trainings": progress,
         "theory_checks": theory_checks(),
     }
+    made["differences"]["reference"] = evaluate_focal.REFERENCE
+    made["early_stopping"] = paper.early_stopping(made["history"])
+    made["panels"], pixels = choose_panels(params, trainings, made["runs"])
     write_pixels(folder / "tables" / "panels.safetensors", pixels)
     write_results(
-        folder, SLUG, params.profile, made=made, form=Records, tables=TABLES, claims=CLAIMS,
+        folder, paper.SLUG, params.profile, made=made, form=paper.Records, tables=TABLES, claims=CLAIMS,
         code=[*(stage.__name__ for stage in STAGES), __name__],
     )  # fmt: skip
 
@@ -104,35 +93,22 @@ def _rows(artifacts: Mapping[str, Artifact], name: str) -> pd.DataFrame:
     return pd.DataFrame(rows) if rows else _frame(name, rows)
 
 
-def _progress(trainings: Mapping[str, Artifact]) -> pd.DataFrame:
-    columns = ("epochs", "epochs_done", "selected_epoch", "diverged")
-    records = {cell: one.json("record.json") for cell, one in trainings.items()}
-    return pd.DataFrame([{**_names(cell), **{name: one[name] for name in columns}} for cell, one in records.items()])
-
-
-def _tasks(params: Params, trainings: Mapping[str, Artifact]) -> pd.DataFrame:
-    rows = []
-    for task, about in params.focal.tasks.items():
-        first = trainings[f"{task}/{params.focal.arms_of(task)[0]}/0"].json("record.json")
-        recipe = params.focal.recipe.changed(about.recipe)
-        row: dict[str, Any] = {"task": task}
-        row |= {name: getattr(about, name) for name in ("dataset", "network", "printed_dataset", "printed_network")}
-        row["differs"] = about.differs
-        row["variant"] = "" if about.variant_of is None else task.removeprefix(f"{about.variant_of}-")
-        row["variant_of"] = about.variant_of
-        row |= {name: first[name] for name in ("classes", "parameters", "noise")}
-        row |= {"embeddings": _embeddings(first["embeddings"]), "select": about.select}
-        row |= {"epochs": recipe.epochs, "planned_epochs": recipe.planned_epochs}
-        rows.append(row | {f"{split}_images": count for split, count in first["samples"].items()})
-    return pd.DataFrame(rows)
+def _task(params: Params, task: str, logs: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
+    about, log = params.focal.tasks[task], logs[f"{task}/{params.focal.arms_of(task)[0]}/0"]
+    names = ("dataset", "network", "printed_dataset", "printed_network", "differs")
+    row = {"task": task} | {name: getattr(about, name) for name in names}
+    row |= {"variant": task.removeprefix(f"{about.variant_of}-") if about.variant_of else ""}
+    row |= {"variant_of": about.variant_of} | {name: log[name] for name in ("classes", "parameters", "noise")}
+    row |= {"embeddings": _embeddings(log["embeddings"]), "select": about.select}
+    recipe = params.focal.recipe.changed(about.recipe)
+    row |= {"epochs": recipe.epochs, "planned_epochs": recipe.planned_epochs}
+    return row | {f"{split}_images": count for split, count in log["samples"].items()}
 
 
 def _embeddings(about: dict[str, Any] | None) -> str | None:
     """Where the word vectors of a task come from, in words; None for images."""
-    if about is None:
-        return None
-    if about["covered"] is None:
-        return "learned"
+    if about is None or about["covered"] is None:
+        return "learned" if about else None
     share = f"{about['covered']:.1%} of {about['words']:,} words, {about['covered_tokens']:.1%} of the text"
     return f"{Path(about['file']).name}, {share}, {'tuned' if about['step'] else 'frozen'}"
 
@@ -145,21 +121,15 @@ def choose_panels(
     Of each kind the first of the test split are taken, half of `focal.evaluation.panels`, by the first seed: the choice
     favours no loss.
 
-    Args:
-        params: declare the tasks.
-        trainings: by the name of their cell.
-        runs: as in `Records`, for the temperatures.
-
     Returns:
-        The rows of `panels.csv`, for the first seed of every main task; and by task the pixels
-        (images, height, width, channels) in the order of the images' first appearance.
+        The rows of `panels.csv`, of every main task; and by task the pixels (images, height, width, channels).
     """
     temperatures = runs.set_index([*RUN, "scaling"])["temperature"].to_dict()
     rows: list[dict[str, Any]] = []
     pixels: dict[str, NDArray[np.uint8]] = {}
     half = params.focal.evaluation.panels // 2
     for task, about in params.focal.tasks.items():
-        arms = [arm for arm in QUALITATIVE_ARMS if (task, arm, 0, SCALED) in temperatures]
+        arms = [arm for arm in paper.QUALITATIVE_ARMS if (task, arm, 0, SCALED) in temperatures]
         if about.variant_of or about.text or not half or not arms:
             continue
         stored = {arm: trainings[f"{task}/{arm}/0"].tensors("logits.safetensors") for arm in arms}
@@ -168,84 +138,66 @@ def choose_panels(
         images = [image for kind in (right, ~right) for image in kind.all(0).nonzero().flatten()[:half].tolist()]
         for arm, scaling in product(arms, ("none", SCALED)):
             logits = stored[arm]["test.logits"][images].double() / temperatures[task, arm, 0, scaling]
-            for image, row in zip(images, torch.softmax(logits, dim=1), strict=True):
-                names = {"task": task, "arm": arm, "seed": 0, "scaling": scaling, "image": image}
-                found = {"label": int(labels[image]), "predicted": int(row.argmax()), "confidence": float(row.max())}
-                rows.append(names | found | {"true_probability": float(row[labels[image]])})
+            for image, probs in zip(images, torch.softmax(logits, dim=1), strict=True):
+                row = {"task": task, "arm": arm, "seed": 0, "scaling": scaling, "image": image}
+                row |= {"label": int(labels[image]), "predicted": int(probs.argmax()), "confidence": float(probs.max())}
+                rows.append(row | {"true_probability": float(probs[labels[image]])})
         test = image_set(open_artifact(PREPARED / about.dataset), "test", params.data.root)
         pixels[task] = test.inputs[images].permute(0, 2, 3, 1).numpy()
     return _frame("panels", rows), pixels
 
 
 def linear_tables(params: Params) -> dict[str, pd.DataFrame]:
-    """The tables of appendix C, by the name of their file.
-
-    linear_history: loss, seed, epoch (from 1), weight_norm, logit_norm (mean over test points).
-    linear_mistakes: loss, seed, confidence; one row per misclassified test point, after the last epoch.
-    linear_boundary: loss, seed, weight_0, weight_1, test_accuracy; after the last epoch. There is no bias.
-    linear_points: x_0, x_1, label; the test points of seed 0, which all losses share.
-    """
-    history, mistakes, boundary = [], [], []
-    points: dict[str, NDArray[Any]] = {}
+    """The tables of appendix C, by the name of their file."""
+    history, mistakes, boundary, points = [], [], [], []
     for cell in focal_linear.cells(params):
         artifact = open_artifact(focal_linear.OUTPUT / cell.name, kind="focal_linear")
         stored = artifact.tensors(focal_linear.TENSORS)
+        values = {name: some.double().round(decimals=_DIGITS).numpy() for name, some in stored.items()}
         loss, _, seed = cell.name.rpartition("/")
         names = {"loss": loss, "seed": int(seed)}
-        tensors = {name: some.double().round(decimals=_DIGITS).numpy() for name, some in stored.items()}
-        norms = {name: tensors[name] for name in ("weight_norm", "logit_norm")}
+        norms = {name: values[name] for name in ("weight_norm", "logit_norm")}
         history.append(pd.DataFrame({**names, "epoch": range(1, len(norms["weight_norm"]) + 1), **norms}))
-        mistakes.append(pd.DataFrame({**names, "confidence": tensors["misclassified_confidence"]}))
-        weights = {f"weight_{place}": weight for place, weight in enumerate(tensors["weights"])}
-        boundary.append({**names, **weights, "test_accuracy": artifact.json("record.json")["accuracy"]["test"]})
-        if not points and seed == "0":
-            x_0, x_1 = tensors["test_points"].T
-            points = {"x_0": x_0, "x_1": x_1, "label": stored["test_labels"].numpy()}
+        mistakes.append(pd.DataFrame({**names, "confidence": values["misclassified_confidence"]}))
+        names |= {f"weight_{place}": weight for place, weight in enumerate(values["weights"])}
+        boundary.append(names | {"test_accuracy": artifact.json("record.json")["accuracy"]["test"]})
+        x_0, x_1 = values["test_points"].T
+        points += [{"x_0": x_0, "x_1": x_1, "label": stored["test_labels"].numpy()}] if seed == "0" else []
     return {
         "linear_history": pd.concat(history, ignore_index=True),
         "linear_mistakes": pd.concat(mistakes, ignore_index=True),
         "linear_boundary": pd.DataFrame(boundary),
-        "linear_points": pd.DataFrame(points),
+        "linear_points": pd.DataFrame(points[0]),
     }
 
 
 def translation_tables(params: Params) -> dict[str, pd.DataFrame]:
-    """The tables of appendix K, by the name of their file; without rows where the section is left out.
-
-    translation_runs: one row per training. Temperature is that of least validation ECE; ece, accuracy (of next tokens)
-        and bleu are of test data, as trained and divided by it; best_bleu is the highest over all temperatures that
-        were tried. Fractions. Empty from temperature on where a training diverged.
-    translation_curves: one row per training and temperature of Figure K.1.
-    translation_history: one row per training and epoch: the loss of training; nll, accuracy and ece of validation data.
-    """
+    """The tables of appendix K, by the name of their file; without rows where the section is left out."""
     section = params.focal.translation
-    made: dict[str, list[dict[str, Any]]] = {f"translation_{name}": [] for name in ("runs", "curves", "history")}
-    runs, curves, history = made.values()
+    runs: list[dict[str, Any]] = []
+    curves: list[dict[str, Any]] = []
+    history: list[dict[str, Any]] = []
     for arm, seed in train_translation.trainings(section):
         assert section is not None, "there are trainings"
         names, artifact = {"arm": arm, "seed": seed}, open_artifact(train_translation.OUTPUT / f"{arm}/{seed}")
         record = artifact.json("record.json")
-        history += [{**names, **row} for row in record["history"]]
-        run = {**names, **record, "dataset": section.dataset}
-        run |= {f"{split}_pairs": record["pairs"][split] for split in ("train", "test")}
+        history += [names | row for row in record["history"]]
+        pairs = {f"{split}_pairs": record["pairs"][split] for split in ("train", "test")}
+        runs.append(names | record | pairs | {"dataset": section.dataset})
         if not record["diverged"]:
-            results, curve = _translated(artifact, section.temperatures)
-            run |= results
-            curves += [{**names, **row} for row in curve]
-        runs.append(run)
-    return {name: _frame(name, rows) for name, rows in made.items()}
-
-
-def _translated(artifact: Artifact, temperatures: list[float]) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """The results of a training that did not diverge, and its curve over temperatures."""
-    rows = artifact.json("calibration.json")
-    validation, test = (
-        {row["temperature"]: row for row in rows if row["split"] == split} for split in ("validation", "test")
-    )
-    bleu = {row["temperature"]: row["bleu"] for row in artifact.json("bleu.json")}
-    best, highest = best_temperature(validation.values()), max(bleu, key=lambda temperature: bleu[temperature])
-    one = train_translation.UNSCALED
-    run = {"temperature": best, "ece": test[one]["ece"], "ece_after_scaling": test[best]["ece"]}
-    run |= {"accuracy": test[one]["accuracy"], "bleu": bleu[one], "bleu_after_scaling": bleu[best]}
-    run |= {"best_bleu": bleu[highest], "best_bleu_temperature": highest}
-    return run, [{"temperature": at, "bleu": bleu[at], "validation_ece": validation[at]["ece"]} for at in temperatures]
+            bleu = {row["temperature"]: row["bleu"] for row in artifact.json("bleu.json")}
+            rows = artifact.json("calibration.json")
+            test, validation = (
+                {row["temperature"]: row for row in rows if row["split"] == split} for split in ("test", "validation")
+            )
+            best, one = best_temperature(validation.values()), train_translation.UNSCALED
+            highest = max(bleu, key=lambda at: bleu[at])
+            numbers = (best, test[one]["ece"], test[best]["ece"], test[one]["accuracy"], bleu[one], bleu[best])
+            runs[-1] |= dict(zip(_TRANSLATED, (*numbers, bleu[highest]), strict=True))
+            runs[-1] |= {"best_bleu_temperature": highest}
+            curves += [
+                names | {"temperature": at, "bleu": bleu[at], "validation_ece": validation[at]["ece"]}
+                for at in section.temperatures
+            ]
+    made = {"translation_runs": runs, "translation_curves": curves, "translation_history": history}
+    return {name: _frame(name, some) for name, some in made.items()}

@@ -7,6 +7,7 @@ one standard deviation; runs that diverged are not in them, and where all did th
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from string import ascii_lowercase
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -18,47 +19,31 @@ from matplotlib.image import AxesImage
 from numpy.typing import NDArray
 
 from softmax_temperature.losses import gradient_ratio
-from softmax_temperature.papers.focal.records import (
-    FIXED_FOCAL_ARMS,
-    REFERENCE,
-    Records,
-    finished,
-    main_tasks,
-    of_task,
-    tasks,
-)
+from softmax_temperature.papers.focal import records as paper
+from softmax_temperature.papers.focal.records import REFERENCE, Records
 from softmax_temperature.papers.focal.theory import optimal_probability, threshold
 from softmax_temperature.papers.shared import plots
 
-CURVES = (REFERENCE, *FIXED_FOCAL_ARMS)
-"""The methods that the paper shows during training."""
-_BLUE, _ORANGE, _GREEN, _GREY, _CYAN = (plots.HUES[place] for place in (0, 1, 2, 7, 9))
+CURVES = (REFERENCE, *paper.FIXED_FOCAL_ARMS)  # The methods that the paper shows during training.
+_BLUE, _ORANGE, _GREEN, _RED, _GREY, _CYAN = (plots.HUES[place] for place in (0, 1, 2, 3, 7, 9))
+# A hue per family, darker for a larger gamma; losses that the paper does not have are grey.
 COLOURS = defaultdict(lambda: "0.6", {
     REFERENCE: plots.BLACK, "Brier": _BLUE, "MMCE": _GREY, "LS-0.05": _GREEN, "LS-0.1": "#8fd6c0",
     "FL-1": "#f7cf86", "FL-2": _ORANGE, "FL-3": "#8c5a00", "FLSc-531": _CYAN, "FLSc-532": "#b7e0f7",
     "FLSD-532": "#e3b1e3", "FLSD-53": "#a3329a",
 })  # fmt: skip
-"""Of each method: a hue per family, darker for a larger gamma; losses that the paper does not have are grey."""
 GAMMAS_3A = (1, 2, 3, 5, 7, 8, 9)  # As in the authors' plot; the text names none.
-LOSSES_B1 = {"cross-entropy": 0.0, "focal, γ = 1": 1.0, "focal, γ = 2": 2.0, "focal, γ = 3": 3.0}
 CONFIDENT = 0.9  # Section C: cross-entropy errs "almost always with greater than 90% confidence".
 _RARE = 0.001  # A bin with a smaller share of the samples does not widen the axis.
 _POINTS = 201
 _EDGES = np.linspace(0.5, 1, 26)
 _LABEL_0 = "#2166ac"  # Labels have the colours of their regions: others are mistakes.
-_QUANTITIES = {
-    "nll": ("(a) NLL", "nats"),
-    "nll_right": ("(b) NLL, right samples", "nats"),
-    "nll_wrong": ("(c) NLL, wrong samples", "nats"),
-    "entropy_wrong": ("(d) entropy, wrong samples", "nats"),
-    "weight_norm": ("(e) weights of the last layer", "norm"),
-}
 Drawing = Callable[[pd.DataFrame], Figure]
 
 
 def task_title(records: Records, task: str) -> str:
     """Data set and network as the project calls them."""
-    row = tasks(records).set_index("task").loc[task]
+    row = paper.tasks(records).set_index("task").loc[task]
     return ", ".join(part for part in (row["dataset"], row["network"], row["variant"]) if part)
 
 
@@ -70,8 +55,8 @@ def of_one_task(
     def decorate(draw: Drawing) -> Callable[..., Figure | None]:
         @plots.style()
         def figure(records: Records, task: str | None = None) -> Figure | None:
-            task = task or str(main_tasks(records)["task"].iloc[0])
-            rows = of_task(finished(records, table), task, arms)
+            task = task or str(paper.main_tasks(records)["task"].iloc[0])
+            rows = paper.of_task(paper.finished(records, table), task, arms)
             if rows.empty:
                 return None
             made = draw(rows)
@@ -84,27 +69,30 @@ def of_one_task(
     return decorate
 
 
+def curves(axes: Axes, rows: pd.DataFrame, column: str, *, by: str = "arm", **about: Any) -> None:
+    """The band of each loss over the epochs; `about` are the title and the label of the panel."""
+    for name, some in rows.groupby(by, sort=False):
+        plots.band(axes, some, "epoch", column, color=COLOURS[str(name)], label=str(name))
+    axes.set(xlabel="epoch", **about)
+
+
 @of_one_task("history", (REFERENCE,), title="{}: CE")
 def figure_1(history: pd.DataFrame) -> Figure:
     """NLL and entropy of right and wrong samples, errors and ECE, while cross-entropy trains."""
+    history = history.assign(error=1 - history["accuracy"])
     train, test = (history[history["split"] == split] for split in ("train", "test"))
     figure, grid = plots.panels(4, columns=2, row=2.4, extra=0.3)
     for axes, rows, title in ((grid[0], train, "(a) training data"), (grid[1], test, "(b) test data")):
-        for kind, suffix, colour in (
-            ("all", "", plots.BLACK),
-            ("right", "_right", plots.HUES[2]),
-            ("wrong", "_wrong", plots.HUES[3]),
-        ):
+        for kind, suffix, colour in (("all", "", plots.BLACK), ("right", "_right", _GREEN), ("wrong", "_wrong", _RED)):
             plots.band(axes, rows, "epoch", f"nll{suffix}", color=colour, label=f"NLL, {kind}")
             plots.band(axes, rows, "epoch", f"entropy{suffix}", color=colour, linestyle="--", label=f"entropy, {kind}")
         axes.set(title=title, ylabel="nats", ylim=(0, None))
     grid[0].sharey(grid[1])
-    for rows, name, colour in ((train, "training data", plots.HUES[0]), (test, "test data", plots.HUES[1])):
-        errors = rows.assign(error=1 - rows["accuracy"])
-        plots.band(grid[2], errors, "epoch", "error", scale=plots.PERCENT, color=colour, label=name)
-    plots.band(grid[3], test, "epoch", "ece", scale=plots.PERCENT, color=plots.HUES[1])
-    grid[2].set(title="(c) error", xlabel="epoch", ylabel="%", ylim=(0, None))
-    grid[3].set(title="(d) ECE on test data", xlabel="epoch", ylabel="%", ylim=(0, None))
+    for rows, name, colour in ((train, "training data", _BLUE), (test, "test data", _ORANGE)):
+        plots.band(grid[2], rows, "epoch", "error", scale=plots.PERCENT, color=colour, label=name)
+    plots.band(grid[3], test, "epoch", "ece", scale=plots.PERCENT, color=_ORANGE)
+    for axes, title in ((grid[2], "(c) error"), (grid[3], "(d) ECE on test data")):
+        axes.set(title=title, xlabel="epoch", ylabel="%", ylim=(0, None))
     grid[2].legend()
     plots.legend_below(figure, grid[0], columns=3)
     return figure
@@ -113,12 +101,15 @@ def figure_1(history: pd.DataFrame) -> Figure:
 @of_one_task("history", CURVES, title="{}: test data")
 def figure_2(history: pd.DataFrame) -> Figure:
     """Test NLL, that of right and wrong samples, entropy of wrong ones and the last layer's weight norm, by loss."""
-    figure, grid = plots.panels(6, row=2.2)
-    for axes, (column, (title, unit)) in zip(grid, _QUANTITIES.items(), strict=False):
-        _curves_by_arm(axes, history[history["split"] == "test"], column)
-        axes.set(title=title, xlabel="epoch", ylabel=unit)
-    grid[-1].set_axis_off()
-    grid[-1].legend(*grid[0].get_legend_handles_labels(), loc="center", fontsize=9)
+    test = history[history["split"] == "test"]
+    figure, (a, b, c, d, e, legend) = plots.panels(6, row=2.2)
+    curves(a, test, "nll", title="(a) NLL", ylabel="nats")
+    curves(b, test, "nll_right", title="(b) NLL, right samples", ylabel="nats")
+    curves(c, test, "nll_wrong", title="(c) NLL, wrong samples", ylabel="nats")
+    curves(d, test, "entropy_wrong", title="(d) entropy, wrong samples", ylabel="nats")
+    curves(e, test, "weight_norm", title="(e) weights of the last layer", ylabel="norm")
+    legend.set_axis_off()
+    legend.legend(*a.get_legend_handles_labels(), loc="center", fontsize=9)
     return figure
 
 
@@ -145,16 +136,15 @@ def figure_3bcd(table: pd.DataFrame) -> Figure:
     """
     counts = table.groupby(["epoch", "arm", "low", "high"], as_index=False)["count"].sum()
     counts["share"] = counts["count"] / counts.groupby(["epoch", "arm"])["count"].transform("sum")
-    epochs = sorted(counts["epoch"].unique())
+    epochs = counts["epoch"].unique()
     figure, grid = plots.panels(len(epochs), columns=len(epochs), row=2.9, sharex=True, sharey=True)
     for axes, epoch, letter in zip(grid, epochs, ascii_lowercase[1:], strict=False):
-        for arm, rows in counts[counts["epoch"] == epoch].sort_values("low").groupby("arm"):
+        for arm, rows in counts[counts["epoch"] == epoch].groupby("arm"):
             edges = [*rows["low"], rows["high"].iloc[-1]]
             axes.stairs(plots.PERCENT * rows["share"], edges, color=COLOURS[str(arm)], linewidth=1.2, label=str(arm))
         axes.set(title=f"({letter}) epoch {epoch}", xlabel="gradient norm", xscale="log")
     common = counts[counts["share"] > _RARE]
-    grid[0].set_xlim(common["low"].min(), common["high"].max())
-    grid[0].set_ylabel("training samples (%)")
+    grid[0].set(xlim=(common["low"].min(), common["high"].max()), ylabel="training samples (%)")
     plots.legend_below(figure, grid[0], columns=len(CURVES))
     return figure
 
@@ -162,21 +152,19 @@ def figure_3bcd(table: pd.DataFrame) -> Figure:
 @of_one_task("reliability", (REFERENCE,), title="{}: CE, one seed")
 def figure_a1(table: pd.DataFrame) -> Figure:
     """Reliability on training data at a few epochs (25 bins), above the share of samples in each bin; first seed."""
-    table = table[table["seed"] == table["seed"].min()]
-    epochs = sorted(table["epoch"].unique())
-    figure, grid = plots.panels(2 * len(epochs), columns=len(epochs), row=1.85, sharex=True, sharey="row")
-    for upper, lower, epoch in zip(grid, grid[len(epochs) :], epochs, strict=False):
-        bins = table[table["epoch"] == epoch]
+    groups = table[table["seed"] == table["seed"].min()].groupby("epoch")
+    figure, grid = plots.panels(2 * len(groups), columns=len(groups), row=1.85, sharex=True, sharey="row")
+    for upper, lower, (epoch, bins) in zip(grid, grid[len(groups) :], groups, strict=False):
         centres, width = (bins["low"] + bins["high"]) / 2, bins["high"] - bins["low"]
         share = bins["count"] / bins["count"].sum()
-        for axes, heights, colour in ((upper, bins["accuracy"], plots.HUES[0]), (lower, share, plots.HUES[1])):
+        for axes, heights, colour in ((upper, bins["accuracy"], _BLUE), (lower, share, _ORANGE)):
             axes.bar(centres, plots.PERCENT * heights, width, color=colour, edgecolor="white", lw=0.3)
             axes.set(xlim=(0, 1), ylim=(0, plots.PERCENT))
         upper.plot([0, 1], [0, plots.PERCENT], color="0.4", linewidth=0.8, linestyle="--")
         upper.set_title(f"epoch {epoch}")
         lower.set_xlabel("confidence")
     grid[0].set_ylabel("accuracy (%)")
-    grid[len(epochs)].set_ylabel("training samples (%)")
+    grid[len(groups)].set_ylabel("training samples (%)")
     return figure
 
 
@@ -185,8 +173,9 @@ def figure_b1() -> Figure:
     """The predicted probability that minimises each loss, against the class's probability, for two classes."""
     chances = np.linspace(0, 1, _POINTS)
     figure, (axes,) = plots.panels(1, width=0.6 * plots.WIDTH, row=3.6)
-    for (name, gamma), arm in zip(LOSSES_B1.items(), CURVES, strict=True):
-        axes.plot(chances, [optimal_probability(q, gamma) for q in chances.tolist()], color=COLOURS[arm], label=name)
+    for gamma, arm in enumerate(CURVES):
+        best = [optimal_probability(q, gamma) for q in chances.tolist()]
+        axes.plot(chances, best, color=COLOURS[arm], label=f"focal, γ = {gamma}" if gamma else "cross-entropy")
     axes.set(xlabel="probability q of the class", ylabel="optimal predicted probability", xlim=(0, 1), ylim=(0, 1))
     axes.set_aspect("equal")
     axes.legend(loc="upper left")
@@ -196,21 +185,19 @@ def figure_b1() -> Figure:
 @plots.style()
 def figure_c1(records: Records) -> Figure:
     """Norms of the linear model's logits and weights over training: mean ± sd over seeds."""
-    figure, grid = plots.panels(2, row=2.9)
-    labels = ("(a)", "logit_norm", "mean norm of the test logits"), ("(b)", "weight_norm", "norm of the weights")
-    for axes, (title, column, label) in zip(grid, labels, strict=True):
-        for loss, rows in records.linear_history.groupby("loss", sort=False):
-            plots.band(axes, rows, "epoch", column, color=COLOURS[str(loss)], label=str(loss))
-        axes.set(title=title, xlabel="epoch", ylabel=label, ylim=(0, None))
-    plots.legend_below(figure, grid[0], columns=len(CURVES))
+    figure, (a, b) = plots.panels(2, row=2.9)
+    table = records.linear_history
+    look: dict[str, Any] = {"by": "loss", "ylim": (0, None)}
+    curves(a, table, "logit_norm", title="(a)", ylabel="mean norm of the test logits", **look)
+    curves(b, table, "weight_norm", title="(b)", ylabel="norm of the weights", **look)
+    plots.legend_below(figure, a, columns=len(CURVES))
     return figure
 
 
 @plots.style()
 def figure_c2(records: Records) -> Figure:
     """Confidence of the linear model's mistakes over all seeds, and the decision regions of seed 0, by loss."""
-    boundary = records.linear_boundary
-    weights = boundary[boundary["seed"] == 0].set_index("loss")[["weight_0", "weight_1"]]
+    weights = records.linear_boundary.query("seed == 0").set_index("loss")[["weight_0", "weight_1"]]
     figure = Figure(figsize=(plots.WIDTH, 5.2), layout="constrained")
     grid = figure.add_gridspec(2, len(weights), height_ratios=(1, 1.2))
     above = figure.add_subplot(grid[0, :])
@@ -239,15 +226,10 @@ def figure_c2(records: Records) -> Figure:
 def figure_i1(history: pd.DataFrame) -> Figure:
     """Norm of the features that enter the last layer, by loss."""
     figure, (axes,) = plots.panels(1, width=0.7 * plots.WIDTH, row=3.0)
-    _curves_by_arm(axes, history[history["split"] == "train"], "feature_norm")
-    axes.set(xlabel="epoch", ylabel="mean norm of the features", ylim=(0, None))
+    train = history[history["split"] == "train"]
+    curves(axes, train, "feature_norm", ylabel="mean norm of the features", ylim=(0, None))
     axes.legend()
     return figure
-
-
-def _curves_by_arm(axes: Axes, rows: pd.DataFrame, column: str) -> None:
-    for arm in (name for name in CURVES if name in set(rows["arm"])):
-        plots.band(axes, rows[rows["arm"] == arm], "epoch", column, color=COLOURS[arm], label=arm)
 
 
 def _regions(axes: Axes, points: pd.DataFrame, weights: NDArray[np.float64]) -> AxesImage:

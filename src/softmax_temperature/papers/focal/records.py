@@ -1,14 +1,12 @@
 """The records of the paper in `results/<profile>/focal/`, and the arms, tasks and runs that are read from them.
 
-A task is a data set with a network and a recipe, an arm a loss; every row of a training names `task`, `arm` and `seed`.
-`scaling` is "none", "ece" or "nll": not scaled, or divided by the temperature that is best by that criterion on
-validation data.
+A task is a data set with a network and a recipe, an arm a loss; `task`, `arm` and `seed` name a training. `scaling` is
+"none", "ece" or "nll": not scaled, or divided by the temperature that is best by that criterion on validation data.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import MappingProxyType
 
 import pandas as pd
 
@@ -17,25 +15,20 @@ from softmax_temperature.papers.shared.tables import read_csv
 
 SLUG = "focal"
 RUN = ["task", "arm", "seed"]
-"""The names of a training."""
 REFERENCE, FIXED, PROPOSED = "CE", "FL-3", "FLSD-53"
-MAIN_ARMS = (REFERENCE, "Brier", "MMCE", "LS-0.05", FIXED, PROPOSED)
-"""The methods of Table 1, in its order."""
+MAIN_ARMS = (REFERENCE, "Brier", "MMCE", "LS-0.05", FIXED, PROPOSED)  # Table 1, in its order.
 FIXED_FOCAL_ARMS = ("FL-1", "FL-2", FIXED)
-QUALITATIVE_ARMS = (REFERENCE, "Brier", "MMCE", PROPOSED)
-"""The methods of Figure H.1."""
-FOCAL_ARMS = (*FIXED_FOCAL_ARMS, "FLSc-531", "FLSc-532", "FLSD-532", PROPOSED)
-"""The methods of Tables F.3 to F.6, in their order."""
-WRITTEN_ARMS = MappingProxyType({"MMCE-written": "MMCE"})
+QUALITATIVE_ARMS = (REFERENCE, "Brier", "MMCE", PROPOSED)  # Figure H.1.
+FOCAL_ARMS = (*FIXED_FOCAL_ARMS, "FLSc-531", "FLSc-532", "FLSD-532", PROPOSED)  # Tables F.3 to F.6, in their order.
+WRITTEN_ARMS = {"MMCE-written": "MMCE"}
 """Methods as the text has them, where the main ones follow the authors' code: they are in the ablation alone."""
 SCALED = "ece"
 """The criterion of the temperature behind every number "after scaling": section 5 reports this one."""
-NEAR_BEST = 0.02
-"""Early stopping chooses among the epochs whose validation accuracy is this near to the best."""
+NEAR_BEST = 0.02  # Early stopping chooses among the epochs whose validation accuracy is this near to the best.
 TRAINING, EVALUATION, TRANSLATION = "focal/training", "focal/evaluation", "focal/translation"
 """The stages that the numbers come from, as the manifests of their cells name them."""
-LONG_NAMES = MappingProxyType({"ece": "expected_calibration_error", "nll": "negative_log_likelihood"})
-"""Columns of the history as the evaluation names them."""
+ECE = "expected_calibration_error"
+LONG_NAMES = {"ece": ECE, "nll": "negative_log_likelihood"}  # Columns of the history as the evaluation names them.
 SHIFT_COLUMNS = (*RUN, "scaling", "shifted", "samples", "accuracy", *LONG_NAMES.values())
 
 
@@ -43,32 +36,30 @@ SHIFT_COLUMNS = (*RUN, "scaling", "shifted", "samples", "accuracy", *LONG_NAMES.
 class Records:
     """The tables, by the name of their file; one row per what stands first, with these columns besides its names.
 
-    runs: training × evaluated (epoch: "last", and "best_validation" where the task selects it) × scaling, on test data:
-        temperature, at_bound, samples, and, as `metrics.calibration_report` names them, accuracy, top5_accuracy,
-        negative_log_likelihood, brier_score, expected_, maximum_, adaptive_, classwise_ and debiased_calibration_error,
-        noise_floor; confident_share, confident_accuracy (predictions with confidence >= 0.99, appendix H; accuracy is
-        empty when there is none); where there is a 90 % interval the same name with _low and _high.
+    runs: training × evaluated ("last", and "best_validation" where the task selects it) × scaling, on test data:
+        temperature, at_bound, samples, the numbers of `metrics.calibration_report`, confident_share and
+        confident_accuracy (confidence >= 0.99, appendix H); _low and _high are the ends of a 90 % interval.
     tasks: task: dataset, network, printed_dataset, printed_network, variant ("" for the main recipe), variant_of,
-        classes, parameters, train_images, validation_images, test_images (texts, where the task is on texts), epochs,
-        planned_epochs (that the recipe is written for), noise ("generated" or "CIFAR-10-C"), embeddings (of words:
-        "learned", or the file of their vectors and the share of words that it has; empty for images), select ("last"
-        or "best_validation"), differs (from the paper, in words, beside epochs and embeddings).
+        classes, parameters, train_images, validation_images, test_images (or texts), epochs, planned_epochs (that the
+        recipe is written for), noise ("generated" or "CIFAR-10-C"), embeddings (where word vectors come from), select
+        ("last" or "best_validation"), differs (from the paper, in words, beside epochs and embeddings).
     trainings: training: epochs, epochs_done, selected_epoch (whose weights are evaluated, from 1), diverged (bool).
-    history: training × epoch (from 1) × split ("train", "validation", "test"): nll, nll_right, nll_wrong, entropy,
-        entropy_right, entropy_wrong (nats; empty when no sample is right or wrong), accuracy, ece, feature_norm (mean
-        over the split); and, the same for each split, loss (of training, per sample) and weight_norm (last layer).
+    history: training × epoch (from 1) × split: nll, nll_right, nll_wrong, entropy, entropy_right, entropy_wrong (nats;
+        empty when no sample is right or wrong), accuracy, ece, feature_norm (mean over the split); and, the same for
+        each split, loss (of training, per sample) and weight_norm (last layer).
     gradient_norms: training × epoch × bin: low, high, count: last-layer gradient norms of training samples.
     reliability: training × epoch × bin (25) of training samples: low, high, count, accuracy, confidence.
     differences: training × scaling × metric: value, low, high: arm minus reference arm on the same test samples.
     early_stopping: see `early_stopping`.
     ood: training × ood (data set) × scaling: samples, auroc, auroc_low, auroc_high.
     roc: training × ood × scaling × point: false_positive_rate, true_positive_rate.
-    shift: training × shifted (data set of the same classes) × scaling: samples; accuracy, negative_log_likelihood,
-        expected_calibration_error, each also with _low and _high.
+    shift: training × shifted (data set of the same classes) × scaling: the columns of `SHIFT_COLUMNS`.
     panels: image (its number in the test split) × training × scaling: label, predicted, confidence, true_probability;
         the pixels are in `panels.safetensors`, one array per task, uint8 (images, height, width, channels).
-    linear_*: appendix C, see `collect.linear_tables`. translation_*: appendix K, see `collect.translation_tables`;
-        without `task`, and the arms are CE, LS and FL.
+    linear_*: appendix C, by loss and seed: norms by epoch (of logits: mean over test points), the confidence of each
+        misclassified test point at the end, the weights (no bias), and the test points of seed 0, the same for all.
+    translation_*: appendix K, by arm (CE, LS, FL) and seed: test numbers as trained and at the temperature of least
+        validation ECE (empty where a training diverged), the curves of Figure K.1, validation numbers by epoch.
     theory_checks: see `theory.theory_checks`.
     """
 
@@ -98,10 +89,7 @@ TABLES = tuple(name for name in table_names(Records) if name != RUNS)
 
 
 def read_records(folder: Path) -> Records:
-    """Read the tables back from the paper's folder.
-
-    Older results lack shifted sets, and evaluate each training at one epoch, that which its task selects.
-    """
+    """Read the tables back; older results lack shifted sets and evaluate a training at its selected epoch alone."""
     paths = {name: table_path(folder, name) for name in table_names(Records)}
     read = {name: read_csv(path) for name, path in paths.items() if path.is_file() or name != "shift"}
     read.setdefault("shift", pd.DataFrame(columns=list(SHIFT_COLUMNS)))
@@ -112,15 +100,14 @@ def read_records(folder: Path) -> Records:
 
 def tasks(records: Records) -> pd.DataFrame:
     """The tasks, in their order; texts that a CSV file could not hold, because they are empty, are empty again."""
-    names = ("printed_dataset", "printed_network", "variant", "variant_of", "differs", "embeddings")
-    texts = records.tasks[list(names)].astype(object)
+    names = ["printed_dataset", "printed_network", "variant", "variant_of", "differs", "embeddings"]
+    texts = records.tasks[names].astype(object)
     return records.tasks.assign(**texts.where(texts.notna(), ""))
 
 
 def main_tasks(records: Records) -> pd.DataFrame:
     """The tasks with the main recipe."""
-    table = tasks(records)
-    return table[table["variant"] == ""].reset_index(drop=True)
+    return tasks(records).query("variant == ''").reset_index(drop=True)
 
 
 def other_arms(records: Records) -> list[str]:
@@ -130,10 +117,7 @@ def other_arms(records: Records) -> list[str]:
 
 
 def finished(records: Records, name: str, *, evaluated: str | None = None) -> pd.DataFrame:
-    """The rows of one of the records' tables whose training did not diverge.
-
-    Those of `runs` are of the epoch that the task selects, or else `evaluated`.
-    """
+    """The rows of a table whose training did not diverge; those of `runs` at one epoch, or that the task selects."""
     table: pd.DataFrame = getattr(records, name)
     trainings = records.trainings
     rows = table.merge(trainings.loc[~trainings["diverged"].astype(bool), RUN], on=RUN)
@@ -143,22 +127,20 @@ def finished(records: Records, name: str, *, evaluated: str | None = None) -> pd
 
 
 def of_task(table: pd.DataFrame, task: str, arms: Sequence[str]) -> pd.DataFrame:
-    """The rows of some arms on one task."""
-    return table[(table["task"] == task) & table["arm"].isin(arms)]
+    """The rows of some arms on one task, in the order of the arms."""
+    rows = table[(table["task"] == task) & table["arm"].isin(arms)]
+    return rows.sort_values("arm", key=lambda names: names.map(list(arms).index), kind="stable")
 
 
 def early_stopping(history: pd.DataFrame) -> pd.DataFrame:
     """Table J.1: the epoch that validation data choose by each criterion, and the test metrics at that epoch.
 
     An epoch is chosen among those whose validation accuracy is near the best: the least ECE of all epochs may be that
-    of an untrained network.
-
-    Args:
-        history: as in `Records`.
+    of an untrained network. The first of equally good epochs is chosen.
 
     Returns:
         task, arm, seed, criterion ("last", "accuracy", "nll", "ece"), epoch, and of the test data accuracy,
-        expected_calibration_error and negative_log_likelihood. The first of equally good epochs is chosen.
+        expected_calibration_error and negative_log_likelihood.
     """
     validation, test = (history[history["split"] == split] for split in ("validation", "test"))
     best = validation.groupby(RUN, sort=False)["accuracy"].transform("max")
@@ -167,6 +149,6 @@ def early_stopping(history: pd.DataFrame) -> pd.DataFrame:
     chosen = {name: validation.loc[some].set_index(RUN)["epoch"] for name, some in rows.items()}
     last = validation.groupby(RUN, sort=False)["epoch"].max()
     epochs = pd.concat({"last": last, **chosen}, names=["criterion"]).rename("epoch").reset_index()
-    found = epochs.merge(test, on=[*RUN, "epoch"], how="left", validate="many_to_one").rename(columns=dict(LONG_NAMES))
+    found = epochs.merge(test, on=[*RUN, "epoch"], how="left", validate="many_to_one").rename(columns=LONG_NAMES)
     table: pd.DataFrame = found[[*RUN, "criterion", "epoch", "accuracy", *LONG_NAMES.values()]]
     return table
