@@ -5,7 +5,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from softmax_temperature.papers.shared.layout import number, wide
+from softmax_temperature.papers.shared.comparison import number, wide
 from softmax_temperature.papers.shared.scorecard import profiles_with_results
 from softmax_temperature.papers.shared.sources import Linked
 

@@ -44,9 +44,9 @@ def test_an_unknown_parameter_is_refused() -> None:
 @pytest.mark.parametrize(
     ("code", "seconds", "says"),
     [
-        ("import os, signal; os.kill(os.getpid(), signal.SIGKILL)", 60, r"its kernel ended \(.*died"),
-        ("import time; time.sleep(300)", 1, "a cell took longer than 1 seconds"),
-        ("1 / 0", 60, r"a cell failed \(ZeroDivisionError: division by zero\)"),
+        ("import os, signal; os.kill(os.getpid(), signal.SIGKILL)", 60, "Kernel died"),
+        ("import time; time.sleep(300)", 1, "A cell timed out .* 1 seconds"),
+        ("1 / 0", 60, "ZeroDivisionError: division by zero"),
     ],
     ids=["killed", "hangs", "fails"],
 )
@@ -57,7 +57,7 @@ def test_a_notebook_that_does_not_reach_its_end_is_named_and_leaves_nothing(
 ) -> None:
     monkeypatch.setattr(notebooks, "TIMEOUT_SECONDS", seconds)
     nbformat.write(new_notebook(cells=[new_code_cell(code, id="only")]), "bad.ipynb")
-    with pytest.raises(InputError, match=rf"^bad\.ipynb: {says}"):
+    with pytest.raises(InputError, match=rf"^bad\.ipynb: did not run to its end \({says}"):
         notebooks.execute(Path("bad.ipynb"), Path("executed.ipynb"), {})
     gc.collect()  # Its warning is ignored here, and would not be in another test.
     assert sorted(path.name for path in folder.iterdir()) == ["bad.ipynb", "notebooks"]

@@ -16,8 +16,8 @@ from softmax_temperature.papers.cooling.growth import never_redistributed
 from softmax_temperature.papers.cooling.quantities import quantities
 from softmax_temperature.papers.cooling.records import SLUG, Records
 from softmax_temperature.papers.cooling.selection import MODES, NO_SCHEDULE, SCHEDULES, SETTING
-from softmax_temperature.papers.shared import layout
 from softmax_temperature.papers.shared.comparison import beside_printed, mean_and_sd
+from softmax_temperature.papers.shared.comparison import wide as beside_each_other
 from softmax_temperature.papers.shared.sources import CELLS
 from softmax_temperature.papers.shared.tables import published
 
@@ -127,7 +127,7 @@ def wide(table: pd.DataFrame) -> pd.DataFrame:
     words = {"schedule": SCHEDULES, "activation": {"crelu": "CReLU", "relu": "ReLU"}, "mode": MODES}
     table = table.replace({name: known for name, known in words.items() if name in table})
     if "without" not in table:
-        return layout.wide(table)
+        return beside_each_other(table)
     shown = ["dataset", "network", "change", "schedule", "arm", *COMPARED, "status", CELLS]
     main = {"change": "none: the main recipe"}
     return table.reindex(columns=shown).fillna(main).replace({"change": {"": main["change"]}})

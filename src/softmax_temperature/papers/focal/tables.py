@@ -14,7 +14,7 @@ from scipy import stats
 
 from softmax_temperature.papers.focal import records as paper
 from softmax_temperature.papers.focal.records import FOCAL_ARMS, MAIN_ARMS, PROPOSED, REFERENCE, SCALED, Records
-from softmax_temperature.papers.shared import layout
+from softmax_temperature.papers.shared import comparison
 from softmax_temperature.papers.shared.comparison import DIVERGED, MEASURED, beside_printed, mean_and_sd
 from softmax_temperature.papers.shared.sources import CELLS, cell_of_each, together
 from softmax_temperature.papers.shared.statistics import LEVEL
@@ -191,14 +191,14 @@ def not_in_a_table(_: Records | None = None) -> pd.DataFrame:
     return rows[["table", "dataset", "network", "method", "metric", "value", "unit", "status"]].reset_index(drop=True)
 
 
-wide = layout.wide
+wide = comparison.wide
 
 
 def wide_ablation(table: pd.DataFrame) -> pd.DataFrame:
     """The ablation for a reader: one row per variant and method, one column per metric, "main → changed (± sd)"."""
     keys = ["dataset", "network", "embeddings", "variant", "method", "seeds", CELLS]
-    main, changed, sd = (table[name].map(layout.number) for name in ("main", "changed", "difference_sd"))
-    texts = main + " → " + changed + (" (± " + sd + ")").replace(f" (± {layout.MISSING})", "")
+    main, changed, sd = (table[name].map(comparison.number) for name in ("main", "changed", "difference_sd"))
+    texts = main + " → " + changed + (" (± " + sd + ")").replace(f" (± {comparison.MISSING})", "")
     cells = table.assign(text=texts.where(table["status"] == MEASURED, table["status"]))
     made = cells.groupby([*keys, "metric"], sort=False, dropna=False)["text"].first().unstack("metric", sort=False)
     return made[list(table["metric"].unique())].reset_index().rename_axis(columns=None)

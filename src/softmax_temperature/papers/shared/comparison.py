@@ -1,18 +1,30 @@
-"""The engine of the tables: means over seeds from the records, with the printed numbers and the differences joined."""
+"""Tables with ours beside the printed numbers: made from the records, long, one row per number; laid out for a reader.
+
+Whatever the paper, the columns before `published` name a number, and the layout follows from them: the first names our
+run, the last that is not `metric` becomes the columns, the others the rows.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-MEASURED, DIVERGED, STUCK = "measured", "diverged", "stuck"
+from softmax_temperature.papers.shared.sources import CELLS, Linked
+
+MEASURED, DIVERGED, STUCK, NOT_RUN = "measured", "diverged", "stuck", "not run: "
+PRINTED, OURS, METRIC, STATUS, MISSING = "published", "ours", "metric", "status", "–"
 DIFFERENCE = "difference_in_standard_errors"
-NOT_RUN = "not run: "
 SEEDS = ["seeds", "diverged_seeds", "stuck_seeds"]
 """Of each number, how many seeds finished, diverged, and got stuck."""
+_REMARKS = ("embeddings", "differs")
+"""How our run differs from the paper's, where a table says so: these columns name a row of ours, too."""
+_SHARE = re.compile(r"ece|mce|error|accuracy|auroc|top\d|s99|iou|%")
+"""Metrics that are shares in the files, and percent for a reader."""
+_LARGE = 10
 
 
 def mean_and_sd(name: str, column: str | None = None) -> dict[str, tuple[str, str]]:
@@ -37,40 +49,33 @@ def beside_printed(
     printed_runs: int | None = None,
     printed_only: bool = False,
 ) -> pd.DataFrame:
-    """Our means over seeds beside the printed numbers.
+    """Our means over seeds beside the printed numbers, then the printed numbers that were not run.
 
     Args:
         rows: one row per number of ours: the keys; ours and ours_sd, over the seeds that finished; seeds, runs,
             diverged_seeds and possibly stuck_seeds; possibly error, the standard error of a single seed.
         printed: the keys but the first, published, and possibly published_sd.
         keys: what names a number. The first names our run; it is empty where nothing ran.
-        columns: of the result, in their order, after the keys.
+        columns: of the result, in their order, after the keys; among them may be difference_in_standard_errors, ours
+            minus published, missing where the error is 0 or unknown, and status ("measured", "not run: PROFILE", or how
+            the seeds were lost if all were).
         profile: the profile that gives a printed number that this one does not, from its second and third key.
         printed_runs: how many runs are behind each printed mean; None where the paper prints single runs, whose own
             error is unknown and ignored.
         printed_only: leave out the numbers that the paper does not print.
-
-    Returns:
-        Our rows, then the printed numbers that were not run: the keys and `columns`, among them
-        difference_in_standard_errors, ours minus published, missing where the error is 0 or unknown; and status
-        ("measured", "not run: PROFILE", or how the seeds were lost if all were).
     """
     run, *names = keys
     rows = rows.merge(printed, how="inner" if printed_only else "left", on=names)
-    rows["status"] = [_status(row) for row in rows.to_dict("records")]
-    rows[DIFFERENCE] = (rows["ours"] - rows["published"]) / _standard_error(rows, printed_runs).replace(0, np.nan)
+    counts = zip(rows["diverged_seeds"], rows.get("stuck_seeds", [0] * len(rows)), rows["runs"], strict=True)
+    rows[STATUS] = [MEASURED if runs > sum(lost) else lost_seeds(*lost, runs) for *lost, runs in counts]
+    rows[DIFFERENCE] = (rows[OURS] - rows[PRINTED]) / _standard_error(rows, printed_runs).replace(0, np.nan)
     here, there = (pd.MultiIndex.from_frame(table[names]) for table in (rows, printed))
     missing = printed[~there.isin(here)]
-    places = zip(missing[names[0]], missing[names[1]], strict=True)
     nothing: dict[str, Any] = {run: "", **dict.fromkeys(rows.columns.intersection(SEEDS), 0)}
+    places = zip(missing[names[0]], missing[names[1]], strict=True)
     missing = missing.assign(**nothing, status=[f"{NOT_RUN}profile {profile(*place)}" for place in places])
     parts = [part for part in (rows, missing) if len(part)] or [rows]
     return pd.concat(parts, ignore_index=True).reindex(columns=[*keys, *columns])
-
-
-def _status(row: dict[Any, Any]) -> str:
-    diverged, stuck = row["diverged_seeds"], row.get("stuck_seeds", 0)
-    return MEASURED if row["runs"] > diverged + stuck else lost_seeds(diverged, stuck, row["runs"])
 
 
 def _standard_error(rows: pd.DataFrame, printed_runs: int | None) -> pd.Series[float]:
@@ -80,3 +85,83 @@ def _standard_error(rows: pd.DataFrame, printed_runs: int | None) -> pd.Series[f
         variance = rows["ours_sd"] ** 2 / rows["seeds"] + rows["published_sd"].fillna(0) ** 2 / printed_runs
         error = variance**0.5
     return error.where(rows["seeds"] > 1, rows["error"]) if "error" in rows else error
+
+
+def number(value: Any, *, percent: bool = False) -> str:
+    """Four digits after the point, from 10 on five in all; of a percentage two after the point. NaN is a dash."""
+    if pd.isna(value):
+        return MISSING
+    text = f"{100 * value:.2f}" if percent else f"{value:.4f}" if abs(value) < _LARGE else f"{value:.5g}"
+    return (text if float(text) else text.removeprefix("-")).replace("-", "−")
+
+
+def wide(table: pd.DataFrame) -> pd.DataFrame:
+    """A comparison, as made or read back, as texts: ours as mean ± sd, linked to its cells; beside it what is printed.
+
+    The difference is ours minus printed, in standard errors. Rows that were not run come last and say so.
+    """
+    names = [str(column) for column in table.columns[: list(table.columns).index(PRINTED)]]
+    across = next((name for name in reversed(names) if name != METRIC), None) if METRIC in names else None
+    remarks = [name for name in _REMARKS if name in table]
+    rows = table if STATUS in table else table.assign(status=MEASURED)
+    forms = {**dict.fromkeys([*names, *remarks, STATUS], _text), **({METRIC: _in_words} if METRIC in table else {})}
+    rows = rows.assign(**{name: rows[name].map(form) for name, form in forms.items()})
+    down = [name for name in names if name != across and (rows[name] != "").any()]
+    others = [name for name in names[1:] if name in down or name == across]
+    if len(down) > 2 and not rows[others].duplicated().any():  # The run's own name is not needed.
+        down = [name for name in down if name != names[0]]
+    rows["here"] = rows[OURS].notna() | (rows[STATUS] == DIVERGED)
+    lines: dict[tuple[str, ...], dict[str, Any]] = {}
+    for row in rows.sort_values("here", ascending=False, kind="stable").to_dict("records"):
+        known = {name: row[name] for name in down} | {STATUS: MISSING if row["here"] else row[STATUS]}
+        known |= {name: row[name] or MISSING for name in remarks if row["here"]}
+        line = lines.setdefault(tuple(known.values()), known | {"runs": {}})
+        column, percent = row[across] if across else OURS, "%" in row.get(METRIC, "")
+        if row["here"]:
+            ours = _with_sd(row[OURS], row.get("ours_sd"), row[STATUS] == DIVERGED, percent=percent)
+            line[column] = Linked(ours, _text(row.get(CELLS)))
+            line["runs"] |= dict.fromkeys(filter(None, [_count(row)]))
+        diverged = row.get("published_diverged") in (True, "True")
+        printed = _with_sd(row.get(PRINTED), row.get("published_sd"), diverged, percent=percent)
+        if printed != MISSING:
+            line[f"{column}, printed"] = printed + ("" if diverged else _difference(row))
+    columns = dict.fromkeys(rows[across] if across else [OURS])
+    numbers = [name for column in columns for name in (column, f"{column}, printed")]
+    order = [*down, *numbers, *remarks, "runs", STATUS]
+    texts = [{**line, "runs": "; ".join(line["runs"]) or MISSING} for line in lines.values()]
+    made = pd.DataFrame(texts, columns=[name for name in order if any(name in line for line in texts)], dtype=object)
+    return made.fillna(MISSING).rename(columns={f"{OURS}, printed": "printed"})
+
+
+def _in_words(metric: str) -> str:
+    is_share = _SHARE.search(metric.lower()) and "%" not in metric
+    return metric.replace("_", " ") + (" (%)" if is_share else "")
+
+
+def _with_sd(value: Any, sd: Any, diverged: bool, *, percent: bool) -> str:
+    text, spread = (number(each, percent=percent) for each in (value, sd))
+    return DIVERGED if diverged else text if spread == MISSING else f"{text} ± {spread}"
+
+
+def _difference(row: dict[Any, Any]) -> str:
+    """In standard errors; where the table does not say, in those of ours over runs."""
+    count, deviation = row.get("seeds", 0), row.get("ours_sd") or np.nan
+    difference = (row[OURS] - row[PRINTED]) / deviation * count**0.5 if count > 1 else np.nan
+    difference = row.get(DIFFERENCE, difference)
+    return "" if np.isnan(difference) else f" ({difference:+.1f} s.e.)".replace("-", "−")
+
+
+def _count(row: dict[Any, Any]) -> str:
+    """How many runs finished, how many were lost, and what else the status says."""
+    count = row.get("seeds")
+    if pd.isna(count):
+        return ""
+    said = [row[STATUS]] if row[STATUS] not in {MEASURED, DIVERGED} else []
+    runs = [f"n = {count:.0f}"] if count or not said else []
+    runs += [f"{row[f'{word}_seeds']:.0f} {word}" for word in (DIVERGED, STUCK) if row.get(f"{word}_seeds")]
+    runs += ["never redistributed"] if row.get("never_redistributed") in (True, "True") else []
+    return ", ".join([*runs, *said])
+
+
+def _text(value: Any) -> str:
+    return "" if pd.isna(value) else str(value)

@@ -1,7 +1,6 @@
 """Tables and figures as a notebook shows them, the same bytes from run to run."""
 
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Sequence
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -10,12 +9,11 @@ import pandas as pd
 from IPython.display import HTML, Image, Markdown
 from matplotlib.figure import Figure
 
-from softmax_temperature.papers.shared.comparison import NOT_RUN
+from softmax_temperature.papers.shared.comparison import MISSING, NOT_RUN
 from softmax_temperature.papers.shared.plots import WIDTH, save
 from softmax_temperature.papers.shared.sources import CELLS, Linked, link
 
 SCREEN_WIDTH = 760  # CSS pixels of a figure as wide as a page
-MISSING = "–"
 
 
 def found(results: str) -> Path:
@@ -44,14 +42,17 @@ def shown(
     """
     values = table.drop(columns=CELLS, errors="ignore")
     in_numbers = [column for column in values if column in percent or values[column].dtype.kind in "iuf"]
-    forms: dict[Any, Callable[[Any], str]] = dict.fromkeys(values, _escaped)
-    forms |= {column: partial(_number, digits=digits, percent=column in percent) for column in in_numbers}
     texts = pd.DataFrame(
-        {column: [MISSING if pd.isna(value) else forms[column](value) for value in values[column]] for column in values}
+        {
+            column: [_text(value, digits, column in in_numbers, column in percent) for value in values[column]]
+            for column in values
+        }
     )
-    if CELLS in table:
-        for column in in_numbers if numbers is None else numbers:
-            texts[column] = [_linked(*pair) for pair in zip(texts[column], table[CELLS], strict=True)]
+    for column in (in_numbers if numbers is None else numbers) if CELLS in table else ():
+        pairs = zip(texts[column], table[CELLS], strict=True)
+        texts[column] = [
+            link(text, cells) if isinstance(cells, str) and text != MISSING else text for text, cells in pairs
+        ]
     texts = texts.rename(columns={column: f"{column} (%)" for column in percent})
     if "status" not in texts or not (absent := texts["status"].astype(str).str.startswith(NOT_RUN)).any():
         return HTML(_html(texts, name))  # type: ignore[no-untyped-call]
@@ -81,17 +82,13 @@ def _html(texts: pd.DataFrame, name: str) -> str:
     return styler.to_html()
 
 
-def _linked(text: str, cells: object) -> str:
-    return link(text, cells) if isinstance(cells, str) and text != MISSING else text
-
-
-def _escaped(value: object) -> str:
-    text = escape(str(value))
-    return link(text, value.cells) if isinstance(value, Linked) and value.cells else text
-
-
-def _number(value: float, *, digits: int, percent: bool) -> str:
-    if percent:
+def _text(value: Any, digits: int, is_number: bool, is_percent: bool) -> str:
+    if pd.isna(value):
+        return MISSING
+    if not is_number:
+        text = escape(str(value))
+        return link(text, value.cells) if isinstance(value, Linked) and value.cells else text
+    if is_percent:
         return f"{100 * value:.1f}"
     if float(value).is_integer():
         return f"{value:.0f}"

@@ -16,15 +16,9 @@ TIMEOUT_SECONDS = 600
 
 
 def execute(source: Path, target: Path, parameters: Mapping[str, Any]) -> None:
-    """Execute a notebook with parameters and write it atomically, without times.
+    """Execute a notebook, stripped of outputs, and write it without times; nothing is written if a cell fails.
 
-    Args:
-        source: the notebook, stripped of outputs.
-        target: where the executed copy goes; written only when every cell has run.
-        parameters: values for names that the cell tagged "parameters" defines.
-
-    Raises:
-        InputError: the notebook does not know a parameter, a cell of it fails or hangs, or its kernel is killed.
+    `parameters` are values for names that the cell tagged "parameters" defines; an unknown one is an `InputError`.
     """
     known = papermill.inspect_notebook(source)
     for name in parameters:  # Papermill only warns about one that the notebook does not have.
@@ -33,9 +27,7 @@ def execute(source: Path, target: Path, parameters: Mapping[str, Any]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         executed = Path(folder) / source.name
         # The kernel warns that its port is not encrypted, which readers can do nothing about.
-        config = Path(folder, "profile_default", "ipython_kernel_config.py")
-        config.parent.mkdir()
-        config.write_text("c.IPKernelApp.log_level = 'ERROR'\n")
+        write_text(Path(folder, "profile_default/ipython_kernel_config.py"), "c.IPKernelApp.log_level = 'ERROR'\n")
         before, os.environ["IPYTHONDIR"] = os.environ.get("IPYTHONDIR"), folder
         try:
             papermill.execute_notebook(
@@ -43,8 +35,10 @@ def execute(source: Path, target: Path, parameters: Mapping[str, Any]) -> None:
                 execution_timeout=TIMEOUT_SECONDS, iopub_timeout=TIMEOUT_SECONDS,
             )  # fmt: skip
         except (papermill.PapermillExecutionError, TimeoutError, RuntimeError) as error:
-            what, remedy = _reason(error)
-            raise InputError(what, where=str(source), remedy=remedy) from error
+            failed = isinstance(error, papermill.PapermillExecutionError)
+            reason = f"{error.ename}: {error.evalue}" if failed else str(error).partition("\n")[0]
+            remedy = "Run it in Jupyter to see the whole trace, with more memory if its kernel died."
+            raise InputError(f"did not run to its end ({reason})", where=str(source), remedy=remedy) from error
         finally:
             os.environ.pop("IPYTHONDIR")
             os.environ |= {"IPYTHONDIR": before} if before else {}
@@ -62,12 +56,3 @@ def execute(source: Path, target: Path, parameters: Mapping[str, Any]) -> None:
         for name in ("papermill", "execution"):
             cell.metadata.pop(name, None)
     write_text(target, nbformat.writes(notebook) + "\n")
-
-
-def _reason(error: Exception) -> tuple[str, str]:
-    """What went wrong, and the remedy."""
-    if isinstance(error, papermill.PapermillExecutionError):
-        return f"a cell failed ({error.ename}: {error.evalue})", "Run it in Jupyter to see the whole trace."
-    if isinstance(error, TimeoutError):
-        return f"a cell took longer than {TIMEOUT_SECONDS} seconds", "Run it in Jupyter to see which."
-    return f"its kernel ended ({error})", "If memory ran out, free some; then run again."

@@ -44,80 +44,57 @@ def reliability_diagram(
     """
     if not tables:
         raise ValueError("tables must hold at least one panel, got none")
-    width = min(WIDTH, MOST_WIDTH * len(tables))
+    count, width = len(tables), min(WIDTH, MOST_WIDTH * len(tables))
     with style():
-        height = (1 + SHARE_HEIGHT) * (width - AXIS_WIDTH) / len(tables) + MARGINS
+        height = (1 + SHARE_HEIGHT) * (width - AXIS_WIDTH) / count + MARGINS
         figure = Figure(figsize=(width, height), layout="constrained")
-        rows = figure.subplots(
-            2, len(tables), sharex=True, sharey="row", squeeze=False, height_ratios=[1, SHARE_HEIGHT]
-        )
+        rows = figure.subplots(2, count, sharex=True, sharey="row", squeeze=False, height_ratios=[1, SHARE_HEIGHT])
         for upper, lower, (name, table) in zip(*rows, tables.items(), strict=True):
-            _accuracies(upper, table)
-            if errors:
-                _errors(upper, table)
-            _shares(lower, table)
-            upper.set_title(f"{name}\nECE {100 * _expected_error(table):.2f} %", parse_math=False)
+            edges = _percent(table.edges)
+            _accuracies(upper, table, edges[:-1], np.diff(edges), errors=errors)
+            _shares(lower, table, edges[:-1], np.diff(edges))
+            error = float((table.shares * table.gaps.abs()).sum())
+            upper.set_title(f"{name}\nECE {100 * error:.2f} %", parse_math=False)
         rows[0, 0].set(ylabel="accuracy (%)", xlim=(0, 100), ylim=(0, 100))
         fewest = min(1 / int(table.counts.sum()) for table in tables.values())
         rows[1, 0].set(ylabel="samples (%, log)", yscale="log", ylim=(50 * fewest, 100))
         rows[1, 0].yaxis.set_major_formatter("{x:g}")
-        figure.legend(*_entries(rows[:, 0]), loc="outside lower center", ncols=min(3, 1 + len(tables)), fontsize=7)
+        entries = [entry for axes in rows[:, 0] for entry in zip(*axes.get_legend_handles_labels(), strict=True)]
+        entries.sort(key=lambda entry: isinstance(entry[0], Line2D))  # Those of bars first.
+        figure.legend(*zip(*entries, strict=True), loc="outside lower center", ncols=min(3, 1 + count), fontsize=7)
         if title is not None:
             figure.suptitle(title, fontsize=10, parse_math=False)
     return figure
 
 
-def _accuracies(axes: Axes, table: ReliabilityBins) -> None:
-    accuracy, confidence = (_percent(values) for values in (table.accuracy, table.confidence))
-    left, widths = _places(table)
+def _accuracies(axes: Axes, table: ReliabilityBins, left: NDArray[Any], widths: NDArray[Any], *, errors: bool) -> None:
+    accuracy, confidence = _percent(table.accuracy), _percent(table.confidence)
     blue, orange, red, sky = (sns.color_palette()[number] for number in (0, 1, 3, 9))
     axes.bar(left, accuracy, widths, align="edge", color=blue, edgecolor="white", linewidth=0.4, label="accuracy")
     # Hatched two ways, so that they can be told apart without colours.
-    for sign, label, face, edge, hatch in (
-        (1, "confidence above accuracy", (*orange, 0.45), red, "/////"),
-        (-1, "confidence below accuracy", sky, blue, "\\\\\\\\\\"),
+    for sign, side, face, edge, hatch in (
+        (1, "above", (*orange, 0.45), red, "/////"),
+        (-1, "below", sky, blue, "\\\\\\\\\\"),
     ):
-        heights = confidence - accuracy
-        heights[~(sign * heights > 0)] = np.nan
+        heights = np.where(sign * (confidence - accuracy) > 0, confidence - accuracy, np.nan)
         look: Any = {"facecolor": face, "edgecolor": edge, "hatch": hatch, "linewidth": 0.4}
-        axes.bar(left, heights, widths, bottom=accuracy, align="edge", label=label, **look)
+        axes.bar(left, heights, widths, bottom=accuracy, align="edge", label=f"confidence {side} accuracy", **look)
     axes.plot([0, 100], [0, 100], color="0.2", linewidth=0.9, linestyle="--", label="perfect calibration")
+    if errors:
+        filled = (table.counts > 0).numpy()
+        shares, counts = table.accuracy.numpy()[filled], table.counts.numpy()[filled]
+        bounds = [binomtest(round(a * n), n).proportion_ci(0.9, "wilson") for a, n in zip(shares, counts, strict=True)]
+        reach = 100 * np.abs(np.array(bounds).T - shares)
+        look = {"fmt": "none", "ecolor": "0.1", "elinewidth": 0.9, "capsize": 1.5, "label": "90 % interval of a bar"}
+        axes.errorbar((left + widths / 2)[filled], 100 * shares, reach, **look)
 
 
-def _errors(axes: Axes, table: ReliabilityBins) -> None:
-    left, widths = _places(table)
-    filled = (table.counts > 0).numpy()
-    counts, accuracy = table.counts.numpy()[filled], table.accuracy.numpy()[filled]
-    bounds = [binomtest(round(a * n), n).proportion_ci(0.9, "wilson") for a, n in zip(accuracy, counts, strict=True)]
-    reach = np.abs(np.array(bounds).T - accuracy)
-    look: Any = {"fmt": "none", "ecolor": "0.1", "elinewidth": 0.9, "capsize": 1.5, "label": "90 % interval of a bar"}
-    axes.errorbar((left + widths / 2)[filled], 100 * accuracy, 100 * reach, **look)
-
-
-def _shares(axes: Axes, table: ReliabilityBins) -> None:
-    left, widths = _places(table)
+def _shares(axes: Axes, table: ReliabilityBins, left: NDArray[Any], widths: NDArray[Any]) -> None:
     axes.bar(left, _percent(table.shares), widths, align="edge", color="0.6", edgecolor="white", linewidth=0.4)
     for values, label, line in ((table.accuracy, "overall accuracy", "-"), (table.confidence, "mean confidence", ":")):
         overall = 100 * (table.shares * values.nan_to_num(0.0)).sum().item()
         axes.axvline(overall, color="0.1", linewidth=1.2, linestyle=line, label=label)
     axes.set(xlabel="confidence (%)")
-
-
-def _entries(column: NDArray[Any]) -> tuple[list[Any], list[str]]:
-    """Handles and labels of the legend, those of bars first."""
-    found = [entry for axes in column for entry in zip(*axes.get_legend_handles_labels(), strict=True)]
-    found.sort(key=lambda entry: isinstance(entry[0], Line2D))
-    return [handle for handle, _ in found], [label for _, label in found]
-
-
-def _expected_error(table: ReliabilityBins) -> float:
-    return float((table.shares * table.gaps.abs()).sum())
-
-
-def _places(table: ReliabilityBins) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Left edge and width of each bin, in percent."""
-    edges = _percent(table.edges)
-    return edges[:-1], edges[1:] - edges[:-1]
 
 
 def _percent(fractions: Any) -> NDArray[Any]:

@@ -15,12 +15,8 @@ _COLUMNS = ("verdict", "claim", "where", "printed", "ours", "must lie", "study",
 
 
 def profiles_with_results(results: Path = RESULTS) -> list[str]:
-    """The profiles that have claims of at least one paper, sorted.
-
-    Raises:
-        InputError: there is none.
-    """
-    found = sorted({path.parts[-3] for path in results.glob("*/*/claims.json")})
+    """The profiles that have claims of at least one paper, sorted; an `InputError` if there is none."""
+    found = sorted({path.parts[-3] for path in results.glob(f"*/*/{CLAIMS}")})
     if not found:
         remedy = "Run `dvc repro` first, in the project's root folder."
         raise InputError("no results of any paper", where=str(results), remedy=remedy)
@@ -41,13 +37,13 @@ def best_evidence(results: Path = RESULTS) -> dict[str, list[list[dict[str, Any]
     A decided row is better than an inconclusive one, and that better than none; of equal ones, that of more values.
     Profiles that show directions only are no studies.
     """
-    claims: dict[str, dict[str, list[dict[str, Any]]]] = {paper: {} for paper in PAPERS}
-    for profile, papers in all_claims(results).items():
-        for paper, rows in papers.items():
-            for row in rows if profile not in DIRECTIONS_ONLY else ():
-                claims[paper].setdefault(row["id"], []).append(row)
-    ordered = {paper: [sorted(rows, key=rank) for rows in found.values()] for paper, found in claims.items()}
-    return {paper: sorted(found, key=lambda rows: rank(rows[0])) for paper, found in ordered.items()}
+    found: dict[str, dict[str, list[dict[str, Any]]]] = {paper: {} for paper in PAPERS}
+    studies = (papers for profile, papers in all_claims(results).items() if profile not in DIRECTIONS_ONLY)
+    for paper, rows in (item for papers in studies for item in papers.items()):
+        for row in rows:
+            found[paper].setdefault(row["id"], []).append(row)
+    ordered = {paper: [sorted(rows, key=rank) for rows in claims.values()] for paper, claims in found.items()}
+    return {paper: sorted(claims, key=lambda rows: rank(rows[0])) for paper, claims in ordered.items()}
 
 
 def rank(row: dict[str, Any]) -> tuple[int, int]:
@@ -58,8 +54,8 @@ def rank(row: dict[str, Any]) -> tuple[int, int]:
 def tally(rows: Iterable[dict[str, Any]]) -> str:
     """How many rows have each verdict, as "5 hold, 2 inconclusive"."""
     found = Counter(row["verdict"] for row in rows)
-    words = {HOLDS: "hold"}
-    return ", ".join(f"{found[verdict]} {words.get(verdict, verdict)}" for verdict in VERDICTS if found[verdict])
+    words = {verdict: verdict for verdict in VERDICTS} | {HOLDS: "hold"}
+    return ", ".join(f"{found[verdict]} {word}" for verdict, word in words.items() if found[verdict])
 
 
 def scorecard(results: Path = RESULTS) -> str:
@@ -67,8 +63,8 @@ def scorecard(results: Path = RESULTS) -> str:
     parts = []
     for paper, claims in best_evidence(results).items():
         parts.append(f"### {paper.replace('_', ' ').capitalize()}: {tally(rows[0] for rows in claims) or 'no study'}")
-        parts.append(_table(_COLUMNS, map(_cells, claims)) if claims else "")
-    return "\n\n".join(filter(None, parts))
+        parts += [_table(_COLUMNS, map(_cells, claims))] if claims else []
+    return "\n\n".join(parts)
 
 
 def power(results: Path = RESULTS) -> str:
@@ -78,11 +74,7 @@ def power(results: Path = RESULTS) -> str:
 
 
 def write_scorecard(path: Path, results: Path = RESULTS) -> None:
-    """Replace what stands between the markers in a Markdown file: of the scorecard, and of the table of power.
-
-    Raises:
-        InputError: the file has no markers, or is not text.
-    """
+    """Replace what stands between the markers in a Markdown file: of the scorecard, and of the table of power."""
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -104,9 +96,7 @@ def _cells(rows: list[dict[str, Any]]) -> list[str]:
     best, *others = rows
     also = [f"{row['profile']}: {texts(row)['verdict']}" for row in others if row["verdict"] != NOT_TESTED]
     said = texts(best) | {"study": best["profile"], "also": "; ".join(also) or "–"}
-    said["verdict"] = f"**{said['verdict']}**"
-    if best["value"] is None:
-        said["ours"] = best["note"]
+    said |= {"verdict": f"**{said['verdict']}**"} | ({"ours": best["note"]} if best["value"] is None else {})
     return [said[name].replace("|", "/") for name in _COLUMNS]
 
 
