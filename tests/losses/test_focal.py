@@ -22,14 +22,8 @@ def ratio(p: float, gamma: float) -> float:
     return (1 - p) ** gamma - gamma * p * (1 - p) ** (gamma - 1) * math.log(p)
 
 
-@pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
-def test_gamma_zero_is_the_cross_entropy(reduction: str) -> None:
-    logits, labels = batch()
-    ours = losses.focal_loss(logits, labels, 0, reduction=reduction)
-    assert torch.equal(ours, F.cross_entropy(logits, labels, reduction=reduction))
-
-
-def test_focal_loss_by_hand() -> None:
+def test_focal_loss_by_hand_and_gamma_zero_is_the_cross_entropy() -> None:
+    assert torch.equal(losses.focal_loss(*batch(), 0), F.cross_entropy(*batch()))
     # Probabilities of the true classes 3/4 and 1/2, gamma 2: (1/16) log(4/3) and (1/4) log 2.
     logits, labels = torch.tensor([[math.log(3), 0.0], [0.0, 0.0]], dtype=torch.float64), torch.tensor([0, 1])
     expected = torch.tensor([math.log(4 / 3) / 16, math.log(2) / 4], dtype=torch.float64)
@@ -52,14 +46,11 @@ def test_gradients_are_finite_at_both_ends(gamma: float, dtype: torch.dtype) -> 
     logits = torch.tensor([[1e4, 0.0, 0.0], [0.0, 1e4, 0.0], [20.0, 0, 0], [-20.0, 0, 0], [0.0, 0, 0]], dtype=dtype)
     labels = torch.zeros(5, dtype=torch.int64)
     value = losses.focal_loss(logits.requires_grad_(), labels, gamma)
-    value.backward()
-    assert value.dtype == dtype
-    assert value.isfinite()
-    assert logits.grad is not None
-    assert logits.grad.isfinite().all()
+    (gradient,) = torch.autograd.grad(value, logits)
+    assert (value.dtype, value.isfinite().item(), gradient.isfinite().all().item()) == (dtype, True, True)
     # Proposition 1: at p = 1 and gamma > 0 nothing pulls any more; at p = 0 the pull is that of the cross-entropy.
-    assert logits.grad[0].abs().max() == 0
-    assert logits.grad[1, 0].item() == pytest.approx(-1 / 5, rel=1e-2)
+    assert gradient[0].abs().max() == 0
+    assert gradient[1, 0].item() == pytest.approx(-1 / 5, rel=1e-2)
 
 
 @pytest.mark.parametrize("gamma", [0.5, 1.0, 2.0, 7.0])

@@ -15,10 +15,10 @@ from softmax_temperature.runner.errors import InputError
 Loss = Callable[[Tensor, Tensor], Tensor]
 
 
-def batch(count: int = 40, classes: int = 5) -> tuple[Tensor, Tensor]:
+def batch() -> tuple[Tensor, Tensor]:
     generator = torch.Generator().manual_seed(0)
-    logits = 2 * torch.randn(count, classes, generator=generator, dtype=torch.float64)
-    return logits, torch.randint(classes, (count,), generator=generator)
+    logits = 2 * torch.randn(40, 5, generator=generator, dtype=torch.float64)
+    return logits, torch.randint(5, (40,), generator=generator)
 
 
 def sample_dependent(policy: str) -> Loss:
@@ -55,20 +55,12 @@ def test_each_is_the_loss_it_names(name: str, options: dict[str, Any], expected:
         assert objective(logits, labels, position).item() == pytest.approx(expected(logits, labels).item(), rel=1e-12)
 
 
-def test_every_loss_is_tested() -> None:
+def test_every_loss_is_tested_and_scheduled_focal_loss_changes_at_its_milestones() -> None:
     assert {name for name, _, _ in LOSSES} == set(objective_names())
-
-
-def test_scheduled_focal_loss_changes_at_its_milestones() -> None:
     logits, labels = batch()
     changing = make_objective("scheduled_focal", {"gammas": [5.0, 3.0, 1.0], "milestones": [100, 250]})
     for position, gamma in ((0, 5), (99.99, 5), (100, 3), (249.99, 3), (250, 1), (350, 1)):
         assert torch.equal(changing(logits, labels, position), losses.focal_loss(logits, labels, float(gamma)))
-
-
-def test_an_unknown_loss_is_answered_with_the_nearest() -> None:
-    with pytest.raises(InputError, match=r"loss 'fokal': no such loss\. Did you mean 'focal'\?"):
-        make_objective("fokal", {})
 
 
 @pytest.mark.parametrize(
@@ -85,3 +77,5 @@ def test_an_unknown_loss_is_answered_with_the_nearest() -> None:
 def test_a_wrong_option_is_refused_before_any_training(name: str, options: dict[str, Any], says: str) -> None:
     with pytest.raises(InputError, match=rf"loss '{name}': does not take the options .*{says}.*Correct `options`"):
         make_objective(name, options)
+    with pytest.raises(InputError, match=r"loss 'fokal': no such loss\. Did you mean 'focal'\?"):
+        make_objective("fokal", options)

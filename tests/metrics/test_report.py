@@ -6,16 +6,8 @@ from torch import Tensor
 from softmax_temperature import metrics
 from softmax_temperature.metrics.evidence import resample_weights
 
-NAMES = (
-    "accuracy",
-    "top5_accuracy",
-    "negative_log_likelihood",
-    "brier_score",
-    "expected_calibration_error",
-    "maximum_calibration_error",
-    "adaptive_calibration_error",
-    "classwise_calibration_error",
-)
+BINNED = [f"{form}_calibration_error" for form in ("expected", "maximum", "adaptive", "classwise")]
+NAMES = ["accuracy", "top5_accuracy", "negative_log_likelihood", "brier_score", *BINNED]
 
 
 def drawn(samples: int = 300, classes: int = 8, *, decimals: int | None = None) -> tuple[Tensor, Tensor]:
@@ -27,15 +19,16 @@ def drawn(samples: int = 300, classes: int = 8, *, decimals: int | None = None) 
     return logits, torch.multinomial(torch.softmax(logits / 2, dim=1), 1, generator=generator).squeeze(1)
 
 
-def one_by_one(logits: Tensor, labels: Tensor, bins: int) -> dict[str, float]:
+def one_by_one(logits: Tensor, labels: Tensor, bins: int = 15) -> dict[str, float]:
     """Every metric from its own function."""
     probs = torch.softmax(logits, dim=1)
-    values = {name: getattr(metrics, name)(probs, labels, bins=bins) for name in NAMES[4:]}
-    values["accuracy"] = metrics.accuracy(logits, labels)
-    values["top5_accuracy"] = metrics.top_accuracy(logits, labels)
-    values["negative_log_likelihood"] = metrics.negative_log_likelihood(logits, labels)
-    values["brier_score"] = metrics.brier_score(probs, labels)
-    return {name: value.item() for name, value in values.items()}
+    binned = {name: getattr(metrics, name)(probs, labels, bins=bins).item() for name in BINNED}
+    return binned | {
+        "accuracy": metrics.accuracy(logits, labels).item(),
+        "top5_accuracy": metrics.top_accuracy(logits, labels).item(),
+        "negative_log_likelihood": metrics.negative_log_likelihood(logits, labels).item(),
+        "brier_score": metrics.brier_score(probs, labels).item(),
+    }
 
 
 def resamples(logits: Tensor, labels: Tensor, number: int, seed: int) -> list[tuple[Tensor, Tensor]]:
@@ -61,7 +54,7 @@ def test_report_holds_what_each_metric_gives_alone(samples: int, classes: int, b
 def test_intervals_are_percentiles_of_metrics_of_the_resampled_rows(decimals: int | None) -> None:
     logits, labels = drawn(decimals=decimals)
     report = metrics.calibration_report(logits, labels, bootstrap=25, seed=3)
-    slow = [one_by_one(*rows, bins=15) for rows in resamples(logits, labels, 25, seed=3)]
+    slow = [one_by_one(*rows) for rows in resamples(logits, labels, 25, seed=3)]
     for name in {*NAMES} - {"adaptive_calibration_error"}:  # Its bins stay those of the sample.
         low, high = np.quantile([values[name] for values in slow], [0.05, 0.95])
         expected = corrected(low, high, report[name]) if name.endswith("calibration_error") else (low, high)
@@ -77,7 +70,7 @@ def corrected(low: float, high: float, estimate: float) -> tuple[float, float]:
 def test_intervals_of_calibration_errors_hold_their_estimate_and_cover_the_error_of_the_population() -> None:
     # Labels are drawn at T = 1.5 for logits at T = 1, so the classifier is overconfident; its own error is that of many
     # samples.
-    def sample(rows: int, seed: int) -> tuple[torch.Tensor, torch.Tensor]:
+    def sample(rows: int, seed: int) -> tuple[Tensor, Tensor]:
         generator = torch.Generator().manual_seed(seed)
         logits = 3 * torch.randn(rows, 4, generator=generator)
         return logits, torch.multinomial(torch.softmax(logits / 1.5, 1), 1, generator=generator).squeeze(1)
@@ -101,10 +94,9 @@ def test_bins_of_equal_mass_stay_those_of_the_sample() -> None:
     weights = torch.cat(list(resample_weights(300, 25, seed=3))).numpy()
     gaps = weights * (correct - confidences)
     slow = sum(np.abs(gaps[:, part].sum(axis=1)) for part in parts) / 300
-    fixed = metrics.calibration_report(logits, labels, bootstrap=25, seed=3)["intervals"]
-    estimate = metrics.calibration_report(logits, labels)["adaptive_calibration_error"]
-    expected = corrected(*np.quantile(slow, [0.05, 0.95]), estimate)
-    assert fixed["adaptive_calibration_error"] == pytest.approx(expected, abs=1e-12)
+    report, name = metrics.calibration_report(logits, labels, bootstrap=25, seed=3), "adaptive_calibration_error"
+    expected = corrected(*np.quantile(slow, [0.05, 0.95]), report[name])
+    assert report["intervals"][name] == pytest.approx(expected, abs=1e-12)
 
 
 def test_resamples_draw_n_of_n_and_more_of_them_begin_with_the_same() -> None:
@@ -122,7 +114,7 @@ def test_paired_difference_is_that_of_the_two_reports_on_the_same_rows() -> None
     other = logits / 2
     found = metrics.paired_difference(logits, other, labels, bootstrap=25, seed=3)
     pairs = zip(resamples(logits, labels, 25, seed=3), resamples(other, labels, 25, seed=3), strict=True)
-    slow = [(one_by_one(*a, bins=15), one_by_one(*b, bins=15)) for a, b in pairs]
+    slow = [(one_by_one(*a), one_by_one(*b)) for a, b in pairs]
     reports = [metrics.calibration_report(some, labels) for some in (logits, other)]
     for name in {*NAMES} - {"adaptive_calibration_error"}:
         low, high = np.quantile([a[name] - b[name] for a, b in slow], [0.05, 0.95])
@@ -135,19 +127,12 @@ def test_paired_difference_is_that_of_the_two_reports_on_the_same_rows() -> None
 def test_confident_predictions_are_counted_one_by_one() -> None:
     some, labels = drawn(300, 4)
     report = metrics.confident_report(some, labels, threshold=0.9, bootstrap=80, seed=4)
-    kept = [
-        (row.argmax() == label).item() for row, label in zip(some, labels, strict=True) if row.softmax(0).max() >= 0.9
-    ]
+    kept = [row.argmax() == label for row, label in zip(some, labels, strict=True) if row.softmax(0).max() >= 0.9]
     assert report["confident_share"] == pytest.approx(len(kept) / 300)
-    assert report["confident_accuracy"] == pytest.approx(sum(kept) / len(kept))
-    shares = [
-        np.mean([some[row].softmax(0).max() >= 0.9 for row in np.repeat(np.arange(300), weights.numpy().astype(int))])
-        for weights in torch.cat(list(resample_weights(300, 80, 4)))
-    ]
+    assert report["confident_accuracy"] == pytest.approx(sum(kept).item() / len(kept))
+    shares = [(rows.softmax(1).amax(1) >= 0.9).double().mean().item() for rows, _ in resamples(some, labels, 80, 4)]
     assert report["intervals"]["confident_share"] == pytest.approx(tuple(np.quantile(shares, [0.05, 0.95])))
-
-
-def test_a_network_that_is_never_confident_has_a_share_of_zero_and_no_accuracy() -> None:
+    # A network that is never confident has a share of zero and no accuracy.
     report = metrics.confident_report(torch.zeros(20, 4), torch.zeros(20, dtype=torch.long), bootstrap=10)
     assert (report["confident_share"], report["confident_accuracy"]) == (0.0, None)
     assert report["intervals"] == {"confident_share": (0.0, 0.0)}

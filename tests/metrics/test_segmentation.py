@@ -8,12 +8,7 @@ from hypothesis import strategies as st
 from sklearn import metrics as sklearn_metrics
 from torch import Tensor
 
-from softmax_temperature.metrics.segmentation import (
-    confusion_matrix,
-    intersection_over_union,
-    mean_intersection_over_union,
-    pixel_accuracy,
-)
+from softmax_temperature.metrics.segmentation import confusion_matrix, mean_intersection_over_union, pixel_accuracy
 
 VOID = 255
 
@@ -35,10 +30,7 @@ def test_all_scores_are_scikit_learns(seed: int, classes: int, void_share: float
     truth, predicted = labels[kept].numpy(), predictions[kept].numpy()
     confusion = confusion_matrix(predictions, labels, classes=classes, void=VOID)
     assert np.array_equal(confusion, sklearn_metrics.confusion_matrix(truth, predicted, labels=range(classes)))
-    present = np.union1d(truth, predicted)
-    each = sklearn_metrics.jaccard_score(truth, predicted, labels=present, average=None)
-    np.testing.assert_allclose(intersection_over_union(confusion)[present], each, rtol=1e-15)
-    mean = sklearn_metrics.jaccard_score(truth, predicted, labels=present, average="macro")
+    mean = sklearn_metrics.jaccard_score(truth, predicted, labels=np.union1d(truth, predicted), average="macro")
     assert mean_intersection_over_union(confusion).item() == pytest.approx(mean, rel=1e-14)
     accuracy = sklearn_metrics.accuracy_score(truth, predicted)
     assert pixel_accuracy(confusion).item() == pytest.approx(accuracy, rel=1e-14)
@@ -50,9 +42,6 @@ def test_scores_by_hand() -> None:
     confusion = confusion_matrix(predictions, labels, classes=4, void=VOID)
     assert confusion.tolist() == [[1, 1, 0, 0], [0, 2, 0, 0], [0, 0, 0, 0], [0, 0, 0, 0]]
     # Class 2 was predicted where nothing counts, class 3 nowhere.
-    ious = intersection_over_union(confusion)
-    assert ious[:2].tolist() == [1 / 2, 2 / 3]
-    assert ious[2:].isnan().all()
     assert mean_intersection_over_union(confusion).item() == pytest.approx((1 / 2 + 2 / 3) / 2)
     assert pixel_accuracy(confusion).item() == 3 / 4
 

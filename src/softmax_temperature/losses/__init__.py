@@ -6,26 +6,24 @@ differences of the logits are. Values (finite logits, labels in range) are check
 each look at a value would stop the queue of the training loop.
 """
 
-from softmax_temperature.losses.baselines import brier_loss, label_smoothing_loss, rescaled_cross_entropy
-from softmax_temperature.losses.focal import focal_loss, sample_dependent_gamma, scheduled_gamma, true_class_probs
-from softmax_temperature.losses.focal_theory import gamma_star, gradient_ratio
-from softmax_temperature.losses.mmce import mmce, weighted_mmce
+from softmax_temperature.losses.baselines import (
+    brier_loss,
+    label_smoothing_loss,
+    mmce,
+    rescaled_cross_entropy,
+    weighted_mmce,
+)
+from softmax_temperature.losses.focal import (
+    focal_loss,
+    gamma_star,
+    gradient_ratio,
+    sample_dependent_gamma,
+    scheduled_gamma,
+    true_class_probs,
+)
 from softmax_temperature.losses.objectives import OBJECTIVES, Objective, make_objective, objective_names
 
-__all__ = [
-    "OBJECTIVES",
-    "Objective",
-    "brier_loss",
-    "focal_loss",
-    "gamma_star",
-    "gradient_ratio",
-    "label_smoothing_loss",
-    "make_objective",
-    "mmce",
-    "objective_names",
-    "rescaled_cross_entropy",
-    "sample_dependent_gamma",
-    "scheduled_gamma",
-    "true_class_probs",
-    "weighted_mmce",
-]
+__all__ = ["brier_loss", "label_smoothing_loss", "rescaled_cross_entropy"]
+__all__ += ["focal_loss", "sample_dependent_gamma", "scheduled_gamma", "true_class_probs"]
+__all__ += ["gamma_star", "gradient_ratio", "mmce", "weighted_mmce"]
+__all__ += ["OBJECTIVES", "Objective", "make_objective", "objective_names"]

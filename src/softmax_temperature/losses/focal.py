@@ -1,10 +1,12 @@
-"""Focal loss and the papers' policies for its gamma: fixed, scheduled by epoch, chosen per sample."""
+"""Focal loss, the policies for its gamma (scheduled by epoch, chosen per sample), and the paper's propositions."""
 
 import math
 from collections.abc import Sequence
 
+import numpy as np
 import torch
 import torch.nn.functional as F
+from scipy.special import lambertw
 from torch import Tensor
 
 from softmax_temperature.metrics.checks import check_batch, check_count, check_fractions, check_gamma
@@ -33,9 +35,16 @@ def focal_loss(logits: Tensor, labels: Tensor, gamma: float | Tensor, *, reducti
     # Deviation: the released code sums over the batch by default, which multiplies the step by the batch size; the
     # paper's loss is that of a sample, and its mean is the default here. "sum" gives the released objective.
     check_batch(logits, labels)
-    log_true, log_others = _split_log_probs(logits, labels)
-    losses = -log_true * torch.exp(_one_per_sample(gamma, logits) * log_others)
-    return reduced(losses, reduction)
+    check_gamma(gamma)
+    index = labels.long()[:, None]
+    log_probs = F.log_softmax(logits, dim=1)
+    log_true = log_probs.gather(1, index).squeeze(1)
+    log_others = log_probs.scatter(1, index, -math.inf).logsumexp(dim=1)  # Of 1 - p, what all the others sum to.
+    if isinstance(gamma, Tensor):
+        if gamma.ndim > 0 and gamma.shape != log_true.shape:
+            raise ValueError(f"gamma must be a number or have shape ({len(logits)},), got {tuple(gamma.shape)}")
+        gamma = gamma.to(logits.dtype)  # So that it does not promote the loss.
+    return reduced(-log_true * torch.exp(gamma * log_others), reduction)
 
 
 def true_class_probs(logits: Tensor, labels: Tensor) -> Tensor:
@@ -83,19 +92,37 @@ def reduced(losses: Tensor, reduction: str) -> Tensor:
     return losses if reduction == "none" else losses.mean() if reduction == "mean" else losses.sum()
 
 
-def _one_per_sample(gamma: float | Tensor, logits: Tensor) -> float | Tensor:
-    """Gamma, checked; a tensor in the dtype of the logits, so that it does not promote the loss."""
+def gradient_ratio(true_probs: Tensor, gamma: float | Tensor) -> Tensor:
+    """The factor g(p, gamma) between the gradients of focal loss and cross-entropy (focal paper, Proposition 1).
+
+    g = (1 - p)^gamma - gamma p (1 - p)^(gamma - 1) log p, in the equal form (1 - p)^gamma (1 + gamma r(p)) with r = -p
+    log p / (1 - p), which needs no epsilon. `true_probs` has any shape, and `gamma` is a number or broadcasts. Raises
+    ValueError if a probability is outside [0, 1] or `gamma` is negative or not finite.
+    """
+    check_fractions(true_probs, "true_probs")
     check_gamma(gamma)
-    if not isinstance(gamma, Tensor):
-        return gamma
-    if gamma.ndim > 0 and gamma.shape != logits.shape[:1]:
-        raise ValueError(f"gamma must be a number or have shape ({len(logits)},), got {tuple(gamma.shape)}")
-    return gamma.to(logits.dtype)
+    if isinstance(gamma, Tensor):
+        gamma = gamma.to(true_probs.dtype)
+    complement = 1 - true_probs
+    # At p = 1 the limit of r is 1, but anything finite will do: gamma = 0 or a power of zero makes it vanish.
+    ratio = -torch.xlogy(true_probs, true_probs) / torch.where(complement == 0, 1, complement)
+    return complement.pow(gamma) * (1 + gamma * ratio)
 
 
-def _split_log_probs(logits: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
-    """The logarithms of p of the true class and of 1 - p, what all the others sum to; each of shape (n,)."""
-    index = labels.long()[:, None]
-    log_probs = F.log_softmax(logits, dim=1)
-    others = log_probs.scatter(1, index, -math.inf)
-    return log_probs.gather(1, index).squeeze(1), torch.logsumexp(others, dim=1)
+def gamma_star(p0: float | Tensor) -> Tensor:
+    """The smallest gamma for which g(p, gamma) <= 1 at every p >= p0 (focal paper, Proposition 2), float64.
+
+    gamma* = a/b + W_-1(-(a^(1 - a/b) / b) log a) / log a, with a = 1 - p0, b = p0 log p0 and W_-1 the lower branch of
+    Lambert's function; g(p0, gamma*) = 1. `p0`, of any shape, is in (0, 0.5), otherwise ValueError: at 0.5 gamma* is 0.
+    """
+    # Deviation: the released code adds 1e-12 inside W and takes the real part; the argument is kept at or above -1/e
+    # instead, which only rounding next to p0 = 0.5 can cross.
+    chance = torch.as_tensor(p0, dtype=torch.float64)
+    if not ((chance > 0) & (chance < 0.5)).all():
+        raise ValueError(f"p0 must be in (0, 0.5), got {p0}")
+    p = chance.cpu().numpy()
+    log_a, b = np.log1p(-p), p * np.log(p)
+    ratio = (1 - p) / b
+    argument = -np.exp((1 - ratio) * log_a) / b * log_a
+    root = lambertw(np.maximum(argument, -1 / math.e), k=-1).real
+    return torch.as_tensor(ratio + root / log_a, dtype=torch.float64, device=chance.device)

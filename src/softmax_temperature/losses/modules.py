@@ -6,21 +6,25 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from softmax_temperature.losses.baselines import brier_loss
+from softmax_temperature.losses.baselines import brier_loss, weighted_mmce
 from softmax_temperature.losses.focal import focal_loss, reduced, sample_dependent_gamma, true_class_probs
-from softmax_temperature.losses.mmce import weighted_mmce
 from softmax_temperature.metrics.checks import as_rows, check_gamma
 
 
 class _ClassifierLoss(nn.Module):
-    """A loss of logits (n, classes) and labels (n,), or (n, classes, ...) and (n, ...), with ignored labels."""
+    """A loss of logits (n, classes) and labels (n,), or (n, classes, ...) and (n, ...), with ignored labels.
+
+    It is a mean over samples, weighted by `weight` of their classes, unless `forward` is another.
+    """
 
     weight: Tensor | None
 
-    def __init__(self, weight: Tensor | None = None, *, ignore_index: int | None = -100) -> None:
+    def __init__(
+        self, weight: Tensor | None = None, *, ignore_index: int | None = -100, reduction: str = "mean"
+    ) -> None:
         super().__init__()
         self.register_buffer("weight", weight)
-        self.ignore_index = ignore_index
+        self.ignore_index, self.reduction = ignore_index, reduction
 
     def _kept_rows(self, logits: Tensor, labels: Tensor) -> tuple[Tensor, Tensor, Tensor | None]:
         """Logits (rows, classes) and labels (rows,) that count, and which of all rows these are (None: all)."""
@@ -30,33 +34,25 @@ class _ClassifierLoss(nn.Module):
         kept = labels != self.ignore_index
         return logits[kept], labels[kept], kept
 
-
-class _SampleLoss(_ClassifierLoss):
-    """A loss that is a mean over samples, weighted by `weight` of their classes."""
-
-    def __init__(
-        self, weight: Tensor | None = None, *, ignore_index: int | None = -100, reduction: str = "mean"
-    ) -> None:
-        super().__init__(weight, ignore_index=ignore_index)
-        self.reduction = reduction
-
     def forward(self, logits: Tensor, labels: Tensor) -> Tensor:
         rows, classes, kept = self._kept_rows(logits, labels)
         losses = self._losses(rows, classes)
-        weights = None if self.weight is None else self.weight.to(losses.dtype)[classes.long()]
-        losses = losses if weights is None else weights * losses
-        if self.reduction == "mean" and weights is not None:
-            return losses.sum() / weights.sum()
-        if self.reduction == "none" and kept is not None:
+        if self.weight is not None:
+            weights = self.weight.to(losses.dtype)[classes.long()]
+            losses = weights * losses
+            if self.reduction == "mean":
+                return losses.sum() / weights.sum()
+        if self.reduction != "none":
+            return reduced(losses, self.reduction)
+        if kept is not None:
             losses = losses.new_zeros(len(kept)).masked_scatter(kept, losses)
-        found = reduced(losses, self.reduction)
-        return found.view(labels.shape) if self.reduction == "none" else found
+        return losses.view(labels.shape)
 
     def _losses(self, logits: Tensor, labels: Tensor) -> Tensor:
         raise NotImplementedError
 
 
-class FocalLoss(_SampleLoss):
+class FocalLoss(_ClassifierLoss):
     """Focal loss, -(1 - p)^gamma log p, nats (focal paper, section 4); see `losses.focal_loss`.
 
     Args:
@@ -92,7 +88,7 @@ class FocalLoss(_SampleLoss):
         return focal_loss(logits, labels, self.gamma, reduction="none")
 
 
-class SampleDependentFocalLoss(_SampleLoss):
+class SampleDependentFocalLoss(_ClassifierLoss):
     """Focal loss whose gamma depends on the sample, FLSD (focal paper, section 4, appendix F); else as `FocalLoss`.
 
     `policy` "53" has gamma 5 below a probability of 0.2 of the true class and 3 above; "532" has 5, 3 and 2.
@@ -120,7 +116,7 @@ class SampleDependentFocalLoss(_SampleLoss):
         return focal_loss(logits, labels, gamma, reduction="none")
 
 
-class BrierLoss(_SampleLoss):
+class BrierLoss(_ClassifierLoss):
     """Squared distance of the probabilities to the one-hot label, in [0, 2]; arguments and shapes as `FocalLoss`.
 
     Examples:

@@ -23,7 +23,6 @@ def at_every_epoch(loss: Callable[[Tensor, Tensor], Tensor]) -> Objective:
 
 
 def _tempered_cross_entropy(*, inverse_temperature: float) -> Objective:
-    """Cross-entropy of beta times the logits (temperature_check, abstract)."""
     check_positive(inverse_temperature, "inverse_temperature")
     return at_every_epoch(lambda logits, labels: F.cross_entropy(inverse_temperature * logits, labels))
 
@@ -35,15 +34,11 @@ def _label_smoothing(*, smoothing: float = 0.05) -> Objective:
 
 
 def _scheduled_focal(*, gammas: Sequence[float], milestones: Sequence[int]) -> Objective:
-    """FLSc of the focal paper, appendix F, over epochs of the recipe."""
     for gamma in gammas:
         check_gamma(gamma)
-    scheduled_gamma(0, gammas=gammas, milestones=milestones)  # Refuses wrong milestones before any training.
-
-    def objective(logits: Tensor, labels: Tensor, position: float) -> Tensor:
-        return focal_loss(logits, labels, scheduled_gamma(int(position), gammas=gammas, milestones=milestones))
-
-    return objective
+    gamma_of = partial(scheduled_gamma, gammas=gammas, milestones=milestones)
+    gamma_of(0)  # Refuses wrong milestones before any training.
+    return lambda logits, labels, position: focal_loss(logits, labels, gamma_of(int(position)))
 
 
 OBJECTIVES: dict[str, Callable[..., Objective]] = {
@@ -56,8 +51,8 @@ OBJECTIVES: dict[str, Callable[..., Objective]] = {
     "sample_dependent_focal": lambda *, policy="53": at_every_epoch(
         SampleDependentFocalLoss(policy, ignore_index=None)
     ),
-    "scheduled_focal": _scheduled_focal,
-    "tempered_cross_entropy": _tempered_cross_entropy,
+    "scheduled_focal": _scheduled_focal,  # FLSc of the focal paper, appendix F, over epochs of the recipe.
+    "tempered_cross_entropy": _tempered_cross_entropy,  # Of beta times the logits (temperature_check, abstract).
 }
 
 

@@ -1,7 +1,6 @@
 """Calibration errors in the four forms of the focal paper, section 2, and how much of one is noise at this n."""
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -41,8 +40,7 @@ def reliability_bins(probs: Tensor, labels: Tensor, *, bins: int = 15) -> Reliab
     index = equal_width_bins(confidences, bins)
     counts = torch.bincount(index, minlength=bins)
     edges = torch.arange(bins + 1, dtype=torch.float64, device=counts.device) / bins
-    sums = (binned_sums(index, values, bins) for values in (confidences, correct))
-    return ReliabilityBins(edges, counts, *(total / counts for total in sums))
+    return ReliabilityBins(edges, counts, *(binned_sums(index, each, bins) / counts for each in (confidences, correct)))
 
 
 def expected_calibration_error(probs: Tensor, labels: Tensor, *, bins: int = 15) -> Tensor:
@@ -79,8 +77,7 @@ def adaptive_calibration_error(probs: Tensor, labels: Tensor, *, bins: int = 15)
     # Deviation: the released code interpolates edges between sorted confidences and opens the bins on the left, which
     # drops the smallest confidence, and every sample tied with it.
     confidences, correct = _top_label(probs, labels, bins)
-    membership = equal_mass_membership(confidences, bins)
-    return ((correct - confidences) @ membership).abs().sum() / len(correct)
+    return ((correct - confidences) @ equal_mass_membership(confidences, bins)).abs().sum() / len(correct)
 
 
 def classwise_calibration_error(probs: Tensor, labels: Tensor, *, bins: int = 15) -> Tensor:
@@ -113,7 +110,12 @@ def noise_floor(probs: Tensor, *, bins: int = 15, seed: int = 0) -> Tensor:
     confidences = probs.detach().double().amax(dim=1)
     membership = F.one_hot(equal_width_bins(confidences, bins), bins).double()
     expected = confidences @ membership
-    errors = [(right @ membership - expected).abs().sum(dim=1) for right in _drawn(confidences, seed)]
+    generator = np.random.default_rng(seed)
+    errors, rows = [], max(1, CHUNK // len(confidences))
+    for start in range(0, NOISE_DRAWS, rows):
+        uniform = generator.random((min(rows, NOISE_DRAWS - start), len(confidences)))
+        right = (torch.from_numpy(uniform).to(confidences.device) < confidences).double()
+        errors.append((right @ membership - expected).abs().sum(dim=1))
     return torch.cat(errors).mean() / len(confidences)
 
 
@@ -126,9 +128,18 @@ def debiased_calibration_error(probs: Tensor, labels: Tensor, *, bins: int = 15)
     """
     table = reliability_bins(probs, labels, bins=bins)
     filled = table.counts > 0
-    accuracy, counts, gaps = table.accuracy[filled], table.counts[filled], table.gaps[filled]
-    expected = _mean_absolute_normal(gaps, torch.sqrt(accuracy * (1 - accuracy) / counts))
-    return (table.shares[filled] * (2 * gaps.abs() - expected)).sum()
+    accuracy, gaps = table.accuracy[filled], table.gaps[filled].abs()
+    deviation = torch.sqrt(accuracy * (1 - accuracy) / table.counts[filled])
+    scaled = gaps / deviation.clamp(min=torch.finfo(gaps.dtype).tiny)
+    spread = deviation * math.sqrt(2 / math.pi) * torch.exp(-scaled.square() / 2)
+    expected = spread + gaps * torch.erf(scaled / math.sqrt(2))
+    return (table.shares[filled] * (2 * gaps - expected)).sum()
+
+
+def _check(probs: Tensor, labels: Tensor, bins: int) -> None:
+    check_probs(probs)
+    check_labels(labels, probs)
+    check_count(bins, "bins", least=1)
 
 
 def _top_label(probs: Tensor, labels: Tensor, bins: int) -> tuple[Tensor, Tensor]:
@@ -144,28 +155,6 @@ def class_gaps(probs: Tensor, labels: Tensor) -> Tensor:
     return gaps.scatter_add_(1, labels[:, None], torch.ones_like(gaps[:, :1]))
 
 
-def _check(probs: Tensor, labels: Tensor, bins: int) -> None:
-    check_probs(probs)
-    check_labels(labels, probs)
-    check_count(bins, "bins", least=1)
-
-
-def _mean_absolute_normal(mean: Tensor, deviation: Tensor) -> Tensor:
-    """E|X| for X normal; |mean| where the deviation is zero."""
-    scaled = mean.abs() / deviation.clamp(min=torch.finfo(mean.dtype).tiny)
-    spread = deviation * math.sqrt(2 / math.pi) * torch.exp(-scaled.square() / 2)
-    return spread + mean.abs() * torch.erf(scaled / math.sqrt(2))
-
-
-def _drawn(confidences: Tensor, seed: int) -> Iterator[Tensor]:
-    """Right (1) or wrong (0) drawn from the confidences, shape (draws, n), NOISE_DRAWS draws together."""
-    generator = np.random.default_rng(seed)
-    rows = max(1, CHUNK // len(confidences))
-    for start in range(0, NOISE_DRAWS, rows):
-        uniform = generator.random((min(rows, NOISE_DRAWS - start), len(confidences)))
-        yield (torch.from_numpy(uniform).to(confidences.device) < confidences).double()
-
-
 def equal_width_bins(values: Tensor, bins: int) -> Tensor:
     """Index of the bin of each value in [0, 1], int64; bins are (a, b] and the first also holds 0."""
     # Edges are compared: ceil(bins * value) puts a value next to an edge into the wrong bin.
@@ -174,11 +163,7 @@ def equal_width_bins(values: Tensor, bins: int) -> Tensor:
 
 
 def equal_mass_membership(values: Tensor, bins: int) -> Tensor:
-    """Share of each sample in each equal-mass bin, shape (n, bins); rows sum to one, columns to the bin's size.
-
-    Equal values that straddle an edge are all split across it in the same proportion, whatever their order. Sizes
-    differ by at most one, the larger ones first.
-    """
+    """Share of each sample in each equal-mass bin, shape (n, bins), as `adaptive_calibration_error` has them."""
     size, larger = divmod(len(values), bins)
     ranks = [number * size + min(number, larger) for number in range(bins + 1)]
     edges = torch.tensor(ranks, dtype=torch.float64, device=values.device)

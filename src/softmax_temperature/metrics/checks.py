@@ -45,11 +45,10 @@ def check_labels(labels: Tensor, scores: Tensor, *, values: bool = True) -> None
         raise ValueError(f"labels must have shape ({rows},), one per row, got {tuple(labels.shape)}")
     if labels.device != scores.device:
         raise ValueError(f"labels must be on {scores.device} like the scores, got {labels.device}")
-    if not values:
-        return
-    low, high = (bound.item() for bound in torch.aminmax(labels))
-    if low < 0 or high >= classes:
-        raise ValueError(f"labels must be in [0, {classes}), got {low if low < 0 else high}")
+    if values:
+        low, high = (bound.item() for bound in torch.aminmax(labels))
+        if low < 0 or high >= classes:
+            raise ValueError(f"labels must be in [0, {classes}), got {low if low < 0 else high}")
 
 
 def check_positive(value: float, name: str) -> None:

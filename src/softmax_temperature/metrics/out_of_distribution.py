@@ -9,8 +9,6 @@ from torch import Tensor
 from softmax_temperature.metrics.checks import check_count, check_logits
 from softmax_temperature.metrics.evidence import INTERVAL, resample_weights
 
-_ROWS = 50  # Resamples at a time.
-
 
 def out_of_distribution_auroc(logits_in: Tensor, logits_out: Tensor, *, score: str = "entropy") -> Tensor:
     """Area under the ROC curve for detecting out-of-distribution samples, which are the positive class; float64.
@@ -42,12 +40,9 @@ def out_of_distribution_interval(
     ordered, order = inside.sort()
     # For each sample from outside: how many from inside lie below it, those that tie counting half.
     first, last = (torch.searchsorted(ordered, outside, right=right) for right in (False, True))
+    streams = (resample_weights(len(side), bootstrap, seed + n, rows=50) for n, side in enumerate((inside, outside)))
     areas = []
-    for here, there in zip(
-        resample_weights(len(inside), bootstrap, seed, rows=_ROWS),
-        resample_weights(len(outside), bootstrap, seed + 1, rows=_ROWS),
-        strict=True,
-    ):
+    for here, there in zip(*streams, strict=True):
         below = F.pad(here[:, order].cumsum(1), (1, 0))
         areas.append(((below[:, first] + below[:, last]) / 2 * there).sum(1) / (len(inside) * len(outside)))
     low, high = torch.quantile(torch.cat(areas), torch.tensor(INTERVAL, dtype=torch.float64)).tolist()
@@ -55,22 +50,21 @@ def out_of_distribution_interval(
 
 
 def _scores(logits_in: Tensor, logits_out: Tensor, score: str) -> list[Tensor]:
-    """The scores of both sets, on the CPU."""
+    """The scores of both sets, on the CPU, float64; larger where the softmax is less sure."""
     check_logits(logits_in, name="logits_in")
     check_logits(logits_out, name="logits_out")
     if logits_in.shape[1] != logits_out.shape[1]:
         raise ValueError(f"logits_out must have {logits_in.shape[1]} classes, got {logits_out.shape[1]}")
-    return [_uncertainty(logits, score).cpu() for logits in (logits_in, logits_out)]
-
-
-def _uncertainty(logits: Tensor, score: str) -> Tensor:
-    """The score, shape (n,), float64; larger where the softmax is less sure."""
-    log_probs = F.log_softmax(logits.detach().double(), dim=1)
-    if score == "entropy":
-        return -(log_probs.exp() * log_probs).sum(dim=1)
-    if score == "confidence":
-        # -log p of the prediction, from what all others sum to: where p rounds to 1 the order of samples is kept.
-        top, predicted = log_probs.max(dim=1, keepdim=True)
-        others = log_probs.scatter(1, predicted, -math.inf).logsumexp(dim=1)
-        return F.softplus(others - top.squeeze(1))
-    raise ValueError(f"score must be 'entropy' or 'confidence', got {score!r}")
+    if score not in {"entropy", "confidence"}:
+        raise ValueError(f"score must be 'entropy' or 'confidence', got {score!r}")
+    scores = []
+    for logits in (logits_in, logits_out):
+        log_probs = F.log_softmax(logits.detach().double(), dim=1)
+        if score == "entropy":
+            scores.append(-(log_probs.exp() * log_probs).sum(dim=1).cpu())
+        else:
+            # -log p of the prediction, from what all others sum to: where p rounds to 1 the order of samples is kept.
+            top, predicted = log_probs.max(dim=1, keepdim=True)
+            others = log_probs.scatter(1, predicted, -math.inf).logsumexp(dim=1)
+            scores.append(F.softplus(others - top.squeeze(1)).cpu())
+    return scores

@@ -44,8 +44,7 @@ def calibration_report(
     _check(logits, labels, bins, bootstrap, seed)
     exact = logits.detach().double()
     probs = torch.softmax(exact, dim=1)
-    arm = Evidence.of(exact, labels.long(), bins)
-    estimates = _estimates(arm)
+    estimates, resampled = _evaluated(exact, labels, bins, bootstrap, seed)
     return {
         "samples": len(exact),
         "classes": exact.shape[1],
@@ -54,7 +53,7 @@ def calibration_report(
         **estimates,
         "debiased_calibration_error": debiased_calibration_error(probs, labels, bins=bins).item(),
         "noise_floor": noise_floor(probs, bins=bins, seed=seed).item(),
-        "intervals": _intervals(_resampled(arm, bootstrap, seed), estimates, least=0.0) if bootstrap else {},
+        "intervals": _intervals(resampled, estimates, least=0.0),
     }
 
 
@@ -71,11 +70,11 @@ def paired_difference(
         raise ValueError(f"logits_b must have shape {tuple(logits_a.shape)} like logits_a, got {tuple(logits_b.shape)}")
     for name, logits in (("logits_a", logits_a), ("logits_b", logits_b)):
         _check(logits, labels, bins, bootstrap, seed, name=name)
-    arms = [Evidence.of(logits.detach().double(), labels.long(), bins) for logits in (logits_a, logits_b)]
-    estimates_a, estimates_b = map(_estimates, arms)
-    resampled_a, resampled_b = (_resampled(arm, bootstrap, seed) for arm in arms)
-    differences = {name: estimates_a[name] - estimates_b[name] for name in estimates_a}
-    bounds = _intervals({name: values - resampled_b[name] for name, values in resampled_a.items()}, differences)
+    (a, resampled_a), (b, resampled_b) = (
+        _evaluated(logits.detach().double(), labels, bins, bootstrap, seed) for logits in (logits_a, logits_b)
+    )
+    differences = {name: value - b[name] for name, value in a.items()}
+    bounds = _intervals({name: each - resampled_b[name] for name, each in resampled_a.items()}, differences, least=-1.0)
     return {name: Difference(differences[name], *bounds[name]) for name in bounds}
 
 
@@ -93,16 +92,18 @@ def confident_report(
     confident = confidences >= threshold
     kinds = torch.stack((confident, confident & (predicted == labels)), dim=1).double().cpu()
     count, right = kinds.sum(0).tolist()
-    report = {"confident_share": count / len(kinds), "confident_accuracy": right / count if count else None}
-    intervals: dict[str, tuple[float, float]] = {}
+    resampled: dict[str, Tensor] = {}
     if bootstrap:
         counts = torch.cat([weights @ kinds for weights in resample_weights(len(kinds), bootstrap, seed)])
-        resampled = {"confident_share": counts[:, 0] / len(kinds)}
+        resampled["confident_share"] = counts[:, 0] / len(kinds)
         if count:
             some = counts[counts[:, 0] > 0]
             resampled["confident_accuracy"] = some[:, 1] / some[:, 0]
-        intervals = _intervals(resampled)
-    return {**report, "intervals": intervals}
+    return {
+        "confident_share": count / len(kinds),
+        "confident_accuracy": right / count if count else None,
+        "intervals": _intervals(resampled, {}),
+    }
 
 
 def _check(logits: Tensor, labels: Tensor, bins: int, bootstrap: int, seed: int, *, name: str = "logits") -> None:
@@ -113,27 +114,27 @@ def _check(logits: Tensor, labels: Tensor, bins: int, bootstrap: int, seed: int,
     check_count(seed, "seed", least=0)
 
 
-def _estimates(arm: Evidence) -> dict[str, float]:
-    once = arm.metrics(arm.dense.new_ones(1, len(arm.dense)))
-    return {name: value.item() for name, value in once.items()}
-
-
-def _resampled(arm: Evidence, resamples: int, seed: int) -> dict[str, Tensor]:
-    """Every metric, shape (resamples,)."""
-    weights = resample_weights(len(arm.dense), resamples, seed)
-    pieces = [arm.metrics(some.to(arm.dense.device)) for some in weights]
-    return {name: torch.cat([piece[name] for piece in pieces]) for name in pieces[0]}
+def _evaluated(
+    logits: Tensor, labels: Tensor, bins: int, bootstrap: int, seed: int
+) -> tuple[dict[str, float], dict[str, Tensor]]:
+    """Every metric, and its values on the resamples, shape (bootstrap,)."""
+    arm = Evidence.of(logits, labels.long(), bins)
+    estimates = {name: value.item() for name, value in arm.metrics(logits.new_ones(1, len(logits))).items()}
+    weights = resample_weights(len(logits), bootstrap, seed)
+    pieces = [arm.metrics(some.to(logits.device)) for some in weights]
+    return estimates, {name: torch.cat([piece[name] for piece in pieces]) for name in estimates if pieces}
 
 
 def _intervals(
-    resampled: dict[str, Tensor], estimates: dict[str, float] | None = None, *, least: float = -1.0
+    resampled: dict[str, Tensor], estimates: dict[str, float], *, least: float = 0.0
 ) -> dict[str, tuple[float, float]]:
     """Percentiles; those of calibration errors are reflected at the estimates, which corrects their bias once."""
-    bounds = {name: torch.quantile(values, values.new_tensor(INTERVAL)).tolist() for name, values in resampled.items()}
-    intervals = {name: (low, high) for name, (low, high) in bounds.items()}
-    for name, estimate in (estimates or {}).items():
-        if name.endswith("calibration_error") and name in intervals:
-            low, high = intervals[name]
+    intervals = {}
+    for name, values in resampled.items():
+        low, high = torch.quantile(values, values.new_tensor(INTERVAL)).tolist()
+        if name.endswith("calibration_error"):
+            value = estimates[name]
             # An error of few samples may be all bias, and the reflected interval lie below it.
-            intervals[name] = (max(least, min(2 * estimate - high, estimate)), max(2 * estimate - low, estimate))
+            low, high = max(least, min(2 * value - high, value)), max(2 * value - low, value)
+        intervals[name] = low, high
     return intervals

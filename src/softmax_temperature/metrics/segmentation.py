@@ -25,19 +25,11 @@ def confusion_matrix(predictions: Tensor, labels: Tensor, *, classes: int, void:
     return torch.bincount(rows * classes + columns, minlength=classes**2).view(classes, classes)
 
 
-def intersection_over_union(confusion: Tensor) -> Tensor:
-    """Of each class, the pixels labelled and predicted as it over those that are either: (classes,), float64.
-
-    NaN for a class that neither labels nor predictions have.
-    """
+def mean_intersection_over_union(confusion: Tensor) -> Tensor:
+    """Mean over the classes that labels or predictions have of the share of pixels in both among those in either."""
     counts = confusion.double()
     both = counts.diagonal()
-    return both / (counts.sum(0) + counts.sum(1) - both)
-
-
-def mean_intersection_over_union(confusion: Tensor) -> Tensor:
-    """Mean of `intersection_over_union` over the classes that labels or predictions have (section 4.4, mIoU)."""
-    return intersection_over_union(confusion).nanmean()
+    return (both / (counts.sum(0) + counts.sum(1) - both)).nanmean()
 
 
 def pixel_accuracy(confusion: Tensor) -> Tensor:
