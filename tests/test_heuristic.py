@@ -24,7 +24,7 @@ from softmax_temperature.heuristic import (
 from softmax_temperature.heuristic.least_squares import PENALTIES
 from softmax_temperature.heuristic.regression import Regression, regress
 from softmax_temperature.heuristic.ridge import Study
-from softmax_temperature.stages.heuristic_tables import _pair
+from softmax_temperature.stages.heuristic import _pair
 
 Law = Callable[[pd.DataFrame, np.random.Generator], Any]
 

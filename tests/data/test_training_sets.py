@@ -11,12 +11,13 @@ from softmax_temperature.data.prepared import PreparedData
 from softmax_temperature.data.splits import SPLITS
 from softmax_temperature.data.tokens import UNKNOWN
 from softmax_temperature.data.trees import WORD
+from softmax_temperature.params.shared import Text
 from softmax_temperature.runner.artifacts import open_artifact
 from softmax_temperature.runner.errors import InputError
-from softmax_temperature.stages.training_sets import image_set, training_sets
+from softmax_temperature.stages.trainings import image_set, training_sets
 from softmax_temperature.training.texts import TreeSet
 
-TEXT = {"vocabulary": 1000, "length": 10, "keep": "start"}
+TEXT = Text(vocabulary=1000, length=10, keep="start")
 
 
 @pytest.fixture
@@ -67,11 +68,15 @@ def test_tree_sets_hold_the_trees_and_classes_of_their_splits(trees: PreparedDat
 def test_sets_are_kept_for_the_next_cell_and_not_for_other_data(trees: PreparedData) -> None:
     first = training_sets(trees.artifact, "", TEXT)
     assert training_sets(open_artifact(trees.artifact.folder), "", TEXT).sets is first.sets
-    assert training_sets(trees.artifact, "", TEXT | {"vocabulary": 5}).words == ("its", "own", "train0")
+    assert training_sets(trees.artifact, "", TEXT.model_copy(update={"vocabulary": 5})).words == (
+        "its",
+        "own",
+        "train0",
+    )
 
 
 def test_texts_and_images_are_not_taken_for_each_other(talk: PreparedData) -> None:
     with pytest.raises(InputError, match="data set talk: holds texts, not images"):
         image_set(talk.artifact, "train", "")
     with pytest.raises(InputError, match=r"data set talk: holds texts\. Give the task `text`"):
-        training_sets(talk.artifact, "", None)
+        training_sets(talk.artifact, "")

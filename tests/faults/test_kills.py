@@ -13,6 +13,7 @@ import pytest
 from softmax_temperature.runner.artifacts import UNFINISHED, find_artifacts, open_artifact
 from tests.conftest import ROOT
 from tests.faults import work
+from tests.pipeline.whole_runs import finish
 from tests.runner import toy
 
 ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path])}
@@ -75,32 +76,25 @@ def test_a_stopped_stage_continues_at_its_checkpoints(
 def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A project folder with what the search and the training read."""
     folder = tmp_path_factory.mktemp("prepared")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.chdir(folder)
-        work.prepare()
-        work.run("embedding", "serial")
-    return folder
+    return finish(folder, lambda: [work.run_stage(name) for name in ("fetch", "embed")])
 
 
 @pytest.mark.parametrize(("stage", "least"), [("search", 20), ("training", 3)])
 def test_a_killed_search_or_training_ends_with_the_same_bytes(
-    stage: str, least: int, prepared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    stage: str, least: int, prepared: Path, tmp_path: Path
 ) -> None:
-    folders = [tmp_path / "killed", tmp_path / "expected"]
-    for folder in folders:
-        folder.mkdir()
-        (folder / "data").mkdir()
+    killed, expected = tmp_path / "killed", tmp_path / "expected"
+    for folder in (killed, expected):
+        (folder / "data").mkdir(parents=True)
         for name in ("prepared", "embeddings"):
             (folder / "data" / name).symlink_to(prepared / "data" / name)
-    killed = program("tests.faults.work", stage, "serial", folder=folders[0])
-    wait_for_steps(folders[0], least)
-    killed.kill()
-    assert killed.wait(SECONDS) == -signal.SIGKILL
-    assert list(folders[0].rglob("checkpoint.pt"))
     output = work.STAGES[stage].OUTPUT
-    assert not (folders[0] / output).exists()
-    for folder in folders:
-        monkeypatch.chdir(folder)
-        work.run(stage, "serial")
-        expect_whole(folder)
-    assert toy.results(folders[0] / output) == toy.results(folders[1] / output)
+    process = program("tests.faults.work", stage, folder=killed)
+    wait_for_steps(killed, least)
+    process.kill()
+    assert process.wait(SECONDS) == -signal.SIGKILL
+    assert list(killed.rglob("checkpoint.pt"))
+    assert not (killed / output).exists()
+    for folder in (killed, expected):
+        expect_whole(finish(folder, lambda: work.run_stage(stage)))
+    assert toy.results(killed / output) == toy.results(expected / output)

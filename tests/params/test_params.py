@@ -89,6 +89,14 @@ MOMENTUN = {"momentun": 0.5}
         (f"{EARLY}.networks", {"mlp-tyni": 1}, r"networks: unknown .*'mlp-tiny'"),
         (f"{EARLY}.curves.inverse_temperatures", [1.0, 0.1], "must ascend"),
         (f"{EARLY}.curves.last", 0.01, r"curves: last: 0\.01, must be above first"),
+        ("cooling.segmentation.void", 3, "void: 3, is one of the 4 classes"),
+        ("cooling.segmentation.crop", [30, 32], "multiple of 16"),
+        ("cooling.segmentation.recipe.flip", True, "labels do not move with images"),
+        ("focal.translation.target", "en", "target: en, must be another language than source"),
+        ("focal.translation.temperatures", [1.0, 0.5], r"translation: temperatures: .* must ascend"),
+        ("focal.translation.recipe.flip", True, "recipe: crop_padding must be 0"),
+        ("focal.translation.recipe.schedule", {"name": "inverse_square_root"}, "warmup: 0, must be positive"),
+        ("focal.translation.network.heads", 5, "must be divisible by heads, 5"),
     ],
 )
 def test_a_wrong_parameter_is_named(content: Any, path: str, value: Any, says: str) -> None:

@@ -1,52 +1,46 @@
 """A project folder with the smallest parameters, in which stages run in this process."""
 
-import json
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
 import pytest
 
-from softmax_temperature.papers.shared.sources import provenance
-from softmax_temperature.params import Params, validate
+from softmax_temperature.params import Params
 from softmax_temperature.tools.profiles import render_profile
-
-ROOT = Path(__file__).parents[2]
+from tests.conftest import ROOT
+from tests.pipeline.whole_runs import changed, finish, run_paper
 
 
 @pytest.fixture(scope="session")
 def tiny() -> Params:
     """Profile smoke, cut down further: three random backbones, one engine, a handful of epochs."""
     _, smoke = render_profile("smoke", ROOT / "profiles")
-    content = smoke.model_dump()
-    backbones = ["untrained-16", "untrained-32", "untrained-64"]
-    small = content["backbones"]["untrained-16"]
+    backbones = smoke.model_dump()["backbones"]
     wider = {"embedding": 32, "arguments": {"channels": [8, 16, 16, 32], "stem_width": 8}}
-    content["backbones"] = {
-        "untrained-16": small,
-        "untrained-32": small | wider,
-        "untrained-64": content["backbones"]["untrained-64"],
+    changes: dict[str, Any] = {
+        "backbones": {
+            "untrained-16": backbones["untrained-16"],
+            "untrained-32": backbones["untrained-16"] | wider,
+            "untrained-64": backbones["untrained-64"],
+        },
+        "datasets": {name: {"train_limit": 120, "test_limit": 60} for name in smoke.datasets},
+        "compute/": {"engine": "serial", "workers": 1, "checkpoint_seconds": 0},
+        "classifier_temperature/backbones": ["untrained-16", "untrained-32", "untrained-64"],
+        "classifier_temperature/search/": {"epochs": 4, "inverse_temperatures": [1.0, 10.0, 40.0, 120.0]},
+        "classifier_temperature/rescaling/": {"epochs": 3, "repeats": 2, "backbone": "untrained-64"},
+        # The shift is none, so that its rows are known.
+        "focal/tasks/digits/": {"arms": ["CE", "FL-3", "FLSD-53"], "shifted": ["digits"]},
+        "focal/evaluation/bootstrap": 20,
+        "focal/linear/epochs": 5,
+        # Slower than in smoke: with a dozen held-out images a network that is worse than guessing has no temperature.
+        "cooling/recipe/": {"batch_size": 8, "lr": 0.02},
+        "cooling/experiments/digits-vgg/schedules": ["none"],
+        "cooling/experiments/digits-vgg-crelu/seeds": 1,
+        "cooling/experiments/digits-vgg-factors/seeds": 1,
     }
-    content["datasets"] = {name: {"train_limit": 120, "test_limit": 60} for name in content["datasets"]}
-    content["compute"] |= {"engine": "serial", "workers": 1, "checkpoint_seconds": 0}
-    paper = content["classifier_temperature"]
-    paper["backbones"] = backbones
-    paper["search"] |= {"epochs": 4, "inverse_temperatures": [1.0, 10.0, 40.0, 120.0]}
-    paper["rescaling"] |= {"epochs": 3, "repeats": 2, "backbone": "untrained-64"}
-    paper = content["focal"]
-    paper["tasks"]["digits"]["arms"] = ["CE", "FL-3", "FLSD-53"]
-    paper["tasks"]["digits"]["shifted"] = ["digits"]  # No shift, so that its rows are known.
-    paper["evaluation"] |= {"bootstrap": 20}
-    paper["linear"] |= {"epochs": 5}
-    paper = content["cooling"]
-    # Slower than in smoke: with a dozen held-out images a network that is worse than guessing has no temperature.
-    paper["recipe"] |= {"batch_size": 8, "lr": 0.02}
-    paper["experiments"]["digits-vgg"]["schedules"] = ["none"]
-    for name in ("digits-vgg-crelu", "digits-vgg-factors"):
-        paper["experiments"][name]["seeds"] = 1
-    return validate(content, where="tiny")
+    return changed(smoke, changes)
 
 
 @pytest.fixture(scope="session")
@@ -62,25 +56,13 @@ def make_project(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Pa
     return make
 
 
-@pytest.fixture(scope="session")
-def without_records() -> Callable[[Path, Sequence[Any]], list[str]]:
-    """Says which numbers of a paper's results name no cells, or others than its stages have."""
-
-    def find(folder: Path, stages: Sequence[Any]) -> list[str]:
-        known = provenance([stage.OUTPUT for stage in stages])["cells"]
-        names = [f"{cell['stage']}/{cell['cell']}" for cell in known]
-        claims = json.loads((folder / "claims.json").read_text())
-        numbers = [(claim["id"], claim["cells"]) for claim in claims if claim["value"] is not None]
-        for path in (folder / "tables").glob("*.csv"):
-            table = pd.read_csv(path)
-            if {"published", "ours"} <= set(table):
-                rows = table[table["ours"].notna()].astype({"cells": str})
-                numbers += [(path.stem, cells.split("; ")) for cells in rows["cells"]]
-        assert numbers
-        return [name for name, cells in numbers if not cells or not all(_is_known(each, names) for each in cells)]
-
-    return find
+@pytest.fixture(scope="module")
+def project(request: pytest.FixtureRequest, make_project: Callable[[str], Path], tiny: Params) -> Path:
+    """A folder in which all stages of the module's `PAPER` have run."""
+    paper = request.module.PAPER
+    return finish(make_project(paper.SLUG), lambda: run_paper(tiny, paper))
 
 
-def _is_known(cells: str, names: Sequence[str]) -> bool:
-    return any(name == cells or name.startswith(f"{cells}/") for name in names)
+@pytest.fixture
+def in_project(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(project)

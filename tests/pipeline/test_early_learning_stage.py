@@ -9,20 +9,14 @@ import pytest
 
 from softmax_temperature.early_learning.flows import FIT, LEARNED, TENTH, UNIT, WHOLE
 from softmax_temperature.papers.temperature_check.early_learning import early_tables
-from softmax_temperature.params import Params, validate
+from softmax_temperature.params import Params
 from softmax_temperature.runner.artifacts import open_artifact
 from softmax_temperature.runner.cells import CellsFailed
 from softmax_temperature.runner.errors import InputError
-from softmax_temperature.stages import early_learning
-from softmax_temperature.stages.early_learning import OUTPUT
-from tests.pipeline.whole_runs import finish, prepare, run_stages
+from softmax_temperature.stages import early_learning, fetch
+from tests.pipeline.whole_runs import changed, finish, run
 
 IMAGES, CLASSES = 12, 10
-NETWORKS = {
-    "mlp": {"architecture": "mlp", "arguments": {"widths": [8], "image_size": 8}},
-    "wrn": {"architecture": "wide_resnet", "arguments": {"depth": 8, "width": 1, "batch_norm": False}},
-    "normalised": {"architecture": "wide_resnet", "arguments": {"depth": 8, "width": 1}},
-}
 SECTION: dict[str, Any] = {
     "dataset": "digits",
     "images": IMAGES,
@@ -35,64 +29,41 @@ SECTION: dict[str, Any] = {
     "norms": {"inverse_temperature": 1000.0, "logit_norms": [0.1, 10.0, 1000.0], "horizon": 100.0},
 }
 EVENTS = {UNIT, TENTH, WHOLE, FIT, LEARNED}
+pytestmark = pytest.mark.usefixtures("in_project")
 
-Edited = Callable[..., Params]
 
-
-@pytest.fixture(scope="module")
-def edited(tiny: Params) -> Edited:
+def edited(tiny: Params, **changes: Any) -> Params:
     """Parameters with a section of early learning; its parts are replaced by name."""
-
-    def edit(*, leave_out: bool = False, **changes: Any) -> Params:
-        content = tiny.model_dump()
-        content["networks"] |= NETWORKS
-        content["temperature_check"]["early_learning"] = None if leave_out else SECTION | changes
-        return validate(content, where="edited")
-
-    return edit
+    mlp = {"architecture": "mlp", "arguments": {"widths": [8], "image_size": 8}}
+    normalised = {"architecture": "wide_resnet", "arguments": {"depth": 8, "width": 1}}
+    networks = {"mlp": mlp, "normalised": normalised}
+    return changed(tiny, {"networks/": networks, "temperature_check/early_learning": SECTION | changes})
 
 
-@pytest.fixture(scope="module")
-def params(edited: Edited) -> Params:
-    return edited()
-
-
-def run(params: Params) -> None:
-    prepare(params, ["digits"])
-    run_stages(params, (early_learning,))
+def run_all(params: Params) -> None:
+    run(params, fetch, ["digits"])
+    run(params, early_learning)
 
 
 @pytest.fixture(scope="module")
-def project(make_project: Callable[[str], Path], params: Params) -> Path:
-    return finish(make_project("early"), run, params)
-
-
-@pytest.fixture(autouse=True)
-def _in_project(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(project)
+def project(make_project: Callable[[str], Path], tiny: Params) -> Path:
+    return finish(make_project("early"), lambda: run_all(edited(tiny)))
 
 
 def read(cell: str, name: str) -> Any:
-    return open_artifact(OUTPUT / cell).json(f"{name}.json")
+    return open_artifact(early_learning.OUTPUT / cell).json(f"{name}.json")
 
 
 def test_records_tell_the_problem_and_both_questions_have_the_same_one() -> None:
-    records = {name: read(f"mlp/{name}", "record") for name in ("curves/0", "curves/1", "norms/0", "norms/1")}
-    rate = records["curves/0"].pop("drift_rate")
-    assert rate > 0
-    own = records["norms/0"].pop("inverse_temperature")
-    assert own == 1000.0
-    assert records["curves/0"] == pytest.approx(records["norms/0"])
-    assert records["curves/0"]["kernel_norm"] != records["curves/1"]["kernel_norm"]
-    expected = {
-        "parameters": 193 * 8 + 9 * CLASSES,
-        "smooth": True,
-        "images": IMAGES,
-        "classes": CLASSES,
-        "kernel_norm_error": 0.0,
-    }
-    assert expected.items() <= records["curves/0"].items()
-    assert records["curves/0"].keys() == expected.keys() | {"kernel_norm", "unit_time"}
+    first, second, norms = (read(f"mlp/{name}", "record") for name in ("curves/0", "curves/1", "norms/0"))
+    assert first.pop("drift_rate") > 0
+    assert norms.pop("inverse_temperature") == 1000.0
+    assert first == pytest.approx(norms)
+    assert first["kernel_norm"] != second["kernel_norm"]
+    sizes = {"parameters": 193 * 8 + 9 * CLASSES, "smooth": True, "images": IMAGES, "classes": CLASSES}
+    expected = sizes | {"kernel_norm_error": 0.0}
+    assert expected.items() <= first.items()
+    assert first.keys() == expected.keys() | {"kernel_norm", "unit_time"}
 
 
 def test_courses_have_a_row_for_each_time_and_event() -> None:
@@ -124,39 +95,35 @@ def test_starts_have_the_norms_that_were_asked_for() -> None:
     for start in starts:
         assert start["logit_time"] / start["unit_time"] == pytest.approx(start["logit_norm"])
         for dynamics in ("real", "linearised"):
-            assert start[dynamics].keys() <= {"ending", "evaluations"} | EVENTS
-            assert {UNIT, TENTH, FIT} <= start[dynamics].keys()
+            assert {UNIT, TENTH, FIT} <= start[dynamics].keys() <= {"ending", "evaluations"} | EVENTS
         assert start["real"][FIT] == pytest.approx(start["linearised"][FIT], rel=0.02)
     # The start of the curves is the limit of small logits.
     assert starts[0]["unit_time"] == pytest.approx(read("mlp/curves/0", "record")["unit_time"], rel=0.01)
 
 
-def test_tables_are_what_the_stage_measured(params: Params) -> None:
-    tables = early_tables(params)
+def test_tables_are_what_the_stage_measured(tiny: Params) -> None:
+    tables = early_tables(edited(tiny))
     curves, norms = tables["early_curves"], tables["early_norms"]
-    stored = [row for seed in (0, 1) for course in read(f"mlp/curves/{seed}", "courses") for row in course["rows"]]
-    assert curves[["moment", "time", "loss", "change"]].to_dict("records") == [
-        {name: row[name] for name in ("moment", "time", "loss", "change")} for row in stored
-    ]
-    assert curves["inverse_temperature"].isna().sum() == sum(
-        len(read(f"mlp/curves/{seed}", "courses")[0]["rows"]) for seed in (0, 1)
-    )
+    courses = [course for seed in (0, 1) for course in read(f"mlp/curves/{seed}", "courses")]
+    names = ["moment", "time", "loss", "change"]
+    stored = [{name: row[name] for name in names} for course in courses for row in course["rows"]]
+    assert curves[names].to_dict("records") == stored
+    assert curves["inverse_temperature"].isna().sum() == sum(len(courses[place]["rows"]) for place in (0, 4))
     assert len(norms) == 2 * 3 * 2
     first = read("mlp/norms/1", "starts")[2]["linearised"]
-    row = norms[(norms["seed"] == 1) & (norms["wanted_norm"] == 1000) & (norms["dynamics"] == "linearised")].iloc[0]
+    row = norms.query("seed == 1 and wanted_norm == 1000 and dynamics == 'linearised'").iloc[0]
     assert (row[FIT], row[TENTH], row["ending"]) == (first[FIT], first[TENTH], first["ending"])
     assert set(norms["inverse_temperature"]) == {1000.0}
 
 
-def test_batch_normalisation_is_refused_before_anything_runs(edited: Edited) -> None:
+def test_batch_normalisation_is_refused_before_anything_runs(tiny: Params) -> None:
     with pytest.raises(InputError, match=r"networks: normalised: .*batch normalisation, got BatchNorm2d.*one without"):
-        early_learning.cells(edited(networks={"normalised": 1}))
+        early_learning.cells(edited(tiny, networks={"normalised": 1}))
 
 
-def test_a_norm_that_cannot_be_reached_is_named_with_the_range(edited: Edited) -> None:
-    params = edited(norms=SECTION["norms"] | {"logit_norms": [1.0, 1e9]}, networks={"mlp": 1})
+def test_a_norm_that_cannot_be_reached_is_named_with_the_range(tiny: Params) -> None:
     with pytest.raises(CellsFailed) as failed:
-        run(params)
+        run_all(edited(tiny, norms=SECTION["norms"] | {"logit_norms": [1.0, 1e9]}, networks={"mlp": 1}))
     assert list(failed.value.failures) == ["mlp/norms/0"]
     line = failed.value.failures["mlp/norms/0"]
     assert "logit_norm must be in [0, " in line

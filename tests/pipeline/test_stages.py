@@ -1,57 +1,30 @@
 """All stages of the first paper, from nothing to its results, on the smallest parameters."""
 
-import json
-from collections.abc import Callable
 from pathlib import Path
 
 import pandas as pd
 import pytest
 
 from softmax_temperature.data.splits import SPLITS
-from softmax_temperature.papers.classifier_temperature.claims import CLAIMS
-from softmax_temperature.papers.classifier_temperature.collect import STAGES, collect
+from softmax_temperature.networks.embeddings import open_embeddings
+from softmax_temperature.papers.classifier_temperature import collect
 from softmax_temperature.papers.classifier_temperature.records import read_records
-from softmax_temperature.papers.shared.sources import provenance
-from softmax_temperature.params import Params, validate
-from softmax_temperature.runner.artifacts import find_artifacts, open_artifact
-from softmax_temperature.runner.cells import Cell, run_cells
+from softmax_temperature.params import Params
+from softmax_temperature.runner.artifacts import open_artifact
+from softmax_temperature.runner.cells import run_cells
 from softmax_temperature.runner.errors import InputError
 from softmax_temperature.stages import embed, heuristic, search
-from tests.pipeline.whole_runs import finish, prepare, run_stages
+from tests.pipeline.whole_runs import WholePaper, changed, ran
 
-RESULTS = Path("results/tiny/classifier_temperature")
-
-
-def run_all(params: Params) -> None:
-    """The stages in the order of dvc.yaml, in this process and the current folder."""
-    prepare(params, params.datasets)
-    run_stages(params, STAGES[1:])
-    collect(params, RESULTS)
+PAPER, RESULTS = collect, Path("results/tiny/classifier_temperature")
+pytestmark = pytest.mark.usefixtures("in_project")
 
 
-def run(params: Params, cells: list[Cell], output: Path) -> None:
-    run_cells(cells, output=output, compute=params.compute, seed=params.seed)
-
-
-@pytest.fixture(scope="module")
-def project(make_project: Callable[[str], Path], tiny: Params) -> Path:
-    return finish(make_project("first"), run_all, tiny)
-
-
-@pytest.fixture(autouse=True)
-def _in_project(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(project)
-
-
-def test_every_artifact_verifies() -> None:
-    folders = find_artifacts(Path("data"))
-    assert len(folders) > 20
-    assert [line for folder in folders for line in open_artifact(folder).problems()] == []
+class TestResults(WholePaper):
+    pass
 
 
 def test_splits_never_overlap() -> None:
-    from softmax_temperature.networks.embeddings import open_embeddings
-
     parts = open_embeddings(open_artifact(Path("data/embeddings/digits/untrained-64")))
     assert tuple(parts) == SPLITS
     train, validation = (set(parts[split].index.tolist()) for split in ("train", "validation"))
@@ -71,9 +44,7 @@ def test_records_hold_every_declared_pair_and_temperature(tiny: Params) -> None:
 def test_the_optimum_is_where_the_accuracy_is_best_and_inside_its_plateau() -> None:
     records = read_records(RESULTS)
     for pair in records.pairs.to_dict("records"):
-        runs = records.runs[
-            (records.runs["dataset"] == pair["dataset"]) & (records.runs["backbone"] == pair["backbone"])
-        ]
+        runs = records.runs.query(f"dataset == {pair['dataset']!r} and backbone == {pair['backbone']!r}")
         at_best = runs[runs["inverse_temperature"] == pair["inverse_temperature"]]["test_accuracy"].iloc[0]
         assert at_best == pytest.approx(runs["test_accuracy"].max(), abs=1e-6)
         assert pair["plateau_low"] <= pair["inverse_temperature"] <= pair["plateau_high"]
@@ -82,57 +53,32 @@ def test_the_optimum_is_where_the_accuracy_is_best_and_inside_its_plateau() -> N
 def test_no_rule_beats_the_best_of_the_grid() -> None:
     rules = read_records(RESULTS).rules
     assert (rules["accuracy_lost"] >= -1e-9).all()
-    assert set(rules.groupby("rule").size()) == {len(read_records(RESULTS).pairs)}, (
-        "every rule is applied to every pair"
-    )
-
-
-def test_every_claim_has_a_verdict() -> None:
-    rows = json.loads((RESULTS / "claims.json").read_text())
-    assert [row["id"] for row in rows] == [claim.id for claim in CLAIMS]
-    assert {row["verdict"] for row in rows} <= {"holds", "contradicted", "inconclusive", "not tested"}
-    assert {row["profile"] for row in rows} == {"smoke"}
-
-
-def test_the_records_lead_from_every_cell_back_to_the_data() -> None:
-    found = provenance([stage.OUTPUT for stage in STAGES])
-    results = {cell["result"] for cell in found["cells"]}
-    inputs = [digest for cell in found["cells"] for digest in cell["inputs"].values()]
-    assert set(inputs) <= results
-    assert {cell["stage"] for cell in found["cells"] if not cell["inputs"]} >= {"prepared"}
-    assert all(cell["code"] in found["code"] for cell in found["cells"])
-
-
-def test_every_number_names_the_cells_that_it_comes_from(without_records: Callable[..., list[str]]) -> None:
-    assert without_records(RESULTS, STAGES) == []
+    assert set(rules.groupby("rule").size()) == {len(read_records(RESULTS).pairs)}, "every rule has every pair"
 
 
 def test_a_missing_cell_stops_the_aggregation_and_a_left_over_is_not_read(tiny: Params) -> None:
-    content = tiny.model_dump()
-    content["classifier_temperature"]["backbones"] = ["untrained-16"]
-    content["classifier_temperature"]["rescaling"]["backbone"] = "untrained-16"
-    fewer = validate(content, where="fewer")
-    run(fewer, heuristic.cells(fewer), Path("data/fewer"))
+    own = {"backbones": ["untrained-16"]}
+    fewer = changed(
+        tiny,
+        {"classifier_temperature/": own, "classifier_temperature/rescaling/backbone": "untrained-16"},
+    )
+
+    def aggregate() -> None:
+        run_cells(heuristic.cells(fewer), output=Path("data/fewer"), compute=fewer.compute, seed=fewer.seed)
+
+    aggregate()
     assert set(pd.read_csv("data/fewer/pairs.csv")["backbone"]) == {"untrained-16"}
     missing = search.OUTPUT / "digits" / "untrained-16"
     missing.rename("data/aside")
     try:
         with pytest.raises(InputError, match=str(missing)):
-            run(fewer, heuristic.cells(fewer), Path("data/fewer"))
+            aggregate()
     finally:
         Path("data/aside").rename(missing)
 
 
-def test_adding_a_backbone_runs_only_its_cells(tiny: Params, monkeypatch: pytest.MonkeyPatch) -> None:
-    content = tiny.model_dump()
-    content["backbones"]["another"] = content["backbones"]["untrained-16"]
-    content["classifier_temperature"]["backbones"].append("another")
-    more = validate(content, where="more")
-    ran: list[str] = []
-    from softmax_temperature.runner import cells as module
-
-    original = module._attempt
-    monkeypatch.setattr(module, "_attempt", lambda task: (ran.append(task.cell.name), original(task))[1])
-    for stage in (embed, search):
-        run(more, stage.cells(more), stage.OUTPUT)
-    assert ran == 2 * [f"{dataset}/another" for dataset in tiny.classifier_temperature.datasets]
+def test_adding_a_backbone_runs_only_its_cells(tiny: Params) -> None:
+    names = [*tiny.classifier_temperature.backbones, "another"]
+    another = {"another": tiny.model_dump()["backbones"]["untrained-16"]}
+    more = changed(tiny, {"backbones/": another, "classifier_temperature/backbones": names})
+    assert ran(more, embed, search) == 2 * [f"{data}/another" for data in tiny.classifier_temperature.datasets]

@@ -9,37 +9,24 @@ import numpy as np
 import pytest
 import torch
 
-from softmax_temperature.papers.temperature_check.collect import STAGES, collect
+from softmax_temperature.papers.temperature_check import collect
 from softmax_temperature.papers.temperature_check.records import read_records
-from softmax_temperature.params import Params, validate
+from softmax_temperature.params import Params
 from softmax_temperature.params.temperature_check import Training
 from softmax_temperature.runner.artifacts import open_artifact
 from softmax_temperature.stages import confirm_temperature_check, train_temperature_check
-from tests.pipeline.whole_runs import digests, finish, prepare, run_stages
+from tests.pipeline.whole_runs import VERDICTS, WholePaper, changed, digests, run_paper
 
-RESULTS = Path("results/tiny/temperature_check")
-DATASETS = ("digits", "phrases")
-
-
-def run_all(params: Params) -> None:
-    """The stages in the order of dvc.yaml, in this process and the current folder."""
-    prepare(params, DATASETS)
-    run_stages(params, STAGES[1:])
-    collect(params, RESULTS)
+PAPER, RESULTS = collect, Path("results/tiny/temperature_check")
+pytestmark = pytest.mark.usefixtures("in_project")
 
 
-@pytest.fixture(scope="module")
-def project(make_project: Callable[[str], Path], tiny: Params) -> Path:
-    return finish(make_project("temperature_check"), run_all, tiny)
+class TestResults(WholePaper):
+    pass
 
 
-@pytest.fixture(autouse=True)
-def _in_project(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(project)
-
-
-def artifact(*names: Any) -> Any:
-    return open_artifact(train_temperature_check.OUTPUT / Training(*names).cell)
+def stored(name: str, *training: Any) -> Any:
+    return open_artifact(train_temperature_check.OUTPUT / Training(*training).cell).json(f"{name}.json")
 
 
 def test_trainings_side_by_side_give_the_bytes_of_one_at_a_time(
@@ -48,38 +35,32 @@ def test_trainings_side_by_side_give_the_bytes_of_one_at_a_time(
     second = make_project("second")
     monkeypatch.chdir(second)
     assert tiny.compute.engine == "serial"
-    run_all(tiny.model_copy(update={"compute": tiny.compute.model_copy(update={"engine": "processes", "workers": 2})}))
+    run_paper(changed(tiny, {"compute/": {"engine": "processes", "workers": 2}}), PAPER)
     first = digests(project, "data/temperature_check", "results")
     assert len(first) > 50
     assert digests(second, "data/temperature_check", "results") == first
 
 
-def test_the_learning_rate_is_rescaled_by_the_inverse_temperature(tiny: Params) -> None:
-    rates = {cell.name: cell.parameters["recipe"]["lr"] for cell in train_temperature_check.cells(tiny)}
-    assert rates["wrn/1/0.1/plain/0"] == pytest.approx(0.1)
-    assert rates["wrn/0.1/0.1/plain/0"] == pytest.approx(10.0)
-
-
-def test_all_trainings_of_a_seed_start_alike(tiny: Params) -> None:
+def test_cells_rescale_the_rate_and_all_of_a_seed_start_alike(tiny: Params) -> None:
+    cells = {cell.name: cell.parameters for cell in train_temperature_check.cells(tiny)}
+    assert cells["wrn/1/0.1/plain/0"]["recipe"]["lr"] == pytest.approx(0.1)
+    assert cells["wrn/0.1/0.1/plain/0"]["recipe"]["lr"] == pytest.approx(10.0)
     seeds: dict[tuple[str, str], set[int]] = {}
-    for cell in train_temperature_check.cells(tiny):
-        sweep, *_, seed = cell.name.split("/")
-        seeds.setdefault((sweep, seed), set()).add(cell.parameters["training_seed"])
+    for name, parameters in cells.items():
+        sweep, *_, seed = name.split("/")
+        seeds.setdefault((sweep, seed), set()).add(parameters["training_seed"])
     assert {len(found) for found in seeds.values()} == {1}
     assert seeds["wrn", "0"] != seeds["wrn", "1"]
 
 
-def test_the_start_scales_with_the_inverse_temperature_and_a_centred_pair_starts_at_nothing() -> None:
-    norms = [artifact("wrn", beta, 0.1, "plain", 0).json("record.json")["initial_logit_norm"] for beta in (0.1, 1.0)]
-    assert norms[1] == pytest.approx(10 * norms[0], rel=1e-5)
-    assert artifact("wrn-pairs", 1.0, 0.1, "pair-1", 0).json("record.json")["initial_logit_norm"] == 0
-    assert artifact("wrn-pairs", 1.0, 0.1, "pair-0", 0).json("record.json")["initial_logit_norm"] > 0
+def test_trainings_start_with_the_norm_that_was_asked_for() -> None:
+    def norm(*training: Any) -> float:
+        return float(stored("record", *training, 0)["initial_logit_norm"])
 
-
-@pytest.mark.parametrize("beta", [0.1, 1.0])
-def test_a_start_has_the_wanted_norm_whatever_the_inverse_temperature(beta: float) -> None:
-    record = artifact("wrn-norms", beta, 0.1, "norm-20", 0).json("record.json")
-    assert record["initial_logit_norm"] == pytest.approx(20, rel=1e-4)
+    assert norm("wrn", 1.0, 0.1, "plain") == pytest.approx(10 * norm("wrn", 0.1, 0.1, "plain"), rel=1e-5)
+    assert norm("wrn-pairs", 1.0, 0.1, "pair-0") > norm("wrn-pairs", 1.0, 0.1, "pair-1") == 0
+    # Whatever the inverse temperature.
+    assert [norm("wrn-norms", beta, 0.1, "norm-20") for beta in (0.1, 1.0)] == pytest.approx([20, 20], rel=1e-4)
 
 
 def test_a_confirmation_is_a_fresh_seed_at_a_rate_that_was_tried() -> None:
@@ -93,46 +74,32 @@ def test_a_confirmation_is_a_fresh_seed_at_a_rate_that_was_tried() -> None:
 
 
 def test_history_describes_tempered_logits() -> None:
-    one = artifact("gru", 0.1, 0.1, "plain", 0)
-    tensors = one.tensors("logits.safetensors")
-    tempered = 0.1 * tensors["test.logits"].double()
-    nll = torch.nn.functional.cross_entropy(tempered, tensors["test.labels"]).item()
-    last = next(row for row in reversed(one.json("history.json")) if row["split"] == "test")
-    assert last["nll"] == pytest.approx(nll)
-    runs = read_records(RESULTS).runs
-    found = runs[(runs["sweep"] == "gru") & (runs["inverse_temperature"] == 0.1) & (runs["seed"] == 0)].iloc[0]
-    assert found["test_nll"] == pytest.approx(nll)
+    names = ("gru", 0.1, 0.1, "plain", 0)
+    tensors = open_artifact(train_temperature_check.OUTPUT / Training(*names).cell).tensors("logits.safetensors")
+    nll = torch.nn.functional.cross_entropy(0.1 * tensors["test.logits"].double(), tensors["test.labels"]).item()
+    last = next(row for row in reversed(stored("history", *names)) if row["split"] == "test")
+    runs = read_records(RESULTS).runs.query("sweep == 'gru' and inverse_temperature == 0.1 and seed == 0")
+    assert (last["nll"], runs["test_nll"].iloc[0]) == pytest.approx((nll, nll))
 
 
-def test_only_the_usual_softmax_alone_is_described() -> None:
-    assert artifact("wrn", 0.1, 0.1, "plain", 0).json("statistics.json") is None
-    assert artifact("wrn", 1.0, 0.1, "cooled", 0).json("statistics.json") is None
-    statistics = artifact("wrn", 1.0, 0.1, "plain", 0).json("statistics.json")
+def test_only_the_usual_softmax_alone_is_described_and_only_cooling_leaves_temperatures() -> None:
+    plain, cooled = ("wrn", 1.0, 0.1, "plain", 0), ("wrn", 1.0, 0.1, "cooled", 0)
+    assert stored("statistics", "wrn", 0.1, 0.1, "plain", 0) is stored("statistics", *cooled) is None
+    statistics = stored("statistics", *plain)
     assert statistics["dim"] == 64
     assert all(np.isfinite(value) for value in statistics.values())
-
-
-def test_cooling_leaves_temperatures() -> None:
-    assert len(artifact("wrn", 1.0, 0.1, "cooled", 0).json("temperatures.json")) == 2
-    assert artifact("wrn", 1.0, 0.1, "plain", 0).json("temperatures.json") == []
+    assert (len(stored("temperatures", *cooled)), stored("temperatures", *plain)) == (2, [])
 
 
 def test_a_training_that_diverges_is_a_result(
     tiny: Params, make_project: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    content = tiny.model_dump()
-    paper = content["temperature_check"]
-    hot = paper["sweeps"]["wrn"] | {"learning_rates": [1e30], "cooled": False}
-    paper["sweeps"], paper["early_learning"], paper["seeds"] = {"wrn": hot}, None, 1
-    params = validate(content, where="hot")
+    hot = tiny.model_dump()["temperature_check"]["sweeps"]["wrn"] | {"learning_rates": [1e30], "cooled": False}
     monkeypatch.chdir(make_project("hot"))
-    run_all(params)
+    changes = {"temperature_check/": {"sweeps": {"wrn": hot}, "early_learning": None, "seeds": 1}}
+    run_paper(changed(tiny, changes), PAPER)
     runs = read_records(RESULTS).runs
     assert runs["diverged"].all()
     assert runs["test_accuracy"].isna().all()
     claims = json.loads((RESULTS / "claims.json").read_text())
-    assert {row["verdict"] for row in claims} <= {"holds", "contradicted", "inconclusive", "not tested"}
-
-
-def test_every_number_names_the_cells_that_it_comes_from(without_records: Callable[..., list[str]]) -> None:
-    assert without_records(RESULTS, STAGES) == []
+    assert {row["verdict"] for row in claims} <= VERDICTS

@@ -1,33 +1,92 @@
-"""Running a paper's stages one after another in this process, and the bytes that they leave."""
+"""Running stages in this process, with other parameters and with kills, and what every paper promises."""
 
+import json
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import chdir
 from pathlib import Path
 from typing import Any
 
-from softmax_temperature.params import Params
-from softmax_temperature.runner.artifacts import digest_of_file
-from softmax_temperature.runner.cells import run_cells
-from softmax_temperature.stages import fetch
+import pandas as pd
+import pytest
+
+from softmax_temperature.papers.shared.records import table_names
+from softmax_temperature.papers.shared.sources import provenance
+from softmax_temperature.params import Params, validate
+from softmax_temperature.runner import cells as module
+from softmax_temperature.runner.artifacts import digest_of_file, find_artifacts, open_artifact
+from softmax_temperature.runner.cells import Cell, Job, run_cells
+
+VERDICTS = {"holds", "contradicted", "inconclusive", "not tested"}
 
 
-def prepare(params: Params, datasets: Iterable[str]) -> None:
-    """Prepare these data sets below the current folder."""
-    cells = [cell for cell in fetch.cells(params) if cell.name in set(datasets)]
-    run_cells(cells, output=fetch.OUTPUT, compute=params.compute, seed=params.seed)
+def changed(params: Params, changes: dict[str, Any]) -> Params:
+    """Parameters with some values replaced, by their paths; those of a path that ends with a slash are added there."""
+    content = params.model_dump()
+    for path, value in changes.items():
+        *sections, name = path.removesuffix("/").split("/")
+        place = content
+        for section in sections:
+            place = place[section]
+        place[name] = place[name] | value if path.endswith("/") else value
+    return validate(content, where="changed")
 
 
-def run_stages(params: Params, stages: Sequence[Any]) -> None:
-    """Run stages, in this order, below the current folder."""
-    for stage in stages:
-        run_cells(stage.cells(params), output=stage.OUTPUT, compute=params.compute, seed=params.seed)
+def run(params: Params, stage: Any, names: Iterable[str] | None = None) -> None:
+    """Run the cells of a stage, all or these, below the current folder."""
+    cells: Sequence[Cell] = stage.cells(params)
+    chosen = cells if names is None else [cell for cell in cells if cell.name in set(names)]
+    run_cells(chosen, output=stage.OUTPUT, compute=params.compute, seed=params.seed)
 
 
-def finish(folder: Path, run_all: Callable[[Params], None], params: Params) -> Path:
-    """The folder, after a whole run in it."""
+def run_paper(params: Params, paper: Any) -> None:
+    """Run a paper's stages, in the order of dvc.yaml, and gather its results."""
+    for stage in paper.STAGES:
+        run(params, stage)
+    paper.collect(params, Path("results/tiny") / paper.SLUG)
+
+
+def finish(folder: Path, work: Callable[[], Any]) -> Path:
+    """The folder, after work in it."""
     with chdir(folder):
-        run_all(params)
+        work()
     return folder
+
+
+def ran(params: Params, *stages: Any) -> list[str]:
+    """Run stages; the names of the cells that were not up to date."""
+    names: list[str] = []
+    original = module._attempt
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "_attempt", lambda task: (names.append(task.cell.name), original(task))[1])
+        for stage in stages:
+            run(params, stage)
+    return names
+
+
+class Killed(BaseException):
+    """Stands for a kill: nothing catches it."""
+
+
+def with_kills(work: Callable[[], Any], kills: int) -> list[int]:
+    """Do work that is killed after each of its first epochs, and begun again; returns the epochs that ran."""
+    epochs: list[int] = []
+
+    def progress(_: Job, done: int, __: int) -> None:
+        epochs.append(done)
+        if done <= kills:
+            raise Killed
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Job, "progress", progress)
+        for _ in range(kills):
+            with pytest.raises(Killed):
+                work()
+        work()
+    return epochs
+
+
+def weights_are_finite(folder: Path) -> bool:
+    return all(bool(one.isfinite().all()) for one in open_artifact(folder).tensors("weights.safetensors").values())
 
 
 def digests(folder: Path, *parts: str) -> dict[str, str]:
@@ -41,3 +100,45 @@ def digests(folder: Path, *parts: str) -> dict[str, str]:
         and path.suffix != ".ipynb"
         and not path.is_relative_to(folder / "data/work")
     }
+
+
+class WholePaper:
+    """What every paper promises of its results, tested in the project of a module that names it as `PAPER`."""
+
+    @pytest.fixture
+    def paper(self, request: pytest.FixtureRequest) -> Any:
+        return request.module.PAPER
+
+    @pytest.fixture
+    def results(self, paper: Any) -> Path:
+        return Path("results/tiny") / paper.SLUG
+
+    def test_every_table_and_claim_is_written(self, paper: Any, results: Path) -> None:
+        written = {path.stem for path in (results / "tables").glob("*.csv")}
+        assert written == {*table_names(paper.Records), *paper.TABLES, "deviations"} - {"runs"}
+        rows = json.loads((results / "claims.json").read_text())
+        assert [row["id"] for row in rows] == [claim.id for claim in paper.CLAIMS]
+        assert {row["verdict"] for row in rows} <= VERDICTS
+        assert {row["profile"] for row in rows} == {"smoke"}
+
+    def test_every_number_names_the_cells_that_it_comes_from(self, paper: Any, results: Path) -> None:
+        known = provenance([stage.OUTPUT for stage in paper.STAGES])["cells"]
+        parts = [f"{cell['stage']}/{cell['cell']}".split("/") for cell in known]
+        names = {"/".join(each[:end]) for each in parts for end in range(1, len(each) + 1)}
+        claims = json.loads((results / "claims.json").read_text())
+        numbers = [(claim["id"], claim["cells"]) for claim in claims if claim["value"] is not None]
+        for path in (results / "tables").glob("*.csv"):
+            table = pd.read_csv(path)
+            if {"published", "ours"} <= set(table):
+                rows = table[table["ours"].notna()].astype({"cells": str})
+                numbers += [(path.stem, cells.split("; ")) for cells in rows["cells"]]
+        assert numbers
+        assert [name for name, cells in numbers if not cells or not names.issuperset(cells)] == []
+
+    def test_every_artifact_verifies_and_leads_back_to_the_data(self, paper: Any) -> None:
+        folders = find_artifacts(Path("data"))
+        assert [line for folder in folders for line in open_artifact(folder).problems()] == []
+        found = provenance([stage.OUTPUT for stage in paper.STAGES])
+        inputs = {digest for cell in found["cells"] for digest in cell["inputs"].values()}
+        assert inputs <= {cell["result"] for cell in found["cells"]}
+        assert all(cell["code"] in found["code"] for cell in found["cells"])

@@ -13,26 +13,11 @@ from softmax_temperature.networks.resnets import CifarResNet
 from softmax_temperature.params.recipe import Recipe
 from softmax_temperature.runner.cells import Job
 from softmax_temperature.training import ImageSet, Trainer
+from tests import small_trainings as small
 
 CLASSES, SIZE = 4, 6
-RECIPE = {
-    "epochs": 3,
-    "planned_epochs": 3,
-    "batch_size": 8,
-    "optimizer": "sgd",
-    "lr": 0.05,
-    "momentum": 0.9,
-    "weight_decay": 0.001,
-    "epsilon": 1e-8,
-    "schedule": {"name": "constant"},
-    "reduction": "mean",
-    "clip_norm": None,
-    "crop_padding": 0,
-    "flip": False,
-    "mean": [0.5, 0.4, 0.3],
-    "std": [0.2, 0.25, 0.3],
-    "precision": "float32",
-}
+RECIPE = small.RECIPE | small.PIXELS | {"planned_epochs": 3, "lr": 0.05, "weight_decay": 0.001}
+RECIPE |= {"schedule": {"name": "constant"}}
 
 
 class TwoLayers(nn.Module):

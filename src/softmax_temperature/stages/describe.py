@@ -16,10 +16,8 @@ OUTPUT = Path("data/classifier_temperature/statistics")
 
 def cells(params: Params) -> list[Cell]:
     """One cell per data set and backbone."""
-    return [
-        Cell(f"{dataset}/{backbone}", run, Section(), {"embeddings": EMBEDDINGS / dataset / backbone})
-        for dataset, backbone in params.embedded_pairs()
-    ]
+    names = (f"{dataset}/{backbone}" for dataset, backbone in params.embedded_pairs())
+    return [Cell(name, run, Section(), {"embeddings": EMBEDDINGS / name}) for name in names]
 
 
 def run(job: Job, _: Section) -> None:

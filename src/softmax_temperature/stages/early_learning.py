@@ -5,29 +5,23 @@ from typing import Any
 
 from softmax_temperature.data.prepared import open_prepared
 from softmax_temperature.data.sampling import balanced_subset, generator_for
-from softmax_temperature.early_learning.courses import (
-    drift_rate,
-    event_times,
-    is_smooth,
-    linearised_course,
-    real_course,
-)
+from softmax_temperature.early_learning import courses as dynamics
 from softmax_temperature.early_learning.flows import Settings
 from softmax_temperature.early_learning.problem import Problem, SoftmaxCrossEntropy, Start
 from softmax_temperature.early_learning.tangent_kernel import refuse_batch_norm
 from softmax_temperature.params import Params
 from softmax_temperature.params.network import Network
-from softmax_temperature.params.temperature_check import EarlyLearning, GradientFlow, Norms
+from softmax_temperature.params.temperature_check import Curves, EarlyLearning, GradientFlow, Norms
 from softmax_temperature.runner.artifacts import write_json
 from softmax_temperature.runner.cells import Cell, Job, seed_of
 from softmax_temperature.runner.errors import InputError
 from softmax_temperature.runner.folders import PREPARED
-from softmax_temperature.stages.training_sets import image_set
+from softmax_temperature.stages.trainings import image_set
 from softmax_temperature.training import build_network, check_network
 
 PAPER = "temperature_check"
 OUTPUT = Path("data/temperature_check/early_learning")
-CURVES, NORMS = "curves", "norms"
+QUESTIONS = CURVES, NORMS = "curves", "norms"
 
 # Deviation: the samples, networks and ranges with which the temperature_check paper shows its theory are not at hand.
 # All of them are parameters of ours. Networks learn by gradient flow, integrated numerically, so that no learning rate
@@ -35,131 +29,104 @@ CURVES, NORMS = "curves", "norms"
 
 
 class FlowCell(GradientFlow):
-    """What every cell is given; `start_seed` is of weights, images and probes."""
+    """What a cell is given; `start_seed` is of weights, images and probes."""
 
     network: Network
     root: str
     start_seed: int
-
-
-class CurvesCell(FlowCell):
-    """What `run_curves` is given; `times` are in units of time."""
-
-    inverse_temperatures: list[float]
-    times: list[float]
-    stride: int
-
-
-class NormsCell(FlowCell, Norms):
-    """What `run_norms` is given."""
+    question: Curves | Norms
 
 
 def courses(section: EarlyLearning | None) -> list[tuple[str, str, int]]:
     """Network, question and seed of every cell; none where the section is left out."""
-    if section is None:
-        return []
-    return [
-        (network, question, seed)
-        for network, seeds in section.networks.items()
-        for question in (CURVES, NORMS)
-        for seed in range(seeds)
-    ]
+    networks = section.networks.items() if section else ()
+    return [(name, question, seed) for name, seeds in networks for question in QUESTIONS for seed in range(seeds)]
 
 
 def cells(params: Params) -> list[Cell]:
-    """One cell per network, question and seed.
-
-    Raises:
-        InputError: a network does not take its arguments, or has batch normalisation.
-    """
+    """One cell per network, question and seed; a network with batch normalisation raises InputError."""
     section = params.temperature_check.early_learning
-    if section is None:
-        return []
-    for name in section.networks:
+    for name in section.networks if section else ():
         try:
             refuse_batch_norm(check_network(params.networks[name]))
         except ValueError as error:
             where = f"temperature_check.early_learning.networks: {name}"
             raise InputError(str(error), where=where, remedy="Name one without.") from error
-    return [_cell(params, section, *names) for names in courses(section)]
+    return [_cell(params, section, *names) for names in courses(section)] if section else []
 
 
 def _cell(params: Params, section: EarlyLearning, network: str, question: str, seed: int) -> Cell:
-    shared = section.model_dump(include=set(GradientFlow.model_fields)) | {
-        "network": params.networks[network],
-        "root": params.data.root,
+    plan = FlowCell(
+        **section.model_dump(include=set(GradientFlow.model_fields)),
+        network=params.networks[network],
+        root=params.data.root,
         # The same for both questions: they look at the same network and images.
-        "start_seed": seed_of(params.seed, "temperature_check", "early_learning", str(seed)),
-    }
-    name, inputs = f"{network}/{question}/{seed}", {"images": PREPARED / section.dataset}
-    if question == NORMS:
-        norms = NormsCell(**shared, **section.norms.model_dump())
-        return Cell(name, run_norms, norms, inputs)
-    grid = section.curves
-    curves = CurvesCell(**shared, inverse_temperatures=grid.inverse_temperatures, times=grid.times, stride=grid.stride)
-    return Cell(name, run_curves, curves, inputs)
+        start_seed=seed_of(params.seed, "temperature_check", "early_learning", str(seed)),
+        question=getattr(section, question),
+    )
+    return Cell(f"{network}/{question}/{seed}", run, plan, {"images": PREPARED / section.dataset})
 
 
-def run_curves(job: Job, plan: CurvesCell) -> None:
+def run(job: Job, plan: FlowCell) -> None:
+    """Write `record.json`, what is predicted from the start, and `courses.json` or `starts.json`, what happened."""
+    problem = _problem(job, plan)
+    if isinstance(plan.question, Curves):
+        _curves(job, plan, plan.question, problem)
+    else:
+        _norms(job, plan, plan.question, problem)
+
+
+def _curves(job: Job, plan: FlowCell, question: Curves, problem: Problem) -> None:
     """Learning from logits of 0, at each inverse temperature and with the kernel of the start.
 
-    Writes `record.json`, what is predicted from the start, and `courses.json`: for each inverse temperature, and for
-    the linearised dynamics (null), how the course ended, and a row for each wanted time and each event.
+    In `courses.json` stands for each inverse temperature, and for the linearised dynamics (null), how the course ended,
+    and a row for each wanted time and each event.
     """
-    problem = _problem(job, plan)
     start = problem.start(1.0, 1.0)
     unit = start.scales.unit_time
-    settings = Settings(unit, plan.times[-1] * unit, plan.tolerance, plan.evaluations)
-    moments = [time * unit for time in plan.times]
-    linearised, states = linearised_course(problem, start, settings, moments)
+    settings = Settings(unit, question.times[-1] * unit, plan.tolerance, plan.evaluations)
+    moments = [time * unit for time in question.times]
+    linearised, states = dynamics.linearised_course(problem, start, settings, moments)
     found = [{"inverse_temperature": None, **linearised}]
-    for done, inverse_temperature in enumerate(plan.inverse_temperatures):
-        job.progress(done, len(plan.inverse_temperatures))
+    for done, inverse_temperature in enumerate(question.inverse_temperatures):
+        job.progress(done, len(question.inverse_temperatures))
         own = problem.start(1.0, inverse_temperature)
-        course = real_course(problem, own, settings, moments, kernel_times=moments[:: plan.stride], linearised=states)
+        course = dynamics.real_course(
+            problem, own, settings, moments, kernel_times=moments[:: question.stride], linearised=states
+        )
         found.append({"inverse_temperature": inverse_temperature, **course})
     write_json(job.output / "courses.json", found)
-    rate = drift_rate(start.network, problem.sketch, start.residual, unit)
+    rate = dynamics.drift_rate(start.network, problem.sketch, start.residual, unit)
     write_json(job.output / "record.json", {**_about(problem, start), "drift_rate": rate})
 
 
-def run_norms(job: Job, plan: NormsCell) -> None:
+def _norms(job: Job, plan: FlowCell, question: Norms, problem: Problem) -> None:
     """Learning from tempered logits of each norm, by the network and with the kernel of the start.
 
-    Writes `record.json`, as `run_curves`, and `starts.json`: for each norm the correlation that has it, what is
-    predicted from there, and when the events happened, in both dynamics.
-
-    Raises:
-        InputError: the networks cannot start with one of the norms.
+    In `starts.json` stands for each norm the correlation that has it, what is predicted from there, and when the events
+    happened, in both dynamics. A norm with which the networks cannot start raises InputError.
     """
-    problem = _problem(job, plan)
     found = []
-    for done, logit_norm in enumerate(plan.logit_norms):
-        job.progress(done, len(plan.logit_norms))
+    for done, logit_norm in enumerate(question.logit_norms):
+        job.progress(done, len(question.logit_norms))
         try:
-            correlation = problem.correlation(logit_norm, plan.inverse_temperature)
+            correlation = problem.correlation(logit_norm, question.inverse_temperature)
         except ValueError as error:
             where = f"temperature_check.early_learning.norms, {plan.network.architecture}"
             remedy = "Lower the norms, or raise the inverse temperature."
             raise InputError(str(error), where=where, remedy=remedy) from error
-        start = problem.start(correlation, plan.inverse_temperature)
+        start = problem.start(correlation, question.inverse_temperature)
         scales = start.scales
-        until = plan.horizon * max(scales.unit_time, scales.logit_time)
+        until = question.horizon * max(scales.unit_time, scales.logit_time)
         settings = Settings(scales.unit_time, until, plan.tolerance, plan.evaluations)
-        found.append(
-            {
-                "wanted_norm": logit_norm,
-                "correlation": correlation,
-                "logit_norm": scales.logit_norm,
-                "unit_time": scales.unit_time,
-                "logit_time": scales.logit_time,
-                "real": event_times(start.gradient_flow(), problem.loss, settings),
-                "linearised": event_times(start.linearised_flow(), problem.loss, settings),
-            }
-        )
+        happened = {
+            "real": dynamics.event_times(start.gradient_flow(), problem.loss, settings),
+            "linearised": dynamics.event_times(start.linearised_flow(), problem.loss, settings),
+        }
+        found.append({"wanted_norm": logit_norm, "correlation": correlation, **scales._asdict(), **happened})
     write_json(job.output / "starts.json", found)
-    about = _about(problem, problem.start(1.0, plan.inverse_temperature))
-    write_json(job.output / "record.json", {**about, "inverse_temperature": plan.inverse_temperature})
+    about = _about(problem, problem.start(1.0, question.inverse_temperature))
+    write_json(job.output / "record.json", {**about, "inverse_temperature": question.inverse_temperature})
 
 
 def _problem(job: Job, plan: FlowCell) -> Problem:
@@ -183,7 +150,7 @@ def _about(problem: Problem, start: Start) -> dict[str, Any]:
     norm = problem.sketch.norm(problem.kernel)
     return {
         "parameters": start.network.start.numel(),
-        "smooth": is_smooth(problem.network),
+        "smooth": dynamics.is_smooth(problem.network),
         "images": start.network.shape[0],
         "classes": start.network.shape[1],
         "kernel_norm": norm.value,

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from torch import Tensor
 
-from softmax_temperature.data.prepared import PreparedData, open_prepared
+from softmax_temperature.data.prepared import open_prepared
 from softmax_temperature.data.splits import SplitName
 from softmax_temperature.networks.backbones.loading import load_backbone, locate_weights
 from softmax_temperature.networks.embeddings import extract, write_embeddings
@@ -34,14 +34,14 @@ class EmbedCell(Embed):
 
 
 def cells(params: Params) -> list[Cell]:
-    """One cell per data set and backbone; missing weights are fetched, or refused, now.
-
-    Raises:
-        InputError: weights are missing, cannot be fetched, or are damaged.
-    """
+    """One cell per data set and backbone; weights that are missing are fetched now, or refused by an InputError."""
     pairs = params.embedded_pairs()
     plans = {name: _plan(params, name) for name in dict.fromkeys(name for _, name in pairs)}
-    return [_cell(dataset, plans[name]) for dataset, name in pairs]
+    weights = {name: {"weights": BACKBONES / name} for name, plan in plans.items() if plan.spec.weights == "pretrain"}
+    return [
+        Cell(f"{data}/{name}", run, plans[name], {"images": PREPARED / data, **weights.get(name, {})}, gpu_share=1.0)
+        for data, name in pairs
+    ]
 
 
 def _plan(params: Params, name: str) -> EmbedCell:
@@ -57,44 +57,26 @@ def _plan(params: Params, name: str) -> EmbedCell:
     )
 
 
-def _cell(dataset: str, plan: EmbedCell) -> Cell:
-    inputs = {"images": PREPARED / dataset}
-    if plan.spec.weights == "pretrain":
-        inputs["weights"] = BACKBONES / plan.backbone
-    return Cell(f"{dataset}/{plan.backbone}", run, plan, inputs, gpu_share=1.0)
-
-
 def run(job: Job, plan: EmbedCell) -> None:
-    """Embed one data set with one backbone; writes `embeddings.safetensors` and `provenance.json`."""
+    """Embed one data set with one backbone; writes the files of `write_embeddings`."""
     images = open_prepared(job.inputs["images"], root=Path(plan.root))
     pretrained = job.inputs["weights"].path(WEIGHTS) if "weights" in job.inputs else None
     loaded = load_backbone(plan.spec, root=Path(plan.root), seed=plan.seed, pretrained=pretrained)
     if plan.weights_sha256 not in (None, loaded.provenance["weights_sha256"]):
         where = f"backbones.{plan.backbone}"
         raise InputError("the weights changed during the run", where=where, remedy="Run it again.")
-    batches = _Counted(job, images, plan.batch_size)
-
     precision = resolve_precision(plan.precision, job.device)
+    done, total = 0, sum(len(images.labels(split)) for split in images.splits)
 
     def embed(split: SplitName) -> Iterator[Tensor]:
-        where = f"{images.name}/{split} with {plan.backbone}"
+        nonlocal done
+        where, batches = f"{images.name}/{split} with {plan.backbone}", images.batches(split, plan.batch_size)
         how = {"device": job.device, "precision": precision, "where": where}
-        return extract(loaded.network, loaded.preprocess, batches.of(split), **how)  # type: ignore[arg-type]
+        for batch in extract(loaded.network, loaded.preprocess, batches, **how):  # type: ignore[arg-type]
+            yield batch
+            done += len(batch)
+            job.progress(done, total)
 
     rows = {split: (images.labels(split), images.index(split)) for split in images.splits}
     about = {"dataset": images.name, "backbone": plan.backbone, "precision": precision}
     write_embeddings(job.output, rows, embed, loaded.provenance | about)
-
-
-class _Counted:
-    """The images of a data set, split by split, counted for the display of progress."""
-
-    def __init__(self, job: Job, images: PreparedData, batch_size: int) -> None:
-        self.job, self.images, self.batch_size = job, images, batch_size
-        self.done, self.total = 0, sum(len(images.labels(split)) for split in images.splits)
-
-    def of(self, split: SplitName) -> Iterator[Tensor | list[Tensor]]:
-        for batch in self.images.batches(split, self.batch_size):
-            yield batch
-            self.done += len(batch)
-            self.job.progress(self.done, self.total)

@@ -36,31 +36,23 @@ class FetchCell(Dataset):
 
 
 def cells(params: Params) -> list[Cell]:
-    """One cell per data set, named by it; the digest of the user's archive is among its parameters.
-
-    Raises:
-        InputError: a name is that of no data set. What else one of them lacks is an error of its cell.
-    """
-    return [_cell(params, name) for name in params.datasets]
+    """One cell per data set; the name of none is an InputError, what else one of them lacks an error of its cell."""
+    return [Cell(name, run, _plan(params, name)) for name in params.datasets]
 
 
-def _cell(params: Params, dataset: str) -> Cell:
-    root, limits = Path(params.data.root), params.datasets[dataset]
-    sources = [limits.source or dataset] if not isinstance(limits.source, list) else limits.source
+def _plan(params: Params, dataset: str) -> FetchCell:
+    root, own = Path(params.data.root), params.datasets[dataset]
+    sources = own.source if isinstance(own.source, list) else [own.source or dataset]
     for source in sources:
         check_known(source, root=root)
-    plan = FetchCell(
-        **limits.model_dump(exclude={"source", "validation_fraction"}),
-        validation_fraction=limits.validation_fraction or params.fetch.validation_fraction,
+    changes = {"source": sources, "validation_fraction": own.validation_fraction or params.fetch.validation_fraction}
+    return FetchCell(
+        **own.model_dump() | changes | params.data.model_dump(),
         image_size_limit=params.fetch.image_size_limit,
         dataset=dataset,
-        source=sources,
-        root=params.data.root,
         archive=_archive_digest(sources, root),
-        download=params.data.download,
         seed=params.seed,
     )
-    return Cell(dataset, run, plan)
 
 
 def _archive_digest(sources: list[str], root: Path) -> str | None:

@@ -24,16 +24,13 @@ class LinearCell(LinearTraining):
 
 def cells(params: Params) -> list[Cell]:
     """One cell per loss and seed; the losses of one seed see the same data, so differences are paired."""
-    linear = params.focal.linear
+    linear, found = params.focal.linear, []
     shared = linear.model_dump(include=set(LinearTraining.model_fields))
-    plans = {
-        f"{name}/{seed}": LinearCell(
-            gamma=gamma, data_seed=seed_of(params.seed, "focal", "linear", str(seed)), **shared
-        )
-        for name, gamma in linear.gammas.items()
-        for seed in range(linear.seeds)
-    }
-    return [Cell(name, run, plan) for name, plan in plans.items()]
+    for name, gamma in linear.gammas.items():
+        for seed in range(linear.seeds):
+            data_seed = seed_of(params.seed, "focal", "linear", str(seed))
+            found.append(Cell(f"{name}/{seed}", run, LinearCell(gamma=gamma, data_seed=data_seed, **shared)))
+    return found
 
 
 def run(job: Job, plan: LinearCell) -> None:

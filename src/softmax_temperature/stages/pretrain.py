@@ -12,8 +12,7 @@ from softmax_temperature.networks.backbones.preprocessing import described_prepr
 from softmax_temperature.networks.backbones.pretraining import Pretraining
 from softmax_temperature.params import Params
 from softmax_temperature.params.backbone import Backbone
-from softmax_temperature.params.section import Section
-from softmax_temperature.params.shared import PretrainRecipe
+from softmax_temperature.params.shared import Pretrain, PretrainRecipe
 from softmax_temperature.runner.artifacts import write_json
 from softmax_temperature.runner.cells import Cell, Job
 from softmax_temperature.runner.folders import BACKBONES
@@ -25,27 +24,19 @@ HELD_OUT = 0.1
 """The share of each class's images that measures the accuracy in the record; nothing is chosen by it."""
 
 
-class PretrainCell(Section):
-    """What a cell is given."""
+class PretrainCell(Pretrain):
+    """What a cell is given; `data_seed` is the project's, so that all backbones see the same images."""
 
     spec: Backbone
-    recipe: PretrainRecipe
-    classes: int
-    images_per_class: int
     data_seed: int
 
 
 def cells(params: Params) -> list[Cell]:
     """One cell per backbone, widest first, because the longest should not start last."""
     specs = {name: spec for name, spec in params.backbones.items() if spec.weights == "pretrain"}
-    pool = params.pretrain.model_dump(include={"classes", "images_per_class"})
-    recipe = PretrainRecipe(**params.pretrain.model_dump(exclude=set(pool)))
-    # The project's seed, not the cell's: all backbones see the same images.
-    plans = {
-        name: PretrainCell(spec=spec, recipe=recipe, data_seed=params.seed, **pool) for name, spec in specs.items()
-    }
-    widest_first = sorted(plans, key=lambda name: -specs[name].embedding)
-    return [Cell(name, run, plans[name]) for name in widest_first]
+    shared = params.pretrain.model_dump() | {"data_seed": params.seed}
+    widest_first = sorted(specs, key=lambda name: -specs[name].embedding)
+    return [Cell(name, run, PretrainCell(spec=specs[name], **shared)) for name in widest_first]
 
 
 def run(job: Job, plan: PretrainCell) -> None:
@@ -54,22 +45,16 @@ def run(job: Job, plan: PretrainCell) -> None:
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(job.seed)
         network = build_classifier(plan.spec, num_classes=plan.classes)
-    training = Pretraining(
-        network,
-        described_preprocess(plan.spec),
-        images[~held_out],
-        labels[~held_out],
-        **plan.recipe.model_dump(),
-        seed=job.seed,
-        device=job.device,
-    )
+    settings = plan.model_dump(include=set(PretrainRecipe.model_fields)) | {"seed": job.seed, "device": job.device}
+    preprocess = described_preprocess(plan.spec)
+    training = Pretraining(network, preprocess, images[~held_out], labels[~held_out], **settings)
     checkpointer = job.checkpointer()
     if (state := checkpointer.load()) is not None:
         training.load_state_dict(state)
-    while training.epochs_done < plan.recipe.epochs:
+    while training.epochs_done < plan.epochs:
         training.epoch()
         checkpointer.save_if_due(training.state_dict)
-        job.progress(training.epochs_done, plan.recipe.epochs)
+        job.progress(training.epochs_done, plan.epochs)
     weights = {name: value.cpu().contiguous() for name, value in training.network.state_dict().items()}
     save_file(weights, job.output / WEIGHTS)
     record = {

@@ -44,8 +44,7 @@ def stage_program(name: str, description: str | None, arguments: Sequence[str] |
     def work() -> None:
         from softmax_temperature.runner.cells import run_cells  # Imports torch, which `--help` must not wait for.
 
-        params = read_params(options.params)
-        stage = load(name)
+        params, stage = read_params(options.params), load(name)
         run_cells(declared(stage, params), output=stage.OUTPUT, compute=params.compute, seed=params.seed)
 
     return exit_code(work)

@@ -1,5 +1,6 @@
 """Stage rescaling: Figure 2, plain against rescaled cross-entropy, with SGD and with Adam."""
 
+from itertools import product
 from pathlib import Path
 from typing import Literal
 
@@ -15,8 +16,6 @@ from softmax_temperature.stages.search import train_with_curves
 
 PAPER = "classifier_temperature"
 OUTPUT = Path("data/classifier_temperature/rescaling")
-OPTIMIZERS: tuple[Literal["sgd", "adam"], ...] = ("sgd", "adam")
-LOSSES: tuple[Literal["plain", "rescaled"], ...] = ("plain", "rescaled")
 
 
 class RescalingCell(GridTraining):
@@ -30,24 +29,21 @@ class RescalingCell(GridTraining):
 def cells(params: Params) -> list[Cell]:
     """One cell per optimizer and loss; the repeats of a cell train side by side."""
     paper, figure = params.classifier_temperature, params.classifier_temperature.rescaling
-    rates = {"sgd": figure.sgd_lr, "adam": figure.adam_lr}
     shared = figure.model_dump(include={"epochs", "batch_size", "momentum", "repeats", "precision"})
     # One seed for the four arms: repeat i starts from the same weights in each, so differences are paired.
     shared |= {"inverse_temperatures": paper.search.inverse_temperatures, "seed": params.seed}
-    inputs = {"embeddings": EMBEDDINGS / figure.dataset / figure.backbone}
-    plans = [
-        RescalingCell(optimizer=optimizer, loss=loss, lr=rates[optimizer], **shared)
-        for optimizer in OPTIMIZERS
-        for loss in LOSSES
-    ]
-    return [Cell(f"{plan.optimizer}-{plan.loss}", run, plan, inputs, gpu_share=1.0) for plan in plans]
+    inputs, found = {"embeddings": EMBEDDINGS / figure.dataset / figure.backbone}, []
+    for (optimizer, lr), loss in product((("sgd", figure.sgd_lr), ("adam", figure.adam_lr)), ("plain", "rescaled")):
+        plan = RescalingCell(optimizer=optimizer, loss=loss, lr=lr, **shared)
+        found.append(Cell(f"{optimizer}-{loss}", run, plan, inputs, gpu_share=1.0))
+    return found
 
 
 def run(job: Job, plan: RescalingCell) -> None:
     """Train one arm; writes `curves.safetensors`, test accuracy (repeats, temperatures, epochs), and `record.json`."""
     parts = open_embeddings(job.inputs["embeddings"])
+    grid = GridTraining(**plan.model_dump(include=set(GridTraining.model_fields)))
     arm = {"optimizer": plan.optimizer, "rescale": plan.loss == "rescaled", "seed": plan.seed}
-    grid = GridTraining.model_validate(plan.model_dump(include=set(GridTraining.model_fields)))
     save_file(train_with_curves(job, grid, parts, ("test",), **arm), job.output / "curves.safetensors")
     record = plan.model_dump(include={"optimizer", "loss", "inverse_temperatures"})
     write_json(job.output / "record.json", {**record, "rows": len(parts["test"].labels)})

@@ -26,18 +26,12 @@ def cells(params: Params) -> list[Cell]:
     """One cell per data set and backbone."""
     # `select_on` decides what is read from the curves later, not how they are made.
     grid = GridTraining(**params.classifier_temperature.search.model_dump(exclude={"select_on"}))
-    return [
-        Cell(f"{dataset}/{backbone}", run, grid, {"embeddings": EMBEDDINGS / dataset / backbone}, gpu_share=1.0)
-        for dataset, backbone in params.embedded_pairs()
-    ]
+    names = (f"{dataset}/{backbone}" for dataset, backbone in params.embedded_pairs())
+    return [Cell(name, run, grid, {"embeddings": EMBEDDINGS / name}, gpu_share=1.0) for name in names]
 
 
 def run(job: Job, grid: GridTraining) -> None:
-    """Search one embedded data set.
-
-    Writes `curves.safetensors`, accuracy (repeats, temperatures, epochs) on the splits "test" and "validation", and
-    `record.json`: the grid, and the number of rows of each split.
-    """
+    """Write `record.json`, the grid and the rows of each split, and `curves.safetensors` (see `train_with_curves`)."""
     parts = open_embeddings(job.inputs["embeddings"])
     curves = train_with_curves(job, grid, parts, ("test", "validation"), seed=job.seed)
     save_file(curves, job.output / "curves.safetensors")
@@ -48,19 +42,10 @@ def run(job: Job, grid: GridTraining) -> None:
 def train_with_curves(
     job: Job, grid: GridTraining, parts: dict[SplitName, Part], splits: Sequence[SplitName], **settings: Any
 ) -> dict[str, Tensor]:
-    """Train cosine classifiers with each inverse temperature, and record accuracies after each epoch.
+    """Train cosine classifiers with each inverse temperature, and measure their accuracies after each epoch.
 
-    An interrupted training resumes from its last checkpoint, and gives the same bits on a CPU.
-
-    Args:
-        job: the running cell.
-        grid: how to train.
-        parts: the embedded data set.
-        splits: where to measure the accuracy.
-        settings: other arguments of `TemperatureGridTrainer`.
-
-    Returns:
-        By split, a float32 tensor (repeats, temperatures, epochs) of accuracies.
+    `settings` are other arguments of `TemperatureGridTrainer`. Returns (repeats, temperatures, epochs) float32 for each
+    of `splits`. An interrupted training resumes from its last checkpoint, and gives the same bits on a CPU.
     """
     how = grid.model_dump(exclude={"inverse_temperatures", "epochs"})
     train = parts["train"].for_fitting()
@@ -68,7 +53,7 @@ def train_with_curves(
     trainer = TemperatureGridTrainer(train, grid.inverse_temperatures, **how, **settings, device=job.device)
     checkpointer = job.checkpointer()
     # One block for all epochs: many small tensors between large ones that come and go would fragment the heap.
-    curves = {split: torch.zeros(grid.repeats, len(grid.inverse_temperatures), grid.epochs) for split in splits}
+    curves = {str(split): torch.zeros(grid.repeats, len(grid.inverse_temperatures), grid.epochs) for split in splits}
     if (state := checkpointer.load()) is not None:
         trainer.load_state_dict(state["trainer"])
         curves = state["curves"]
@@ -79,4 +64,4 @@ def train_with_curves(
             curves[split][..., epoch] = trainer.evaluate(samples[split])
         checkpointer.save_if_due(lambda: {"trainer": trainer.state_dict(), "curves": curves})
         job.progress(epoch + 1, grid.epochs)
-    return {str(split): curve for split, curve in curves.items()}
+    return curves

@@ -7,69 +7,37 @@ from torch import Tensor, nn
 
 from softmax_temperature.data.gaussian_noise import add_noise, archive_digest, read_archive
 from softmax_temperature.data.prepared import open_prepared
-from softmax_temperature.data.splits import SplitName
 from softmax_temperature.data.trees import WORD
 from softmax_temperature.data.word_vectors import read_word_vectors, word_vectors_digest
 from softmax_temperature.losses import make_objective
 from softmax_temperature.params import Params
-from softmax_temperature.params.focal import Embeddings, Watching
+from softmax_temperature.params.focal import Arm, Embeddings, Watching
 from softmax_temperature.params.shared import Text
-from softmax_temperature.runner.artifacts import write_json
 from softmax_temperature.runner.cells import Cell, Job, seed_of
 from softmax_temperature.runner.folders import FOCAL_TRAINING, PREPARED
-from softmax_temperature.stages.training_cells import (
-    LAST_LOGITS,
-    TrainingCell,
-    check_networks,
-    save_logits,
-    save_record,
-    save_weights,
-)
-from softmax_temperature.stages.training_sets import image_set, training_sets
-from softmax_temperature.training import (
-    BestEpoch,
-    Callback,
-    Samples,
-    Trainer,
-    Watch,
-    build_network,
-    scaled_epochs,
-    train,
-)
-from softmax_temperature.training.texts import (
-    EmbeddingSteps,
-    TreeSet,
-    embedding_of,
-    freeze_embedding,
-    over_labelled_nodes,
-    set_embedding,
-)
+from softmax_temperature.stages import trainings
+from softmax_temperature.stages.trainings import HELD_OUT, LAST_LOGITS, TrainingRun
+from softmax_temperature.training import BestEpoch, Samples, Watch, build_network, scaled_epochs, texts
 
 PAPER = "focal"
 OUTPUT = FOCAL_TRAINING
-OUT_OF_DISTRIBUTION = "out_of_distribution/"
-SHIFTED = "shifted/"
+OUT_OF_DISTRIBUTION, SHIFTED = "out_of_distribution/", "shifted/"
 NOISE = "gaussian-noise"
 
 
-class WordVectors(Embeddings):
-    """The word vectors of a task; `sha256` is None if the file is missing: then only the cells that need it fail."""
-
-    sha256: str | None
-
-
-class FocalCell(TrainingCell):
+class FocalCell(trainings.NetworkCell):
     """What a cell is given.
 
-    `gaussian_noise` is the standard deviation of the noise on one more set, or None for no such set; `noise_archive` is
-    the digest of CIFAR-10-C, which that set is then read from, or None.
+    `vectors_sha256` is that of the file of `embeddings`, or None if it is missing: then only the cells that need it
+    fail. `gaussian_noise` is the standard deviation of the noise on one more set, or None for no such set;
+    `noise_archive` is the digest of CIFAR-10-C, which that set is then read from, or None.
     """
 
-    loss: str
-    options: dict[str, Any]
+    arm: Arm
     watching: Watching
     text: Text | None
-    embeddings: WordVectors | None
+    embeddings: Embeddings | None
+    vectors_sha256: str | None
     select: Literal["last", "best_validation"]
     gaussian_noise: float | None
     noise_archive: str | None
@@ -77,32 +45,25 @@ class FocalCell(TrainingCell):
 
 def cells(params: Params) -> list[Cell]:
     """One cell per task, arm and seed."""
-    paper = params.focal
-    check_networks(params, [task.network for task in paper.tasks.values()])
-    return [_cell(params, *names) for names in paper.trainings()]
+    trainings.check_networks(params, params.focal.tasks)
+    return [_cell(params, *names) for names in params.focal.trainings()]
 
 
 def _cell(params: Params, name: str, arm: str, seed: int) -> Cell:
-    paper, root = params.focal, Path(params.data.root)
-    task, chosen = paper.tasks[name], paper.arm_of(name, arm)
+    task, chosen, root = params.focal.tasks[name], params.focal.arm_of(name, arm), Path(params.data.root)
     make_objective(chosen.loss, chosen.options)  # Refuses wrong options before any training.
-    source = params.datasets[task.dataset].source or task.dataset
-    vectors = task.embeddings
+    own = task.model_dump(include={"text", "embeddings", "select", "gaussian_noise"})
+    # CIFAR-10-C is used where it is found beside the data sets; noise of our own otherwise.
+    is_noisy_cifar = task.gaussian_noise and (params.datasets[task.dataset].source or task.dataset) == "cifar10"
     plan = FocalCell(
         network=params.networks[task.network],
-        recipe=paper.recipe_of(name, arm),
-        loss=chosen.loss,
-        options=chosen.options,
-        watching=paper.watching,
+        recipe=params.focal.recipe_of(name, arm),
+        arm=chosen,
+        watching=params.focal.watching,
         root=params.data.root,
-        text=task.text,
-        embeddings=WordVectors(**vectors.model_dump(), sha256=word_vectors_digest(root / vectors.file))
-        if vectors
-        else None,
-        select=task.select,
-        gaussian_noise=task.gaussian_noise,
-        # CIFAR-10-C is used where it is found beside the data sets; noise of our own otherwise.
-        noise_archive=archive_digest(root) if task.gaussian_noise is not None and source == "cifar10" else None,
+        **own,
+        vectors_sha256=word_vectors_digest(root / task.embeddings.file) if task.embeddings else None,
+        noise_archive=archive_digest(root) if is_noisy_cifar else None,
         # One for all arms: they start from the same weights and see the same batches, so that their differences are
         # paired.
         training_seed=seed_of(params.seed, "focal", task.variant_of or name, str(seed)),
@@ -114,42 +75,40 @@ def _cell(params: Params, name: str, arm: str, seed: int) -> Cell:
 
 
 def run(job: Job, plan: FocalCell) -> None:
-    """Train one network.
+    """Train one network; writes weights, record, and the rows of `Watch`.
 
-    Writes `weights.safetensors`; `logits.safetensors`, of validation, test and each out-of-distribution and shifted
-    set; `last-logits.safetensors`, of validation and test data after the last epoch, where the best one is selected;
-    the rows of `Watch` in `history.json`, `gradient_norms.json` and `reliability.json`; and `record.json`. A training
-    that diverged is a result: its record says so, its weights are the last finite ones, and there are no logits.
+    `logits.safetensors` are those of validation, test and each out-of-distribution and shifted set;
+    `last-logits.safetensors` those of validation and test data after the last epoch, where the best one is selected.
     """
-    text = plan.text.model_dump() if plan.text else None
-    sets, classes, words = training_sets(job.inputs["data"], plan.root, text)
-    outliers = _outliers(job, plan, sets["test"].inputs)
-    shifted = _others(job, plan, SHIFTED, sets["test"].inputs)
-    model = build_network(plan.network, classes=classes, seed=plan.training_seed)
-    embeddings = _start_embedding(model, words, sets["train"], plan)
-    trainer = _trainer(job, plan, model, sets["train"])
-    watch = _watch(plan, dict(sets) | {"train": sets["train"].sample(plan.watching.train_images)})
-    callbacks: dict[str, Callback] = {"watch": watch}
-    best = None
-    if plan.select == "best_validation":
-        best = callbacks["best"] = BestEpoch(watch)
-    finite = not train(trainer, callbacks, job)
-    if best and finite:
-        finite = save_logits(job, trainer, sets, file=LAST_LOGITS)
-        best.restore(trainer)
-    finite = finite and save_logits(job, trainer, sets, outliers, shifted)
+    data = trainings.training_sets(job.inputs["data"], plan.root, plan.text)
+    sets, watching, lengths = data.sets, plan.watching, (plan.recipe.epochs, plan.recipe.planned_epochs)
+    outliers, shifted = _outliers(job, plan, sets["test"].inputs), _others(job, plan, SHIFTED, sets["test"].inputs)
+    model = build_network(plan.network, classes=data.classes, seed=plan.training_seed)
+    embeddings = _start_embedding(model, data.words, sets["train"], plan)
+    training = _training(job, plan, model, sets["train"])
+    watch = Watch(
+        {**sets, "train": sets["train"].sample(watching.train_images)},
+        gradient_epochs=scaled_epochs(watching.gradient_epochs, *lengths),
+        reliability_epochs=scaled_epochs(watching.reliability_epochs, *lengths),
+        every=1 if plan.select == "best_validation" else watching.every,
+    )
+    best = BestEpoch(watch) if plan.select == "best_validation" else None
+    training.run(watch=watch, **{"best": best} if best else {})
 
-    save_weights(job, trainer.network)
-    for name, rows in watch.state_dict().items():
-        write_json(job.output / f"{name}.json", rows)
+    held_out = {split: sets[split] for split in HELD_OUT}
+    if best and training.finite:
+        training.save_logits(held_out, file=LAST_LOGITS)
+        best.restore(training.trainer)
+    training.save_logits({**held_out, **shifted}, outliers)
+    training.save_weights()
     about = {
-        "selected_epoch": best.epoch if best else trainer.epochs_done,
-        "classes": classes,
-        "samples": {split: len(some) for split, some in sets.items()},
+        "selected_epoch": best.epoch if best else training.trainer.epochs_done,
+        "classes": data.classes,
+        "samples": data.sizes,
         "embeddings": embeddings,
         "noise": None if plan.gaussian_noise is None else "CIFAR-10-C" if plan.noise_archive else "generated",
     }
-    save_record(job, trainer, diverged=not finite, recipe=plan.recipe, **about)
+    training.save_records(about, **watch.state_dict())
 
 
 def _start_embedding(
@@ -164,34 +123,25 @@ def _start_embedding(
         return None
     if vectors is None:
         return {"file": None, "step": None, "words": len(words), "covered": None}
-    found = read_word_vectors(Path(plan.root) / vectors.file, words, width=embedding_of(model).embedding_dim)
-    set_embedding(model, found.vectors)
+    width = texts.embedding_of(model).embedding_dim
+    found = read_word_vectors(Path(plan.root) / vectors.file, words, width=width)
+    texts.set_embedding(model, found.vectors)
     if not vectors.step:
-        freeze_embedding(model)
-    numbers = samples.inputs[..., WORD] if isinstance(samples, TreeSet) else samples.inputs
+        texts.freeze_embedding(model)
+    numbers = samples.inputs[..., WORD] if isinstance(samples, texts.TreeSet) else samples.inputs
     covered = {"covered": found.share, "covered_tokens": found.share_of_tokens(numbers)}
-    return {**vectors.model_dump(), "words": len(words), **covered}
+    return {**vectors.model_dump(), "sha256": plan.vectors_sha256, "words": len(words), **covered}
 
 
-def _trainer(job: Job, plan: FocalCell, model: nn.Module, samples: Samples) -> Trainer:
+def _training(job: Job, plan: FocalCell, model: nn.Module, samples: Samples) -> TrainingRun:
     """Training on the labels of the samples; of trees, on those of all nodes."""
-    objective = make_objective(plan.loss, plan.options)
-    if isinstance(samples, TreeSet):
-        samples, objective = samples.labelled_nodes(), over_labelled_nodes(objective)
-    trainer = Trainer(model, objective, samples, plan.recipe, seed=plan.training_seed, device=job.device)
+    objective = make_objective(plan.arm.loss, plan.arm.options)
+    if isinstance(samples, texts.TreeSet):
+        samples, objective = samples.labelled_nodes(), texts.over_labelled_nodes(objective)
+    training = TrainingRun(job, plan, model, objective, samples)
     if plan.embeddings and plan.embeddings.step:
-        trainer.after_batch.append(EmbeddingSteps(trainer, plan.embeddings.step))
-    return trainer
-
-
-def _watch(plan: FocalCell, splits: dict[SplitName, Samples]) -> Watch:
-    watching, recipe = plan.watching, plan.recipe
-    return Watch(
-        splits,
-        gradient_epochs=scaled_epochs(watching.gradient_epochs, recipe.epochs, recipe.planned_epochs),
-        reliability_epochs=scaled_epochs(watching.reliability_epochs, recipe.epochs, recipe.planned_epochs),
-        every=1 if plan.select == "best_validation" else watching.every,
-    )
+        training.trainer.after_batch.append(texts.EmbeddingSteps(training.trainer, plan.embeddings.step))
+    return training
 
 
 def _outliers(job: Job, plan: FocalCell, test: Tensor) -> dict[str, Tensor]:
@@ -209,8 +159,5 @@ def _outliers(job: Job, plan: FocalCell, test: Tensor) -> dict[str, Tensor]:
 
 def _others(job: Job, plan: FocalCell, role: str, test: Tensor) -> dict[str, Samples]:
     """The test images of other data sets, as RGB of the task's size."""
-    return {
-        name.removeprefix(role): image_set(artifact, "test", plan.root, test.shape[-1])
-        for name, artifact in job.inputs.items()
-        if name.startswith(role)
-    }
+    others = {name.removeprefix(role): one for name, one in job.inputs.items() if name.startswith(role)}
+    return {name: trainings.image_set(one, "test", plan.root, test.shape[-1]) for name, one in others.items()}

@@ -13,8 +13,8 @@ from softmax_temperature.params import Params
 from softmax_temperature.params.cooling import Segmentation, SegmentationTask
 from softmax_temperature.runner.artifacts import atomic_file
 from softmax_temperature.runner.cells import Cell, Job, seed_of
-from softmax_temperature.stages.training_cells import save_record, save_weights
-from softmax_temperature.training import Callback, ImageSet, Trainer, train
+from softmax_temperature.stages.trainings import TrainingCell, TrainingRun
+from softmax_temperature.training import ImageSet
 from softmax_temperature.training.cooling import PixelCoolingCallback
 from softmax_temperature.training.pixels import PixelScores, pixel_cross_entropy, pixel_predictions
 
@@ -32,18 +32,12 @@ SHOWN = 8
 # 256×256. The former are parameters, those of section 4.2 where it has them; images are resized, whatever their shape.
 
 
-class SegmentationCell(SegmentationTask):
-    """What a cell is given.
-
-    `factor` is None for no Cooling, `digest` is that of the data set's files, `data_seed` draws what is random about
-    the data set, `training_seed` weights and order.
-    """
+class SegmentationCell(SegmentationTask, TrainingCell):
+    """What a cell is given; `factor` is None for no Cooling, `digest` that of the data set's files."""
 
     factor: float | None
-    root: str
     digest: str | None
     data_seed: int
-    training_seed: int
 
 
 def trainings(section: Segmentation | None) -> list[tuple[str, int]]:
@@ -52,57 +46,47 @@ def trainings(section: Segmentation | None) -> list[tuple[str, int]]:
 
 
 def cells(params: Params) -> list[Cell]:
-    """One cell per arm and seed.
-
-    The digest of the data set's files is among its parameters: a file that changed is noticed whenever the stage runs.
-
-    Raises:
-        InputError: the data set is missing, or its folder is not complete.
-    """
-    section = params.cooling.segmentation
+    """One cell per arm and seed; a missing or incomplete data set raises InputError."""
+    section, root = params.cooling.segmentation, params.data.root
     if section is None:
         return []
-    shared = section.model_dump(exclude={"seeds", "panels", "factor"})
-    shared["digest"] = segmentation_digest(section.dataset, root=Path(params.data.root))
-    plans = {
-        f"{arm}/{seed}": SegmentationCell(
-            **shared,
-            root=params.data.root,
-            data_seed=params.seed,
-            factor=None if arm == "none" else section.factor,
-            # One for both arms: they start from the same weights and see the same batches.
-            training_seed=seed_of(params.seed, "cooling", "segmentation", str(seed)),
-        )
-        for arm, seed in trainings(section)
-    }
-    return [Cell(name, run, plan, gpu_share=1.0) for name, plan in plans.items()]
+    shared = section.model_dump(include=set(SegmentationTask.model_fields)) | {"root": root, "data_seed": params.seed}
+    # A file that changed is noticed whenever the stage runs.
+    shared["digest"] = segmentation_digest(section.dataset, root=Path(root))
+    found = []
+    for arm, seed in trainings(section):
+        # One for both arms: they start from the same weights and see the same batches.
+        training_seed = seed_of(params.seed, "cooling", "segmentation", str(seed))
+        factor = None if arm == "none" else section.factor
+        plan = SegmentationCell(**shared, factor=factor, training_seed=training_seed)
+        found.append(Cell(f"{arm}/{seed}", run, plan, gpu_share=1.0))
+    return found
 
 
 def run(job: Job, plan: SegmentationCell) -> None:
-    """Train one network.
+    """Train one network; writes weights and record, with a row for each epoch (`PixelScores`).
 
-    Writes `weights.safetensors`; `predictions.npz` with images (k, height, width, 3), labels and predicted (k, height,
-    width), uint8, of a few test images; and `record.json`, with a row for each epoch (`PixelScores`). A training that
-    diverged is a result: its record says so, and its weights are the last finite ones.
+    Beside them `predictions.npz`, images (k, height, width, 3), labels and predicted (k, height, width), uint8, of a
+    few test images.
     """
     images = _image_sets(plan)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(plan.training_seed)
         model = UNet(plan.classes, plan.width)
-    callbacks: dict[str, Callback] = {}
-    cooling = None
+    cooling, void = None, plan.void
     if plan.factor is not None:
-        cooling = PixelCoolingCallback(
-            model, images["validation"], void=plan.void, factor=plan.factor, seed=plan.data_seed
-        )
-        callbacks["cooling"] = cooling
-    loss = pixel_cross_entropy(plan.void)
-    trainer = Trainer(model, loss, images["train"], plan.recipe, seed=plan.training_seed, device=job.device)
-    scores = PixelScores(images["test"], void=plan.void, temperature=lambda: cooling.temperature if cooling else 1.0)
-    diverged = train(trainer, {**callbacks, "scores": scores}, job)
+        fitted_on = images["validation"]
+        cooling = PixelCoolingCallback(model, fitted_on, void=void, factor=plan.factor, seed=plan.data_seed)
+    training = TrainingRun(job, plan, model, pixel_cross_entropy(void), images["train"])
+    scores = PixelScores(images["test"], void=void, temperature=lambda: cooling.temperature if cooling else 1.0)
+    training.run(cooling=cooling, scores=scores)
 
-    save_weights(job, trainer.network)
-    _save_predictions(job, trainer, images["test"].sample(SHOWN))
+    training.save_weights()
+    shown = images["test"].sample(SHOWN)
+    pixels, predicted = shown.inputs.permute(0, 2, 3, 1), pixel_predictions(training.trainer, shown.inputs)
+    arrays = {"images": pixels, "labels": shown.labels, "predicted": predicted.to(torch.uint8)}
+    with atomic_file(job.output / "predictions.npz") as file:
+        np.savez_compressed(file, **{name: array.numpy() for name, array in arrays.items()})
     about = {
         "classes": plan.classes,
         "images": {split: len(some) for split, some in images.items()},
@@ -110,24 +94,17 @@ def run(job: Job, plan: SegmentationCell) -> None:
         "cooling_pixels": cooling.pixels if cooling else 0,
         "history": scores.history,
     }
-    save_record(job, trainer, diverged=diverged, recipe=plan.recipe, **about)
+    training.save_records(about)
 
 
 def _image_sets(plan: SegmentationCell) -> dict[SplitName, ImageSet]:
     """The images to train on, to fit the temperature on ("validation"), and to report on."""
     form, seed = Form(plan.classes, plan.void, plan.crop, plan.size), plan.data_seed
     parts = read_segmentation(plan.dataset, form, root=Path(plan.root), seed=seed)
-    used = parts | {"train": limited(parts["train"], plan.train_limit, seed=seed)}
-    fitted = set_aside(used, plan.cooling_images, seed=seed)
+    parts = parts | {"train": limited(parts["train"], plan.train_limit, seed=seed)}
+    parts = set_aside(parts, plan.cooling_images, seed=seed)
     return {
-        "train": ImageSet(*fitted["train"].for_fitting()),
-        "validation": ImageSet(*fitted["validation"].for_fitting()),
+        "train": ImageSet(*parts["train"].for_fitting()),
+        "validation": ImageSet(*parts["validation"].for_fitting()),
         "test": ImageSet(*limited(parts["test"], plan.test_limit, seed=seed).for_evaluation()),
     }
-
-
-def _save_predictions(job: Job, trainer: Trainer, shown: ImageSet) -> None:
-    predicted = pixel_predictions(trainer, shown.inputs).to(torch.uint8)
-    pixels = shown.inputs.permute(0, 2, 3, 1)
-    with atomic_file(job.output / "predictions.npz") as file:
-        np.savez_compressed(file, images=pixels.numpy(), labels=shown.labels.numpy(), predicted=predicted.numpy())

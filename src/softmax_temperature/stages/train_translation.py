@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from safetensors.torch import save_model
@@ -20,39 +19,31 @@ from softmax_temperature.runner.cells import Cell, Job, seed_of
 from softmax_temperature.runner.distributed import PROCESSES
 from softmax_temperature.runner.errors import InputError
 from softmax_temperature.scaling import TEMPERATURE_GRID
-from softmax_temperature.stages.training_cells import WEIGHTS, save_record
-from softmax_temperature.training import BestEpoch, Diverged, Trainer, train
+from softmax_temperature.stages.trainings import WEIGHTS, TrainingCell, TrainingRun
+from softmax_temperature.training import BestEpoch, Diverged, Trainer
+from softmax_temperature.training.translation import scores
 from softmax_temperature.training.translation.network import make_network
-from softmax_temperature.training.translation.scores import (
-    TokenScores,
-    best_temperature,
-    bleu,
-    calibration_by_temperature,
-    token_logits,
-)
 from softmax_temperature.training.translation.search import translate
-from softmax_temperature.training.translation.sentences import LengthBatches, Ragged, SentencePairs, per_token
+from softmax_temperature.training.translation.sentences import LengthBatches, SentencePairs, per_token
 
 if TYPE_CHECKING:
     from softmax_temperature.training.translation.vocabulary import Vocabulary  # Needs an optional package.
 
 PAPER = "focal"
 OUTPUT = Path("data/focal/translation")
-ARMS = MappingProxyType({"CE": "cross_entropy", "LS": "label_smoothing", "FL": "focal"})
+ARMS = {"CE": "cross_entropy", "LS": "label_smoothing", "FL": "focal"}
 """The losses of appendix K, as the paper abbreviates them."""
 UNSCALED = 1.0
 """The temperature of a network as it was trained."""
 
 
-class TranslationCell(TranslationTask):
-    """What a cell is given; `digest` is that of the data set's files, and the seeds draw data and training."""
+class TranslationCell(TranslationTask, TrainingCell):
+    """What a cell is given; `digest` is that of the data set's files."""
 
-    root: str
     digest: str | None
     loss: str
     options: dict[str, float]
     data_seed: int
-    training_seed: int
 
 
 def trainings(section: Translation | None) -> list[tuple[str, int]]:
@@ -61,82 +52,67 @@ def trainings(section: Translation | None) -> list[tuple[str, int]]:
 
 
 def cells(params: Params) -> list[Cell]:
-    """One cell per arm and seed; a missing or incomplete data set raises InputError.
-
-    The digest of the data set's files is among its parameters: a file that changed is noticed whenever the stage runs.
-    """
-    section = params.focal.translation
+    """One cell per arm and seed; a missing or incomplete data set raises InputError."""
+    section, root = params.focal.translation, params.data.root
     if section is None:
         return []
     if PROCESSES > 1:
         what = "batches of sentences differ in size and are not divided among processes"
         raise InputError(what, where="train_translation under torchrun", remedy="Run it without torchrun.")
     options = {"CE": {}, "LS": {"smoothing": section.smoothing}, "FL": {"gamma": section.gamma}}
-    shared = section.model_dump(include=set(TranslationTask.model_fields))
-    shared["digest"] = translation_digest(
-        section.dataset, (section.source, section.target), root=Path(params.data.root)
-    )
-    plans = {
-        f"{arm}/{seed}": TranslationCell(
-            **shared,
-            root=params.data.root,
-            data_seed=params.seed,
-            loss=ARMS[arm],
-            options=options[arm],
-            # One for all arms: they start from the same weights and see the same batches.
-            training_seed=seed_of(params.seed, "focal", "translation", str(seed)),
-        )
-        for arm, seed in trainings(section)
-    }
-    return [Cell(name, run, plan, gpu_share=1.0) for name, plan in plans.items()]
+    shared = section.model_dump(include=set(TranslationTask.model_fields)) | {"root": root, "data_seed": params.seed}
+    # A file that changed is noticed whenever the stage runs.
+    shared["digest"] = translation_digest(section.dataset, (section.source, section.target), root=Path(root))
+    found = []
+    for arm, seed in trainings(section):
+        # One for all arms: they start from the same weights and see the same batches.
+        training_seed = seed_of(params.seed, "focal", "translation", str(seed))
+        plan = TranslationCell(**shared, loss=ARMS[arm], options=options[arm], training_seed=training_seed)
+        found.append(Cell(f"{arm}/{seed}", run, plan, gpu_share=1.0))
+    return found
 
 
 def run(job: Job, plan: TranslationCell) -> None:
     """Train one network, keep the epoch with the least validation NLL, and translate the test sentences.
 
-    Writes `weights.safetensors`; `vocabulary.json`, for the library tokenizers; `calibration.json`, a row for each
-    temperature (`calibration_by_temperature`, with `split`): on validation data for the whole grid of the paper, on
-    test data for those at which test sentences are translated; `bleu.json`, a row for each of the latter;
-    `translations.json`, by temperature; and `record.json`, with a row for each epoch (`TokenScores`). A training that
-    diverged is a result: its record says so, its weights are the last finite ones, and nothing is translated.
+    Writes weights; record, with a row for each epoch (`TokenScores`); `vocabulary.json`, for the library tokenizers;
+    `calibration.json`, a row for each temperature (`calibration_by_temperature`, with `split`): on validation data for
+    the whole grid of the paper, on test data for those at which test sentences are translated; `bleu.json`, a row for
+    each of the latter; and `translations.json`, by temperature. A training that diverged translates nothing.
     """
     from softmax_temperature.training.translation.vocabulary import Vocabulary  # Needs an optional package.
 
     parts = _parts(plan)
     vocabulary = Vocabulary.fit(parts["train"], size=plan.vocabulary)
     pairs = _pairs(parts, vocabulary, plan.longest)
-    batches = {
-        split: LengthBatches.of(some, tokens=plan.recipe.batch_size, seed=plan.training_seed)
-        for split, some in pairs.items()
-    }
+    of_tokens = {"tokens": plan.recipe.batch_size, "seed": plan.training_seed}
+    batches = {split: LengthBatches.of(some, **of_tokens) for split, some in pairs.items()}
     model = make_network(vocabulary.size, plan.network, seed=plan.training_seed)
     objective = per_token(make_objective(plan.loss, plan.options))
-    one_by_one = plan.recipe.changed({"batch_size": 1})  # The loop's samples are batches already.
-    trainer = Trainer(model, objective, batches["train"], one_by_one, seed=plan.training_seed, device=job.device)
-    scores = TokenScores(batches["validation"])
-    best_epoch = BestEpoch(scores, lambda row: -row["nll"])
-    diverged = train(trainer, {"scores": scores, "best": best_epoch}, job)
-    if not diverged:
-        best_epoch.restore(trainer)
+    # The loop's samples are batches already.
+    one_by_one = plan.model_copy(update={"recipe": plan.recipe.changed({"batch_size": 1})})
+    training = TrainingRun(job, one_by_one, model, objective, batches["train"])
+    watch = scores.TokenScores(batches["validation"])
+    best_epoch = BestEpoch(watch, lambda row: -row["nll"])
+    training.run(scores=watch, best=best_epoch)
+    if training.finite:
+        best_epoch.restore(training.trainer)
         try:
-            calibration, best = _calibration(trainer, batches, plan.temperatures)
+            _evaluate(job, plan, training.trainer, vocabulary, batches, parts["test"].for_evaluation()[1])
         except Diverged:
-            diverged = True
-        else:
-            write_json(job.output / "calibration.json", calibration)
-            _translate(job, plan, trainer, vocabulary, pairs["test"].sources, parts["test"], best)
+            training.finite = False
 
-    save_model(trainer.network.cpu(), str(job.output / WEIGHTS))
+    save_model(training.trainer.network.cpu(), str(job.output / WEIGHTS))
     write_text(job.output / "vocabulary.json", vocabulary.to_json())
     about = {
         "vocabulary": vocabulary.size,
         "pairs": {split: len(some) for split, some in pairs.items()},
         "too_long": len(parts["train"].labels) - len(pairs["train"]),
-        "steps_per_epoch": trainer.steps_per_epoch,
+        "steps_per_epoch": training.trainer.steps_per_epoch,
         "selected_epoch": best_epoch.epoch,
-        "history": scores.history,
+        "history": watch.history,
     }
-    save_record(job, trainer, diverged=diverged, recipe=plan.recipe, **about)
+    training.save_records(about)
 
 
 def _parts(plan: TranslationCell) -> dict[SplitName, Part]:
@@ -158,35 +134,28 @@ def _pairs(parts: dict[SplitName, Part], vocabulary: Vocabulary, longest: int) -
     return pairs
 
 
-def _calibration(
-    trainer: Trainer, batches: dict[SplitName, LengthBatches], temperatures: Sequence[float]
-) -> tuple[list[dict[str, Any]], float]:
-    """A row for each held-out split and temperature, and the temperature that validation data choose."""
-
-    def rows_of(split: SplitName, asked: set[float]) -> list[dict[str, Any]]:
-        rows = calibration_by_temperature(token_logits(trainer, batches[split]), sorted(asked))
-        return [{"split": split, **row} for row in rows]
-
-    validation = rows_of("validation", {*TEMPERATURE_GRID, *temperatures})
-    best = best_temperature(validation)
-    return validation + rows_of("test", {*temperatures, UNSCALED, best}), best
-
-
-def _translate(
+def _evaluate(
     job: Job,
     plan: TranslationCell,
     trainer: Trainer,
     vocabulary: Vocabulary,
-    sources: Ragged,
-    test: Part,
-    best: float,
+    batches: dict[SplitName, LengthBatches],
+    references: Sequence[str],
 ) -> None:
-    """Write the translations of the test sentences at each temperature, and their BLEU."""
+    """Write the calibration at each temperature, and translations of the test sentences with their BLEU."""
+
+    def calibration(split: SplitName, asked: set[float]) -> list[dict[str, Any]]:
+        rows = scores.calibration_by_temperature(scores.token_logits(trainer, batches[split]), sorted(asked))
+        return [{"split": split, **row} for row in rows]
+
+    validation = calibration("validation", {*TEMPERATURE_GRID, *plan.temperatures})
+    asked = {*plan.temperatures, UNSCALED, scores.best_temperature(validation)}
+    write_json(job.output / "calibration.json", validation + calibration("test", asked))
     network: Any = trainer.network
     texts, rows = {}, []
-    for at in sorted({*plan.temperatures, UNSCALED, best}):
-        tokens = translate(network, sources, plan.search, temperature=at, device=trainer.device)
+    for at in sorted(asked):
+        tokens = translate(network, batches["test"].pairs.sources, plan.search, temperature=at, device=trainer.device)
         texts[str(at)] = vocabulary.decode(tokens)
-        rows.append({"temperature": at, **bleu(texts[str(at)], test.for_evaluation()[1])})
+        rows.append({"temperature": at, **scores.bleu(texts[str(at)], references)})
     write_json(job.output / "bleu.json", rows)
     write_json(job.output / "translations.json", texts)

@@ -10,6 +10,7 @@ from softmax_temperature.params.recipe import Recipe
 from softmax_temperature.training.translation.network import TranslationTransformer, make_network
 from softmax_temperature.training.translation.sentences import SentencePairs
 from softmax_temperature.training.translation.vocabulary import Vocabulary
+from tests import small_trainings as small
 
 SOURCES = ("the cat sees 3 dogs.", "a dog sleeps.", "the dog sees the cat.", "3 cats sleep now.", "sleep, dog!")
 TARGETS = (
@@ -19,25 +20,8 @@ TARGETS = (
     "jetzt schlafen drei Katzen.",
     "Hund, schlafe!",
 )
-RECIPE = {
-    "epochs": 3,
-    "planned_epochs": 3,
-    "batch_size": 1,
-    "optimizer": "adam",
-    "lr": 0.01,
-    "momentum": 0.9,
-    "beta2": 0.98,
-    "weight_decay": 0.0,
-    "epsilon": 1e-9,
-    "schedule": {"name": "inverse_square_root", "warmup": 1.0},
-    "reduction": "mean",
-    "clip_norm": None,
-    "crop_padding": 0,
-    "flip": False,
-    "mean": None,
-    "std": None,
-    "precision": "float32",
-}
+RECIPE = small.RECIPE | {"planned_epochs": 3, "batch_size": 1, "optimizer": "adam", "lr": 0.01, "beta2": 0.98}
+RECIPE |= {"weight_decay": 0.0, "epsilon": 1e-9, "schedule": {"name": "inverse_square_root", "warmup": 1.0}}
 
 
 @pytest.fixture(scope="session")

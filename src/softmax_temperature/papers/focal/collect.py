@@ -21,7 +21,7 @@ from softmax_temperature.runner.artifacts import Artifact, open_artifact
 from softmax_temperature.runner.errors import InputError
 from softmax_temperature.runner.folders import PREPARED
 from softmax_temperature.stages import evaluate_focal, fetch, focal_linear, train_focal, train_translation
-from softmax_temperature.stages.training_sets import image_set
+from softmax_temperature.stages.trainings import image_set
 from softmax_temperature.training.translation.scores import best_temperature
 
 STAGES = (fetch, train_focal, evaluate_focal, focal_linear, train_translation)

@@ -1,0 +1,112 @@
+"""What the whole runs of tests/pipeline do not reach: the choice of a rate, networks that are out, the linear model."""
+
+import json
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from softmax_temperature.params import read_params
+from softmax_temperature.params.focal import Linear
+from softmax_temperature.params.network import Network
+from softmax_temperature.params.temperature_check import Training
+from softmax_temperature.runner.cells import Job
+from softmax_temperature.stages import confirm_temperature_check, focal_linear, train_temperature_check
+from softmax_temperature.training import build_network, last_layer_inputs
+from tests.conftest import ROOT
+
+# ---- confirm_temperature_check
+
+
+def tried(right: int | None) -> Any:
+    """The artifact of a training with so many of four validation samples right; None diverged."""
+    logits = torch.eye(2)[[0] * (right or 0) + [1] * (4 - (right or 0))]
+    tensors = {"validation.logits": logits, "validation.labels": torch.zeros(4, dtype=torch.int64)}
+    record = {"diverged": right is None, "classes": 2}
+    return SimpleNamespace(json=lambda _: record, tensors=lambda _: tensors)
+
+
+@pytest.mark.parametrize(
+    ("found", "best"),
+    [
+        ({"0.1/0": 3, "0.1/1": 1, "1/0": 4, "1/1": 2, "10/0": 4, "10/1": None}, 1.0),
+        ({"1/0": 2, "0.1/0": 2, "10/0": None}, 0.1),  # Guessing is as good as diverging, and of equal ones the lowest.
+    ],
+)
+def test_the_rate_of_the_highest_mean_accuracy_is_chosen_and_rescaled(
+    found: dict[str, int | None], best: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given: list[train_temperature_check.SweepCell] = []
+    monkeypatch.setattr(train_temperature_check, "run", lambda _, plan: given.append(plan))
+    plan = train_temperature_check.plan_of(read_params(ROOT / "params.yaml"), Training("wrn", 0.1, 1.0, "plain", 7))
+    inputs = {"data": None} | {name: tried(right) for name, right in found.items()}
+    job: Any = SimpleNamespace(inputs=inputs, output=tmp_path)
+    rates = {"10": 10.0, "0.1": 0.1, "1": 1.0}
+    confirm_temperature_check.run(job, confirm_temperature_check.ConfirmationCell(rates=rates, plan=plan))
+    assert json.loads((tmp_path / "choice.json").read_text()) == {"learning_rate": best}
+    assert given[0].recipe.lr == pytest.approx(best / 0.1**2)
+    assert given[0].model_dump(exclude={"recipe"}) == plan.model_dump(exclude={"recipe"})
+
+
+# ---- train_temperature_check
+
+
+def test_a_network_whose_units_are_out_is_not_described() -> None:
+    """As large rates leave it: its logits are finite, so that it has not diverged, and its features are 0."""
+    spec = Network(architecture="wide_resnet", arguments={"depth": 8, "width": 1, "batch_norm": False})
+    network = build_network(spec, classes=2, seed=0)
+    images = torch.randn(8, 3, 8, 8, generator=torch.Generator().manual_seed(0))
+    sample: Any = SimpleNamespace(inputs=images, labels=torch.arange(8) % 2)
+    trainer: Any = SimpleNamespace(outputs=lambda inputs: [last_layer_inputs(network.eval(), inputs)])
+    with torch.no_grad():
+        assert train_temperature_check._statistics(trainer, sample)["dim"] == 64  # type: ignore[index]
+        for parameter in network.parameters():
+            parameter.zero_()
+        assert train_temperature_check._statistics(trainer, sample) is None
+
+
+# ---- focal_linear
+
+GAMMAS = {"CE": 0.0, "FL-1": 1.0, "FL-3": 3.0}
+
+
+def linear_cells(seeds: int = 2, **gammas: float) -> dict[str, Any]:
+    section = {"gammas": GAMMAS | gammas, "train": 400, "test": 200, "epochs": 150, "lr": 0.3, "seeds": seeds}
+    params: Any = SimpleNamespace(seed=5, focal=SimpleNamespace(linear=Linear.model_validate(section)))
+    return {cell.name: cell for cell in focal_linear.cells(params)}
+
+
+def test_losses_share_the_data_of_a_seed_and_more_of_them_change_no_cell() -> None:
+    cells = linear_cells()
+    assert list(cells) == [f"{name}/{seed}" for name in GAMMAS for seed in (0, 1)]
+    seeds = {name: cell.parameters["data_seed"] for name, cell in cells.items()}
+    assert seeds["CE/0"] == seeds["FL-1/0"] == seeds["FL-3/0"] != seeds["CE/1"]
+    assert cells["FL-3/1"].parameters["gamma"] == 3
+    more = linear_cells(seeds=3, **{"FL-2": 2.0})
+    assert {name: more[name].parameters for name in cells} == {name: cell.parameters for name, cell in cells.items()}
+
+
+def test_a_cell_writes_what_it_trained_and_focal_loss_errs_less_confidently_on_the_same_line(tmp_path: Path) -> None:
+    found = []
+    for name in GAMMAS:
+        (folder := tmp_path / name).mkdir()
+        cell = linear_cells()[f"{name}/0"]
+        cell.run(Job(0, {}, folder, folder, "cpu", 0), cell.plan)
+        found.append(load_file(folder / focal_linear.TENSORS))
+    for tensors in found:
+        assert tensors["weight_norm"].shape == tensors["logit_norm"].shape == (150,)
+        assert tensors["weight_norm"][-1].item() == pytest.approx(tensors["weights"].norm().item())
+        scores = tensors["test_points"] @ tensors["weights"]
+        assert tensors["logit_norm"][-1].item() == pytest.approx(scores.abs().mean().item())
+        wrong = (scores > 0).long() != tensors["test_labels"]
+        torch.testing.assert_close(tensors["misclassified_confidence"], torch.sigmoid(scores[wrong].abs()))
+    plain, one, three = found
+    for column in ("weight_norm", "logit_norm"):
+        assert plain[column][-1] > 1.5 * one[column][-1] > 2 * three[column][-1]
+    means = [tensors["misclassified_confidence"].mean().item() for tensors in found]
+    assert means == sorted(means, reverse=True)
+    directions = [tensors["weights"] / tensors["weights"].norm() for tensors in found]
+    assert min((directions[0] @ other).item() for other in directions[1:]) > 0.99
