@@ -1,28 +1,22 @@
 """Small records whose tables, figures and verdicts can be worked out by hand."""
 
-from collections.abc import Callable
 from dataclasses import fields
-from typing import Any, NamedTuple
+from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
 
 from softmax_temperature.papers.focal.records import Records
 
 CIFAR, DIGITS, MEAN = "cifar10-resnet50", "digits-small", "cifar10-resnet50-mean"
-SEEDS = (0, 1)
 EPOCHS = 7
+TEXTS = dict.fromkeys(("variant", "variant_of", "printed_dataset", "printed_network", "differs", "embeddings"))
+"""What a task says about itself in words; nothing."""
 
 
-class Run(NamedTuple):
-    task: str
-    arm: str
-    seed: int
-
-
-LOST = (Run(CIFAR, "Brier", 1), Run(DIGITS, "Brier", 0), Run(DIGITS, "Brier", 1))
+LOST = ((CIFAR, "Brier", 1), (DIGITS, "Brier", 0), (DIGITS, "Brier", 1))
 """The runs that diverged."""
-
 ECE = {  # As trained, of seeds 0 and 1.
     CIFAR: {"CE": (0.05, 0.07), "Brier": (0.02, 0.50), "FL-3": (0.02, 0.03), "FLSD-53": (0.015, 0.025)},
     DIGITS: {"CE": (0.10, 0.12), "Brier": (0.50, 0.50), "FL-3": (0.04, 0.05), "FLSD-53": (0.05, 0.06)}
@@ -41,126 +35,92 @@ NLL = (1.0, 0.6, 0.4, 0.45, 0.5, 0.55, 0.6)  # Of cross-entropy on test data: be
 NLL_WRONG = (2.0, 2.0, 2.0, 2.5, 3.0, 3.5, 4.0)
 
 
-def made_of(tables: dict[str, Any]) -> Records:
+def made_of(**tables: Any) -> Records:
     """Records with some tables, the others empty."""
-    frames = {name: pd.DataFrame(rows) for name, rows in tables.items()}
-    return Records(**{each.name: frames.get(each.name, pd.DataFrame()) for each in fields(Records)})
+    return Records(**{each.name: pd.DataFrame(tables.get(each.name, [])) for each in fields(Records)})
+
+
+def crossed(**values: Any) -> pd.DataFrame:
+    """A row for every combination."""
+    return pd.MultiIndex.from_product(values.values(), names=list(values)).to_frame(index=False)
 
 
 @pytest.fixture
 def records() -> Records:
-    runs = [Run(task, arm, seed) for task, arms in ECE.items() for arm in arms for seed in SEEDS]
-    kept = [run for run in runs if run not in LOST]
-    cifar = [run for run in kept if run.task == CIFAR]
-    main = [run for run in kept if run.task != MEAN]
-    rows: dict[str, tuple[list[Run], Callable[[Run], list[dict[str, Any]]]]] = {
-        "runs": (runs, _measured),  # A diverged run may have left rows behind; they must not count.
-        "trainings": (runs, lambda run: [{"epochs": EPOCHS, "diverged": run in LOST}]),
-        "history": (kept, _history),
-        "gradient_norms": (main, _gradient_norms),
-        "reliability": (main, _reliability),
-        "early_stopping": (main, _early_stopping),
-        "ood": (cifar, _ood),
-        "roc": (cifar, _roc),
-        "shift": (cifar, _shift),
-        "panels": ([run for run in main if run.seed == 0], _panels),
-    }
-    tables: dict[str, Any] = {
-        name: [{**run._asdict(), **row} for run in some for row in of(run)] for name, (some, of) in rows.items()
-    }
-    pairs = [(arm, seed) for arm in TRANSLATION for seed in SEEDS]
-    tables |= {"tasks": _tasks(), "translation_runs": [_translation(*pair) for pair in pairs]}
-    return made_of(tables | {"translation_curves": [row for pair in pairs for row in _translation_curve(*pair)]})
+    arms = pd.DataFrame([{"task": task, "arm": arm} for task, arms in ECE.items() for arm in arms])
+    runs = arms.merge(crossed(seed=[0, 1]), how="cross")
+    runs["diverged"] = [tuple(run) in LOST for run in runs.to_numpy().tolist()]
+    kept = runs[~runs["diverged"]].drop(columns="diverged")
+    cifar, main = kept[kept["task"] == CIFAR], kept[kept["task"] != MEAN]
+    epochs = pd.DataFrame({"epoch": range(1, EPOCHS + 1), "nll": NLL, "nll_wrong": NLL_WRONG})
+    about = {"nll_right": 0.2, "entropy": 0.3, "entropy_right": 0.2, "entropy_wrong": 1.0}
+    history = kept.merge(crossed(split=["train", "test"]), how="cross").merge(epochs, how="cross").assign(**about)
+    epoch, is_ce = history["epoch"], history["arm"] == "CE"
+    norms = main.merge(crossed(epoch=[1, 2, 4], low=[0.01, 0.1]), how="cross")
+    bins = main.merge(crossed(epoch=[2, 4, 6, 7], count=range(25)), how="cross")
+    stopped = pd.DataFrame({"criterion": ["last", "accuracy", "nll", "ece"], "ece": [0.06, 0.05, 0.04, 0.03]})
+    stopped = main.merge(stopped, how="cross").assign(epoch=5, accuracy=0.9)
+    better = 0.02 * (stopped["arm"] == "FLSD-53")
+    ood = cifar.merge(crossed(ood=["svhn", "gaussian-noise"], scaling=["none", "ece"]), how="cross")
+    gain = np.where(ood["scaling"] == "ece", -0.01, 0.1 * (ood["arm"] == "FLSD-53"))
+    points = pd.DataFrame({"false_positive_rate": [0.0, 0.5, 1.0], "true_positive_rate": [0.0, 0.5**0.25, 1.0]})
+    shift = cifar.merge(
+        pd.DataFrame({"scaling": ["none", "ece"], "expected_calibration_error": [0.3, 0.2]}), how="cross"
+    )
+    # Image 40 is right by cross-entropy alone, 9 is wrong by all, 7 right by all.
+    panels = main[main["seed"] == 0].merge(crossed(image=[40, 9, 7], scaling=["none", "ece"]), how="cross")
+    is_right = (panels["image"] == 7) | ((panels["image"] == 40) & (panels["arm"] == "CE"))
+    return made_of(
+        tasks=_tasks(),
+        runs=[row for run in runs.to_dict("records") for row in _measured(run)],  # Diverged ones must not count.
+        trainings=runs.assign(epochs=EPOCHS),
+        history=history.assign(
+            nll_wrong=history["nll_wrong"] + 0.1 * history["seed"] * (epoch == EPOCHS),
+            accuracy=0.5 + 0.05 * epoch,
+            ece=0.01 * epoch,
+            feature_norm=np.where(is_ce, 20, 15),
+            weight_norm=10 + np.where(is_ce, 0, np.where(epoch <= 3, 1, -1)) + history["seed"],
+        ),
+        gradient_norms=norms.assign(
+            high=10 * norms["low"], count=np.where((norms["low"] < 0.1) == (norms["arm"] == "CE"), 10, 30)
+        ),
+        reliability=bins.assign(low=bins["count"] / 25, high=(bins["count"] + 1) / 25, accuracy=bins["count"] / 25),
+        early_stopping=stopped.assign(expected_calibration_error=stopped["ece"] - better + 0.001 * stopped["seed"]),
+        ood=ood.assign(auroc=0.8 + 0.02 * (ood["ood"] == "gaussian-noise") + gain + 0.01 * ood["seed"], samples=100),
+        roc=ood.merge(points, how="cross"),
+        shift=shift.assign(shifted="cinic10", accuracy=0.6 + 0.1 * shift["seed"], samples=100),
+        panels=panels.assign(
+            label=3, predicted=np.where(is_right, 3, 8), confidence=panels["scaling"].map({"none": 0.91, "ece": 0.64})
+        ),
+        translation_runs=[_translation(arm, seed) for arm in TRANSLATION for seed in (0, 1)],
+        translation_curves=[row for arm in TRANSLATION for seed in (0, 1) for row in _translation_curve(arm, seed)],
+    )
 
 
 def _tasks() -> list[dict[str, Any]]:
     cifar = {"dataset": "cifar10", "network": "resnet50", "printed_dataset": "CIFAR-10", "printed_network": "ResNet-50"}
-    # Stands for a task on texts, too.
-    digits = {"dataset": "digits", "network": "small", "printed_dataset": None, "printed_network": None}
-    about = {"variant": None, "variant_of": None, "epochs": EPOCHS, "planned_epochs": 350, "classes": 10}
-    about |= {"differs": None, "select": "last", "embeddings": None}
+    about = TEXTS | {"epochs": EPOCHS, "planned_epochs": 350, "classes": 10, "select": "last"}
     return [
-        {"task": CIFAR, **cifar, **about},
-        {"task": DIGITS, **digits, **about, "embeddings": "learned"},
-        {"task": MEAN, **cifar, **about, "variant": "mean reduction", "variant_of": CIFAR},
+        about | {"task": CIFAR} | cifar,
+        # Stands for a task on texts, too.
+        about | {"task": DIGITS, "dataset": "digits", "network": "small", "embeddings": "learned"},
+        about | {"task": MEAN, "variant": "mean reduction", "variant_of": CIFAR} | cifar,
     ]
 
 
-def _measured(run: Run) -> list[dict[str, Any]]:
-    rows = []
+def _measured(run: dict[Any, Any]) -> list[dict[str, Any]]:
+    arm, seed, rows = run["arm"], run["seed"], []
     for scaling in ("none", "ece"):
-        ece = ECE[run.task][run.arm][run.seed] if scaling == "none" else AFTER[run.arm] + 0.001 * run.seed
-        row: dict[str, Any] = {"evaluated": "last", "scaling": scaling, "at_bound": False}
+        ece = ECE[run["task"]][arm][seed] if scaling == "none" else AFTER[arm] + 0.001 * seed
+        row = {**run, "evaluated": "last", "scaling": scaling, "at_bound": False}
         for name in ("expected", "adaptive", "classwise", "maximum"):
             error = f"{name}_calibration_error"
             row |= {error: ece, f"{error}_low": ece - 0.01, f"{error}_high": ece + 0.01}
-        row["temperature"] = 1.0 if scaling == "none" else TEMPERATURES.get(run.arm, (1.1, 1.1))[run.seed]
-        row["accuracy"] = 0.95 - 0.001 * run.seed - (0.002 if run.arm == "FLSD-53" else 0)
+        row["temperature"] = 1.0 if scaling == "none" else TEMPERATURES.get(arm, (1.1, 1.1))[seed]
+        row["accuracy"] = 0.95 - 0.001 * seed - 0.002 * (arm == "FLSD-53")
         row |= {"top5_accuracy": 0.99, "negative_log_likelihood": 0.3, "noise_floor": 0.005}
         rows.append(row | {"confident_share": 0.4, "confident_accuracy": 0.99})
     return rows
-
-
-def _history(run: Run) -> list[dict[str, Any]]:
-    return [
-        {"epoch": epoch, "split": split, "nll": nll, "nll_right": 0.2, "entropy": 0.3, "entropy_right": 0.2}
-        | {"nll_wrong": wrong + 0.1 * run.seed * (epoch == EPOCHS), "entropy_wrong": 1.0}
-        | {"accuracy": 0.5 + 0.05 * epoch, "ece": 0.01 * epoch, "feature_norm": 20 if run.arm == "CE" else 15}
-        | {"weight_norm": 10 + (0 if run.arm == "CE" else 1 if epoch <= 3 else -1) + run.seed}
-        for split in ("train", "test")
-        for epoch, (nll, wrong) in enumerate(zip(NLL, NLL_WRONG, strict=True), start=1)
-    ]
-
-
-def _gradient_norms(run: Run) -> list[dict[str, Any]]:
-    return [
-        {"epoch": epoch, "low": low, "high": 10 * low, "count": count}
-        for epoch in (1, 2, 4)
-        for low, count in zip((0.01, 0.1), (10, 30) if run.arm == "CE" else (30, 10), strict=True)
-    ]
-
-
-def _reliability(_: Run) -> list[dict[str, Any]]:
-    return [
-        {"epoch": epoch, "low": k / 25, "high": (k + 1) / 25, "count": k, "accuracy": k / 25}
-        for epoch in (2, 4, 6, 7)
-        for k in range(25)
-    ]
-
-
-def _early_stopping(run: Run) -> list[dict[str, Any]]:
-    lower = 0.02 if run.arm == "FLSD-53" else 0
-    return [
-        {"criterion": name, "epoch": 5, "accuracy": 0.9, "expected_calibration_error": value - lower + 0.001 * run.seed}
-        for name, value in (("last", 0.06), ("accuracy", 0.05), ("nll", 0.04), ("ece", 0.03))
-    ]
-
-
-def _ood(run: Run) -> list[dict[str, Any]]:
-    return [
-        {"ood": ood, "scaling": scaling, "samples": 100, "auroc": 0.8 + gain + better + 0.01 * run.seed}
-        for ood, gain in (("svhn", 0.0), ("gaussian-noise", 0.02))
-        for scaling, better in (("none", 0.1 if run.arm == "FLSD-53" else 0), ("ece", -0.01))
-    ]
-
-
-def _roc(run: Run) -> list[dict[str, Any]]:
-    points = [{"false_positive_rate": x, "true_positive_rate": x**0.25} for x in (0.0, 0.5, 1.0)]
-    return [{"ood": row["ood"], "scaling": row["scaling"], **point} for row in _ood(run) for point in points]
-
-
-def _shift(run: Run) -> list[dict[str, Any]]:
-    row = {"shifted": "cinic10", "samples": 100, "accuracy": 0.6 + 0.1 * run.seed}
-    return [{**row, "scaling": name, "expected_calibration_error": ece} for name, ece in (("none", 0.3), ("ece", 0.2))]
-
-
-def _panels(run: Run) -> list[dict[str, Any]]:
-    """Image 40 is right by cross-entropy alone, 9 is wrong by all, 7 right by all."""
-    return [
-        {"image": image, "scaling": scaling, "label": 3, "predicted": predicted, "confidence": confidence}
-        for image, predicted in ((40, 3 if run.arm == "CE" else 8), (9, 8), (7, 3))
-        for scaling, confidence in (("none", 0.91), ("ece", 0.64))
-    ]
 
 
 def _translation(arm: str, seed: int) -> dict[str, Any]:

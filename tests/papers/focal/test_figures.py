@@ -14,12 +14,12 @@ from matplotlib.patches import Rectangle, StepPatch
 
 from softmax_temperature.papers.focal import figures, result_figures
 from softmax_temperature.papers.focal.records import FOCAL_ARMS, MAIN_ARMS, Records
-from softmax_temperature.papers.focal.tables import TABLES
+from softmax_temperature.papers.focal.tables import table
 from softmax_temperature.papers.focal.theory import optimal_probability, threshold
 from softmax_temperature.papers.shared.records import write_pixels
-from tests.papers.focal.conftest import CIFAR, DIGITS
+from tests.papers.focal.conftest import CIFAR, DIGITS, NLL
 
-DRAWN: dict[str, Callable[[Records, Any], Figure | None]] = {
+OF_RUNS: dict[str, Callable[[Records, Any], Figure | None]] = {
     "1": lambda records, _: figures.figure_1(records),
     "2": lambda records, _: figures.figure_2(records),
     "3bcd": lambda records, _: figures.figure_3bcd(records),
@@ -27,28 +27,17 @@ DRAWN: dict[str, Callable[[Records, Any], Figure | None]] = {
     "i1": lambda records, _: figures.figure_i1(records),
     "4": lambda records, written: result_figures.figure_4(records, written, CIFAR),
     "roc": lambda records, _: result_figures.roc_curves(records, CIFAR),
-    "k1": lambda records, _: result_figures.figure_k1(records),
-    "shift": lambda records, written: result_figures.figure_shift(records, written, CIFAR),
-    "summary": result_figures.calibration_summary,
 }
 
 
 @pytest.fixture
 def written(records: Records, project_root: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, pd.DataFrame]:
     monkeypatch.chdir(project_root)
-    return {name: make(records) for name, make in TABLES.items()}
+    return {name: table(records, name) for name in ("table_1", "table_2", "table_f3", "table_shift")}
 
 
-@pytest.fixture
-def pixels(tmp_path: Path) -> Path:
-    """Three images of one task, the first all black, the second grey, the third all white."""
-    path = tmp_path / "panels.safetensors"
-    write_pixels(path, {CIFAR: np.stack([np.full((8, 8, 3), value, np.uint8) for value in (0, 99, 255)])})
-    return path
-
-
-def lines(axes: Axes) -> dict[str, np.ndarray]:
-    return {str(line.get_label()): np.asarray(line.get_ydata()) for line in axes.lines}
+def lines(axes: Axes) -> dict[str, list[float]]:
+    return {str(line.get_label()): np.asarray(line.get_ydata()).tolist() for line in axes.lines}
 
 
 def crosses(axes: Axes) -> list[float]:
@@ -60,23 +49,25 @@ def texts(axes: Axes) -> list[str]:
     return [text.get_text().strip() for text in axes.texts]
 
 
+def labels(axes: Axes, which: str) -> list[str]:
+    return [label.get_text() for label in getattr(axes, f"get_{which}ticklabels")()]
+
+
 def bars(axes: Axes) -> list[float]:
     return [patch.get_height() for patch in axes.patches if isinstance(patch, Rectangle)]
 
 
 def drawn(figure: Figure | None) -> list[Axes]:
     assert figure is not None
+    figure.draw_without_rendering()
     return figure.axes
 
 
-@pytest.mark.parametrize("name", DRAWN)
-def test_every_figure_is_drawn_and_there_is_none_of_diverged_runs(records: Records, written: Any, name: str) -> None:
-    figure = DRAWN[name](records, written)
-    assert figure is not None
-    figure.draw_without_rendering()
+@pytest.mark.parametrize("name", OF_RUNS)
+def test_there_is_no_figure_of_diverged_runs(records: Records, written: Any, name: str) -> None:
+    assert OF_RUNS[name](records, written) is not None
     records.trainings["diverged"] = True
-    if name not in {"k1", "shift", "summary"}:
-        assert DRAWN[name](records, written) is None
+    assert OF_RUNS[name](records, written) is None
 
 
 def test_every_method_has_a_colour_of_its_own() -> None:
@@ -84,23 +75,19 @@ def test_every_method_has_a_colour_of_its_own() -> None:
     assert len({str(figures.COLOURS[arm]) for arm in arms}) == len(arms)
 
 
-def test_figure_1_shows_cross_entropy_on_training_and_test_data(records: Records) -> None:
+def test_figures_of_training_show_means_over_seeds(records: Records) -> None:
     train, test, errors, ece = drawn(figures.figure_1(records))
     assert lines(test)["NLL, wrong"][-1] == pytest.approx(4.05), "mean of 4.0 and 4.1"
-    assert lines(test)["NLL, all"].tolist() == pytest.approx([1.0, 0.6, 0.4, 0.45, 0.5, 0.55, 0.6])
-    assert lines(train)["entropy, wrong"].tolist() == pytest.approx([1.0] * 7)
+    assert lines(test)["NLL, all"] == pytest.approx(NLL)
+    assert lines(train)["entropy, wrong"] == pytest.approx([1.0] * 7)
     assert train.get_ylim() == test.get_ylim()
-    assert lines(errors)["test data"].tolist() == pytest.approx([45, 40, 35, 30, 25, 20, 15])
-    assert next(iter(lines(ece).values())).tolist() == pytest.approx([1, 2, 3, 4, 5, 6, 7])
-
-
-def test_figures_2_and_i1_compare_the_losses_that_were_trained(records: Records) -> None:
+    assert lines(errors)["test data"] == pytest.approx([45, 40, 35, 30, 25, 20, 15])
+    assert next(iter(lines(ece).values())) == pytest.approx([1, 2, 3, 4, 5, 6, 7])
     norms = lines(drawn(figures.figure_2(records))[4])
-    assert norms["CE"].tolist() == pytest.approx([10.5] * 7)
-    assert norms["FL-3"].tolist() == pytest.approx([11.5] * 3 + [9.5] * 4)
+    assert norms["CE"] == pytest.approx([10.5] * 7)
+    assert norms["FL-3"] == pytest.approx([11.5] * 3 + [9.5] * 4)
     assert set(norms) == {"CE", "FL-3"}, "FL-1 and FL-2 were not trained"
-    features = lines(drawn(figures.figure_i1(records))[0])
-    assert [features[arm].tolist() for arm in ("CE", "FL-3")] == [[20] * 7, [15] * 7]
+    assert lines(drawn(figures.figure_i1(records))[0]) == {"CE": [20] * 7, "FL-3": [15] * 7}
 
 
 def test_figure_3a_marks_each_threshold_and_b1_draws_the_minimisers() -> None:
@@ -112,58 +99,55 @@ def test_figure_3a_marks_each_threshold_and_b1_draws_the_minimisers() -> None:
     assert [line[0.9] for line in focal] == [optimal_probability(0.9, gamma) for gamma in (1.0, 2.0, 3.0)]
 
 
-def test_figure_3_counts_shares_of_samples(records: Records) -> None:
+def test_figures_3_and_a1_count_shares_of_samples(records: Records) -> None:
     panels = drawn(figures.figure_3bcd(records))
     assert [axes.get_title() for axes in panels] == ["(b) epoch 1", "(c) epoch 2", "(d) epoch 4"]
     shares = {patch.get_label(): patch.get_data()[0] for patch in panels[0].patches if isinstance(patch, StepPatch)}
     assert [shares[arm].tolist() for arm in ("CE", "FL-3")] == [[25, 75], [75, 25]]
+    panels = drawn(figures.figure_a1(records))
+    assert [panel.get_title() for panel in panels[:4]] == ["epoch 2", "epoch 4", "epoch 6", "epoch 7"]
+    assert (bars(panels[0])[24], sum(bars(panels[4]))) == pytest.approx((96, 100))
 
 
 def test_figure_4_shows_means_of_finished_seeds_with_intervals_and_printed_values(
     records: Records, written: Any
 ) -> None:
     ece, other, _ = drawn(result_figures.figure_4(records, written, CIFAR))
-    assert [label.get_text() for label in ece.get_xticklabels()] == ["CE", "Brier", "FL-3", "FLSD-53"]
+    assert labels(ece, "x") == ["CE", "Brier", "FL-3", "FLSD-53"]
     # Before and after, for each in turn; of Brier only the seed that finished.
     assert bars(ece) == pytest.approx([6, 1.25, 2, 1.1, 2.5, 0.95, 2, 0.85])
     spans = [some.get_segments()[0][:, 1] for some in ece.collections if hasattr(some, "get_segments")]
     assert any(span == pytest.approx([5, 7]) for span in spans), "the mean interval of cross-entropy, 0.05 to 0.07"
     assert crosses(ece)[1::2] == [4.35, 1.35, 1.82, 1.08, 1.48, 1.42, 1.55, 0.95]
-    assert crosses(other) == []
     digits = drawn(result_figures.figure_4(records, written, DIGITS))[0]
-    assert [label.get_text() for label in digits.get_xticklabels()] == ["CE", "MMCE", "FL-3", "FLSD-53"]
-    assert crosses(digits) == []
+    assert labels(digits, "x") == ["CE", "MMCE", "FL-3", "FLSD-53"]
+    assert crosses(other) == crosses(digits) == []
 
 
-def test_figure_a1_has_a_column_an_epoch_and_all_samples(records: Records) -> None:
-    axes = drawn(figures.figure_a1(records))
-    assert [panel.get_title() for panel in axes[:4]] == ["epoch 2", "epoch 4", "epoch 6", "epoch 7"]
-    assert bars(axes[0])[24] == pytest.approx(96)
-    assert sum(bars(axes[4])) == pytest.approx(100)
-
-
-def test_figure_h1_shows_images_on_which_all_losses_agree(records: Records, pixels: Path, tmp_path: Path) -> None:
+def test_figure_h1_shows_images_on_which_all_losses_agree(records: Records, tmp_path: Path) -> None:
+    pixels = tmp_path / "panels.safetensors"  # Three images: all black, grey, all white.
+    write_pixels(pixels, {CIFAR: np.stack([np.full((8, 8, 3), value, np.uint8) for value in (0, 99, 255)])})
     images = [axes for axes in drawn(result_figures.figure_h1(records, pixels, CIFAR)) if axes.images]
     # Image 7, which all classify correctly, is third in the file; image 40, on which they disagree, is left out.
     assert [axes.images[0].get_array().max() for axes in images] == [255, 99]  # type: ignore[union-attr]
-    assert texts(images[0]) == [f"{arm}: 3  0.91 → 0.64" for arm in ("CE", "Brier", "FLSD-53")]
-    assert texts(images[1]) == [f"{arm}: 8  0.91 → 0.64" for arm in ("CE", "Brier", "FLSD-53")]
+    for axes, predicted in zip(images, (3, 8), strict=True):
+        assert texts(axes) == [f"{arm}: {predicted}  0.91 → 0.64" for arm in ("CE", "Brier", "FLSD-53")]
     assert result_figures.figure_h1(records, tmp_path / "none", CIFAR) is None
     assert result_figures.figure_h1(records, pixels, DIGITS) is None
 
 
 def test_roc_curves_say_their_area_over_seeds(records: Records) -> None:
     axes = drawn(result_figures.roc_curves(records, CIFAR))
-    assert [panel.get_title() for panel in axes[1:3]] == ["gaussian-noise, before scaling", "svhn, after scaling"]
+    titles = [f"{name}, {when} scaling" for when in ("before", "after") for name in ("svhn", "gaussian-noise")]
+    assert [panel.get_title() for panel in axes] == titles
     assert {"CE 80.5 ± 0.7", "Brier 80.0", "FLSD-53 90.5 ± 0.7"} <= set(lines(axes[0]))
     assert "FLSD-53 81.5 ± 0.7" in lines(axes[3]), "noise, scaled: 0.8 + 0.02 - 0.01 and 0.01 more"
-    assert result_figures.roc_curves(records, DIGITS) is None
 
 
 def test_the_summary_has_the_methods_of_each_task_and_names_what_diverged(records: Records, written: Any) -> None:
-    cifar, digits = result_figures.calibration_summary(records, written).axes
-    arms = [[label.get_text() for label in axes.get_yticklabels()] for axes in (cifar, digits)]
-    assert arms == [["CE", "Brier", "FL-3", "FLSD-53"], ["CE", "Brier", "MMCE", "FL-3", "FLSD-53"]]
+    cifar, digits = drawn(result_figures.calibration_summary(records, written))
+    assert labels(cifar, "y") == ["CE", "Brier", "FL-3", "FLSD-53"]
+    assert labels(digits, "y") == ["CE", "Brier", "MMCE", "FL-3", "FLSD-53"]
     assert texts(cifar) == ["T = 2.5", *3 * ["T = 1.1"]]
     assert texts(digits) == ["T = 2.5", "diverged", *3 * ["T = 1.1"]]
     assert crosses(cifar)[::2] == [4.35, 1.82, 1.48, 1.55, 1.35, 1.08, 1.42, 0.95]
@@ -188,8 +172,6 @@ def test_figure_k1_shows_means_and_every_seed_of_the_losses_that_finished(record
     assert np.asarray(mean.get_ydata()).tolist() == pytest.approx([25, 26, 27])
     assert np.ravel(best.get_xydata()).tolist() == pytest.approx([1.2, 27])
     assert np.ravel(axes[4].lines[-1].get_xydata()).tolist() == pytest.approx([1.0, 1.0])
-    for some, titles in (("FL", ["(a) cross-entropy", "(b) label smoothing"]), ("CE", ["(a) label smoothing"])):
-        curves = curves[curves["arm"] != some]
-        panels = drawn(result_figures.figure_k1(replace(records, translation_curves=curves)))
-        assert [panel.get_title() for panel in panels if panel.get_title()] == titles
+    some = replace(records, translation_curves=curves[curves["arm"] == "LS"])
+    assert [panel.get_title() for panel in drawn(result_figures.figure_k1(some))] == ["(a) label smoothing", ""]
     assert result_figures.figure_k1(replace(records, translation_curves=curves.iloc[:0])) is None

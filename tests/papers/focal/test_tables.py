@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -12,9 +13,11 @@ from softmax_temperature.papers.focal import tables
 from softmax_temperature.papers.focal.records import Records
 from softmax_temperature.papers.focal.tables import SPECS
 from softmax_temperature.papers.shared.tables import published, read_csv, write_csv
+from tests.papers.focal.conftest import CIFAR, DIGITS
 
-CIFAR = "cifar10-resnet50"
 OURS = {"dataset": "CIFAR-10", "network": "ResNet-50"}
+PRINTED = [name for name, spec in SPECS.items() if spec.printed]
+ERROR = "difference_in_standard_errors"
 
 
 @pytest.fixture(autouse=True)
@@ -22,38 +25,27 @@ def _in_the_project(project_root: Path, monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.chdir(project_root)
 
 
-def cell(table: pd.DataFrame, **where: str) -> pd.Series:
-    rows = table[np.logical_and.reduce([table[column] == value for column, value in where.items()])]
+def cell(table: pd.DataFrame, **where: str) -> Any:
+    rows = table[(table[list(where)] == pd.Series(where)).all(axis=1)]
     assert len(rows) == 1
     return rows.iloc[0]
 
 
-def test_a_number_over_two_seeds_by_hand(records: Records) -> None:
-    row = cell(tables.table(records, "table_1"), **OURS, method="CE", metric="ece")
-    assert row["published"] == pytest.approx(0.0435)
-    assert row["ours"] == pytest.approx(0.06)
-    assert row["ours_sd"] == pytest.approx(0.02 / 2**0.5)
-    # The standard error is sd / sqrt(2) = 0.01, so that ours is (0.06 - 0.0435) / 0.01 of it away.
-    assert row["difference_in_standard_errors"] == pytest.approx(1.65)
-    assert row[["seeds", "diverged_seeds", "status", "task"]].tolist() == [2, 0, "measured", CIFAR]
-
-
-def test_the_standard_error_of_one_seed_is_that_of_its_bootstrap(records: Records) -> None:
-    row = cell(tables.table(records, "table_1"), **OURS, method="Brier", metric="ece")
-    error = 0.02 / (2 * stats.norm.ppf(0.95))
-    assert row["ours"] == pytest.approx(0.02), "the diverged seed's 0.50 does not count"
-    assert row["difference_in_standard_errors"] == pytest.approx((0.02 - 0.0182) / error)
-    assert row[["seeds", "diverged_seeds", "status"]].tolist() == [1, 1, "measured"]
-    assert np.isnan(row["ours_sd"])
-
-
-def test_no_difference_without_a_standard_error(records: Records) -> None:
+def test_numbers_over_seeds_by_hand(records: Records) -> None:
     table = tables.table(records, "table_1")
-    for method in ("FLSD-53", "Brier"):  # Equal temperatures of two seeds; one seed, and no bootstrap of temperatures.
+    row = cell(table, **OURS, method="CE", metric="ece")
+    # The standard error is sd / sqrt(2) = 0.01, so that ours is (0.06 - 0.0435) / 0.01 of it away.
+    assert row[["published", "ours", "ours_sd", ERROR]].tolist() == pytest.approx([0.0435, 0.06, 0.02 / 2**0.5, 1.65])
+    assert row[["seeds", "diverged_seeds", "status", "task"]].tolist() == [2, 0, "measured", CIFAR]
+    # One seed is left, whose 0.02 has an error by its bootstrap: the other diverged, with 0.50.
+    row = cell(table, **OURS, method="Brier", metric="ece")
+    error = 0.02 / (2 * stats.norm.ppf(0.95))
+    assert row[["ours", ERROR]].tolist() == pytest.approx([0.02, (0.02 - 0.0182) / error])
+    assert row[["seeds", "diverged_seeds", "status"]].tolist() == [1, 1, "measured"]
+    # Equal temperatures of two seeds; one seed, and no bootstrap of temperatures: no standard error.
+    for method in ("FLSD-53", "Brier"):
         row = cell(table, **OURS, method=method, metric="temperature")
-        assert row["ours"] == pytest.approx(1.1)
-        assert np.isnan(row["difference_in_standard_errors"])
-    assert cell(table, **OURS, method="CE", metric="temperature")["difference_in_standard_errors"] == pytest.approx(0)
+        assert (row["ours"], np.isnan(row[ERROR])) == (pytest.approx(1.1), True)
 
 
 def test_a_task_of_ours_has_its_own_names_and_nothing_printed(records: Records) -> None:
@@ -66,64 +58,58 @@ def test_a_task_of_ours_has_its_own_names_and_nothing_printed(records: Records) 
     assert np.isnan(lost["ours"])
 
 
-@pytest.mark.parametrize("name", [name for name, spec in SPECS.items() if spec.printed])
-def test_every_printed_number_is_there_once(records: Records, name: str) -> None:
-    table, printed = tables.table(records, name), published("focal", SPECS[name].title)
+@pytest.mark.parametrize("name", SPECS)
+def test_every_printed_number_is_there_once_also_if_nothing_finished(records: Records, name: str) -> None:
+    printed = published("focal", SPECS[name].title) if SPECS[name].printed else pd.DataFrame({"value": [], "unit": []})
     values = printed["value"].astype(float) / np.where(printed["unit"] == "percent", 100, 1)
+    table = tables.table(records, name)
+    assert "measured" in set(table["status"])
     assert sorted(table["published"].dropna()) == pytest.approx(sorted(values))
+    records.trainings["diverged"] = True
+    table = tables.table(records, name)
+    assert sorted(table["published"].dropna()) == pytest.approx(sorted(values))
+    assert table["ours"].isna().all()
+    assert "measured" not in set(table["status"])
 
 
 def test_what_no_task_gives_is_not_run_and_says_which_profile_would(records: Records) -> None:
     table = tables.table(records, "table_1")
     there = cell(table, **OURS, method="MMCE", metric="ece")
-    assert there["status"] == "not run: profile cifar10"
-    assert there["published"] == pytest.approx(0.0456)
-    assert np.isnan(there["ours"])
+    assert (there["status"], np.isnan(there["ours"])) == ("not run: profile cifar10", True)
     elsewhere = cell(table, dataset="CIFAR-100", network="ResNet-50", method="CE", metric="ece")
     assert elsewhere["status"] == "not run: profile paper"
-    texts = table[table["dataset"] == "20 Newsgroups"]
-    assert set(texts["status"]) == {"not run: profile text_cpu"}
-    outliers = tables.table(records, "table_3").query("status.str.startswith('not run')")
-    assert set(outliers["status"]) == {"not run: profile paper"}, "Table 3 has no ResNet-50"
+    assert set(table.loc[table["dataset"] == "20 Newsgroups", "status"]) == {"not run: profile text_cpu"}
 
 
-def test_out_of_distribution_sets_are_named_as_printed(records: Records) -> None:
-    names = tables.table(records, "table_3").query("status == 'measured'")["dataset"]
+def test_sets_of_other_images_are_part_of_the_name_and_named_as_printed(records: Records) -> None:
+    table = tables.table(records, "table_3")
+    names = table.loc[table["status"] == "measured", "dataset"]
     assert set(names) == {"CIFAR-10 vs SVHN", "CIFAR-10 vs CIFAR-10-C (Gaussian noise sev 5)"}
-    row = cell(
-        tables.table(records, "table_3"),
-        dataset="CIFAR-10 vs SVHN",
-        network="ResNet-50",
-        method="FLSD-53",
-        metric="auroc",
-    )
+    row = cell(table, dataset="CIFAR-10 vs SVHN", network="ResNet-50", method="FLSD-53", metric="auroc")
     assert row["ours"] == pytest.approx(0.905)
     released = tables.table(records, "released_ood")
     assert released[["published", "ours"]].to_numpy() == pytest.approx(np.array([[0.9433, 0.805]]))
+    shift = tables.table(records, "table_shift").query("dataset == 'CIFAR-10 vs cinic10' and method == 'CE'")
+    assert shift["ours"].tolist() == pytest.approx([0.35, 0.3, 0.2]), "error, ECE before and after scaling"
+    assert tables.table(replace(records, shift=records.shift.iloc[:0]), "table_shift").empty
 
 
 def test_early_stopping_has_a_row_for_each_criterion(records: Records) -> None:
     table = tables.table(records, "table_j1")
     assert len(table) == 2 * 4 * 2 * 2, "tasks, criteria, methods, metrics"
-    row = cell(table, **OURS, criterion="nll", method="FLSD-53", metric="ece")
-    assert row["ours"] == pytest.approx(0.0205)
+    assert cell(table, **OURS, criterion="nll", method="FLSD-53", metric="ece")["ours"] == pytest.approx(0.0205)
 
 
-@pytest.mark.parametrize("name", SPECS)
-def test_a_profile_without_finished_runs_has_tables_too(records: Records, name: str) -> None:
-    records.trainings["diverged"] = True
-    table = tables.table(records, name)
-    assert table["ours"].isna().all()
-    assert "measured" not in set(table["status"])
-
-
-def test_the_ablation_pairs_seeds(records: Records) -> None:
+def test_the_ablation_pairs_seeds(records: Records, tmp_path: Path) -> None:
     table = tables.ablation(records)
     row = cell(table, task=CIFAR, method="CE", metric="ece")
     # Changed minus main: 0.04 - 0.05 and 0.08 - 0.07.
     assert row[["task", "variant", "seeds", "status"]].tolist() == [CIFAR, "mean reduction", 2, "measured"]
-    assert row[["main", "changed", "difference"]].tolist() == pytest.approx([0.06, 0.06, 0])
-    assert row["difference_sd"] == pytest.approx(0.02 / 2**0.5)
+    numbers = row[["main", "changed", "difference", "difference_sd"]].tolist()
+    assert numbers == pytest.approx([0.06, 0.06, 0, 0.02 / 2**0.5])
+    write_csv(tmp_path / "ablation.csv", table)
+    wide = tables.wide_ablation(read_csv(tmp_path / "ablation.csv"))
+    assert "0.0600 → 0.0600 (± 0.0141)" in wide["ece"].tolist()
     records.trainings.loc[lambda rows: (rows["task"] == CIFAR) & (rows["seed"] == 1), "diverged"] = True
     assert cell(tables.ablation(records), method="CE", metric="ece")["difference"] == pytest.approx(-0.01)
     records.trainings.loc[lambda rows: rows["task"] == CIFAR, "diverged"] = True
@@ -134,47 +120,37 @@ def test_the_ablation_pairs_seeds(records: Records) -> None:
 
 
 def test_a_method_as_written_is_compared_with_the_released_one(records: Records) -> None:
-    row = cell(tables.ablation(records), task="digits-small", method="MMCE", metric="ece")
+    row = cell(tables.ablation(records), task=DIGITS, method="MMCE", metric="ece")
     assert row[["variant", "seeds"]].tolist() == ["as written", 2]
     assert row[["main", "changed", "difference"]].tolist() == pytest.approx([0.085, 0.105, 0.02])
     assert "MMCE-written" not in set(tables.table(records, "table_1")["method"])
 
 
-def test_every_table_says_what_is_not_as_printed(records: Records) -> None:
+@pytest.mark.parametrize("name", ["table_1", "table_3", "table_j1"])
+def test_tables_say_what_is_not_as_printed(records: Records, name: str) -> None:
     words = pd.Series([f"half of {task}" for task in records.tasks["task"]])
-    changed = replace(records, tasks=records.tasks.assign(differs=words))
-    for name in SPECS:
-        rows = tables.table(changed, name)
-        assert set(rows.loc[rows["task"] == CIFAR, "differs"]) <= {f"7 of 350 epochs, half of {CIFAR}"}
-        # Nothing is printed for it that was trained for longer.
-        assert set(rows.loc[rows["task"] == "digits-small", "differs"]) <= {"half of digits-small"}
-        assert rows.loc[rows["status"].str.startswith("not run"), "differs"].isna().all()
+    rows = tables.table(replace(records, tasks=records.tasks.assign(differs=words)), name)
+    assert set(rows.loc[rows["task"] == CIFAR, "differs"]) == {f"7 of 350 epochs, half of {CIFAR}"}
+    # Nothing is printed for it that was trained for longer.
+    assert set(rows.loc[rows["task"] == DIGITS, "differs"]) <= {"half of digits-small"}
+    assert rows.loc[rows["status"].str.startswith("not run"), "differs"].isna().all()
 
 
 def test_top_five_of_five_classes_are_not_shown(records: Records) -> None:
     few = replace(records, tasks=records.tasks.assign(classes=[10, 5, 10]))
     assert set(tables.table(few, "table_f7")["task"]) == {CIFAR}
-    assert set(tables.table(few, "table_1")["task"]) == {CIFAR, "digits-small", ""}
-    assert set(tables.table(records, "table_f7")["task"]) == {CIFAR, "digits-small"}
-
-
-def test_the_ablation_for_a_reader_survives_its_file(records: Records, tmp_path: Path) -> None:
-    write_csv(tmp_path / "ablation.csv", tables.ablation(records))
-    wide = tables.wide_ablation(read_csv(tmp_path / "ablation.csv")).set_index("method")
-    assert "0.0600 → 0.0600 (± 0.0141)" in wide["ece"].tolist()
+    assert set(tables.table(few, "table_f6")["task"]) == {CIFAR, DIGITS}
 
 
 def test_table_k1_has_every_printed_number_beside_ours(records: Records) -> None:
     table = tables.table_k1(records)
     row = cell(table, criterion="best BLEU over temperatures", method="FL", metric="bleu")
-    assert [row[name] for name in ("published", "ours", "seeds")] == pytest.approx([0.2639, 0.2905, 2])
-    assert row["ours_sd"] == pytest.approx(0.001 / 2**0.5)
-    assert row["difference_in_standard_errors"] == pytest.approx((0.2905 - 0.2639) / 0.0005)
+    numbers = row[["published", "ours", "ours_sd", "seeds", ERROR]].tolist()
+    assert numbers == pytest.approx([0.2639, 0.2905, 0.001 / 2**0.5, 2, (0.2905 - 0.2639) / 0.0005])
     row = cell(table, criterion="ECE", method="LS", metric="temperature")
     assert (row["published"], row["ours"], row["dataset"]) == (1, 1, "WMT14 En-De")
     assert cell(table, criterion="ECE", method="CE", metric="ece_after_scaling")["ours"] == pytest.approx(0.0085)
-    assert set(table["status"]) == {"measured"}
-    assert table["published"].notna().sum() == 5
+    assert (set(table["status"]), table["published"].notna().sum()) == ({"measured"}, 5)
     assert "WMT14 En-De" not in set(tables.not_in_a_table()["dataset"]), "no number of the appendix is left over"
 
 
@@ -183,8 +159,7 @@ def test_what_was_not_translated_says_which_profile_would(records: Records, rows
     others = records.translation_runs.iloc[:rows].assign(dataset="farm")
     table = tables.table_k1(replace(records, translation_runs=others))
     printed = table[table["published"].notna()]
-    assert len(printed) == 5
-    assert (printed["status"] == "not run: profile paper").all()
+    assert printed["status"].tolist() == ["not run: profile paper"] * 5
     assert printed["ours"].isna().all()
 
 
@@ -194,12 +169,4 @@ def test_a_loss_whose_translations_diverged_says_so(records: Records) -> None:
     table = tables.table_k1(records)
     assert cell(table, criterion="ECE", method="LS", metric="ece")["status"] == "diverged"
     row = cell(table, criterion="ECE", method="CE", metric="ece")
-    assert [row[name] for name in ("ours", "seeds", "diverged_seeds")] == pytest.approx([0.07, 1, 1])
-
-
-def test_labelled_shifts_have_a_table_of_their_own(records: Records) -> None:
-    table = tables.table(records, "table_shift")
-    row = cell(table, dataset="CIFAR-10 vs cinic10", method="CE", metric="ece_after_scaling")
-    assert row[["ours", "seeds"]].tolist() == pytest.approx([0.2, 2])
-    assert cell(table, dataset="CIFAR-10 vs cinic10", method="CE", metric="error")["ours"] == pytest.approx(0.35)
-    assert tables.table(replace(records, shift=records.shift.iloc[:0]), "table_shift").empty
+    assert row[["ours", "seeds", "diverged_seeds"]].tolist() == pytest.approx([0.07, 1, 1])

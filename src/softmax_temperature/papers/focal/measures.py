@@ -33,7 +33,6 @@ CRITERIA = {"last": "last epoch", "accuracy": "by accuracy", "nll": "by NLL", "e
 _SEED, _ARM = ["task", "seed"], ["task", "seed", "arm"]
 _AGAINST = " against "
 _UNSCALED = "at their last epoch, texts have no numbers after temperature scaling: focal/runs.csv lacks them"
-_NO_LINEAR = NotTested("this profile has no linear model")
 Found = Measurement | NotTested
 Measure = Callable[[Records], Found]
 Pairs = Sequence[tuple[str, str]]
@@ -159,20 +158,16 @@ def outliers(records: Records, *, scaled: bool = False) -> Found:
 
 def linear_norms(records: Records) -> Found:
     """Norms of weights and logits of the linear model at the end, cross-entropy minus focal loss, as logarithms."""
-    table, names = records.linear_history, {"weight norm, {}": "weight_norm", "logit norm, {}": "logit_norm"}
-    if table.empty:
-        return _NO_LINEAR
+    table = records.linear_history
     last = table[table["epoch"] == table.groupby(["loss", "seed"])["epoch"].transform("max")]
+    names = {"weight norm, {}": "weight_norm", "logit norm, {}": "logit_norm"}
     return _linear(last, names, "logarithm of the ratio", log=True)
 
 
 def confident_mistakes(records: Records) -> Found:
     """Share of the linear model's mistakes with more than 90 % confidence, cross-entropy minus focal loss."""
-    table = records.linear_mistakes
-    if table.empty:
-        return _NO_LINEAR
-    shares = table.assign(sure=table["confidence"] > SURE).groupby(["seed", "loss"], as_index=False)["sure"].mean()
-    return _linear(shares, {"{}": "sure"}, "of the mistakes")
+    sure = records.linear_mistakes.assign(sure=records.linear_mistakes["confidence"] > SURE)
+    return _linear(sure.groupby(["seed", "loss"], as_index=False)["sure"].mean(), {"{}": "sure"}, "of the mistakes")
 
 
 def translation(records: Records, *, column: str, unit: str, scale: float) -> Found:

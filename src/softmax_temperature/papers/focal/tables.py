@@ -29,68 +29,65 @@ METRICS = (
     | {"s99_share": "confident_share", "s99_accuracy": "confident_accuracy"}
 )
 """Where the records hold a metric, named as in `data/published/focal.csv`."""
+RELEASED = {
+    "error": "test error %",
+    "ece": "ECE% pre T (15 bins)",
+    f"ece{AFTER}": "ECE% post T=2.5",
+    "mce": "MCE% pre T",
+} | {f"mce{AFTER}": "MCE% post T=2.5", "temperature": "optimal T", "auroc": "AUROC% pre T (entropy)"}
+"""The metrics as the authors' notebooks name them."""
 
 
 @dataclass(frozen=True)
 class Spec:
-    """A table; methods and metrics are in the paper's order."""
+    """A table; methods and metrics are in the paper's order, a metric with "+" is that after scaling."""
 
     title: str
     arms: tuple[str, ...]
-    metrics: tuple[str, ...]
+    columns: str
     source: str = "runs"  # The table of the records.
     condition: str | None = None  # A column of the source that names a row beside data set and network.
     printed: bool = False  # Whether `data/published/focal.csv` has its numbers.
-    as_printed: tuple[str, ...] = ()  # Its own names of the metrics; what has no printed counterpart is left out.
+    released: bool = False  # Whether it has the names of `RELEASED`, and nothing that is not printed.
     classes: int = 2  # The least number that a task must have.
 
+    @property
+    def metrics(self) -> list[str]:
+        """Their full names."""
+        return self.columns.replace("+", AFTER).split()
 
-def _both(name: str) -> tuple[str, str]:
-    return name, name + AFTER
-
-
-_T = "temperature"
-ABLATED = ("error", *_both("ece"), _T, "nll")
-"""What a variant of a recipe is compared by."""
 
 SPECS: Mapping[str, Spec] = {
-    "table_1": Spec("Table 1", MAIN_ARMS, (*_both("ece"), _T), printed=True),
-    "table_2": Spec("Table 2", MAIN_ARMS, ("error",), printed=True),
-    "table_3": Spec("Table 3", MAIN_ARMS, _both("auroc"), "ood", "ood", printed=True),
-    "table_f1": Spec("Table F.1", MAIN_ARMS, (*_both("adaptive_ece"), _T)),
-    "table_f2": Spec("Table F.2", MAIN_ARMS, (*_both("classwise_ece"), _T)),
-    "table_f3": Spec("Table F.3", FOCAL_ARMS, (*_both("ece"), _T)),
-    "table_f4": Spec("Table F.4", FOCAL_ARMS, (*_both("adaptive_ece"), _T)),
-    "table_f5": Spec("Table F.5", FOCAL_ARMS, (*_both("classwise_ece"), _T)),
-    "table_f6": Spec("Table F.6", FOCAL_ARMS, ("error",)),
-    "table_f7": Spec("Table F.7", MAIN_ARMS, ("top1", "top5"), classes=6),  # Of five, all are among the top five.
-    "table_f8": Spec("Table F.8", MAIN_ARMS, ("nll",)),
-    "table_f9": Spec("Table F.9", MAIN_ARMS, ("nll" + AFTER,)),
-    "table_f10": Spec("Table F.10", MAIN_ARMS, ("mce",)),
-    "table_f11": Spec("Table F.11", MAIN_ARMS, ("mce" + AFTER,)),
-    "table_h1": Spec(
-        *("Table H.1", (REFERENCE, "MMCE", PROPOSED)),
-        ("s99_share", "s99_accuracy", "s99_share" + AFTER, "s99_accuracy" + AFTER),
-    ),
+    "table_1": Spec("Table 1", MAIN_ARMS, "ece ece+ temperature", printed=True),
+    "table_2": Spec("Table 2", MAIN_ARMS, "error", printed=True),
+    "table_3": Spec("Table 3", MAIN_ARMS, "auroc auroc+", "ood", "ood", printed=True),
+    "table_f1": Spec("Table F.1", MAIN_ARMS, "adaptive_ece adaptive_ece+ temperature"),
+    "table_f2": Spec("Table F.2", MAIN_ARMS, "classwise_ece classwise_ece+ temperature"),
+    "table_f3": Spec("Table F.3", FOCAL_ARMS, "ece ece+ temperature"),
+    "table_f4": Spec("Table F.4", FOCAL_ARMS, "adaptive_ece adaptive_ece+ temperature"),
+    "table_f5": Spec("Table F.5", FOCAL_ARMS, "classwise_ece classwise_ece+ temperature"),
+    "table_f6": Spec("Table F.6", FOCAL_ARMS, "error"),
+    "table_f7": Spec("Table F.7", MAIN_ARMS, "top1 top5", classes=6),  # Of five classes, all are among the top five.
+    "table_f8": Spec("Table F.8", MAIN_ARMS, "nll"),
+    "table_f9": Spec("Table F.9", MAIN_ARMS, "nll+"),
+    "table_f10": Spec("Table F.10", MAIN_ARMS, "mce"),
+    "table_f11": Spec("Table F.11", MAIN_ARMS, "mce+"),
+    "table_h1": Spec("Table H.1", (REFERENCE, "MMCE", PROPOSED), "s99_share s99_accuracy s99_share+ s99_accuracy+"),
     # Deviation: which focal loss Table J.1 has is not said; this is FLSD-53, the method that the paper proposes.
-    "table_j1": Spec("Table J.1", (REFERENCE, PROPOSED), ("error", "ece"), "early_stopping", "criterion"),
+    "table_j1": Spec("Table J.1", (REFERENCE, PROPOSED), "error ece", "early_stopping", "criterion"),
     # The weights that the authors released, by their own notebooks, with more digits than the tables.
     "released": Spec(
-        *("evaluation notebook", (REFERENCE,), ("error", *_both("ece"), *_both("mce"), _T)),
-        printed=True,
-        as_printed=(
-            *("test error %", "ECE% pre T (15 bins)", "ECE% post T=2.5", "MCE% pre T", "MCE% post T=2.5", "optimal T"),
-        ),
+        "evaluation notebook", (REFERENCE,), "error ece ece+ mce mce+ temperature", "runs", None, True, True
     ),
     "released_ood": Spec(
-        *("notebook evaluate_single_model_ood.ipynb", (REFERENCE,), ("auroc",), "ood", "ood"),
-        printed=True,
-        as_printed=("AUROC% pre T (entropy)",),
+        "notebook evaluate_single_model_ood.ipynb", (REFERENCE,), "auroc", "ood", "ood", printed=True, released=True
     ),
     # Ours: test images of another data set with the same classes.
-    "table_shift": Spec("Labelled shift", MAIN_ARMS, ("error", *_both("ece")), "shift", "shifted"),
+    "table_shift": Spec("Labelled shift", MAIN_ARMS, "error ece ece+", "shift", "shifted"),
 }
 """The tables that one function makes, by the name of their file."""
+ABLATED = ("error", "ece", f"ece{AFTER}", "temperature", "nll")
+"""What a variant of a recipe is compared by."""
 
 # Deviation: where CIFAR-10-C is not at hand, Gaussian noise of its severity 5 is compared with what is printed for it.
 _PRINTED_OUTLIERS = {"svhn": "SVHN", "gaussian-noise": "CIFAR-10-C (Gaussian noise sev 5)"}
@@ -127,8 +124,8 @@ def table(records: Records, name: str) -> pd.DataFrame:
         unit = np.where(rows["unit"] == "percent", 100, 1)
         printed = rows[names].assign(published=rows["value"].astype(float) / unit)
     columns = [*_COLUMNS, "embeddings", "differs", "status", CELLS]
-    only, rows = bool(spec.as_printed), _rows(records, spec)
-    return beside_printed(rows, printed, ["task", *names], columns=columns, profile=_profile, printed_only=only)
+    about: dict[str, Any] = {"columns": columns, "profile": _profile, "printed_only": spec.released}
+    return beside_printed(_rows(records, spec), printed, ["task", *names], **about)
 
 
 def table_k1(records: Records) -> pd.DataFrame:
@@ -232,7 +229,7 @@ def _rows(records: Records, spec: Spec) -> pd.DataFrame:
     if spec.condition in {"ood", "shifted"}:
         other = rows[spec.condition]
         rows["dataset"] += " vs " + other.replace(_PRINTED_OUTLIERS).where(rows["is_printed"], other)
-    return rows.replace({"metric": dict(zip(spec.metrics, spec.as_printed, strict=False))})
+    return rows.replace({"metric": RELEASED}) if spec.released else rows
 
 
 def _trained(records: Records) -> pd.DataFrame:
@@ -242,7 +239,7 @@ def _trained(records: Records) -> pd.DataFrame:
 
 
 def _is_scaled(metric: str) -> bool:
-    return metric == _T or metric.endswith(AFTER)
+    return metric == "temperature" or metric.endswith(AFTER)
 
 
 def _measured(records: Records, source: str, metric: str, criterion: str = SCALED) -> pd.DataFrame:
