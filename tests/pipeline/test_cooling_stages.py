@@ -18,7 +18,7 @@ from softmax_temperature.runner.artifacts import open_artifact
 from softmax_temperature.stages import fetch, train_cooling
 from softmax_temperature.stages.trainings import image_set
 from softmax_temperature.training import build_network
-from softmax_temperature.training.images import normalise
+from softmax_temperature.training.samples import normalise
 from tests.pipeline.whole_runs import WholePaper, changed, ran, run_paper, weights_are_finite
 
 PAPER, RESULTS = collect, Path("results/tiny/cooling")

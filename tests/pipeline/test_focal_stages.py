@@ -17,7 +17,7 @@ from softmax_temperature.runner.artifacts import open_artifact
 from softmax_temperature.runner.errors import InputError
 from softmax_temperature.stages import evaluate_focal, fetch, train_focal
 from softmax_temperature.training import build_network, to_rgb
-from softmax_temperature.training.images import normalise
+from softmax_temperature.training.samples import normalise
 from tests.pipeline.whole_runs import WholePaper, changed, ran, run_paper, weights_are_finite
 
 PAPER, RESULTS = collect, Path("results/tiny/focal")

@@ -7,15 +7,14 @@ from typing import Any
 
 import pytest
 import torch
-from safetensors.torch import save
 
 from softmax_temperature.cooling import Cooling
 from softmax_temperature.networks.vgg import SmallVGG
-from softmax_temperature.runner.artifacts import canonical_json
 from softmax_temperature.runner.cells import Job
 from softmax_temperature.scaling import fit_temperature
-from softmax_temperature.training import Callback, ImageSet, Trainer, train
+from softmax_temperature.training import ImageSet, Trainer, train
 from softmax_temperature.training.cooling import CoolingCallback
+from tests.training.test_trainer import content, until_done
 
 CLASSES, STEPS = 4, 5  # Steps of an epoch: 21 images in batches of 4.
 MODES: dict[str, dict[str, Any]] = {
@@ -25,22 +24,6 @@ MODES: dict[str, dict[str, Any]] = {
 }
 MakeJob = Callable[[Path], Job]
 Start = Callable[..., tuple[Trainer, CoolingCallback]]
-
-
-class Killed(BaseException):
-    """Stands for a kill: nothing catches it."""
-
-
-class KillsAfter(Callback):
-    """A callback that kills the training after an epoch, once."""
-
-    def __init__(self, epochs: set[int]) -> None:
-        self.epochs = epochs
-
-    def after_epoch(self, trainer: Trainer) -> None:
-        if trainer.epochs_done in self.epochs:
-            self.epochs.remove(trainer.epochs_done)
-            raise Killed
 
 
 def some_images(count: int, seed: int) -> ImageSet:
@@ -74,37 +57,16 @@ def start(make_trainer: Callable[..., Trainer]) -> Start:
     return begin
 
 
-def content(trainer: Trainer, callback: CoolingCallback) -> tuple[bytes, str]:
-    """The bytes that a stage would write."""
-    weights = {name: value.contiguous() for name, value in trainer.network.state_dict().items()}
-    return save(weights), canonical_json(callback.temperatures)
-
-
-# ---- resuming
-
-
 @pytest.mark.parametrize("period", ["epoch", 3])
 @pytest.mark.parametrize("mode", MODES)
 def test_a_training_killed_between_two_coolings_gives_the_same_bytes(
     start: Start, make_job: MakeJob, tmp_path: Path, mode: str, period: str | int
 ) -> None:
-    whole = start(period=period, **MODES[mode])
-    assert not train(whole[0], {"cooling": whole[1]}, make_job(tmp_path / "whole"))
-    kills, job = KillsAfter({1, 2, 3}), make_job(tmp_path / "killed")
-    while True:
-        # The second of two callbacks kills: the epoch's Cooling is done, its checkpoint is not.
-        trainer, callback = start(period=period, **MODES[mode])
-        try:
-            assert not train(trainer, {"cooling": callback, "kills": kills}, job)
-            break
-        except Killed:
-            continue
-    assert kills.epochs == set()
+    whole, cooled = start(period=period, **MODES[mode])
+    assert not train(whole, {"cooling": cooled}, make_job(tmp_path / "whole"))
+    trainer, callback = until_done(lambda: start(period=period, **MODES[mode]), make_job(tmp_path / "killed"))
     assert len(callback.temperatures) == (3 if period == "epoch" else STEPS)
-    assert content(trainer, callback) == content(*whole)
-
-
-# ---- periods and rows
+    assert content(trainer, callback.temperatures) == content(whole, cooled.temperatures)
 
 
 def test_a_period_in_batches_runs_over_the_ends_of_epochs(start: Start, make_job: MakeJob, tmp_path: Path) -> None:
@@ -129,30 +91,22 @@ def test_rows_say_what_the_network_was_divided_by(start: Start) -> None:
         assert row["applied"] == pytest.approx(fit_temperature(before, images.labels).temperature, rel=1e-6)
         assert (row["cooling"], row["epoch"], row["at_bound"]) == (epoch, epoch, False)
         assert row["total"] == pytest.approx(trainer.network.get_buffer("cooling_temperature").item(), rel=1e-6)
-    first, second = callback.temperatures
-    assert second["total"] == first["applied"] * second["applied"]
-
-
-# ---- divergence
 
 
 def test_a_temperature_that_overflows_is_a_divergence(start: Start, make_job: MakeJob, tmp_path: Path) -> None:
     trainer, callback = start(mode="last_layer", factor=1000.0)
     before = copy.deepcopy(trainer.network.state_dict())
     assert train(trainer, {"cooling": callback}, make_job(tmp_path))
-    assert trainer.epochs_done == 0
-    assert callback.temperatures == []
+    assert (trainer.epochs_done, callback.temperatures) == (0, [])
     assert all(torch.equal(value, before[name]) for name, value in trainer.network.state_dict().items())
 
 
 def test_a_training_that_diverges_within_an_epoch_stands_where_the_last_one_ended(
     start: Start, make_job: MakeJob, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    standing = start(period=2, mode="distributed")
-    standing[0].epoch()
-    standing[1].after_epoch(standing[0])
-    assert len(standing[1].temperatures) == 2
-
+    standing, cooled = start(period=2, mode="distributed")
+    standing.epoch()
+    cooled.after_epoch(standing)
     whole, calls = Cooling.cool, []
 
     def overflows(*arguments: Any, **options: Any) -> float:
@@ -165,8 +119,8 @@ def test_a_training_that_diverges_within_an_epoch_stands_where_the_last_one_ende
     trainer, callback = start(period=2, mode="distributed")
     assert train(trainer, {"cooling": callback}, make_job(tmp_path))
     assert calls == [1, 2, 3, 4]
-    assert trainer.epochs_done == 1
-    assert content(trainer, callback) == content(*standing)
+    assert (trainer.epochs_done, len(callback.temperatures)) == (1, 2)
+    assert content(trainer, callback.temperatures) == content(standing, cooled.temperatures)
 
 
 def test_what_is_set_wrongly_is_no_divergence(start: Start) -> None:

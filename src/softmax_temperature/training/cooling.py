@@ -8,12 +8,9 @@ from torch import Tensor, nn
 from softmax_temperature.cooling import Cooling
 from softmax_temperature.cooling.optimizer_state import check_policy
 from softmax_temperature.metrics.checks import check_batch
-from softmax_temperature.training.images import ImageSet
 from softmax_temperature.training.pixels import BATCH, pixel_logits, pixel_table
-from softmax_temperature.training.samples import Samples
+from softmax_temperature.training.samples import ImageSet, Samples
 from softmax_temperature.training.trainer import Callback, Diverged, Trainer
-
-EPOCH = "epoch"
 
 # Deviation: the paper sets 320 images aside for Cooling and does not say how many of their 21 million pixels the
 # temperature is fitted on. Here it is a random choice of them, the same after every epoch: one number needs no more,
@@ -25,7 +22,8 @@ class CoolingCallback(Callback):
     """Cools a network once per period; for a period in batches, put `after_batch` into the trainer's.
 
     `temperatures` has a row for each Cooling: `cooling` and `epoch` (from 1), `applied` (what the logits were divided
-    by), `total` (the product of all so far) and `at_bound` (there was no best temperature, so nothing happened).
+    by), `total` (the product of all so far) and `at_bound` (there was no best temperature, so nothing happened). A
+    logit or temperature that is not finite raises Diverged.
 
     Args:
         network: that of the trainer.
@@ -46,15 +44,15 @@ class CoolingCallback(Callback):
         self.temperatures: list[dict[str, Any]] = []
 
     def after_batch(self, trainer: Trainer) -> None:
-        """Count the batch, and cool if it ends a period; raises Diverged as `after_epoch`."""
+        """Count the batch, and cool if it ends a period."""
         self.batches += 1
         if isinstance(self._period, int) and self.batches % self._period == 0:
             self._cool(trainer, trainer.epochs_done + 1)
             trainer.network.train()
 
     def after_epoch(self, trainer: Trainer) -> None:
-        """Cool, unless the period is in batches; raises Diverged if a logit or the temperature is not finite."""
-        if self._period == EPOCH:
+        """Cool, unless the period is in batches."""
+        if self._period == "epoch":
             self._cool(trainer, trainer.epochs_done)
 
     def _cool(self, trainer: Trainer, epoch: int) -> None:
@@ -75,8 +73,8 @@ class CoolingCallback(Callback):
 class PixelCoolingCallback(Callback):
     """Last-layer Cooling after each epoch of a network that classifies pixels; its state is in the network.
 
-    `images` are held out; pixels labelled `void` are left out. `seed` chooses the pixels if there are more than `most`.
-    Raises ValueError if no pixel has a class, or `factor` is not finite or below 0.
+    `images` are held out; pixels labelled `void` are left out. `seed` chooses the `pixels` that each temperature is
+    fitted on if there are more than `most`. Raises ValueError if no pixel has a class.
     """
 
     def __init__(
@@ -91,22 +89,17 @@ class PixelCoolingCallback(Callback):
             rows = rows[order[:most]].sort().values
         self._cooling = Cooling(network, mode="last_layer", factor=factor)
         self._images, self._rows, self._labels = images.inputs, rows, labels[rows].long()
+        self.pixels = len(rows)
 
     @property
     def temperature(self) -> float:
         """What divides the logits now."""
         return self._cooling.temperature
 
-    @property
-    def pixels(self) -> int:
-        """How many pixels each temperature is fitted on."""
-        return len(self._rows)
-
     def after_epoch(self, trainer: Trainer) -> None:
         """Cool; raises Diverged if a logit or the temperature is not finite."""
         logits = self._chosen_logits(trainer)
-        if not bool(logits.isfinite().all()):
-            raise Diverged(f"logits are not finite after epoch {trainer.epochs_done}")
+        trainer.check_finite(logits)
         try:
             self._cooling.cool(logits, self._labels)
         except ValueError as error:

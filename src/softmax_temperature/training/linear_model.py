@@ -21,8 +21,7 @@ SETTINGS = {"n_features": 2, "n_redundant": 0, "n_clusters_per_class": 2, "class
 def make_data(train: int, test: int, *, seed: int) -> tuple[Part, Part]:
     """Draw a training and a test part of two classes with two clusters each, with wrong labels among them.
 
-    The clusters lie on the corners of a square of side 4 around the origin, those of a class beside each other, so that
-    the line of one coordinate's zeros separates the centres. Points are float64.
+    The clusters lie on the corners of a square of side 4 around the origin, those of a class beside each other.
     """
     state = int(np.random.default_rng(seed).integers(2**32))  # scikit-learn takes no more than 32 bits.
     drawn = make_classification(train + test, random_state=state, **SETTINGS)
@@ -41,11 +40,7 @@ def two_class_logits(points: Tensor, weights: Tensor) -> Tensor:
 
 
 def train_logistic(points: Tensor, labels: Tensor, gamma: float, *, epochs: int, lr: float) -> Tensor:
-    """Minimise the mean focal loss of the logistic model by gradient descent, one step with all points per epoch.
-
-    Returns:
-        The weights after each epoch, shape (epochs, features), dtype and device of `points`.
-    """
+    """The weights (epochs, features) after each epoch of gradient descent on the mean focal loss, one step each."""
     # Deviation: "a simple 2-parameter logistic regression" in two dimensions is taken as two weights and no bias; the
     # centres lie around the origin, so the best boundary passes through it.
     # Deviation: the text says gradient descent and neither step, length nor start. Every step takes all training

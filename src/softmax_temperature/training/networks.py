@@ -43,14 +43,14 @@ def count_parameters(network: nn.Module) -> int:
     return sum(parameter.numel() for parameter in network.parameters())
 
 
-def last_layer_inputs(network: nn.Module, inputs: Tensor) -> tuple[Tensor, Tensor]:
+def last_layer_inputs(network: Any, inputs: Tensor) -> tuple[Tensor, Tensor]:
     """Logits, and the features that the last layer makes them of; that layer computes in float32 under autocast too.
 
     Logits of bfloat16 have 8 bits: too few for the calibration metrics, whose confidences would fall into steps. The
     network is called with its hooks; logits (n, classes, ...) and features (n, width, ...) are float32.
     """
     head, features = network.classifier, []
-    forward = head.forward  # type: ignore[union-attr]
+    forward = head.forward
 
     def in_full_precision(last: Tensor) -> Tensor:
         features.append(last.float())
@@ -58,8 +58,8 @@ def last_layer_inputs(network: nn.Module, inputs: Tensor) -> tuple[Tensor, Tenso
             logits: Tensor = forward(features[-1])
         return logits
 
-    head.forward = in_full_precision  # type: ignore[union-attr]
+    head.forward = in_full_precision
     try:
         return network(inputs), features[-1]
     finally:
-        del head.forward  # type: ignore[union-attr]
+        del head.forward

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from softmax_temperature.losses import Objective
 from softmax_temperature.metrics.segmentation import confusion_matrix, mean_intersection_over_union, pixel_accuracy
-from softmax_temperature.training.images import ImageSet
+from softmax_temperature.training.samples import ImageSet
 from softmax_temperature.training.trainer import Diverged, History, Trainer
 
 BATCH = 16  # Images; logits of 150 classes for 256×256 pixels then take 630 MB.
@@ -32,10 +32,7 @@ def pixel_table(logits: Tensor) -> Tensor:
 
 
 def pixel_logits(trainer: Trainer, images: Tensor) -> Iterator[Tensor]:
-    """Logits of images (n, 3, height, width) uint8 in evaluation mode, (b, classes, height, width), on the device.
-
-    A batch at a time: those of a whole split seldom fit in memory.
-    """
+    """Logits (b, classes, height, width), on the device, of images uint8, a batch at a time, to fit in memory."""
     return (logits for logits, _ in trainer.outputs(images, BATCH))
 
 
@@ -45,7 +42,7 @@ def pixel_predictions(trainer: Trainer, images: Tensor) -> Tensor:
 
 
 class PixelScores(History):
-    """Scores a network that classifies pixels after each epoch.
+    """Scores a network that classifies pixels after each epoch; raises Diverged if logits are not finite.
 
     `history` has a row for each epoch: `epoch`, `loss` (of training), `mean_iou` and `pixel_accuracy` (fractions), and
     `temperature`, what divides the network's logits then. Pixels labelled `void` do not count.
@@ -56,23 +53,15 @@ class PixelScores(History):
         self._images, self._void, self._temperature = images, void, temperature
 
     def after_epoch(self, trainer: Trainer) -> None:
-        """Add the epoch's row; raises Diverged if logits are not finite."""
+        """Add the epoch's row."""
+        finite, confusion = [], []
         labels = trainer.resident(self._images.labels).split(BATCH)
-        batches = zip(pixel_logits(trainer, self._images.inputs), labels, strict=True)
-        found = [(logits.isfinite().all(), self._confusion(logits, some)) for logits, some in batches]
-        finite, confusion = (torch.stack(parts) for parts in zip(*found, strict=True))
-        if not bool(finite.all()):
-            raise Diverged("logits are not finite")
-        confusion = confusion.sum(0).cpu()
-        self.history.append(
-            {
-                "epoch": trainer.epochs_done,
-                "loss": trainer.loss,
-                "mean_iou": mean_intersection_over_union(confusion).item(),
-                "pixel_accuracy": pixel_accuracy(confusion).item(),
-                "temperature": self._temperature(),
-            }
-        )
-
-    def _confusion(self, logits: Tensor, labels: Tensor) -> Tensor:
-        return confusion_matrix(logits.argmax(1), labels, classes=logits.shape[1], void=self._void)
+        for logits, truth in zip(pixel_logits(trainer, self._images.inputs), labels, strict=True):
+            finite.append(logits.isfinite().all())
+            confusion.append(confusion_matrix(logits.argmax(1), truth, classes=logits.shape[1], void=self._void))
+        if not bool(torch.stack(finite).all()):
+            raise Diverged(f"logits are not finite after epoch {trainer.epochs_done}")
+        whole = torch.stack(confusion).sum(0).cpu()
+        row = {"epoch": trainer.epochs_done, "loss": trainer.loss}
+        row |= {"mean_iou": mean_intersection_over_union(whole).item(), "pixel_accuracy": pixel_accuracy(whole).item()}
+        self.history.append({**row, "temperature": self._temperature()})

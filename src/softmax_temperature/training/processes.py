@@ -18,8 +18,6 @@ from torch.nn.parallel import DistributedDataParallel
 
 from softmax_temperature.runner.distributed import PROCESSES, join_group
 
-BATCH_NORMS = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d)
-
 
 class Processes:
     """`count` processes that train together, of which this is number `rank`; one alone changes nothing. 0 writes."""
@@ -38,7 +36,9 @@ class Processes:
             return network
         if batch_size % self.count:
             raise ValueError(f"batch_size must be a multiple of the {self.count} processes, got {batch_size}")
-        norms = [each for each in network.modules() if isinstance(each, BATCH_NORMS)]
+        norms = [
+            each for each in network.modules() if isinstance(each, (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d))
+        ]
         if any("weight" in dict(each.named_buffers(recurse=False)) for each in norms):
             what = "network must have no frozen batch norm, as correlated pairs have,"
             raise ValueError(f"{what} to be trained by {self.count} processes")
@@ -53,12 +53,10 @@ class Processes:
         """This process's part of a batch."""
         return batch.tensor_split(self.count)[self.rank]
 
-    def all_logits(self, own: Tensor, samples: int) -> Tensor:
-        """The logits (n, ...) of the whole batch from those of the share's `samples`; these alone carry gradients."""
+    def all_logits(self, own: Tensor) -> Tensor:
+        """The logits (n, ...) of the whole batch from those of the share; these alone carry gradients."""
         if self.count == 1:
             return own
-        if len(own) != samples:
-            raise ValueError(f"network must give a row for each of {samples} samples to be shared, got {len(own)}")
         parts = self._gathered(own.detach())
         parts[self.rank] = own
         return torch.cat(parts)
@@ -91,9 +89,8 @@ class _Shared(DistributedDataParallel):
     """With the last layer where training looks for it."""
 
     @property
-    def classifier(self) -> nn.Module:
-        classifier: nn.Module = self.module.classifier
-        return classifier
+    def classifier(self) -> Any:
+        return self.module.classifier
 
 
 def _sum(bucket: Any) -> torch.futures.Future[Tensor]:

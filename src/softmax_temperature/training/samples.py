@@ -1,11 +1,14 @@
-"""What a training needs to know of a split, whatever its samples are."""
+"""What a training needs to know of a split, whatever its samples are; and images, augmented on the device."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar, Self
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
+from softmax_temperature.networks.uploads import channels
 from softmax_temperature.params.recipe import Recipe
 
 
@@ -13,14 +16,13 @@ from softmax_temperature.params.recipe import Recipe
 class Samples:
     """One split: inputs (n, ...) and labels (n,), or more where a sample has several.
 
-    The base of images, tokens, trees and batches of sentence pairs. Each kind says itself how a network is given its
-    samples, so that the loop is the same for all of them.
+    The base of images, tokens, trees and batches of sentence pairs: each kind says itself how a network is given its
+    samples, so that the loop is the same for all. `one_shape` says that all batches have the same shape.
     """
 
     inputs: Tensor
     labels: Tensor
     one_shape: ClassVar[bool] = False
-    """Whether all batches have the same shape, whatever is in them."""
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -45,19 +47,16 @@ class Samples:
         if any(asked.values()):
             raise ValueError(f"recipe must neither augment nor normalise texts, got {asked}")
 
-    def draw(self, batch_size: int, generator: torch.Generator, recipe: Recipe) -> Tensor:
+    def draw(self, batch_size: int, generator: torch.Generator, recipe: Recipe) -> Tensor:  # noqa: ARG002
         """What is random about the samples of a batch, from a generator on the CPU: (numbers, batch_size) int64."""
-        del generator, recipe
         return torch.empty(0, batch_size, dtype=torch.int64)
 
-    def batch(self, rows: Tensor, drawn: Tensor, recipe: Recipe) -> Tensor:
+    def batch(self, rows: Tensor, drawn: Tensor, recipe: Recipe) -> Tensor:  # noqa: ARG002
         """The samples `rows` (b,) as the network is trained on them; `rows` and `drawn` are where the inputs are."""
-        del drawn
         return self.prepare(self.inputs[rows], recipe)
 
-    def prepare(self, inputs: Tensor, recipe: Recipe) -> Tensor:
+    def prepare(self, inputs: Tensor, recipe: Recipe) -> Tensor:  # noqa: ARG002
         """Inputs of the same kind, from any split, as the network is evaluated on them; nothing is random."""
-        del recipe
         return inputs
 
 
@@ -67,3 +66,77 @@ class HostSamples(Samples):
     def to(self, device: str) -> Self:
         """Labels move; inputs stay."""
         return replace(self, labels=self.labels.to(device))
+
+
+@dataclass(frozen=True)
+class ImageSet(Samples):
+    """Images: inputs (n, 3, height, width) uint8; labels (n,) int64, or (n, height, width), one for each pixel."""
+
+    one_shape: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        shape, dtype = tuple(self.inputs.shape), self.inputs.dtype
+        if len(shape) != 4 or shape[1] != 3 or dtype != torch.uint8:
+            raise ValueError(f"images must be (n, 3, height, width) uint8, got {shape} {dtype}; see to_rgb")
+        count, _, *sides = shape
+        if tuple(self.labels.shape) not in {(count,), (count, *sides)}:
+            own = tuple(self.labels.shape)
+            raise ValueError(f"labels must have shape ({count},), or one for each pixel {(count, *sides)}, got {own}")
+
+    def check(self, recipe: Recipe) -> None:
+        """Refuse a recipe without normalisation, or one that augments images whose every pixel has a label."""
+        if recipe.mean is None or recipe.std is None:
+            raise ValueError(f"recipe must normalise images, got {recipe.mean=}, {recipe.std=}")
+        if self.labels.ndim > 1 and (recipe.crop_padding or recipe.flip):
+            raise ValueError(f"recipe must not augment pixels with labels, got {recipe.crop_padding=}, {recipe.flip=}")
+
+    def draw(self, batch_size: int, generator: torch.Generator, recipe: Recipe) -> Tensor:
+        """Vertical and horizontal shift of each image, and whether it is mirrored: (3, b); (0, b) if none is."""
+        if not (recipe.crop_padding or recipe.flip):
+            return super().draw(batch_size, generator, recipe)
+        shifts = torch.randint(0, 2 * recipe.crop_padding + 1, (2, batch_size), generator=generator)
+        mirrored = torch.rand((1, batch_size), generator=generator) < 0.5
+        return torch.cat([shifts, (mirrored & recipe.flip).long()])
+
+    def batch(self, rows: Tensor, drawn: Tensor, recipe: Recipe) -> Tensor:
+        """Some images, augmented and normalised: (b, 3, height, width) float32."""
+        images = self.inputs[rows]
+        return self.prepare(augment(images, drawn, recipe.crop_padding) if len(drawn) else images, recipe)
+
+    def prepare(self, inputs: Tensor, recipe: Recipe) -> Tensor:
+        """Images (b, 3, height, width) uint8, normalised."""
+        assert recipe.mean and recipe.std, "check refuses a recipe without"  # noqa: PT018
+        return normalise(inputs, recipe.mean, recipe.std)
+
+
+def to_rgb(images: Tensor, size: int | None = None) -> Tensor:
+    """Grey or RGB images (n, 1 or 3, height, width) uint8 as RGB, brought to squares of `size` pixels unless None.
+
+    Resizing is bilinear and antialiased, as torchvision resizes.
+    """
+    if size is not None and images.shape[2:] != (size, size):
+        resized = F.interpolate(images.float(), (size, size), mode="bilinear", antialias=True)
+        images = resized.round().clamp(0, 255).to(torch.uint8)
+    return images.expand(-1, 3, -1, -1)
+
+
+def augment(images: Tensor, drawn: Tensor, crop_padding: int) -> Tensor:
+    """Shift images (n, channels, height, width) by up to `crop_padding` pixels, filling with zeros, and mirror some.
+
+    The same as padding all sides and cropping at random (focal paper, appendix E), in one gather for the batch; `drawn`
+    is as `ImageSet.draw` returns it.
+    """
+    count, _, height, width = images.shape
+    along = torch.arange(max(height, width, count), device=images.device)
+    down, right, mirrored = drawn[:, :, None]
+    columns = torch.where(mirrored > 0, width - 1 - along[:width], along[:width])
+    padded = F.pad(images, (crop_padding,) * 4)
+    index = (along[:count, None, None], (down + along[:height])[:, :, None], (right + columns)[:, None, :])
+    # Channels last within the gather: each pixel's channels are moved together.
+    return padded.permute(0, 2, 3, 1)[index].permute(0, 3, 1, 2)
+
+
+def normalise(images: Tensor, mean: Sequence[float], std: Sequence[float]) -> Tensor:
+    """Pixels (n, 3, height, width) uint8 as (pixel / 255 - mean) / std, float32, channels last in memory."""
+    shift, scale = (255 * channels(tuple(values), images.device)[None, :, None, None] for values in (mean, std))
+    return images.to(torch.float32, memory_format=torch.channels_last).sub_(shift).div_(scale)

@@ -10,7 +10,12 @@ from softmax_temperature.runner.progress import say
 
 WARM_UP = 3  # Plain steps, in which libraries choose kernels and the optimizer makes its state.
 _UNKNOWN: Any = object()  # The position while a step is captured: a loss that reads it cannot be replayed.
-Step = Callable[[Tensor, float], Tensor]
+
+
+def say_not_captured(reason: str) -> str:
+    """Tell the user why the steps are plain ones; returns the reason."""
+    say(f"the steps of this training are not captured as a CUDA graph: {reason}")
+    return reason
 
 
 class StepGraph:
@@ -21,7 +26,7 @@ class StepGraph:
     why, `fallback` too, and all steps are plain.
     """
 
-    def __init__(self, step: Step) -> None:
+    def __init__(self, step: Callable[[Tensor, float], Tensor]) -> None:
         self.fallback: str | None = None
         self._step, self._steps = step, 0
         self._stream = torch.cuda.Stream()
@@ -31,16 +36,13 @@ class StepGraph:
         """Take a step; returns the loss."""
         if self._captured is None and self._steps == WARM_UP and self.fallback is None:
             self._capture(table)
-        if self._captured is None:
-            self._steps += 1
-            return self._beside(table, position)
-        graph, given, loss = self._captured
-        given.copy_(table)
-        graph.replay()
-        return loss.clone()
-
-    def _beside(self, table: Tensor, position: float) -> Tensor:
-        """A plain step on a stream of its own, as capturing wants its warm-up."""
+        if self._captured is not None:
+            graph, given, loss = self._captured
+            given.copy_(table)
+            graph.replay()
+            return loss.clone()
+        # On a stream of its own, as capturing wants its warm-up.
+        self._steps += 1
         self._stream.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(self._stream):
             loss = self._step(table, position)
@@ -52,11 +54,8 @@ class StepGraph:
         try:
             with torch.cuda.graph(graph):
                 loss = self._step(given, _UNKNOWN)
-        except TypeError as error:
-            self.fallback = f"its loss changes with the epoch ({error})"
-        except RuntimeError as error:
-            self.fallback = " ".join(str(error).split())
-        else:
             self._captured = graph, given, loss
-        if self.fallback is not None:
-            say(f"the steps of this training are not captured as a CUDA graph: {self.fallback}")
+        except TypeError as error:
+            self.fallback = say_not_captured(f"its loss changes with the epoch ({error})")
+        except RuntimeError as error:
+            self.fallback = say_not_captured(" ".join(str(error).split()))

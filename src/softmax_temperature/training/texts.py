@@ -1,8 +1,7 @@
-"""Texts and parsed sentences as numbers on the device, and word embeddings that start from given vectors."""
+"""Texts and parsed sentences as numbers, and word embeddings that start from given vectors."""
 
-from __future__ import annotations
-
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Self
 
 import torch
 from torch import Tensor, nn
@@ -46,14 +45,13 @@ class TreeSet(HostSamples):
             own = tuple(self.labels.shape)
             raise ValueError(f"labels must have one of the shapes {shape[:1]}, {shape[:2]}, got {own}")
 
-    def to(self, device: str) -> TreeSet:
+    def to(self, device: str) -> Self:  # noqa: ARG002
         """Labels stay too: which nodes have one decides what the loss is computed of."""
-        del device
         return self
 
-    def labelled_nodes(self) -> TreeSet:
+    def labelled_nodes(self) -> Self:
         """The same trees with the labels of all nodes, to be trained on."""
-        return TreeSet(self.inputs, self.inputs[..., LABEL])
+        return replace(self, labels=self.inputs[..., LABEL])
 
 
 # Deviation: the text does not say how the losses of nodes are added up. Here, as in the released code, they are summed

@@ -12,13 +12,11 @@ from softmax_temperature.losses import Objective
 from softmax_temperature.params.recipe import Recipe, Schedule
 from softmax_temperature.runner.cells import Job, seed_of
 from softmax_temperature.runner.machine import resolve_precision
-from softmax_temperature.runner.progress import say
 from softmax_temperature.training.networks import last_layer_inputs
 from softmax_temperature.training.processes import processes
 from softmax_temperature.training.samples import Samples
-from softmax_temperature.training.step_graph import StepGraph
+from softmax_temperature.training.step_graph import StepGraph, say_not_captured
 
-EVALUATION_BATCH = 500
 _OF_THE_DEVICE = ("fused", "foreach", "capturable")  # Settings of an optimizer that a checkpoint must not bring along.
 
 
@@ -37,9 +35,9 @@ class Trainer:
     Attributes:
         epochs_done: the number of epochs so far.
         loss: mean over the samples of the last epoch, as the objective gives it; nan before the first.
-        after_batch: functions called in this order after each step, while its gradients are still there; empty at
-            first. What they change has to lie in the network, in the optimizer, or in the state of a callback (see
-            `train`), and they have to leave the network in training mode.
+        after_batch: functions called in this order after each step, while its gradients are still there. What they
+            change has to lie in the network, in the optimizer, or in the state of a callback (see `train`), and they
+            have to leave the network in training mode.
     """
 
     def __init__(
@@ -66,20 +64,16 @@ class Trainer:
 
     def capture_steps(self) -> str | None:
         """Replay steps as a CUDA graph from now on; on a GPU, says and returns why not where that cannot be."""
-        reason = None
         if self.device == "cpu":
-            return reason
+            return None
         if not self.samples.one_shape:
-            reason = "its batches differ in shape"
-        elif self._rate is None:
-            reason = f"{self.recipe.optimizer} has no fused form"
-        elif self._processes.count > 1:
-            reason = "several processes train it"
-        if reason is None:
-            self._graph = StepGraph(lambda table, position: self._compute(table, table[0], position))
-        else:
-            say(f"the steps of this training are not captured as a CUDA graph: {reason}")
-        return reason
+            return say_not_captured("its batches differ in shape")
+        if self._rate is None:
+            return say_not_captured(f"{self.recipe.optimizer} has no fused form")
+        if self._processes.count > 1:
+            return say_not_captured("several processes train it")
+        self._graph = StepGraph(lambda table, position: self._compute(table, table[0], position))
+        return None
 
     def epoch(self) -> None:
         """Train for one epoch; raises Diverged if a logit, the loss or a weight is not finite."""
@@ -104,20 +98,35 @@ class Trainer:
     def evaluate(self, inputs: Tensor) -> tuple[Tensor, Tensor]:
         """Logits in evaluation mode, and the norms of the features that the last layer makes them of.
 
-        Of inputs (n, ...) of the training samples' kind, see `resident`: (n, classes) float32 and (n,) float64, on the
-        CPU. Raises Diverged if a logit is not finite.
+        Of inputs (n, ...) of the training samples' kind: (n, classes) float32 and (n,) float64, on the CPU. Raises
+        Diverged if a logit is not finite.
         """
-        logits, norms = self._processes.over_all(self.resident(inputs), self._logits_and_norms)
-        if not bool(logits.isfinite().all()):
-            raise Diverged(f"logits are not finite after epoch {self.epochs_done}")
+
+        def compute(rows: Tensor) -> tuple[Tensor, ...]:
+            found = [(logits, features.flatten(1).double().norm(dim=1)) for logits, features in self.outputs(rows)]
+            return tuple(torch.cat(parts).cpu() for parts in zip(*found, strict=True))
+
+        logits, norms = self._processes.over_all(self.resident(inputs), compute)
+        self.check_finite(logits)
         return logits, norms
 
+    def check_finite(self, logits: Tensor) -> None:
+        """Raise Diverged if a logit of an evaluation is not finite."""
+        if not bool(logits.isfinite().all()):
+            raise Diverged(f"logits are not finite after epoch {self.epochs_done}")
+
     @torch.no_grad()
-    def outputs(self, inputs: Tensor, batch_size: int = EVALUATION_BATCH) -> Iterator[tuple[Tensor, Tensor]]:
-        """Logits and last-layer features in evaluation mode, on the device, a batch of `inputs` at a time."""
+    def outputs(
+        self, inputs: Tensor, batch_size: int = 500, samples: Samples | None = None
+    ) -> Iterator[tuple[Tensor, Tensor]]:
+        """Logits and last-layer features in evaluation mode, on the device, a batch of `inputs` at a time.
+
+        `samples` prepare them, by default those that are trained on.
+        """
         self.network.eval()
+        samples = self.samples if samples is None else samples
         for batch in self.resident(inputs).split(batch_size):
-            yield self.forward(self.samples.prepare(batch, self.recipe))
+            yield self.forward(samples.prepare(batch, self.recipe))
 
     def resident(self, tensor: Tensor) -> Tensor:
         """A tensor where the training samples are; a copy made for that stays there for the next time."""
@@ -128,35 +137,27 @@ class Trainer:
             self._resident[id(tensor)] = (tensor, tensor.to(where))
         return self._resident[id(tensor)][1]
 
-    def forward(self, prepared: Tensor) -> tuple[Tensor, Tensor]:
+    def forward(self, prepared: Tensor, network: nn.Module | None = None) -> tuple[Tensor, Tensor]:
         """Logits and last-layer features of prepared inputs, in the network's mode and the recipe's precision."""
-        return self._forward(self.network, prepared)
+        with torch.autocast(self.device, torch.bfloat16, enabled=self._narrow):
+            return last_layer_inputs(network or self.network, prepared)
 
     def state_dict(self) -> dict[str, Any]:
         """All that the next epoch depends on."""
-        return {
-            "network": self.network.state_dict(),
-            "optimizer": self.optimizer.state_dict(),
-            "epochs_done": self.epochs_done,
-            "loss": self.loss,
-        }
+        parts = {"network": self.network.state_dict(), "optimizer": self.optimizer.state_dict()}
+        return {**parts, "epochs_done": self.epochs_done, "loss": self.loss}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Resume where `state_dict` was taken, on any device."""
         self.network.load_state_dict(state["network"])
-        saved, own = state["optimizer"], self.optimizer.param_groups
         groups = [
-            {**group, **{name: mine[name] for name in _OF_THE_DEVICE if name in mine}}
-            for group, mine in zip(saved["param_groups"], own, strict=True)
+            group | {name: own[name] for name in _OF_THE_DEVICE if name in own}
+            for group, own in zip(state["optimizer"]["param_groups"], self.optimizer.param_groups, strict=True)
         ]
-        self.optimizer.load_state_dict({**saved, "param_groups": groups})
+        self.optimizer.load_state_dict(state["optimizer"] | {"param_groups": groups})
         self.epochs_done, self.loss = state["epochs_done"], state["loss"]
         if self._graph is not None:  # The optimizer's tensors are others now.
             self.capture_steps()
-
-    def _logits_and_norms(self, inputs: Tensor) -> tuple[Tensor, ...]:
-        found = [(logits, features.flatten(1).double().norm(dim=1)) for logits, features in self.outputs(inputs)]
-        return tuple(torch.cat(parts).cpu() for parts in zip(*found, strict=True))
 
     def _step(self, number: int, table: Tensor, label_rows: Tensor) -> Tensor:
         recipe = self.recipe
@@ -175,7 +176,7 @@ class Trainer:
         """The step itself: `table` holds the rows of the samples, then what was drawn for them."""
         # The whole batch, so that what is random about a sample does not depend on the process that trains it.
         inputs = self._processes.share(self.samples.batch(table[0], table[1:], self.recipe))
-        logits = self._processes.all_logits(self._forward(self._shared, inputs)[0], len(inputs))
+        logits = self._processes.all_logits(self.forward(inputs, self._shared)[0])
         # On a GPU only the loss of the epoch is checked, later: reading a value of every batch would stall its queue.
         if self.device == "cpu" and not bool(logits.isfinite().all()):
             raise Diverged(f"logits are not finite in epoch {self.epochs_done + 1}")
@@ -186,10 +187,6 @@ class Trainer:
             nn.utils.clip_grad_norm_(self.network.parameters(), self.recipe.clip_norm)
         self.optimizer.step()
         return loss.detach()
-
-    def _forward(self, network: nn.Module, inputs: Tensor) -> tuple[Tensor, Tensor]:
-        with torch.autocast(self.device, torch.bfloat16, enabled=self._narrow):
-            return last_layer_inputs(network, inputs)
 
 
 class Callback:
@@ -229,24 +226,30 @@ def train(trainer: Trainer, callbacks: Mapping[str, Callback], job: Job) -> bool
     Trainer and callbacks are new; the latter are called in this order after each epoch, and have their names in the
     checkpoint. A training that diverged stops, and all are as they were when last finite.
     """
+    parts: dict[str, Trainer | Callback] = {"trainer": trainer, **callbacks}
+
+    def states() -> dict[str, Any]:
+        return {name: part.state_dict() for name, part in parts.items()}
+
+    def restore(saved: dict[str, Any]) -> None:
+        for name, state in saved.items():
+            parts[name].load_state_dict(state)
+
     checkpointer, epochs = job.checkpointer(), trainer.recipe.epochs
     if job.cuda_graphs:
         trainer.capture_steps()
-    parts: dict[str, Trainer | Callback] = {"trainer": trainer, **callbacks}
-    for name, state in (checkpointer.load() or {}).items():
-        parts[name].load_state_dict(state)
+    restore(checkpointer.load() or {})
     while trainer.epochs_done < epochs:
-        before = {name: part.state_dict() for name, part in parts.items()}
+        before = states()
         before["trainer"] = copy.deepcopy(before["trainer"])
         try:
             trainer.epoch()
             for callback in callbacks.values():
                 callback.after_epoch(trainer)
         except Diverged:
-            for name, state in before.items():
-                parts[name].load_state_dict(state)
+            restore(before)
             return True
-        checkpointer.save_if_due(lambda: {name: part.state_dict() for name, part in parts.items()})
+        checkpointer.save_if_due(states)
         job.progress(trainer.epochs_done, epochs)
     return False
 
@@ -254,27 +257,21 @@ def train(trainer: Trainer, callbacks: Mapping[str, Callback], job: Job) -> bool
 def learning_rate_factor(schedule: Schedule, position: float, length: float) -> float:
     """The factor that multiplies the learning rate (Cooling, section 4.1; focal paper, appendices E and K).
 
-    `position` is the number of epochs done, whole or not, at least 0 and below their `length` in all.
+    `position` is the number of epochs done, whole or not, of their `length` in all.
     """
-    if not 0 <= position < length:
-        raise ValueError(f"position: {position}, must be at least 0 and below the length {length}")
-    warm_up = position / schedule.warmup if position < schedule.warmup else 1.0
-    return warm_up * _decay(schedule, position, length)
-
-
-def _decay(schedule: Schedule, position: float, length: float) -> float:
-    share = position / length
-    if schedule.name == "steps":
-        return float(schedule.factor ** sum(position >= milestone for milestone in schedule.milestones))
-    if schedule.name == "linear":
-        return 1 - share
-    if schedule.name == "exponential":
-        return float(schedule.factor**share)
-    if schedule.name == "cosine":
-        return (1 + math.cos(math.pi * share)) / 2
-    if schedule.name == "inverse_square_root":
-        return math.sqrt(schedule.warmup / max(position, schedule.warmup))
-    return 1.0
+    share, factor = position / length, 1.0
+    match schedule.name:
+        case "steps":
+            factor = schedule.factor ** sum(position >= milestone for milestone in schedule.milestones)
+        case "linear":
+            factor = 1 - share
+        case "exponential":
+            factor = schedule.factor**share
+        case "cosine":
+            factor = (1 + math.cos(math.pi * share)) / 2
+        case "inverse_square_root":
+            factor = math.sqrt(schedule.warmup / max(position, schedule.warmup))
+    return (position / schedule.warmup if position < schedule.warmup else 1.0) * factor
 
 
 def _optimizer(network: nn.Module, recipe: Recipe, *, on_gpu: bool) -> torch.optim.Optimizer:

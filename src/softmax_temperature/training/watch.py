@@ -18,9 +18,7 @@ from softmax_temperature.metrics.calibration import reliability_bins
 from softmax_temperature.training.samples import Samples
 from softmax_temperature.training.trainer import Callback, Diverged, History, Trainer
 
-NORM_EDGES = tuple(10 ** (power / 4) for power in range(-24, 9))
-"""Bins of gradient norms, four to a decade from 1e-6 to 100; norms beyond are counted in the first or last."""
-
+NORM_EDGES = tuple(10 ** (power / 4) for power in range(-24, 9))  # Of gradient norms; the ends hold those beyond.
 RELIABILITY_BINS = 25  # Figure A.1.
 _BATCH = 500  # A loss that couples samples looks at all pairs of a batch.
 
@@ -37,7 +35,7 @@ class Watch(Callback):
         splits: samples by name, evaluated without augmentation; "train" is what the last two are of.
         gradient_epochs: counted from 1, as `reliability_epochs`.
         inverse_temperature: multiplies the logits that `history` describes.
-        every: evaluate after every so many epochs; after the first, the last and those above always.
+        every: evaluate after every so many epochs; after the first, the `final` last ones and those above always.
     """
 
     kept = ("history", "gradient_norms", "reliability")
@@ -151,26 +149,24 @@ def describe_logits(logits: Tensor, labels: Tensor) -> dict[str, float | None]:
     """
     log_probs = torch.log_softmax(logits.double(), dim=1)
     probs = log_probs.exp()
-    entropies = torch.special.entr(probs).sum(1)
-    losses = -log_probs.gather(1, labels[:, None]).squeeze(1)
     right = logits.argmax(1) == labels
     row: dict[str, float | None] = {}
-    for name, values in (("nll", losses), ("entropy", entropies)):
-        row |= {name: _mean(values), f"{name}_right": _mean(values[right]), f"{name}_wrong": _mean(values[~right])}
-    return {**row, "accuracy": _mean(right.double()), "ece": expected_calibration_error(probs, labels).item()}
+    values = {"nll": -log_probs.gather(1, labels[:, None]).squeeze(1), "entropy": torch.special.entr(probs).sum(1)}
+    for name, each in values.items():
+        row[name] = each.mean().item()
+        for suffix, some in (("right", each[right]), ("wrong", each[~right])):
+            row[f"{name}_{suffix}"] = some.mean().item() if len(some) else None
+    return {**row, "accuracy": right.double().mean().item(), "ece": expected_calibration_error(probs, labels).item()}
 
 
 def last_layer_gradient_norms(
     logits: Tensor, labels: Tensor, feature_norms: Tensor, objective: Objective, position: float
 ) -> Tensor:
-    """Norm of each sample's gradient with respect to the last layer's weights (focal paper, Figure 3 b to d).
+    """Norm of each sample's gradient with respect to the last layer's weights (focal paper, Figure 3 b to d): (n,).
 
     The gradient is the outer product of that with respect to the logits (n, classes) and the features, so its norm is
     the product of theirs; the bias is left out. Where a loss couples samples, as MMCE does, a sample's gradient is its
     share in that of its batch: at most 500 samples, in the order given. `position` is that of the written recipe.
-
-    Returns:
-        (n,) float64.
     """
     gradients = []
     for some, truth in zip(logits.split(_BATCH), labels.split(_BATCH), strict=True):
@@ -178,10 +174,6 @@ def last_layer_gradient_norms(
         gradients += torch.autograd.grad(objective(leaf, truth, position) * len(truth), leaf)
     norms: Tensor = torch.cat(gradients).norm(dim=1) * feature_norms.double()
     return norms
-
-
-def _mean(values: Tensor) -> float | None:
-    return values.mean().item() if len(values) else None
 
 
 def _norm_counts(norms: Tensor) -> list[dict[str, Any]]:
@@ -192,15 +184,10 @@ def _norm_counts(norms: Tensor) -> list[dict[str, Any]]:
 
 
 def _reliability_rows(probs: Tensor, labels: Tensor) -> list[dict[str, Any]]:
-    bins = reliability_bins(probs, labels, bins=RELIABILITY_BINS)
-    columns = zip(bins.counts.tolist(), bins.accuracy.tolist(), bins.confidence.tolist(), strict=True)
-    return [
-        {
-            "low": number / RELIABILITY_BINS,
-            "high": (number + 1) / RELIABILITY_BINS,
-            "count": int(count),
-            "accuracy": accuracy if count else None,
-            "confidence": confidence if count else None,
-        }
-        for number, (count, accuracy, confidence) in enumerate(columns)
-    ]
+    bins, rows = reliability_bins(probs, labels, bins=RELIABILITY_BINS), []
+    for number, count in enumerate(map(int, bins.counts)):
+        row = {"low": number / RELIABILITY_BINS, "high": (number + 1) / RELIABILITY_BINS, "count": count}
+        for name, values in (("accuracy", bins.accuracy), ("confidence", bins.confidence)):
+            row[name] = values[number].item() if count else None
+        rows.append(row)
+    return rows

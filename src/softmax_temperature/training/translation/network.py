@@ -1,6 +1,7 @@
 """The encoder-decoder Transformer (Vaswani et al. 2017), in torch's own modules."""
 
 import math
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -27,21 +28,14 @@ class TranslationTransformer(nn.Module):
         self.classifier = nn.Linear(width, vocabulary, bias=False)
         self.classifier.weight = self.embedding.weight
         self.dropout = nn.Dropout(dropout)
-        shape = {"dim_feedforward": sizes.inner, "dropout": dropout, "batch_first": True}
+        shape: dict[str, Any] = {"dim_feedforward": sizes.inner, "dropout": dropout, "batch_first": True}
+        encoder = nn.TransformerEncoder(
+            nn.TransformerEncoderLayer(width, heads, **shape), layers, enable_nested_tensor=False
+        )
+        decoder = nn.TransformerDecoder(nn.TransformerDecoderLayer(width, heads, **shape), layers)
         # Layers normalise their outputs, so nothing follows the last one; nn.Transformer would normalise once more.
         self.transformer = nn.Transformer(
-            width,
-            heads,
-            custom_encoder=nn.TransformerEncoder(
-                nn.TransformerEncoderLayer(width, heads, **shape),  # type: ignore[arg-type]
-                layers,
-                enable_nested_tensor=False,
-            ),
-            custom_decoder=nn.TransformerDecoder(
-                nn.TransformerDecoderLayer(width, heads, **shape),  # type: ignore[arg-type]
-                layers,
-            ),
-            batch_first=True,
+            width, heads, custom_encoder=encoder, custom_decoder=decoder, batch_first=True
         )
         nn.init.normal_(self.embedding.weight, std=width**-0.5)
 
@@ -76,8 +70,8 @@ class TranslationTransformer(nn.Module):
 
     def _embedded(self, tokens: Tensor) -> Tensor:
         width = self.embedding.embedding_dim
-        position_codes = positions(tokens.shape[1], width, tokens.device).to(self.embedding.weight.dtype)
-        embedded: Tensor = self.dropout(self.embedding(tokens) * math.sqrt(width) + position_codes)
+        codes = positions(tokens.shape[1], width, tokens.device).to(self.embedding.weight.dtype)
+        embedded: Tensor = self.dropout(self.embedding(tokens) * math.sqrt(width) + codes)
         return embedded
 
 

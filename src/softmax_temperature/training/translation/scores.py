@@ -8,7 +8,7 @@ from torch import Tensor
 
 from softmax_temperature.metrics.calibration import CHUNK, binned_sums, equal_width_bins
 from softmax_temperature.scaling import TEMPERATURE_GRID
-from softmax_temperature.training.trainer import Diverged, History, Trainer
+from softmax_temperature.training.trainer import History, Trainer
 from softmax_temperature.training.translation.sentences import PADDING, LengthBatches
 
 BINS = 15
@@ -19,10 +19,10 @@ BINS = 15
 
 
 def bleu(translations: Sequence[str], references: Sequence[str]) -> dict[str, Any]:
-    """BLEU of a whole test set, one reference per sentence.
+    """BLEU of a whole test set, one reference per sentence: `bleu` (a fraction), `length_ratio` and `signature`.
 
-    `bleu` is a fraction, `length_ratio` words of the translations over those of the references, and `signature` what
-    sacrebleu did, with its version.
+    The ratio is of words of the translations over those of the references; the signature says what sacrebleu did, with
+    its version.
     """
     from sacrebleu.metrics.bleu import BLEU  # An optional package.
 
@@ -57,8 +57,7 @@ def calibration_by_temperature(
             right, count = right + int(correct.sum()), count + len(truth)
             for number, temperature in enumerate(temperatures):
                 sums = torch.exp(margins / temperature).sum(dim=1)
-                # The predicted class has margin 0.
-                confidences = 1 / sums
+                confidences = 1 / sums  # The predicted class has margin 0.
                 gaps[number] += binned_sums(equal_width_bins(confidences, BINS), correct - confidences, BINS).cpu()
                 losses[number] += (sums.log() - of_label / temperature).sum().cpu()
     return [
@@ -70,21 +69,16 @@ def calibration_by_temperature(
 def best_temperature(rows: Iterable[dict[str, Any]]) -> float:
     """The temperature of the paper's grid, 0.1 to 10.0, with the least calibration error; the first of equal ones."""
     on_grid = [row for row in rows if row["temperature"] in TEMPERATURE_GRID]
-    best: float = min(on_grid, key=lambda row: row["ece"])["temperature"]
-    return best
+    return float(min(on_grid, key=lambda row: row["ece"])["temperature"])
 
 
-@torch.no_grad()
 def token_logits(trainer: Trainer, batches: LengthBatches) -> Iterator[tuple[Tensor, Tensor]]:
     """Logits (tokens, vocabulary) of every target token given those before it, and labels, a batch at a time.
 
-    In evaluation mode, on the trainer's device; logits that are not finite raise Diverged.
+    On the trainer's device; logits that are not finite raise Diverged.
     """
-    trainer.network.eval()
-    for number, labels in zip(batches.inputs, batches.labels, strict=True):
-        logits, _ = trainer.forward(batches.prepare(number, trainer.recipe))
-        if not bool(logits.isfinite().all()):
-            raise Diverged(f"logits are not finite after epoch {trainer.epochs_done}")
+    for (logits, _), labels in zip(trainer.outputs(batches.inputs, 1, batches), batches.labels, strict=True):
+        trainer.check_finite(logits)
         yield logits, labels[labels != PADDING].to(logits.device)
 
 

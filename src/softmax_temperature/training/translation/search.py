@@ -24,14 +24,10 @@ def translate(
     order = sources.lengths.argsort(stable=True)
     found: list[list[int]] = []
     for rows in order.split(search.sentences):
+        step = _steps(network, sources.padded(rows).to(device))
         limits = sources.lengths[rows].to(device) + search.extra_length
-        found += beam_search(
-            _steps(network, sources.padded(rows).to(device)),
-            limits,
-            beam=search.beam,
-            temperature=temperature,
-            length_penalty=search.length_penalty,
-        )
+        options = {"temperature": temperature, "length_penalty": search.length_penalty}
+        found += beam_search(step, limits, beam=search.beam, **options)
     return [found[row] for row in order.argsort().tolist()]
 
 
@@ -64,40 +60,27 @@ def beam_search(
     sentences = torch.arange(len(limits), device=limits.device)  # Those whose search goes on.
     prefixes = torch.full((len(limits), 1, 1), START, device=limits.device)
     scores = torch.zeros(len(limits), 1, device=limits.device)
+    never_on = torch.tensor([PADDING, START, END], device=limits.device)
     length = 0
     while len(sentences):
         length += 1
-        totals = scores[:, :, None] + _log_probs(step, prefixes, sentences, temperature)
-        ended, which = (totals[:, :, END] / _penalty(length, length_penalty)).max(dim=1)
+        width = prefixes.shape[1]
+        logits = step(prefixes.flatten(0, 1), sentences.repeat_interleave(width))
+        log_probs = torch.log_softmax(logits.float() / temperature, dim=1).unflatten(0, (-1, width))
+        totals = scores[:, :, None] + log_probs  # (sentences, prefixes, vocabulary)
+        ended, which = (totals[:, :, END] / ((5 + length) / 6) ** length_penalty).max(dim=1)
         better = (ended > best[sentences]).nonzero().squeeze(1)
         best[sentences[better]] = ended[better]
         winners = prefixes[better, which[better], 1:].tolist()
         for sentence, tokens in zip(sentences[better].tolist(), winners, strict=True):
             found[sentence] = tokens
-        prefixes, scores = _continued(prefixes, totals, beam)
+        # The best prefixes with one more token, best first.
+        going_on = totals.index_fill(2, never_on, -torch.inf).flatten(1)
+        scores, chosen = going_on.topk(min(beam, going_on.shape[1]), dim=1)
+        kept = prefixes.take_along_dim((chosen // totals.shape[2])[:, :, None], dim=1)
+        prefixes = torch.cat([kept, (chosen % totals.shape[2])[:, :, None]], dim=2)
         # Scores only fall and penalties only grow, so no prefix can end above this.
-        bound = scores[:, 0] / _penalty(limits[sentences], length_penalty)
+        bound = scores[:, 0] / ((5 + limits[sentences]) / 6) ** length_penalty
         on = (bound > best[sentences]) & (limits[sentences] > length)
         sentences, prefixes, scores = sentences[on], prefixes[on], scores[on]
     return found
-
-
-def _log_probs(step: Step, prefixes: Tensor, sentences: Tensor, temperature: float) -> Tensor:
-    """(sentences, prefixes, vocabulary)."""
-    count, width, _ = prefixes.shape
-    logits = step(prefixes.flatten(0, 1), sentences.repeat_interleave(width))
-    return torch.log_softmax(logits.float() / temperature, dim=1).view(count, width, -1)
-
-
-def _continued(prefixes: Tensor, totals: Tensor, beam: int) -> tuple[Tensor, Tensor]:
-    """The best prefixes with one more token, best first, and their scores."""
-    vocabulary = totals.shape[2]
-    going_on = totals.index_fill(2, torch.tensor([PADDING, START, END], device=totals.device), -torch.inf).flatten(1)
-    scores, chosen = going_on.topk(min(beam, going_on.shape[1]), dim=1)
-    kept = prefixes.take_along_dim((chosen // vocabulary)[:, :, None], dim=1)
-    return torch.cat([kept, (chosen % vocabulary)[:, :, None]], dim=2), scores
-
-
-def _penalty(length: int | Tensor, exponent: float) -> float | Tensor:
-    penalty: float | Tensor = ((5 + length) / 6) ** exponent
-    return penalty

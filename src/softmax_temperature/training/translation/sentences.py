@@ -9,15 +9,16 @@ from typing import Self
 
 import torch
 from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
 
 from softmax_temperature.losses import Objective
 from softmax_temperature.networks.uploads import upload
 from softmax_temperature.params.recipe import Recipe
 from softmax_temperature.training.samples import HostSamples
 
+# What follows the last token of a sentence, begins a translation, ends every sentence, and replaces each character that
+# no training sentence has.
 PADDING, START, END, UNKNOWN = range(4)
-"""Follows the last token of a sentence; begins a translation; ends every sentence; and replaces each character that no
-training sentence has."""
 
 
 @dataclass(frozen=True)
@@ -40,10 +41,6 @@ class Ragged:
     def lengths(self) -> Tensor:
         """(n,) int64."""
         return self.ends.diff(prepend=self.ends.new_zeros(1))
-
-    def to(self, device: str) -> Ragged:
-        """The same on another device."""
-        return Ragged(self.values.to(device), self.ends.to(device))
 
     def kept(self, rows: Tensor) -> Ragged:
         """The rows for which (n,) is true."""
@@ -77,10 +74,6 @@ class SentencePairs:
         """The pairs neither side of which has more tokens than this."""
         kept = self.lengths <= length
         return SentencePairs(self.sources.kept(kept), self.targets.kept(kept))
-
-    def to(self, device: str) -> SentencePairs:
-        """The same on another device."""
-        return SentencePairs(self.sources.to(device), self.targets.to(device))
 
     def teacher_forced(self, rows: Tensor) -> Tensor:
         """Some pairs as `TranslationTransformer` takes them: (b, 2, length), source and decoder input.
@@ -125,15 +118,12 @@ class LengthBatches(HostSamples):
                 rows.append([])
             rows[-1].append(row)
         batches = [torch.tensor(some) for some in rows]
-        tables = [pairs.targets.padded(some) for some in batches]
-        labels = torch.nn.utils.rnn.pad_sequence(
-            [table[table != PADDING] for table in tables], batch_first=True, padding_value=PADDING
-        )
+        tables = map(pairs.targets.padded, batches)
+        labels = pad_sequence([table[table != PADDING] for table in tables], batch_first=True, padding_value=PADDING)
         return cls(torch.arange(len(batches)), labels, pairs, batches)
 
-    def to(self, device: str) -> Self:
+    def to(self, device: str) -> Self:  # noqa: ARG002
         """The same: how many tokens a batch has decides what is computed, labels included."""
-        del device
         return self
 
     def check(self, recipe: Recipe) -> None:
@@ -142,9 +132,8 @@ class LengthBatches(HostSamples):
         if recipe.batch_size != 1:
             raise ValueError(f"recipe must take one batch of sentences at a time, got {recipe.batch_size=}")
 
-    def prepare(self, inputs: Tensor, recipe: Recipe) -> Tensor:
+    def prepare(self, inputs: Tensor, recipe: Recipe) -> Tensor:  # noqa: ARG002
         """The batch (pairs, 2, length) with the number in `inputs` (1,), as `SentencePairs.teacher_forced` returns."""
-        del recipe
         return self.pairs.teacher_forced(self.batches[int(inputs)])
 
 
