@@ -12,7 +12,7 @@ import torch
 from safetensors.torch import load_file
 from torch import Tensor
 
-PROFILES = Path(__file__).parents[2] / "profiles"
+ROOT = Path(__file__).parents[2]
 TRAININGS = """
 import json
 import os
@@ -25,13 +25,9 @@ from softmax_temperature.params.network import Network
 from softmax_temperature.losses import make_objective
 from softmax_temperature.params.recipe import Recipe
 from softmax_temperature.runner.cells import Job
-from softmax_temperature.training import Callback, ImageSet, Trainer, build_network, train
+from softmax_temperature.training import Callback, Trainer, build_network, train
+from tests.small_trainings import AUGMENTED, RECIPE, images
 
-RECIPE = {
-    "epochs": 3, "planned_epochs": 3, "batch_size": 8, "optimizer": "sgd", "lr": 0.02, "momentum": 0.9,
-    "weight_decay": 0.001, "epsilon": 1e-8, "schedule": {"name": "cosine"}, "reduction": "mean", "clip_norm": None,
-    "crop_padding": 1, "flip": True, "mean": [0.5] * 3, "std": [0.25] * 3, "precision": "float32",
-}
 rank = os.environ.get("RANK", "0")
 output = Path(sys.argv[1]) / rank
 
@@ -40,31 +36,24 @@ def new_trainer(loss="cross_entropy", batch_norm=False, pair=False, **changes):
     spec = Network(architecture="wide_resnet", arguments=arguments)
     network = build_network(spec, classes=4, seed=1)
     network = CorrelatedPair(network, build_network(spec, classes=4, seed=2), 0.5) if pair else network
-    generator = torch.Generator().manual_seed(0)
-    images = torch.randint(0, 256, (45, 3, 8, 8), generator=generator).to(torch.uint8)
-    samples = ImageSet(images, torch.randint(4, (45,), generator=generator))
-    recipe = Recipe.model_validate(RECIPE | changes)
-    return Trainer(network, make_objective(loss, {}), samples, recipe, seed=7, device="cpu")
-
-class Interrupted(BaseException):
-    pass
+    recipe = Recipe.model_validate(RECIPE | AUGMENTED | {"planned_epochs": 3} | changes)
+    return Trainer(network, make_objective(loss, {}), images(45, size=8), recipe, seed=7, device="cpu")
 
 class Interrupts(Callback):
-    def __init__(self, epoch):
-        self.epoch = epoch
+    epoch = 2
 
     def after_epoch(self, trainer):
         if trainer.epochs_done == self.epoch:
-            raise Interrupted
+            raise KeyboardInterrupt
 
-def finished(name, trainer, callbacks=None):
+def finished(name, trainer, **callbacks):
     folder = output / name
     folder.mkdir(parents=True, exist_ok=True)
     # Process 0 alone has a checkpoint.
     seconds = 0.0 if rank == "0" else float("inf")
     try:
-        train(trainer, callbacks or {}, Job(0, {}, folder, folder, "cpu", seconds))
-    except Interrupted:
+        train(trainer, callbacks, Job(0, {}, folder, folder, "cpu", seconds))
+    except KeyboardInterrupt:
         return
     logits, norms = trainer.evaluate(trainer.samples.inputs[:21])
     state = {name: value.contiguous() for name, value in trainer.network.state_dict().items()}
@@ -73,8 +62,9 @@ def finished(name, trainer, callbacks=None):
 
 finished("mean", new_trainer())
 finished("sum", new_trainer("mmce", reduction="sum", clip_norm=0.5))
-finished("resumed", new_trainer(), {"interrupts": Interrupts(2)})
-finished("resumed", new_trainer(), {"interrupts": Interrupts(None)})
+finished("resumed", new_trainer(), interrupts=Interrupts())
+Interrupts.epoch = None
+finished("resumed", new_trainer(), interrupts=Interrupts())
 refused = {}
 for name, changes in {"batch norm": {"batch_norm": True}, "odd": {"batch_size": 9}, "pair": {"pair": True}}.items():
     try:
@@ -92,13 +82,12 @@ from softmax_temperature.tools.profiles import render_profile
 from softmax_temperature.stages.programs import exit_code
 from softmax_temperature.stages import fetch, train_cooling
 
-_, smoke = render_profile("smoke", Path({str(PROFILES)!r}))
+_, smoke = render_profile("smoke", Path({str(ROOT / "profiles")!r}))
 content = smoke.model_dump()
-engine, seconds, epochs = sys.argv[1:]
-content["compute"] |= {{"engine": engine, "workers": 2, "device": "cpu", "checkpoint_seconds": float(seconds)}}
+content["compute"] |= {{"engine": sys.argv[1], "workers": 2, "device": "cpu", "checkpoint_seconds": 0.0}}
 content["networks"]["vgg-tiny"]["arguments"]["batch_norm"] = False
 paper = content["cooling"]
-paper["recipe"] |= {{"epochs": int(epochs), "lr": 0.01}}
+paper["recipe"] |= {{"epochs": 2, "lr": 0.01}}
 few = {{"schedules": ["none"], "arms": ["none", "last_layer"], "seeds": 1}}
 paper["experiments"] = {{"digits-vgg": paper["experiments"]["digits-vgg"] | few}}
 params = validate(content, where="test")
@@ -112,18 +101,13 @@ sys.exit(exit_code(work))
 """
 
 
-def command(program: str, folder: Path, *arguments: str, count: int) -> list[str]:
-    """What runs a program in one process, or in several under torchrun."""
+def run(program: str, folder: Path, *arguments: str, count: int) -> tuple[int, str]:
+    """Run a program in one process, or in several under torchrun: its exit code and what it said."""
     folder.mkdir(exist_ok=True)
     (folder / "program.py").write_text(program)
     together = ["-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={count}"] if count > 1 else []
-    return [sys.executable, *together, "program.py", *arguments]
-
-
-def run(program: str, folder: Path, *arguments: str, count: int) -> tuple[int, str]:
-    """Its exit code and what it said."""
-    words = command(program, folder, *arguments, count=count)
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    words = [sys.executable, *together, "program.py", *arguments]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path])}
     done = subprocess.run(words, cwd=folder, env=environment, stderr=subprocess.PIPE, text=True, check=False)
     return done.returncode, done.stderr
 
@@ -149,16 +133,11 @@ def test_weights_are_those_of_one_process(trained: Path, name: str) -> None:
         torch.testing.assert_close(two[key], value, rtol=1e-4, atol=1e-5)
 
 
-def test_both_processes_end_with_the_same_bits(trained: Path) -> None:
-    first, second = (end(trained, 2, "sum", rank) for rank in (0, 1))
-    assert all(torch.equal(value, second[key]) for key, value in first.items())
-
-
 @pytest.mark.parametrize("count", [1, 2])
-def test_what_process_0_saved_resumes_all(trained: Path, count: int) -> None:
+def test_all_processes_end_with_the_same_bits_and_what_process_0_saved_resumes_all(trained: Path, count: int) -> None:
     for rank in range(count):
-        whole, resumed = (end(trained, count, name, rank) for name in ("mean", "resumed"))
-        assert all(torch.equal(value, resumed[key]) for key, value in whole.items())
+        whole, *same = (end(trained, count, *which) for which in (("mean", 0), ("mean", rank), ("resumed", rank)))
+        assert all(torch.equal(value, each[key]) for each in same for key, value in whole.items())
 
 
 def test_what_would_be_another_training_is_refused(trained: Path) -> None:
@@ -179,7 +158,7 @@ def numbers(value: Any) -> list[float]:
 
 def test_a_stage_under_torchrun_makes_what_it_makes_alone(tmp_path: Path) -> None:
     for count in (1, 2):
-        code, said = run(STAGE, tmp_path / str(count), "serial", "0", "2", count=count)
+        code, said = run(STAGE, tmp_path / str(count), "serial", count=count)
         assert code == 0, said
     for arm in ("none", "last_layer"):
         one, two = (tmp_path / count / "data/cooling/training/digits-vgg/none" / arm / "0" for count in "12")
@@ -210,7 +189,7 @@ def test_a_process_that_hangs_ends_the_run(tmp_path: Path) -> None:
 
 
 def test_torchrun_and_other_processes_are_refused_together(tmp_path: Path) -> None:
-    code, said = run(STAGE, tmp_path, "processes", "0", "2", count=2)
+    code, said = run(STAGE, tmp_path, "processes", count=2)
     assert code == 1  # Torchrun's own, whatever a process ends with.
     assert "compute.engine: is 'processes' under torchrun." in said
     assert not (tmp_path / "data/prepared").exists()

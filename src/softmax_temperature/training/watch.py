@@ -186,8 +186,8 @@ def _norm_counts(norms: Tensor) -> list[dict[str, Any]]:
 def _reliability_rows(probs: Tensor, labels: Tensor) -> list[dict[str, Any]]:
     bins, rows = reliability_bins(probs, labels, bins=RELIABILITY_BINS), []
     for number, count in enumerate(map(int, bins.counts)):
-        row = {"low": number / RELIABILITY_BINS, "high": (number + 1) / RELIABILITY_BINS, "count": count}
-        for name, values in (("accuracy", bins.accuracy), ("confidence", bins.confidence)):
-            row[name] = values[number].item() if count else None
+        low, high = (edge / RELIABILITY_BINS for edge in (number, number + 1))
+        accuracy, confidence = (mean[number].item() if count else None for mean in (bins.accuracy, bins.confidence))
+        row = {"low": low, "high": high, "count": count, "accuracy": accuracy, "confidence": confidence}
         rows.append(row)
     return rows

@@ -10,7 +10,7 @@ from softmax_temperature.params.recipe import Recipe
 from softmax_temperature.training.translation.network import TranslationTransformer, make_network
 from softmax_temperature.training.translation.sentences import SentencePairs
 from softmax_temperature.training.translation.vocabulary import Vocabulary
-from tests import small_trainings as small
+from tests.small_trainings import RECIPE
 
 SOURCES = ("the cat sees 3 dogs.", "a dog sleeps.", "the dog sees the cat.", "3 cats sleep now.", "sleep, dog!")
 TARGETS = (
@@ -20,8 +20,6 @@ TARGETS = (
     "jetzt schlafen drei Katzen.",
     "Hund, schlafe!",
 )
-RECIPE = small.RECIPE | {"planned_epochs": 3, "batch_size": 1, "optimizer": "adam", "lr": 0.01, "beta2": 0.98}
-RECIPE |= {"weight_decay": 0.0, "epsilon": 1e-9, "schedule": {"name": "inverse_square_root", "warmup": 1.0}}
 
 
 @pytest.fixture(scope="session")
@@ -41,7 +39,9 @@ def pairs(part: Part, vocabulary: Vocabulary) -> SentencePairs:
 
 @pytest.fixture
 def recipe() -> Recipe:
-    return Recipe.model_validate(RECIPE)
+    schedule = {"name": "inverse_square_root", "warmup": 1.0}
+    adam = {"optimizer": "adam", "lr": 0.01, "beta2": 0.98, "weight_decay": 0.0, "epsilon": 1e-9}
+    return Recipe.model_validate(RECIPE | adam | {"planned_epochs": 3, "batch_size": 1, "schedule": schedule})
 
 
 @pytest.fixture

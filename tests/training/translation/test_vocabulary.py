@@ -47,15 +47,10 @@ def test_the_order_of_the_sentences_changes_nothing(part: Part, vocabulary: Voca
 
 @hypothesis.given(st.text(alphabet="abcdeghilnorstuvwz ä.,!?", max_size=40))
 def test_any_text_of_known_characters_survives_but_for_outer_spaces(text: str) -> None:
-    vocabulary = _of_letters()
-    assert vocabulary.decode(rows(vocabulary, text))[0].strip() == text.strip()
-
-
-def _of_letters() -> Vocabulary:
     letters = "abcdeghilnorstuvwzä.,!?"
-    return Vocabulary.fit(
-        Part.of_pairs("letters", "train", tuple(letters), (" ".join(letters),) * len(letters)), size=40
-    )
+    part = Part.of_pairs("letters", "train", tuple(letters), (" ".join(letters),) * len(letters))
+    vocabulary = Vocabulary.fit(part, size=40)
+    assert vocabulary.decode(rows(vocabulary, text))[0].strip() == text.strip()
 
 
 def test_only_training_sentences_make_a_vocabulary(part: Part) -> None:
