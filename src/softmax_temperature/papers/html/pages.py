@@ -2,8 +2,7 @@
 
 import base64
 import re
-from collections.abc import Iterable
-from functools import cache, partial
+from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -33,13 +32,7 @@ SHORT = 12
 
 
 def write_report(results: Path) -> list[Path]:
-    """Write the pages of every profile with results, and the one over all profiles.
-
-    Args:
-        results: the folder of all results.
-
-    Returns:
-        The index of all profiles, then that of each.
+    """Write the pages of every profile in the folder of results, and the one over all; returns its path, then theirs.
 
     Raises:
         InputError: there are no results, or a file does not hold what its name says.
@@ -47,88 +40,68 @@ def write_report(results: Path) -> list[Path]:
     profiles = [read_profile(results / name) for name in profiles_with_results(results)]
     for profile in profiles:
         _write_profile(results / profile.name, profile)
-    known = {(profile.name, paper.slug): paper for profile in profiles for paper in profile.papers}
-    evidence = best_evidence(results)
-    papers = {
-        slug: {
-            "title": next(paper.title for (_, name), paper in known.items() if name == slug),
-            "findings": [
-                _finding(known[row["profile"], slug], row, others, folder=f"{row['profile']}/")
-                for row, *others in claims
-            ],
-            "profiles": dict.fromkeys(name for name, paper in known if paper == slug),
-        }
-        for slug, claims in evidence.items()
-        if slug in {name for _, name in known}
-    }
+    papers: dict[str, dict[str, Any]] = {}
+    for slug, claims in best_evidence(results).items():
+        known = {profile.name: paper for profile in profiles for paper in profile.papers if paper.slug == slug}
+        rows = [_finding(known[row["profile"]], row, others, f"{row['profile']}/") for row, *others in claims]
+        if known:
+            title = next(iter(known.values())).title
+            papers[slug] = {"title": title, "findings": rows, "profiles": list(known)}
     picture = results.parent / PICTURE
     drawn = base64.b64encode(picture.read_bytes()).decode() if picture.is_file() else ""
-    page = _render("overview", papers=papers, picture=drawn, profiles=profiles, sentences=SENTENCES)
-    write_text(results / INDEX, page)
+    values = {"papers": papers, "picture": drawn, "profiles": profiles, "sentences": SENTENCES}
+    _write(results / INDEX, "overview", **values)
     return [results / INDEX, *(results / profile.name / INDEX for profile in profiles)]
 
 
 def _write_profile(folder: Path, profile: Profile) -> None:
     for paper in profile.papers:
-        names = {"profile": profile, "paper": paper}
-        claims = [(row, texts(row), behind(paper, row)) for row in paper.claims]
-        several = {cells: groups for cells in linked(paper.content) if len(groups := _groups(paper, cells)) > 1}
-        records = _render("records", **names, claims=claims, numbers=several)
-        write_text(folder / "pages" / f"{paper.slug}-records.html", records)
-        content = relinked(paper.content, partial(address, paper))
+        page, names = folder / "pages" / paper.slug, {"profile": profile, "paper": paper}
+        claims = [(row, texts(row), _behind(paper, row)) for row in paper.claims]
+        groups = {cells: paper.records.behind(apart(cells)) for cells in linked(paper.content)}
+        several = {cells: some for cells, some in groups.items() if len(some) > 1}
+        _write(page.with_name(f"{paper.slug}-records.html"), "records", **names, claims=claims, numbers=several)
+        places = {cells: _address(paper.slug, cells, some) for cells, some in groups.items()}
+        content = relinked(paper.content, places.__getitem__)
         sections = re.findall(r'<h2 id="([^"]+)">(.*?)</h2>', content)
-        write_text(
-            folder / "pages" / f"{paper.slug}.html", _render("paper", **names, content=content, sections=sections)
-        )
+        _write(page.with_suffix(".html"), "paper", **names, content=content, sections=sections)
     findings = {
-        paper.slug: [_finding(paper, row, (), folder="") for row in sorted(paper.claims, key=rank)]
-        for paper in profile.papers
+        paper.slug: [_finding(paper, row, [], "") for row in sorted(paper.claims, key=rank)] for paper in profile.papers
     }
     missing = [paper for paper in PAPERS if paper not in findings]
-    write_text(folder / INDEX, _render("profile", profile=profile, findings_of=findings, missing=missing))
+    _write(folder / INDEX, "profile", profile=profile, findings_of=findings, missing=missing)
 
 
-def _finding(paper: Paper, row: dict[str, Any], others: Iterable[dict[str, Any]], *, folder: str) -> dict[str, Any]:
+def _finding(paper: Paper, row: dict[str, Any], others: list[dict[str, Any]], folder: str) -> dict[str, Any]:
     """A row of a table of claims; `folder` is the path from the page to the profile, with a slash at its end."""
-    records = f"{folder}pages/{paper.slug}-records.html#{anchor(row)}" if behind(paper, row) else ""
+    records = f"{folder}pages/{paper.slug}-records.html#{_anchor(row)}" if _behind(paper, row) else ""
     also = {each["profile"]: texts(each)["verdict"] for each in others if each["verdict"] != NOT_TESTED}
     return {"row": row, "said": texts(row), "records": records, "also": also, "paper": paper.slug}
 
 
-def behind(paper: Paper, row: dict[str, Any]) -> list[Group]:
+def _behind(paper: Paper, row: dict[str, Any]) -> list[Group]:
     """The records that a claim's number comes from."""
     return paper.records.behind(row.get("cells", ()))
 
 
-def anchor(row: dict[str, Any]) -> str:
+def _anchor(row: dict[str, Any]) -> str:
     """The name of a claim's place on the page of records."""
     return f"claim-{row['id']}"
 
 
-def address(paper: Paper, cells: str) -> str:
-    """The place, beside the paper's page, of the cells or of the list of several groups; the page if they are unknown.
-
-    Args:
-        paper: whose.
-        cells: as `sources.together` names them.
-    """
-    page, groups = f"{paper.slug}-records.html", _groups(paper, cells)
-    if not groups:
-        return page
-    return f"{page}#{groups[0].anchor if len(groups) == 1 else anchor_of_numbers(cells)}"
+def _address(slug: str, cells: str, groups: list[Group]) -> str:
+    """The place of some cells, beside the paper's page: of their group, of the list of several, or of none."""
+    anchors = [group.anchor for group in groups] if len(groups) < 2 else [_anchor_of_numbers(cells)]
+    return "#".join([f"{slug}-records.html", *anchors])
 
 
-def anchor_of_numbers(cells: str) -> str:
+def _anchor_of_numbers(cells: str) -> str:
     """The name of the place that lists several groups of cells."""
     return f"numbers-{digest_of_text(cells)[:SHORT]}"
 
 
-def _groups(paper: Paper, cells: str) -> list[Group]:
-    return paper.records.behind(apart(cells))
-
-
-def _render(template: str, **values: Any) -> str:
-    return _environment().get_template(f"{template}.html.j2").render(**values)
+def _write(path: Path, template: str, **values: Any) -> None:
+    write_text(path, _environment().get_template(f"{template}.html.j2").render(**values))
 
 
 @cache
@@ -136,11 +109,15 @@ def _environment() -> Environment:
     environment = Environment(
         loader=PackageLoader(PACKAGE), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    environment.filters |= {"json": canonical_json, "tally": tally, "anchor": anchor}
-    environment.filters |= {"short": lambda digest: (digest or "")[:SHORT], "anchor_of_numbers": anchor_of_numbers}
-    environment.filters |= {"words": lambda name: str(name).replace("_", " ")}
+    environment.filters |= {
+        "json": canonical_json,
+        "tally": tally,
+        "anchor": _anchor,
+        "anchor_of_numbers": _anchor_of_numbers,
+        "short": lambda digest: (digest or "")[:SHORT],
+        "words": lambda name: str(name).replace("_", " "),
+    }
     environment.tests |= {"directions_only": DIRECTIONS_ONLY.__contains__}
-    folder = files(PACKAGE) / "templates"
-    assets = {"style": "style.css", "script": "script.js"}
-    environment.globals |= {name: (folder / file).read_text("utf-8") for name, file in assets.items()}
+    for name, file in (("style", "style.css"), ("script", "script.js")):
+        environment.globals[name] = (files(PACKAGE) / "templates" / file).read_text("utf-8")
     return environment

@@ -53,8 +53,7 @@ class Group:
         return "cells-" + re.sub(r"[^\w.-]+", "-", f"{self.stage}-{self.name}")
 
 
-@dataclass(frozen=True)
-class Records:
+class Records(NamedTuple):
     """The content of `records.json`: groups in the order of the pipeline, parameters and code by digest."""
 
     groups: list[Group]
@@ -75,31 +74,18 @@ class Records:
         return {cell["result"]: group.anchor for group in self.groups for cell in group.cells}
 
 
-@dataclass(frozen=True)
-class Paper:
-    """The results of a paper in a profile; what is missing is empty or None.
-
-    Attributes:
-        slug: its name in the project.
-        title: as its notebook has it.
-        about: on which data, with which networks and how many seeds.
-        claims: rows of `claims.json`.
-        content: the notebook as HTML, without its code.
-        downloads: the path of each table, from the profile's folder, with its rows and columns.
-        deviations: columns where, what.
-        records: what its numbers link to.
-        environment: its part of `environment.json`.
-    """
+class Paper(NamedTuple):
+    """The results of a paper in a profile; what is missing is empty or None."""
 
     slug: str
-    title: str
-    about: str
+    title: str  # As its notebook has it.
+    about: str  # On which data, with which networks and how many seeds.
     claims: list[dict[str, Any]]
-    content: str
-    downloads: list[tuple[str, int, int]]
+    content: str  # The notebook as HTML, without its code.
+    downloads: list[tuple[str, int, int]]  # The path of each table, from the profile's folder, with rows and columns.
     deviations: pd.DataFrame | None
     records: Records
-    environment: dict[str, Any] | None
+    environment: dict[str, Any] | None  # Its part of `environment.json`.
 
 
 class Profile(NamedTuple):
@@ -111,15 +97,14 @@ class Profile(NamedTuple):
 
 
 def read_profile(folder: Path) -> Profile:
-    """The results of a profile in `results/<profile>`.
-
-    Raises:
-        InputError: a file does not hold what its name says.
-    """
-    there = [paper for paper in results.PAPERS if (folder / paper / "claims.json").is_file()]
+    """The results in `results/<profile>`; an `InputError` where a file does not hold what its name says."""
     environment, parameters = results.read_json(folder / results.ENVIRONMENT) or {}, folder / results.PARAMETERS
     known = read_yaml(parameters, kind="safe") if parameters.is_file() else {}
-    papers = [_paper(folder, slug, about(known.get(slug, {})), environment.get(slug)) for slug in there]
+    papers = [
+        _paper(folder, slug, about(known.get(slug, {})), environment.get(slug))
+        for slug in results.PAPERS
+        if (folder / slug / results.CLAIMS).is_file()
+    ]
     return Profile(folder.name, papers, parameters.is_file())
 
 
@@ -159,12 +144,11 @@ def content(notebook: nbformat.NotebookNode) -> str:
     """The words, tables and figures of a cleaned notebook as HTML, each figure below the words about it."""
     parts, title = [], ""
     for cell in notebook.cells:
-        if cell.cell_type == "markdown":
-            headings = _HEADING.findall(cell.source)
-            title = headings[-1].strip() if headings else title
+        is_prose = cell.cell_type == "markdown"
+        title = (_HEADING.findall(cell.source) or [title])[-1].strip() if is_prose else title
         if title in _ELSEWHERE:
             continue
-        if cell.cell_type == "markdown":
+        if is_prose:
             parts.append(f'<div class="prose">{_html(re.sub("^# .+", "", cell.source))}</div>')
         parts += [_shown(output, escape(title)) for output in cell.get("outputs", []) if "data" in output]
     return "\n".join(filter(None, parts))
@@ -172,39 +156,33 @@ def content(notebook: nbformat.NotebookNode) -> str:
 
 def _shown(output: Any, title: str) -> str:
     """An output as HTML: wider than the window, it is scrolled sideways."""
+    html = output.data.get("text/html", "")
     if "image/png" in output.data:
         width = output.get("metadata", {}).get("image/png", {}).get("width", "")
         address = "data:image/png;base64," + output.data["image/png"].replace("\n", "")
         html = f'<img src="{address}" alt="{title}" width="{width}" decoding="async">'
-    else:
-        html = output.data.get("text/html", "")
     return html and f'<div class="scroll" role="region" aria-label="{title}" tabindex="0">{html}</div>'
 
 
 def _paper(profile: Path, slug: str, said: str, environment: dict[str, Any] | None) -> Paper:
     folder = profile / slug
-    notebook = _notebook(folder / "notebook.ipynb")
+    title, page = _notebook(folder / "notebook.ipynb") or (slug.replace("_", " ").capitalize(), "")
     paths = [path for path in (folder / "runs.csv", *sorted((folder / "tables").glob("*.csv"))) if path.is_file()]
     tables = {path: table for path in paths if len((table := read_csv(path)).columns)}
-    return Paper(
-        slug=slug,
-        title=_HEADING.findall(notebook.cells[0].source)[0] if notebook else slug.replace("_", " ").capitalize(),
-        about=said,
-        claims=results.read_json(folder / results.CLAIMS) or [],
-        content=content(notebook) if notebook else "",
-        downloads=[(path.relative_to(profile).as_posix(), *table.shape) for path, table in tables.items()],
-        deviations=tables.get(folder / "tables" / "deviations.csv"),
-        records=read_records(folder),
-        environment=environment,
-    )
+    downloads = [(path.relative_to(profile).as_posix(), *table.shape) for path, table in tables.items()]
+    deviations = tables.get(folder / "tables" / "deviations.csv")
+    claims = results.read_json(folder / results.CLAIMS)
+    return Paper(slug, title, said, claims, page, downloads, deviations, read_records(folder), environment)
 
 
-def _notebook(path: Path) -> nbformat.NotebookNode | None:
+def _notebook(path: Path) -> tuple[str, str] | None:
+    """Title and content."""
     if not path.is_file():
         return None
     try:
-        return clean(nbformat.read(path, as_version=4))
-    except (nbformat.ValidationError, ValueError, KeyError, AttributeError) as error:
+        notebook = clean(nbformat.read(path, as_version=4))
+        return _HEADING.findall(notebook.cells[0].source)[0], content(notebook)
+    except (nbformat.ValidationError, LookupError, ValueError, AttributeError) as error:
         reason = str(error).partition("\n")[0]
         remedy = "Take the file from Git, or run `dvc repro`."
         raise InputError(f"is not a notebook ({reason})", where=str(path), remedy=remedy) from error
