@@ -18,9 +18,8 @@ from torch import Tensor, nn
 
 from softmax_temperature.cosine_classifier import TemperatureGridTrainer, train_temperature_grid
 from softmax_temperature.data.splits import Part
-from softmax_temperature.early_learning.courses import event_times
-from softmax_temperature.early_learning.flows import Settings
-from softmax_temperature.early_learning.problem import Problem, SoftmaxCrossEntropy
+from softmax_temperature.early_learning.courses import Problem, Start, event_times
+from softmax_temperature.early_learning.flows import Settings, SoftmaxCrossEntropy
 from softmax_temperature.networks import ARCHITECTURES
 from softmax_temperature.networks.backbones.preprocessing import Preprocess
 from softmax_temperature.networks.backbones.pretraining import Pretraining
@@ -398,9 +397,9 @@ def test_early_learning_is_that_of_the_cpu(gpu: Device) -> None:
         ]
         inputs = torch.randn(9, 3, 4, 4, dtype=torch.float64, generator=torch.Generator().manual_seed(0)).to(device)
         problem = Problem(*networks, inputs, SoftmaxCrossEntropy((torch.arange(9) % 3).to(device), 3), 4, 4, 0)
-        start = problem.start(0.5, 1.0)
+        start = Start(problem, 0.5, 1.0)
         unit = start.scales.unit_time
-        times = event_times(start.gradient_flow(), problem.loss, Settings(unit, 2 * unit, 1e-3, 200))
+        times = event_times(start.gradient_flow, problem.loss, Settings(unit, 2 * unit, 1e-3, 200))
         found.append([problem.sketch.norm(problem.kernel).value, unit, times])
     assert found[0][:2] == pytest.approx(found[1][:2], rel=1e-6)
     assert found[0][2].keys() == found[1][2].keys()

@@ -6,7 +6,8 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from softmax_temperature.early_learning.problem import Problem, SoftmaxCrossEntropy
+from softmax_temperature.early_learning.courses import Problem
+from softmax_temperature.early_learning.flows import SoftmaxCrossEntropy
 from softmax_temperature.networks.resnets import WideResNet
 from softmax_temperature.networks.small_networks import MLP, ConvNet
 from softmax_temperature.networks.vgg import SmallVGG
@@ -21,38 +22,26 @@ MAKERS: dict[str, Callable[[], nn.Module]] = {
     "wide-resnet-bn": lambda: WideResNet(8, 1, CLASSES, batch_norm=True),
 }
 
-MakeNetwork = Callable[..., nn.Module]
 
-
-@pytest.fixture
-def make_network() -> MakeNetwork:
+def make_network(name: str = "mlp", seed: int = 0) -> nn.Module:
     """A network by name, with weights that depend on a seed; float32."""
-
-    def make(name: str = "mlp", seed: int = 0) -> nn.Module:
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(seed)
-            return MAKERS[name]()
-
-    return make
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        return MAKERS[name]()
 
 
-@pytest.fixture
-def images() -> Tensor:
+def make_problem(name: str = "mlp", *, probes: int | None = None) -> Problem:
+    """Two draws of a network and the samples."""
+    first, second = (make_network(name, seed).double().eval() for seed in (0, 1))
+    loss = SoftmaxCrossEntropy(torch.arange(SAMPLES) % CLASSES, CLASSES)
+    return Problem(first, second, make_images(), loss, probes, chunk=100, seed=0)
+
+
+def make_images() -> Tensor:
     generator = torch.Generator().manual_seed(1)
     return torch.randn(SAMPLES, 3, SIDE, SIDE, generator=generator, dtype=torch.float64)
 
 
 @pytest.fixture
-def labels() -> Tensor:
-    return torch.arange(SAMPLES) % CLASSES
-
-
-@pytest.fixture
-def make_problem(make_network: MakeNetwork, images: Tensor, labels: Tensor) -> Callable[..., Problem]:
-    """Two draws of a network and the samples."""
-
-    def make(name: str = "mlp", *, probes: int | None = None, chunk: int = 100) -> Problem:
-        first, second = (make_network(name, seed).double().eval() for seed in (0, 1))
-        return Problem(first, second, images, SoftmaxCrossEntropy(labels, CLASSES), probes, chunk, seed=0)
-
-    return make
+def images() -> Tensor:
+    return make_images()

@@ -1,5 +1,4 @@
 import copy
-from collections.abc import Callable
 
 import pytest
 import torch
@@ -9,7 +8,8 @@ from torch.func import functional_call, jacrev
 from softmax_temperature.early_learning.pair import CorrelatedPair, frozen_parameters
 from softmax_temperature.early_learning.tangent_kernel import FlatNetwork, KernelSketch
 
-MakeNetwork = Callable[..., nn.Module]
+from .conftest import make_network
+
 EVERY = pytest.mark.parametrize("name", ["mlp", "mlp-relu", "convnet", "vgg", "wide-resnet"])
 
 
@@ -23,7 +23,7 @@ def jacobian(network: nn.Module, images: Tensor) -> Tensor:
 
 @EVERY
 @pytest.mark.parametrize("chunk", [1, 4, 100])
-def test_products_are_those_of_the_jacobian(make_network: MakeNetwork, images: Tensor, name: str, chunk: int) -> None:
+def test_products_are_those_of_the_jacobian(images: Tensor, name: str, chunk: int) -> None:
     flat, expected = FlatNetwork(make_network(name), images, chunk=chunk), jacobian(make_network(name), images)
     generator = torch.Generator().manual_seed(0)
     weights = torch.randn(flat.shape, generator=generator, dtype=torch.float64)
@@ -40,7 +40,7 @@ def test_products_are_those_of_the_jacobian(make_network: MakeNetwork, images: T
 
 
 @EVERY
-def test_a_pair_is_its_network_minus_a_constant(make_network: MakeNetwork, images: Tensor, name: str) -> None:
+def test_a_pair_is_its_network_minus_a_constant(images: Tensor, name: str) -> None:
     first, second = make_network(name, 0).double(), make_network(name, 1).double()
     flat = FlatNetwork(first, images, frozen=frozen_parameters(first, second, 0.5), chunk=4)
     torch.testing.assert_close(flat.logits(flat.start), CorrelatedPair(first, second, 0.5)(images).detach())
@@ -50,12 +50,12 @@ def test_a_pair_is_its_network_minus_a_constant(make_network: MakeNetwork, image
     assert (centred.logits(centred.start) == 0).all()
 
 
-def test_batch_normalisation_is_refused(make_network: MakeNetwork, images: Tensor) -> None:
+def test_batch_normalisation_is_refused(images: Tensor) -> None:
     with pytest.raises(ValueError, match=r"must not have batch normalisation, got BatchNorm2d at 'stages.0.0.norm1'"):
         FlatNetwork(make_network("wide-resnet-bn"), images)
 
 
-def test_without_probes_the_kernel_is_whole_and_its_norm_exact(make_network: MakeNetwork, images: Tensor) -> None:
+def test_without_probes_the_kernel_is_whole_and_its_norm_exact(images: Tensor) -> None:
     flat = FlatNetwork(make_network(), images)
     kernel, sketch = flat.kernel(flat.start), KernelSketch(flat, probes=None)
     assert torch.equal(sketch.at(flat.start), kernel)
@@ -64,9 +64,7 @@ def test_without_probes_the_kernel_is_whole_and_its_norm_exact(make_network: Mak
 
 
 @pytest.mark.parametrize("name", ["mlp", "vgg"])
-def test_probes_estimate_norm_and_drift_within_their_errors(
-    make_network: MakeNetwork, images: Tensor, name: str
-) -> None:
+def test_probes_estimate_norm_and_drift_within_their_errors(images: Tensor, name: str) -> None:
     flat = FlatNetwork(make_network(name), images)
     noise = torch.randn(flat.start.shape, generator=torch.Generator().manual_seed(5), dtype=torch.float64)
     moved = flat.start + 0.02 * noise
@@ -87,7 +85,7 @@ def test_probes_estimate_norm_and_drift_within_their_errors(
     assert 0.4 < torch.tensor(misses).square().mean().sqrt().item() < 2
 
 
-def test_no_move_is_no_drift_and_one_direction_is_seen_exactly(make_network: MakeNetwork, images: Tensor) -> None:
+def test_no_move_is_no_drift_and_one_direction_is_seen_exactly(images: Tensor) -> None:
     flat = FlatNetwork(make_network(), images)
     for probes in (None, 4):
         sketch = KernelSketch(flat, probes=probes)

@@ -1,12 +1,24 @@
-"""Courses of early learning as they are recorded: one row for each moment that was observed."""
+"""What early learning is measured on, and its courses: one row for each moment that was observed."""
 
-from collections.abc import Collection, Mapping, Sequence
-from typing import Any
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
 
 from torch import Tensor, nn
 
-from softmax_temperature.early_learning.flows import Course, Flow, Loss, Settings, State, follow
-from softmax_temperature.early_learning.problem import Problem, Start
+from softmax_temperature.early_learning.flows import (
+    Flow,
+    Settings,
+    SoftmaxCrossEntropy,
+    State,
+    follow,
+    gradient_flow,
+    linearised_flow,
+)
+from softmax_temperature.early_learning.pair import correlation_for_norm, frozen_parameters
 from softmax_temperature.early_learning.tangent_kernel import FlatNetwork, KernelSketch
 
 TIME = "time"
@@ -19,8 +31,81 @@ KINKED = (
 )
 
 
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """Two draws of a network, samples, and the tangent kernel, which is the same for all pairs that they make.
+
+    Both draws and the inputs (n, ...) are in float64 already, so that nothing is rounded on the way, and on one device;
+    `probes`, `chunk` and `seed` are those of `KernelSketch` and `FlatNetwork`.
+    """
+
+    network: nn.Module
+    other: nn.Module
+    inputs: Tensor
+    loss: SoftmaxCrossEntropy
+    probes: int | None
+    chunk: int
+    seed: int
+
+    def pair(self, correlation: float) -> FlatNetwork:
+        """The pair with a correlation, at its start."""
+        frozen = frozen_parameters(self.network, self.other, correlation)
+        return FlatNetwork(self.network, self.inputs, frozen=frozen, chunk=self.chunk)
+
+    def correlation(self, logit_norm: float, inverse_temperature: float) -> float:
+        """That at which the tempered logits start with a norm; see `correlation_for_norm`."""
+        own = (self.network, self.other, self.inputs)
+        return correlation_for_norm(*own, logit_norm, inverse_temperature=inverse_temperature)
+
+    @cached_property
+    def sketch(self) -> KernelSketch:
+        """Of the kernel."""
+        return KernelSketch(self.pair(1.0), probes=self.probes, seed=self.seed)
+
+    @cached_property
+    def kernel(self) -> Tensor:
+        """What the sketch sees at the start."""
+        return self.sketch.at(self.pair(1.0).start)
+
+
+class Scales(NamedTuple):
+    """||Z_0||_F, and when the logits have changed by 1 and by their own norm (tau_z) at their first speed."""
+
+    logit_norm: float
+    unit_time: float
+    logit_time: float
+
+
+class Start:
+    """Where the flow of a pair and that of its linearisation start: Z_0 and its residual, both (n, classes)."""
+
+    def __init__(self, problem: Problem, correlation: float, inverse_temperature: float) -> None:
+        self.problem, self.network = problem, problem.pair(correlation)
+        self.logits = inverse_temperature * self.network.logits(self.network.start)
+        self.residual = problem.loss.residual(self.logits)
+        norm, speed = self.logits.norm().item(), self._kernel_product(self.residual).norm().item()
+        self.scales = Scales(norm, 1 / speed, norm / speed)
+        self.gradient_flow = gradient_flow(self.network, problem.loss, inverse_temperature)
+        self.linearised_flow = linearised_flow(self.logits, self._kernel_product, problem.loss)
+
+    def _kernel_product(self, weights: Tensor) -> Tensor:
+        if self.problem.probes is None:
+            return (self.problem.kernel @ weights.flatten()).view(weights.shape)
+        return self.network.kernel_product(self.network.start, weights)
+
+    def drift_rate(self) -> float:
+        """The rate at which the kernel starts to drift, per unit of rescaled time, for inverse temperature 1.
+
+        The parameters start along (1/β) Jᵀ residual(Z_0), so ||dΘ/ds||_F / ||Θ_0||_F is this number over β, and the
+        time tau_nl of leaving the linear regime is β over it.
+        """
+        own, sketch, move = self.network, self.problem.sketch, MOVE * self.scales.unit_time
+        moved = own.start + move * own.pull_back(own.start, self.residual)
+        return sketch.drift(sketch.at(moved), sketch.at(own.start)).value / move
+
+
 def linearised_course(
-    problem: Problem, start: Start, settings: Settings, times: Sequence[float]
+    start: Start, settings: Settings, times: Sequence[float]
 ) -> tuple[dict[str, Any], dict[float, Tensor]]:
     """Follow the linearised flow, observed at rescaled times.
 
@@ -28,18 +113,16 @@ def linearised_course(
         `ending`, `evaluations` and `rows`, each with `moment`, `time`, `loss` (mean over samples), `change` (||Z -
         Z_0||), and None for what a fixed kernel does not have: `drift`, `drift_error`, `distance`. And Z by time.
     """
-    flow = start.linearised_flow()
     seen: dict[float, Tensor] = {}
 
-    def observe(time: float, state: State) -> dict[str, Any]:
-        seen[time] = flow.logits(state)
-        return _row(problem.loss, start, time, seen[time])
+    def keep(time: float, _: State, logits: Tensor) -> dict[str, Any]:
+        seen[time] = logits
+        return {}
 
-    return _recorded(follow(flow, problem.loss, settings, times=times, observe=observe)), seen
+    return _course(start, start.linearised_flow, settings, times, keep), seen
 
 
 def real_course(
-    problem: Problem,
     start: Start,
     settings: Settings,
     times: Sequence[float],
@@ -51,11 +134,10 @@ def real_course(
 
     `distance`, ||Z - Z_linearised||, is there at the times of `linearised`.
     """
-    flow, without = start.gradient_flow(), set(times) - set(kernel_times)
+    flow, problem, without = start.gradient_flow, start.problem, set(times) - set(kernel_times)
 
-    def observe(time: float, state: State) -> dict[str, Any]:
-        logits = flow.logits(state)
-        row = _row(problem.loss, start, time, logits)
+    def compare(time: float, state: State, logits: Tensor) -> dict[str, Any]:
+        row: dict[str, Any] = {}
         if time in linearised:
             row["distance"] = (logits - linearised[time]).norm().item()
         if time not in without:
@@ -63,35 +145,34 @@ def real_course(
             row["drift"], row["drift_error"] = problem.sketch.drift(kernel, problem.kernel)
         return row
 
-    return _recorded(follow(flow, problem.loss, settings, times=times, observe=observe))
+    return _course(start, flow, settings, times, compare)
 
 
-def _row(loss: Loss, start: Start, time: float, logits: Tensor) -> dict[str, Any]:
-    change, empty = (logits - start.logits).norm().item(), dict.fromkeys(("drift", "drift_error", "distance"))
-    return {"time": time, "loss": loss.mean(logits), "change": change, **empty}
+def _course(
+    start: Start,
+    flow: Flow,
+    settings: Settings,
+    times: Sequence[float],
+    more: Callable[[float, State, Tensor], dict[str, Any]],
+) -> dict[str, Any]:
+    loss = start.problem.loss
 
+    def observe(time: float, state: State) -> dict[str, Any]:
+        logits = flow.logits(state)
+        row = {"time": time, "loss": loss.mean(logits), "change": (logits - start.logits).norm().item()}
+        return row | dict.fromkeys(("drift", "drift_error", "distance")) | more(time, state, logits)
 
-def _recorded(course: Course) -> dict[str, Any]:
+    course = follow(flow, loss, settings, times=times, observe=observe)
     seen = [(TIME, row) for _, row in course.moments] + [(name, row) for name, (_, row) in course.crossings.items()]
     rows = [{"moment": moment, **row} for moment, row in seen]
     return {"ending": course.ending, "evaluations": course.evaluations, "rows": rows}
 
 
-def event_times(flow: Flow, loss: Loss, settings: Settings) -> dict[str, Any]:
+def event_times(flow: Flow, loss: SoftmaxCrossEntropy, settings: Settings) -> dict[str, Any]:
     """`ending`, `evaluations` and, by the name of each event that happened, its rescaled time."""
     course = follow(flow, loss, settings)
     times = {name: time for name, (time, _) in course.crossings.items()}
     return {"ending": course.ending, "evaluations": course.evaluations, **times}
-
-
-def drift_rate(network: FlatNetwork, sketch: KernelSketch, weights: Tensor, unit_time: float) -> float:
-    """The rate at which the kernel starts to drift, per unit of rescaled time, for inverse temperature 1.
-
-    The parameters start along (1/β) Jᵀ residual(Z_0), so ||dΘ/ds||_F / ||Θ_0||_F is this number over β, and the time
-    tau_nl of leaving the linear regime is β over it. `weights` are residual(Z_0), (n, classes).
-    """
-    moved = network.start + MOVE * unit_time * network.pull_back(network.start, weights)
-    return sketch.drift(sketch.at(moved), sketch.at(network.start)).value / (MOVE * unit_time)
 
 
 # Deviation: the theory expands a network in its parameters and thereby takes it to be smooth. Where a unit of ReLU

@@ -1,12 +1,11 @@
 """Gradient flow of a network in rescaled time, the flow of its linearisation, and the events along them."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from functools import partial
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
+import torch.nn.functional as F
 from numpy.typing import NDArray
 from scipy.integrate import RK45
 from scipy.optimize import brentq
@@ -29,11 +28,19 @@ PRECISION = 1e-9
 # tenth of the norm stands beside the whole because large logits that fit stop short of changing by all of their norm.
 
 
-class Loss(Protocol):
-    """A sum over samples of a function of their tempered logits; see `SoftmaxCrossEntropy`."""
+class SoftmaxCrossEntropy:
+    """Cross-entropy of the softmax of tempered logits, nats, summed over samples with labels (n,) int64."""
 
-    def residual(self, logits: Tensor, rows: slice = ...) -> Tensor: ...  # noqa: D102
-    def mean(self, logits: Tensor) -> float: ...  # noqa: D102
+    def __init__(self, labels: Tensor, classes: int) -> None:
+        self._labels, self._targets = labels, F.one_hot(labels, classes).double()
+
+    def residual(self, logits: Tensor, rows: slice = slice(None)) -> Tensor:
+        """Y - softmax(Z), (b, classes): minus the gradient, at the tempered logits of some samples."""
+        return self._targets[rows] - torch.softmax(logits, dim=1)
+
+    def mean(self, logits: Tensor) -> float:
+        """Mean over all samples, nats."""
+        return F.cross_entropy(logits, self._labels).item()
 
 
 class Flow(NamedTuple):
@@ -45,7 +52,7 @@ class Flow(NamedTuple):
     parameters: Callable[[State], Tensor]
 
 
-def gradient_flow(network: FlatNetwork, loss: Loss, inverse_temperature: float) -> Flow:
+def gradient_flow(network: FlatNetwork, loss: SoftmaxCrossEntropy, inverse_temperature: float) -> Flow:
     """Gradient flow of a loss of Z = β z(θ), summed over samples: dθ/ds = (1/β) Jᵀ residual(Z) in time s = β² η t.
 
     The state is β (θ - θ_0), whose rate and size do not depend on β as long as the kernel does not change: the same
@@ -65,7 +72,7 @@ def gradient_flow(network: FlatNetwork, loss: Loss, inverse_temperature: float) 
     return Flow(network.start.numel(), rate, logits, parameters)
 
 
-def linearised_flow(start: Tensor, kernel_product: Callable[[Tensor], Tensor], loss: Loss) -> Flow:
+def linearised_flow(start: Tensor, kernel_product: Callable[[Tensor], Tensor], loss: SoftmaxCrossEntropy) -> Flow:
     """dZ/ds = Θ_0 residual(Z) with the kernel of the start: the same for every β. The state is Z - Z_0."""
 
     def logits(state: State) -> Tensor:
@@ -86,23 +93,22 @@ class Settings(NamedTuple):
     evaluations: int
 
 
-@dataclass
-class Course:
+class Course(NamedTuple):
     """Time and observation, at the wanted times reached and, by name, at events.
 
     `ending` is "complete" when the flow has learned; otherwise what ended the integration: "horizon", "evaluations" or
     "failed" (a step too small to change the time, as where numbers are no longer finite).
     """
 
-    moments: list[tuple[float, Any]] = field(default_factory=list)
-    crossings: dict[str, tuple[float, Any]] = field(default_factory=dict)
-    ending: str = "complete"
-    evaluations: int = 0
+    moments: list[tuple[float, Any]]
+    crossings: dict[str, tuple[float, Any]]
+    ending: str
+    evaluations: int
 
 
 def follow(
     flow: Flow,
-    loss: Loss,
+    loss: SoftmaxCrossEntropy,
     settings: Settings,
     *,
     times: Sequence[float] = (),
@@ -114,49 +120,41 @@ def follow(
     happens. A start with logits of 0 has neither TENTH nor WHOLE.
     """
     origin = np.zeros(flow.size)
-    levels = partial(_levels, flow, loss, flow.logits(origin))
+    start = flow.logits(origin)
+    norm, first = start.norm().item(), loss.mean(start)
+
+    def levels(state: State) -> dict[str, float]:
+        """Numbers by the names of events; an event is where one rises to 0 for the first time."""
+        logits = flow.logits(state)
+        change, now = (logits - start).norm().item(), loss.mean(logits)
+        changes = {UNIT: change - 1, TENTH: change - SHARE * norm, WHOLE: change - norm}
+        return {**changes, FIT: HALF * first - now, LEARNED: SHARE * first - now}
+
     pending = [name for name, level in levels(origin).items() if level < 0]
-    waiting, course = list(times), Course()
+    waiting, moments, crossings = list(times), [], {}
     unit, horizon, tolerance, evaluations = settings
     size = tolerance * float(np.sqrt(np.mean(np.square(flow.rate(origin))))) * unit
     step = min(FIRST_STEP * unit, horizon)
     solver = RK45(lambda _, state: flow.rate(state), 0.0, origin, horizon, first_step=step, rtol=tolerance, atol=size)
-    while LEARNED not in course.crossings:
-        if solver.status != "running" or solver.nfev >= evaluations:
-            course.ending = {"finished": "horizon", "failed": "failed", "running": "evaluations"}[solver.status]
-            break
+    while LEARNED not in crossings and solver.status == "running" and solver.nfev < evaluations:
         solver.step()
         if solver.status == "failed":
-            continue
+            break
         between = solver.dense_output()
         while waiting and waiting[0] <= solver.t:
             time = waiting.pop(0)
-            course.moments.append((time, observe(time, between(time))))
+            moments.append((time, observe(time, between(time))))
         reached = levels(solver.y)
         for name in [each for each in pending if reached[each] >= 0]:
-            time = _crossing(levels, between, name, solver.t_old, solver.t)
-            course.crossings[name] = time, observe(time, between(time))
+            time = _crossing(lambda time, name=name, at=between: levels(at(time))[name], solver.t_old, solver.t)
+            crossings[name] = time, observe(time, between(time))
             pending.remove(name)
-    course.evaluations = int(solver.nfev)
-    return course
+    stopped = {"finished": "horizon", "failed": "failed", "running": "evaluations"}[solver.status]
+    return Course(moments, crossings, "complete" if LEARNED in crossings else stopped, int(solver.nfev))
 
 
-def _levels(flow: Flow, loss: Loss, start: Tensor, state: State) -> dict[str, float]:
-    """Numbers by the names of events; an event is where one rises to 0 for the first time."""
-    logits = flow.logits(state)
-    norm, first = start.norm().item(), loss.mean(start)
-    change, now = (logits - start).norm().item(), loss.mean(logits)
-    changes = {UNIT: change - 1, TENTH: change - SHARE * norm, WHOLE: change - norm}
-    return {**changes, FIT: HALF * first - now, LEARNED: SHARE * first - now}
-
-
-def _crossing(
-    levels: Callable[[State], dict[str, float]], between: Any, name: str, before: float, after: float
-) -> float:
-    def level(time: float) -> float:
-        return levels(between(time))[name]
-
-    # The level is negative at the start of the step, up to the rounding of the interpolation.
+def _crossing(level: Callable[[float], float], before: float, after: float) -> float:
+    """When a level rises to 0; it is negative at the start of the step, up to the rounding of the interpolation."""
     if level(before) < 0 < level(after):
         return float(brentq(level, before, after, xtol=PRECISION * after, rtol=PRECISION))
     return float(after)

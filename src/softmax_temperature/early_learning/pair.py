@@ -11,8 +11,6 @@ import torch
 from scipy.optimize import brentq
 from torch import Tensor, nn
 
-from softmax_temperature.metrics.checks import check_positive
-
 BATCH_NORMS = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d, nn.SyncBatchNorm)
 TOLERANCE = 1e-6
 """Of the norm in `correlation_for_norm`, relative."""
@@ -24,16 +22,12 @@ TOLERANCE = 1e-6
 # centred model of the literature on lazy training.
 
 
-# A natural start reaches small norms only. With c = 1 and a share s the pair starts as (1 - s) g(x; θ(0)), of any norm:
-# s = 0 is the network alone, s = 1 the centred model, and a negative s makes the logits larger. Weights, gradients of
-# the logits and tangent kernel are those of the network for every s.
-
-
 class CorrelatedPair(nn.Module):
     """f(x) = g(x; θ) - s g(x; θ'), of which only θ is trained; s is 1 unless `share` says otherwise.
 
-    θ' = c θ(0) + sqrt(1 - c²) θ'', number by number. Numbers that are equal in both draws were not drawn (biases that
-    start at 0, scales that start at 1) and are kept. With c = 1 and s = 1 every logit starts at exactly 0.
+    θ' is that of `frozen_parameters`. With c = 1 the pair starts as (1 - s) g(x; θ(0)), of any norm, where a natural
+    start reaches small ones only: s = 1 is the centred model, which starts at exactly 0, s = 0 the network alone, and a
+    negative s makes the logits larger. Weights, gradients and tangent kernel are those of the network for every s.
 
     The frozen network has buffers in the place of parameters: it moves and is saved with the pair, and no optimizer
     sees it. It is always in evaluation mode, so dropout acts on the trained network alone; batch normalisation follows
@@ -43,10 +37,8 @@ class CorrelatedPair(nn.Module):
 
     def __init__(self, network: nn.Module, other: nn.Module, correlation: float, *, share: float = 1.0) -> None:
         super().__init__()
-        self.share = share
-        values = frozen_parameters(network, other, correlation)
-        self.network = network
-        self.frozen = _with_buffers(copy.deepcopy(network), values)
+        self.share, self.network = share, network
+        self.frozen = _with_buffers(copy.deepcopy(network), frozen_parameters(network, other, correlation))
         self.train(network.training)
 
     @property
@@ -83,16 +75,15 @@ class CorrelatedPair(nn.Module):
         return self
 
 
+@torch.no_grad()
 def frozen_parameters(network: nn.Module, other: nn.Module, correlation: float) -> dict[str, Tensor]:
-    """The parameters θ' of the frozen network of a `CorrelatedPair`, by name."""
-    if not 0 <= correlation <= 1:
-        raise ValueError(f"correlation must be in [0, 1], got {correlation}")
-    second = {name: parameter.detach() for name, parameter in other.named_parameters()}
+    """θ' = c θ + sqrt(1 - c²) θ'' by name, number by number, for a correlation c and an independent draw θ''.
+
+    Numbers that are equal in both draws were not drawn (biases that start at 0, scales that start at 1) and are kept.
+    """
     share = math.sqrt((1 - correlation) * (1 + correlation))  # 1 - c² would lose the digits of a c close to 1.
-    return {
-        name: torch.where(value == second[name], value, correlation * value + share * second[name])
-        for name, value in ((name, parameter.detach()) for name, parameter in network.named_parameters())
-    }
+    draws = zip(network.named_parameters(), other.parameters(), strict=True)
+    return {name: torch.where(own == new, own, correlation * own + share * new) for (name, own), new in draws}
 
 
 def correlation_for_norm(
@@ -107,26 +98,23 @@ def correlation_for_norm(
     Raises:
         ValueError: `logit_norm` is negative or larger than at correlation 0; the message names the range.
     """
-    check_positive(inverse_temperature, "inverse_temperature")
     own = copy.deepcopy(network)  # Each forward pass in training mode moves running estimates of batch normalisation.
+    right = math.pi / 2
 
     @torch.no_grad()
-    def norm(correlation: float) -> float:
-        replaced = torch.func.functional_call(own, frozen_parameters(network, other, correlation), (inputs,))
-        return inverse_temperature * float((own(inputs) - replaced).double().norm().item())
+    def norm(angle: float) -> float:
+        frozen = frozen_parameters(network, other, math.cos(angle) if angle < right else 0.0)
+        difference = own(inputs) - torch.func.functional_call(own, frozen, (inputs,))
+        return inverse_temperature * float(difference.double().norm().item())
 
-    largest = norm(0.0)
+    largest = norm(right)
     if not 0 <= logit_norm <= largest:
         reach = f"[0, {largest:g}] for correlations from 1 to 0 at inverse temperature {inverse_temperature:g}"
         raise ValueError(f"logit_norm must be in {reach}, got {logit_norm}")
-    if logit_norm in (0, largest):
-        return 1.0 if logit_norm == 0 else 0.0
-    right, precision = math.pi / 2, TOLERANCE * min(1.0, logit_norm / largest)
-
-    def excess(angle: float) -> float:
-        return norm(math.cos(angle) if angle < right else 0.0) - logit_norm
-
-    return math.cos(brentq(excess, 0.0, right, xtol=precision, rtol=TOLERANCE))
+    if logit_norm == 0:
+        return 1.0
+    precision = {"xtol": TOLERANCE * min(1.0, logit_norm / largest), "rtol": TOLERANCE}
+    return math.cos(brentq(lambda angle: norm(angle) - logit_norm, 0.0, right, **precision))
 
 
 def _with_buffers(network: nn.Module, values: Mapping[str, Tensor]) -> nn.Module:

@@ -28,16 +28,14 @@ class FlatNetwork:
         refuse_batch_norm(network)
         self._network = copy.deepcopy(network).double().eval().requires_grad_(requires_grad=False)
         named = dict(self._network.named_parameters())
-        self._names, self._shapes = list(named), [value.shape for value in named.values()]
+        self._shapes = {name: value.shape for name, value in named.items()}
         self.start = torch.cat([value.flatten() for value in named.values()])
-        self._inputs = inputs.to(self.start)
-        self._chunk = chunk
-        self._baseline: Tensor | None = None
-        logits = self.logits(self.start)
-        self.shape = (logits.shape[0], logits.shape[1])
+        self._inputs, self._chunk = inputs.to(self.start), chunk
+        self._baseline = torch.zeros(len(inputs), 1).to(self.start)
         if frozen is not None:
             # By the same operations, so that equal parameters give a difference of exactly 0.
-            self._baseline = self.logits(torch.cat([frozen[name].to(self.start).flatten() for name in self._names]))
+            self._baseline = self.logits(torch.cat([frozen[name].to(self.start).flatten() for name in self._shapes]))
+        self.shape = self.logits(self.start).shape
 
     @torch.no_grad()
     def logits(self, parameters: Tensor) -> Tensor:
@@ -80,14 +78,11 @@ class FlatNetwork:
         return (slice(first, first + self._chunk) for first in range(0, len(self._inputs), self._chunk))
 
     def _of(self, rows: slice) -> Callable[[Tensor], Tensor]:
-        if self._baseline is None:
-            return lambda vector: self._call(vector, self._inputs[rows])
-        baseline = self._baseline[rows]
-        return lambda vector: self._call(vector, self._inputs[rows]) - baseline
+        return lambda vector: self._call(vector, self._inputs[rows]) - self._baseline[rows]
 
     def _call(self, vector: Tensor, inputs: Tensor) -> Tensor:
-        parts = vector.split([shape.numel() for shape in self._shapes])
-        named = {name: part.view(shape) for name, part, shape in zip(self._names, parts, self._shapes, strict=True)}
+        parts = vector.split([shape.numel() for shape in self._shapes.values()])
+        named = {name: part.view(shape) for part, (name, shape) in zip(parts, self._shapes.items(), strict=True)}
         logits: Tensor = torch.func.functional_call(self._network, named, (inputs,))
         return logits
 

@@ -6,8 +6,8 @@ from typing import Any
 from softmax_temperature.data.prepared import open_prepared
 from softmax_temperature.data.sampling import balanced_subset, generator_for
 from softmax_temperature.early_learning import courses as dynamics
-from softmax_temperature.early_learning.flows import Settings
-from softmax_temperature.early_learning.problem import Problem, SoftmaxCrossEntropy, Start
+from softmax_temperature.early_learning.courses import Problem, Start
+from softmax_temperature.early_learning.flows import Settings, SoftmaxCrossEntropy
 from softmax_temperature.early_learning.tangent_kernel import refuse_batch_norm
 from softmax_temperature.params import Params
 from softmax_temperature.params.network import Network
@@ -82,22 +82,20 @@ def _curves(job: Job, plan: FlowCell, question: Curves, problem: Problem) -> Non
     In `courses.json` stands for each inverse temperature, and for the linearised dynamics (null), how the course ended,
     and a row for each wanted time and each event.
     """
-    start = problem.start(1.0, 1.0)
+    start = Start(problem, 1.0, 1.0)
     unit = start.scales.unit_time
     settings = Settings(unit, question.times[-1] * unit, plan.tolerance, plan.evaluations)
     moments = [time * unit for time in question.times]
-    linearised, states = dynamics.linearised_course(problem, start, settings, moments)
+    linearised, states = dynamics.linearised_course(start, settings, moments)
     found = [{"inverse_temperature": None, **linearised}]
     for done, inverse_temperature in enumerate(question.inverse_temperatures):
         job.progress(done, len(question.inverse_temperatures))
-        own = problem.start(1.0, inverse_temperature)
-        course = dynamics.real_course(
-            problem, own, settings, moments, kernel_times=moments[:: question.stride], linearised=states
-        )
+        own = Start(problem, 1.0, inverse_temperature)
+        kernel_times = moments[:: question.stride]
+        course = dynamics.real_course(own, settings, moments, kernel_times=kernel_times, linearised=states)
         found.append({"inverse_temperature": inverse_temperature, **course})
     write_json(job.output / "courses.json", found)
-    rate = dynamics.drift_rate(start.network, problem.sketch, start.residual, unit)
-    write_json(job.output / "record.json", {**_about(problem, start), "drift_rate": rate})
+    write_json(job.output / "record.json", {**_about(problem, start), "drift_rate": start.drift_rate()})
 
 
 def _norms(job: Job, plan: FlowCell, question: Norms, problem: Problem) -> None:
@@ -115,17 +113,17 @@ def _norms(job: Job, plan: FlowCell, question: Norms, problem: Problem) -> None:
             where = f"temperature_check.early_learning.norms, {plan.network.architecture}"
             remedy = "Lower the norms, or raise the inverse temperature."
             raise InputError(str(error), where=where, remedy=remedy) from error
-        start = problem.start(correlation, question.inverse_temperature)
+        start = Start(problem, correlation, question.inverse_temperature)
         scales = start.scales
         until = question.horizon * max(scales.unit_time, scales.logit_time)
         settings = Settings(scales.unit_time, until, plan.tolerance, plan.evaluations)
         happened = {
-            "real": dynamics.event_times(start.gradient_flow(), problem.loss, settings),
-            "linearised": dynamics.event_times(start.linearised_flow(), problem.loss, settings),
+            "real": dynamics.event_times(start.gradient_flow, problem.loss, settings),
+            "linearised": dynamics.event_times(start.linearised_flow, problem.loss, settings),
         }
         found.append({"wanted_norm": logit_norm, "correlation": correlation, **scales._asdict(), **happened})
     write_json(job.output / "starts.json", found)
-    about = _about(problem, problem.start(1.0, question.inverse_temperature))
+    about = _about(problem, Start(problem, 1.0, question.inverse_temperature))
     write_json(job.output / "record.json", {**about, "inverse_temperature": question.inverse_temperature})
 
 
