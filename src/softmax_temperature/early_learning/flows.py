@@ -146,15 +146,21 @@ def follow(
             moments.append((time, observe(time, between(time))))
         reached = levels(solver.y)
         for name in [each for each in pending if reached[each] >= 0]:
-            time = _crossing(lambda time, name=name, at=between: levels(at(time))[name], solver.t_old, solver.t)
+            time = _crossing(levels, between, name, solver.t_old, solver.t)
             crossings[name] = time, observe(time, between(time))
             pending.remove(name)
     stopped = {"finished": "horizon", "failed": "failed", "running": "evaluations"}[solver.status]
     return Course(moments, crossings, "complete" if LEARNED in crossings else stopped, int(solver.nfev))
 
 
-def _crossing(level: Callable[[float], float], before: float, after: float) -> float:
+def _crossing(
+    levels: Callable[[State], dict[str, float]], between: Any, name: str, before: float, after: float
+) -> float:
     """When a level rises to 0; it is negative at the start of the step, up to the rounding of the interpolation."""
+
+    def level(time: float) -> float:
+        return levels(between(time))[name]
+
     if level(before) < 0 < level(after):
         return float(brentq(level, before, after, xtol=PRECISION * after, rtol=PRECISION))
     return float(after)

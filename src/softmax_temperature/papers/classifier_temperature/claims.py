@@ -7,8 +7,7 @@ where a correlation is over all pairs. An untrained backbone is no extractor of 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
 from functools import partial
 
 import numpy as np
@@ -27,23 +26,20 @@ GENERATED, UNTRAINED = "glyphs", "untrained"
 """What the names of data sets of ours, and of backbones with random weights, begin with."""
 
 
-def _is_own(dataset: str) -> bool:
-    return not dataset.startswith(GENERATED)
-
-
 def _trained(rows: pd.DataFrame) -> pd.DataFrame:
     return rows[~rows["backbone"].str.startswith(UNTRAINED)]
 
 
-def _over_datasets(values: pd.Series[float]) -> OverTasks:
+def _over_datasets(values: pd.Series[float], *, left_out: bool = False) -> OverTasks:
     """One task of which each data set is a value; data sets of ours are another, or join where others are few."""
-    own = values.index.map(_is_own).to_numpy(bool)
-    if own.sum() < 3:
-        return OverTasks((Task("data sets, some generated", tuple(values.tolist()), own=False),), each="data sets")
-    tasks = [Task("data sets", tuple(values[own].tolist()))]
-    if not own.all():
-        tasks.append(Task("generated data sets", tuple(values[~own].tolist()), own=False))
-    return OverTasks(tuple(tasks), each="data sets")
+    ours = values.index.str.startswith(GENERATED)
+    if (~ours).sum() < 3:
+        tasks = [Task("data sets, some generated", tuple(values), own=False)]
+    else:
+        tasks = [Task("data sets", tuple(values[~ours]))]
+        if ours.any():
+            tasks.append(Task("generated data sets", tuple(values[ours]), own=False))
+    return OverTasks(tuple(tasks), each="data sets", left_out=left_out)
 
 
 def _gain_over_one(records: Records) -> Measurement | NotTested:
@@ -51,11 +47,10 @@ def _gain_over_one(records: Records) -> Measurement | NotTested:
     runs, place = _trained(records.runs), ["dataset", "backbone"]
     if runs.empty or not (runs["inverse_temperature"] == 1).any():
         return NotTested("no backbone of this profile is trained, or inverse temperature 1 was not searched")
-    accuracy = "test_accuracy_at_validation_best"
-    chosen = runs.loc[runs.groupby(place)["validation_accuracy"].idxmax()].set_index(place)[accuracy]
-    gains = (chosen - runs[runs["inverse_temperature"] == 1].set_index(place)[accuracy]).groupby("dataset").mean()
-    part = _over_datasets(gains)
-    return Measurement({"gain": part}, "accuracy", cells=cells_of(SEARCH, runs.drop_duplicates(place), *place))
+    best, plain = runs.loc[runs.groupby(place)["validation_accuracy"].idxmax()], runs[runs["inverse_temperature"] == 1]
+    chosen, at_1 = (rows.set_index(place)["test_accuracy_at_validation_best"] for rows in (best, plain))
+    gains = (chosen - at_1).groupby("dataset").mean()
+    return Measurement({"gain": _over_datasets(gains)}, "accuracy", cells=cells_of(SEARCH, plain, *place))
 
 
 def _rescaling(records: Records, *, optimizer: str) -> Measurement | NotTested:
@@ -66,56 +61,31 @@ def _rescaling(records: Records, *, optimizer: str) -> Measurement | NotTested:
     if means.empty:
         return NotTested(f"no training with {optimizer}")
     table = means.unstack("loss")
-    values = tuple((table["rescaled"] - table["plain"]).tolist())
+    task = Task(optimizer, tuple(table["rescaled"] - table["plain"]))
     cells = tuple(f"{RESCALING}/{optimizer}-{loss}" for loss in ("plain", "rescaled"))
-    return Measurement({optimizer: OverTasks((Task(optimizer, values),), each="repeats")}, "accuracy", cells=cells)
+    return Measurement({optimizer: OverTasks((task,), each="repeats")}, "accuracy", cells=cells)
 
 
-def _strongest(records: Records) -> Measurement | NotTested:
-    """|r| of feats_corr minus that of each other statistic."""
-    groups = _datasets(records)
-    if isinstance(groups, NotTested):
-        return groups
-    others = [name for name in STATISTICS if name != "feats_corr"]
+def _correlations(records: Records, *, strongest: bool) -> Measurement | NotTested:
+    """|r| of feats_corr minus that of each other statistic, or r of the dimension, over all pairs."""
+    groups = [rows for _, rows in _trained(records.pairs).groupby("dataset")]
+    if len(groups) < 4:
+        return NotTested("fewer than four data sets with a trained backbone")
 
-    def margins(some: Sequence[pd.DataFrame], name: str) -> float:
+    def jackknifed(statistic: Callable[[Sequence[pd.DataFrame]], float]) -> OverTasks:
+        return OverTasks((Task("data sets", tuple(jackknife(groups, statistic).tolist())),), each="data sets")
+
+    def margin(some: Sequence[pd.DataFrame], name: str) -> float:
         return abs(_r(some, "feats_corr")) - abs(_r(some, name))
 
-    parts = {name: _jackknifed(groups, partial(margins, name=name)) for name in others}
+    if not strongest:
+        return Measurement({"dim": jackknifed(partial(_r, name="dim"))}, "r", cells=(HEURISTIC,))
+    parts = {name: jackknifed(partial(margin, name=name)) for name in STATISTICS if name != "feats_corr"}
     absolute = {name: abs(_r(groups, name)) for name in STATISTICS}
     ranked = sorted(absolute, key=lambda name: -absolute[name])
-    note = (
-        f"rank {ranked.index('feats_corr') + 1} of {len(ranked)}; first is {ranked[0]} with {absolute[ranked[0]]:.2f}"
-    )
+    place, first = ranked.index("feats_corr") + 1, f"{ranked[0]} with {absolute[ranked[0]]:.2f}"
+    note = f"rank {place} of {len(ranked)}; first is {first}"
     return Measurement(parts, "difference of |r|", note, cells=(HEURISTIC,))
-
-
-def _dimension(records: Records) -> Measurement | NotTested:
-    groups = _datasets(records)
-    if isinstance(groups, NotTested):
-        return groups
-    return Measurement({"dim": _jackknifed(groups, partial(_r, name="dim"))}, "r", cells=(HEURISTIC,))
-
-
-def _fold_correlations(records: Records, *, minus_best: bool) -> Measurement | NotTested:
-    """By left-out data set: r of predicted and best inverse temperature of All Stats, or that minus Best Stat's."""
-    pairs = _trained(records.pairs)
-    if pairs["dataset"].nunique() < 4:
-        return NotTested("fewer than four data sets with a trained backbone")
-    rows = {name: leave_one_dataset_out(pairs, statistics=name).folds.set_index("dataset")["r"] for name in _ROWS}
-    values = (rows["all"] - rows["best"] if minus_best else rows["all"]).dropna()
-    if len(values) < 3:
-        return NotTested("fewer than three left-out data sets have a correlation")
-    part = replace(_over_datasets(values), left_out=True)
-    return Measurement({"r": part}, "difference of r" if minus_best else "r", cells=(HEURISTIC,))
-
-
-_ROWS = ("best", "all")
-
-
-def _datasets(records: Records) -> list[pd.DataFrame] | NotTested:
-    groups = [rows for _, rows in _trained(records.pairs).groupby("dataset") if len(rows)]
-    return groups if len(groups) > 3 else NotTested("fewer than four data sets with a trained backbone")
 
 
 def _r(groups: Sequence[pd.DataFrame], name: str) -> float:
@@ -126,8 +96,19 @@ def _r(groups: Sequence[pd.DataFrame], name: str) -> float:
     return float(np.corrcoef(table[name], table["inverse_temperature"])[0, 1])
 
 
-def _jackknifed(groups: Sequence[pd.DataFrame], statistic: partial[float]) -> OverTasks:
-    return OverTasks((Task("data sets", tuple(jackknife(groups, statistic).tolist())),), each="data sets")
+def _fold_correlations(records: Records, *, minus_best: bool) -> Measurement | NotTested:
+    """By left-out data set: r of predicted and best inverse temperature of All Stats, or that minus Best Stat's."""
+    pairs = _trained(records.pairs)
+    if pairs["dataset"].nunique() < 4:
+        return NotTested("fewer than four data sets with a trained backbone")
+    best, whole = (
+        leave_one_dataset_out(pairs, statistics=name).folds.set_index("dataset")["r"] for name in ("best", "all")
+    )
+    values = (whole - best if minus_best else whole).dropna()
+    if len(values) < 3:
+        return NotTested("fewer than three left-out data sets have a correlation")
+    unit = "difference of r" if minus_best else "r"
+    return Measurement({"r": _over_datasets(values, left_out=True)}, unit, cells=(HEURISTIC,))
 
 
 CLAIMS: tuple[Claim[Records], ...] = (
@@ -164,7 +145,7 @@ CLAIMS: tuple[Claim[Records], ...] = (
         "inverse temperature.",
         "Pearson's |r| over all pairs of feats_corr minus that of each other statistic, jackknifed over data sets.",
         above(),
-        _strongest,
+        partial(_correlations, strongest=True),
     ),
     Claim(
         "dimension-is-weak",
@@ -172,7 +153,7 @@ CLAIMS: tuple[Claim[Records], ...] = (
         "The dimension of the embeddings has little correlation with the best inverse temperature.",
         "Pearson's r over all pairs, jackknifed over data sets.",
         equivalent(WEAK),
-        _dimension,
+        partial(_correlations, strongest=False),
     ),
     Claim(
         "several-beat-one",

@@ -23,8 +23,8 @@ def figure_1(records: Records) -> Figure:
     columns = pairs[["backbone", "dim"]].drop_duplicates("backbone")
     rows = pairs[["dataset", "n_classes"]].drop_duplicates("dataset").sort_values(["n_classes", "dataset"])
     figure, (axes,) = panels(1, row=1.2 + 0.32 * len(rows))
-    x = pairs["backbone"].map({name: place for place, name in enumerate(columns["backbone"])})
-    y = pairs["dataset"].map({name: place for place, name in enumerate(rows["dataset"])})
+    x = pd.Index(columns["backbone"]).get_indexer(pd.Index(pairs["backbone"]))
+    y = pd.Index(rows["dataset"]).get_indexer(pd.Index(pairs["dataset"]))
     best = pairs["best_accuracy"]
     points = axes.scatter(x, y, s=20 + 180 * best, c=best, cmap="viridis", vmin=0, vmax=1)
     axes.set_xticks(range(len(columns)), [f"{n} ({d:.0f})" for n, d in columns.to_numpy()], rotation=35, ha="right")
@@ -52,12 +52,9 @@ def figure_3(records: Records) -> Figure:
     """Absolute correlation of each statistic with the best inverse temperature, with 90 % intervals."""
     table = records.correlations
     figure, (axes,) = panels(1, row=4.6)
-    positive = table["r"] >= 0
-    for rows, label, colour, hatch in (
-        (table[positive], "positive r", HUES[0], None),
-        (table[~positive], "negative r", HUES[1], "//"),
-    ):
-        axes.barh(rows.index, rows["absolute_r"], color=colour, hatch=hatch, edgecolor="white", label=label)
+    for sign, colour, hatch in (("positive", HUES[0], None), ("negative", HUES[1], "//")):
+        rows = table[(table["r"] >= 0) == (sign == "positive")]
+        axes.barh(rows.index, rows["absolute_r"], color=colour, hatch=hatch, edgecolor="white", label=f"{sign} r")
     axes.set_yticks(range(len(table)), table["statistic"])
     errors = [table["absolute_r"] - table["absolute_low"], table["absolute_high"] - table["absolute_r"]]
     axes.errorbar(table["absolute_r"], table.index, xerr=errors, fmt="none", ecolor="0.3", elinewidth=0.8)
@@ -96,8 +93,7 @@ def accuracy_curves(records: Records) -> Figure:
         axes.set_title(dataset)
     label_outside(grid, columns=columns, x=INVERSE_TEMPERATURE)
     figure.supylabel("best test accuracy (%)", fontsize=9)
-    spare = figure.axes[len(grid) :]
-    if spare:
+    if spare := figure.axes[len(grid) :]:
         spare[0].set_visible(True)
         spare[0].set_axis_off()
         spare[0].legend(handles=grid[0].get_legend_handles_labels()[0], loc="center", fontsize=7)
@@ -113,22 +109,23 @@ def cost_of_rules(records: Records) -> Figure:
     order = table.groupby("rule")["points"].mean().sort_values().index
     figure, (axes,) = panels(1, row=0.34 * len(order) + 0.9)
     sns.boxplot(table, y="rule", x="points", order=order, whis=(5, 95), color="0.85", showfliers=False, ax=axes)
-    rows = table["rule"].map({rule: row for row, rule in enumerate(order)})
+    rows = order.get_indexer(pd.Index(table["rule"]))
     # Seeded, which seaborn's own jitter is not: the file must be the same from run to run.
     jitter = np.random.default_rng(0).uniform(-0.25, 0.25, len(table))
     axes.scatter(table["points"], rows + jitter, s=5, alpha=0.6, zorder=3)
     axes.set(xlabel="accuracy lost against the best temperature (percentage points)", ylabel="")
     axes.set_xscale("symlog", linthresh=1)
     axes.set_xlim(left=0)
-    axes.set_xticks([0, 0.5, 1, 2, 5, 10, 20, 50], ["0", "0.5", "1", "2", "5", "10", "20", "50"])
+    ticks = (0, 0.5, 1, 2, 5, 10, 20, 50)
+    axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
     return figure
 
 
 def _against(axes: Axes, table: pd.DataFrame, column: str, title: str) -> None:
     best, predicted = table["inverse_temperature"], table[column]
     for place, (dataset, rows) in enumerate(table.groupby("dataset")):
-        x, marker, colour = rows["inverse_temperature"], "osD^vP"[place % 6], HUES[place % 8]
-        axes.scatter(x, rows[column], color=colour, marker=marker, s=16, label=dataset)
+        look: Any = {"marker": "osD^vP"[place % 6], "color": HUES[place % 8], "s": 16}
+        axes.scatter(rows["inverse_temperature"], rows[column], label=dataset, **look)
     ends = [-5, max(255, best.max(), predicted.max()) + 5]
     axes.plot(ends, ends, color="0.5", linewidth=0.8, linestyle=":")
     found = pearson(best.to_numpy(float), predicted.to_numpy(float))

@@ -8,16 +8,13 @@ import pandas as pd
 from softmax_temperature.papers.shared.records import read_records as read
 
 SLUG = "classifier_temperature"
-RESCALING, SEARCH = "classifier_temperature/rescaling", "classifier_temperature/search"
-HEURISTIC = "classifier_temperature/heuristic"
+RESCALING, SEARCH, HEURISTIC = (f"{SLUG}/{stage}" for stage in ("rescaling", "search", "heuristic"))
 """The stages that the numbers come from. The last has one cell, which reads every pair's statistics and search."""
 
 
 @dataclass(frozen=True)
 class Records:
-    """The tables, by the name of their file.
-
-    Each row is about:
+    """The tables, by the name of their file, with what each row is about.
 
     runs: data set × backbone × inverse temperature: best accuracy over epochs on test and on validation data.
     pairs: data set × backbone: the 23 statistics, the best inverse temperature and its plateau.

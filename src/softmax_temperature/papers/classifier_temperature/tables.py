@@ -1,7 +1,6 @@
 """Table 1, ours beside the printed one, and the table of what each rule for choosing a temperature costs."""
 
-from collections.abc import Callable, Mapping
-from types import MappingProxyType
+from collections.abc import Callable
 
 import pandas as pd
 
@@ -19,25 +18,25 @@ def table_1(records: Records) -> pd.DataFrame:
     does not have), for the identified pairs alone, and with ridge regression, the number of folds behind ours, and the
     cells that ours comes from. All are fractions.
     """
-    printed = published(SLUG, "Table 1")
+    printed = published(SLUG, "Table 1").set_index(["method", "metric"])
     found = []
     # Our names of the rows contain the number of statistics that was chosen; their order is the paper's.
-    for row, own in zip(printed["method"].unique(), records.leave_one_out["row"].unique(), strict=True):
+    names = printed.index.unique("method"), records.leave_one_out["row"].unique()
+    for row, own in zip(*names, strict=True):
         ours = records.leave_one_out[records.leave_one_out["row"] == own].set_index(["subset", "method"])
-        plain, ridge = (ours.loc["all pairs", method] for method in ("least_squares", "ridge"))
+        plain = ours.loc["all pairs", "least_squares"]
         for metric, column in _METRICS.items():
-            theirs = printed[(printed["method"] == row) & (printed["metric"] == metric)].iloc[0]
             found.append(
                 {
                     "row": row,
                     "metric": metric,
-                    "published": theirs["value"],
-                    "published_sd": theirs["sd"],
+                    "published": printed.loc[(row, metric), "value"],
+                    "published_sd": printed.loc[(row, metric), "sd"],
                     "ours": plain[column],
                     "ours_sd": plain["sd_r"] if column == "mean_r" else None,
                     "ours_trained_backbones": ours[column].get(("trained backbones", "least_squares")),
                     "ours_identified_pairs": ours.loc["identified pairs", "least_squares"][column],
-                    "ours_ridge": ridge[column],
+                    "ours_ridge": ours.loc["all pairs", "ridge"][column],
                     "folds": float(plain["folds"] - plain["undefined_folds"]),
                     "cells": HEURISTIC,
                 }
@@ -64,7 +63,6 @@ def plateaus(records: Records) -> pd.DataFrame:
     return table.assign(cells=[together([search, HEURISTIC]) for search in cell_of_each(SEARCH, table, "dataset")])
 
 
-TABLES: Mapping[str, Callable[[Records], pd.DataFrame]] = MappingProxyType(
-    {make.__name__: make for make in (table_1, cost_of_rules, plateaus)}
-)
+_MAKERS = (table_1, cost_of_rules, plateaus)
+TABLES: dict[str, Callable[[Records], pd.DataFrame]] = {make.__name__: make for make in _MAKERS}
 """Every table, by the name of its file."""
