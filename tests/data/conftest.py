@@ -11,7 +11,7 @@ from PIL import Image
 
 from softmax_temperature.data.prepare import Rules, prepare
 from softmax_temperature.data.prepared import KIND, PreparedData
-from softmax_temperature.data.raw import RawDataset
+from softmax_temperature.data.splits import RawDataset
 from softmax_temperature.runner.artifacts import new_artifact, open_artifact
 
 Write = Callable[..., Path]

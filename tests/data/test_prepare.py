@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 from softmax_temperature.data.prepare import Rows, Rules, divide
-from softmax_temperature.data.raw import RawDataset, RawPart
-from softmax_temperature.data.splits import SPLITS
+from softmax_temperature.data.splits import SPLITS, RawDataset, RawPart
 from softmax_temperature.runner.errors import InputError
 
 

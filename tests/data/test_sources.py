@@ -10,9 +10,8 @@ from sklearn.datasets import load_digits
 
 from softmax_temperature.data.archives import JsonlArchive, NpzArchive
 from softmax_temperature.data.catalogue import CATALOGUE
-from softmax_temperature.data.class_folders import ClassFolders
-from softmax_temperature.data.sources import check_known, find_archive, find_dataset, is_built_in
-from softmax_temperature.data.torchvision_sets import is_torchvision_set
+from softmax_temperature.data.image_files import ClassFolders
+from softmax_temperature.data.sources import check_known, find_archive, find_dataset, is_built_in, is_torchvision_set
 from softmax_temperature.runner.errors import InputError
 
 BY_HAND = ["photoart", "pinterest_faces_105", "cub200", "imagenet_r", "fss1000", "imagenet_mini", "things"]

@@ -12,9 +12,9 @@ import scipy.io
 from PIL import Image
 from torchvision import datasets
 
-from softmax_temperature.data import torchvision_sets
-from softmax_temperature.data.raw import RawDataset
-from softmax_temperature.data.torchvision_sets import find_torchvision_set
+from softmax_temperature.data import sources
+from softmax_temperature.data.sources import find_torchvision_set
+from softmax_temperature.data.splits import RawDataset
 from softmax_temperature.runner.errors import InputError
 
 IMAGES = np.random.default_rng(0).integers(0, 256, (20, 28, 28), dtype=np.uint8)
@@ -67,8 +67,8 @@ def write_images(monkeypatch: pytest.MonkeyPatch, name: str, folder: Path, files
     for file in files:
         (folder / file).parent.mkdir(parents=True, exist_ok=True)
         Image.fromarray(IMAGES[0]).save(folder / file)
-    kind, _, list_parts = torchvision_sets._FILES[name]
-    monkeypatch.setitem(torchvision_sets._FILES, name, (kind, images, list_parts))
+    kind, _, list_parts = sources._FILES[name]
+    monkeypatch.setitem(sources._FILES, name, (kind, images, list_parts))
 
 
 def test_textures_are_divided_by_partition_1(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

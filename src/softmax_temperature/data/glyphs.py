@@ -24,7 +24,7 @@ from matplotlib.ft2font import FT2Font
 from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFont
 
-from softmax_temperature.data.raw import RawDataset, RawPart
+from softmax_temperature.data.splits import RawDataset, RawPart
 from softmax_temperature.runner.errors import InputError
 
 TRAIN_PER_CLASS, TEST_PER_CLASS = 40, 15

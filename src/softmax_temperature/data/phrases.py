@@ -9,8 +9,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from softmax_temperature.data.raw import RawDataset, RawPart
 from softmax_temperature.data.sampling import generator_for
+from softmax_temperature.data.splits import RawDataset, RawPart
 
 PHRASES = "phrases"
 TRAIN, TEST = 3000, 1000

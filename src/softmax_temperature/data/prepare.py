@@ -4,7 +4,7 @@ import json
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,12 +13,12 @@ from safetensors.numpy import save_file
 from softmax_temperature.data.catalogue import CATALOGUE, Entry
 from softmax_temperature.data.image_files import inspect_image
 from softmax_temperature.data.prepared import CARD, ROWS
-from softmax_temperature.data.raw import RawDataset, RawPart
 from softmax_temperature.data.sampling import balanced_subset, generator_for, stratified_holdout
-from softmax_temperature.data.splits import SplitName
+from softmax_temperature.data.splits import RawDataset, RawPart, SplitName
 from softmax_temperature.runner.artifacts import digest_of_file, write_json, write_text
 from softmax_temperature.runner.errors import InputError
 
+Sizes = tuple[int, ...]  # Height, width and channels of an image, or the characters of a text.
 TEST_FRACTION = 0.25  # Of every class, where a data set has no test part of its own.
 
 
@@ -76,29 +76,26 @@ def divide(raw: RawDataset, rules: Rules) -> tuple[tuple[str, ...], dict[SplitNa
         held_out = stratified_holdout(train.labels, rules.validation_fraction, generator("validation"))
         train, validation = train.keep(~held_out), train.keep(held_out)
 
-    some = len(raw.train.labels) > 0  # Otherwise it is a data set of test images alone.
-    missing = len(chosen) - len(np.unique(train.labels))
-    faults = (
-        ("class_limit", len(chosen) < 2, "leaves a single class", "Use at least 2 classes"),
-        ("class_limit", not len(test.labels), "leaves no test samples", "Use more classes"),
-        (
-            "train_limit",
-            some and missing,
-            f"leaves {missing} of {len(chosen)} classes without training samples",
-            f"Use at least {len(chosen)}, or set class_limit",
-        ),
-        (
-            "train_limit" if raw.validation is None else "class_limit",
-            some and not len(validation.labels),
-            "leaves no validation samples",
-            "Raise it",
-        ),
-    )
-    for key, wrong, what, remedy in faults:
-        if wrong:
-            raise InputError(what, where=f"datasets.{raw.name}.{key}", remedy=f"{remedy}.")
     names = tuple(raw.class_names[number] for number in chosen)
+    _check(raw, len(names), train, validation, test)
     return names, {"train": train, "validation": validation, "test": test}
+
+
+def _check(raw: RawDataset, classes: int, train: Rows, validation: Rows, test: Rows) -> None:
+    def refuse(key: str, what: str, remedy: str) -> NoReturn:
+        raise InputError(what, where=f"datasets.{raw.name}.{key}", remedy=remedy)
+
+    if classes < 2:
+        refuse("class_limit", "leaves a single class", "Use at least 2 classes.")
+    if not len(test.labels):
+        refuse("class_limit", "leaves no test samples", "Use more classes.")
+    if not len(raw.train.labels):  # A data set of test images alone.
+        return
+    if missing := classes - len(np.unique(train.labels)):
+        what = f"leaves {missing} of {classes} classes without training samples"
+        refuse("train_limit", what, f"Use at least {classes}, or set class_limit.")
+    if not len(validation.labels):
+        refuse("train_limit" if raw.validation is None else "class_limit", "leaves no validation samples", "Raise it.")
 
 
 def _of_classes(part: RawPart, chosen: NDArray[np.int64]) -> Rows:
@@ -144,7 +141,7 @@ def prepare(
         "splits": {},
     }
     kind = "images" if raw.form == "images" else "texts"
-    sizes: list[tuple[int, ...]] = []
+    sizes: list[Sizes] = []
     for split, rows in splits.items():
         counts = np.bincount(rows.labels, minlength=len(class_names))
         path, found = _store(rows, kind, output / split, root, rules.image_size_limit)
@@ -163,10 +160,8 @@ def prepare(
     write_json(output / CARD, card)
 
 
-def _store(
-    rows: Rows, kind: str, place: Path, root: Path, size_limit: int | None
-) -> tuple[Path, list[tuple[int, ...]]]:
-    """Write the samples of a split, or the list of their files; with (height, width, channels) or (characters,)."""
+def _store(rows: Rows, kind: str, place: Path, root: Path, size_limit: int | None) -> tuple[Path, list[Sizes]]:
+    """Write the samples of a split, or the list of their files; the path, and the sizes of the samples."""
     samples = rows.part.samples
     if isinstance(samples, np.ndarray):
         path = place.with_suffix(".safetensors")

@@ -1,13 +1,17 @@
-"""The split ledger: every array carries the split it came from, and test data cannot reach a fit."""
+"""The parts of a data set as its source has it, and the split ledger: test data cannot reach a fit."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
+
+from softmax_temperature.runner.errors import InputError
 
 SplitName = Literal["train", "validation", "test"]
 SPLITS: tuple[SplitName, ...] = ("train", "validation", "test")
@@ -38,11 +42,11 @@ class Part:
             raise ValueError(f"{self.dataset}/{self.split}: {lengths}")
 
     @classmethod
-    def of_pairs(cls, dataset: str, split: SplitName, sources: tuple[str, ...], targets: tuple[str, ...]) -> "Part":
+    def of_pairs(cls, dataset: str, split: SplitName, sources: tuple[str, ...], targets: tuple[str, ...]) -> Part:
         """Sentences and their translations, all of them."""
         return cls(dataset, split, sources, targets, torch.arange(len(sources)))
 
-    def take(self, rows: NDArray[np.int64], split: SplitName | None = None) -> "Part":
+    def take(self, rows: NDArray[np.int64], split: SplitName | None = None) -> Part:
         """Some rows, perhaps as another split."""
         data, labels = (
             side[rows] if isinstance(side, Tensor) else tuple(side[row] for row in rows.tolist())
@@ -65,3 +69,54 @@ class Part:
         if self.split != "train":
             raise LeakError(f"{self.dataset}: the {self.split} split was asked for to make a vocabulary")
         return (*self.data, *(() if isinstance(self.labels, Tensor) else self.labels))
+
+
+@dataclass(frozen=True)
+class RawPart:
+    """The samples and labels of one part.
+
+    `samples`: (n, height, width, channels) uint8 with 1 or 3 channels; n paths of image files below data.root; or n
+    texts or trees in brackets. `labels`: (n,) int64.
+    """
+
+    samples: NDArray[np.uint8] | tuple[str, ...]
+    labels: NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class RawDataset:
+    """A data set from any source; `train` is all of it when `test` is None, `validation` what the source sets aside."""
+
+    name: str
+    class_names: tuple[str, ...]
+    train: RawPart
+    test: RawPart | None
+    source: Mapping[str, Any]
+    split_rule: str = "the source's own train and test parts"
+    validation: RawPart | None = None
+    form: str = "images"  # Or "texts" or "trees".
+
+    def pooled(self) -> RawDataset:
+        """The same texts as one train part, without the source's own parts."""
+        train = _end_to_end([part for part in (self.train, self.validation, self.test) if part is not None])
+        return replace(self, train=train, validation=None, test=None, source={**self.source, "pooled": True})
+
+
+def joined(parts: Sequence[RawDataset]) -> RawDataset:
+    """Archives of images of one size, with the same class names, end to end under the name of the first."""
+    first, *others = parts
+    if not others:
+        return first
+    shapes = {part.class_names + np.shape(part.train.samples)[1:] for part in parts}
+    if len(shapes) > 1 or any(part.test is None or not isinstance(part.train.samples, np.ndarray) for part in parts):
+        what = "cannot be joined: that takes arrays of images of one size, with the same class names"
+        raise InputError(what, where=f"data sets {', '.join(part.name for part in parts)}", remedy="Use one of them.")
+    source = {**first.source, "file": ", ".join(str(part.source.get("file")) for part in parts)}
+    train, test = _end_to_end([part.train for part in parts]), _end_to_end([part.test for part in parts])
+    return replace(first, train=train, test=test, source=source)
+
+
+def _end_to_end(parts: Sequence[Any]) -> RawPart:
+    samples = [part.samples for part in parts]
+    joint = sum(samples, ()) if isinstance(samples[0], tuple) else np.concatenate(samples)
+    return RawPart(joint, np.concatenate([part.labels for part in parts]))

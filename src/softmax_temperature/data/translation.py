@@ -6,8 +6,8 @@ PART is train, validation or test. Line k of one language is the translation of 
 from pathlib import Path
 
 from softmax_temperature.data.catalogue import BY_HAND
-from softmax_temperature.data.class_folders import digest_of_files
 from softmax_temperature.data.farm import FARM, LANGUAGES, read_farm
+from softmax_temperature.data.image_files import digest_of_files
 from softmax_temperature.data.splits import SPLITS, Part, SplitName
 from softmax_temperature.runner.errors import InputError
 

@@ -4,8 +4,8 @@ from dataclasses import fields
 from pathlib import Path
 
 from softmax_temperature.data.prepare import Rules, prepare
-from softmax_temperature.data.raw import joined
 from softmax_temperature.data.sources import check_known, find_archive, find_dataset
+from softmax_temperature.data.splits import joined
 from softmax_temperature.params import Params
 from softmax_temperature.params.section import Fraction
 from softmax_temperature.params.shared import Dataset

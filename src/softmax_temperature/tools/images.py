@@ -12,8 +12,7 @@ from rich.progress import Progress
 from torch import Tensor
 from torchvision import models
 
-from softmax_temperature.data.class_folders import ClassFolders, class_files, has_class_folders, part_of
-from softmax_temperature.data.image_files import read_image
+from softmax_temperature.data.image_files import ClassFolders, class_files, has_class_folders, part_of, read_image
 from softmax_temperature.networks.backbones.loading import LoadedBackbone, load_backbone, locate_weights
 from softmax_temperature.networks.backbones.networks import build_embedding_network
 from softmax_temperature.networks.backbones.preprocessing import torchvision_preprocess
