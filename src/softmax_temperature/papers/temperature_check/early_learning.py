@@ -44,23 +44,19 @@ _SLOPES = (
 
 
 def early_tables(params: Params) -> dict[str, pd.DataFrame]:
-    """The measurements of the stage early_learning for the declared cells.
+    """The measurements of the stage early_learning for the declared cells; no rows where it is left out.
 
-    Times are rescaled ones, norms those over all images and classes.
+    Times are rescaled ones, norms those over all images and classes. Each row names network and seed, and says whether
+    the network is smooth, how many parameters, images and classes the problem has, and how large its kernel is.
 
-    Returns:
-        Two tables, both without rows where early learning is left out. Each row names network and seed, and says
-        whether the network is smooth, how many parameters, images and classes the problem has, and how large its kernel
-        is (kernel_norm with its standard error).
+    early_curves: one row per moment ("time", or an event) of a course from logits of 0. inverse_temperature (empty:
+    linearised), ending of the course, unit_time (predicted), drift_rate (predicted drift of the kernel in a unit of
+    time, times the inverse temperature); time, loss (mean, nats), change (of the tempered logits), drift (of the
+    kernel, relative) with its standard error, distance (to the linearised logits).
 
-        early_curves: one row per moment of a course from logits of 0. inverse_temperature (empty: linearised), ending
-        of the course, unit_time (predicted), drift_rate (predicted drift of the kernel in a unit of time, times the
-        inverse temperature); moment ("time", or an event), time, loss (mean, nats), change (of the tempered logits),
-        drift (of the kernel, relative) with its standard error, distance (to the linearised logits).
-
-        early_norms: one row per start and its two dynamics ("real", "linearised"). inverse_temperature, wanted_norm,
-        logit_norm (that was reached), correlation of the pair, unit_time and logit_time (predicted), the times of the
-        events (empty where one did not happen), ending.
+    early_norms: one row per start and its two dynamics ("real", "linearised"). inverse_temperature, wanted_norm,
+    logit_norm (reached), correlation of the pair, unit_time and logit_time (predicted), the times of the events (empty
+    where one did not happen), ending.
     """
     curves: list[dict[str, Any]] = []
     norms: list[dict[str, Any]] = []
@@ -105,12 +101,9 @@ def early_slopes(records: Records) -> pd.DataFrame:
 
     Logarithms are fitted seed by seed, to the points of the regime that the prediction is about: inverse temperatures
     at which the kernel drifts by at most STILL (geometric mean over seeds), norms of at most SMALL or at least LARGE.
-
-    Returns:
-        A row for each prediction and network with at least two such points: smooth (bool), quantity, against, where,
-        predicted, slope (mean over seeds), its sd and 90 % interval by Student's t (empty for one seed), n (seeds),
-        points (of each seed), misfit (the largest factor by which a point misses its seed's line: what is far above 1
-        is no power law, whatever its slope), cells.
+    A row for each prediction and network with at least two such points: slope is the mean over n seeds, with its sd and
+    90 % interval by Student's t (empty for one seed); points those of each seed; misfit the largest factor by which one
+    misses its seed's line: what is far above 1 is no power law, whatever its slope.
     """
     moments, starts = unit_moments(records), real_starts(records)
     logarithms = moments.assign(drift=np.log(moments["drift"].astype(float)))
@@ -121,10 +114,10 @@ def early_slopes(records: Records) -> pd.DataFrame:
     for quantity, against, where, column, predicted in PREDICTIONS:
         place, question = (against, CURVES) if where == "still" else ("wanted_norm", NORMS)
         for network, some in points[where].groupby("network", sort=False):
-            known = [rows for _, rows in some.dropna(subset=[column]).groupby("seed") if len(rows) > 1]
-            if not known:
+            known = some.dropna(subset=[column]).groupby("seed")
+            fits = [_fit(rows[against], rows[column]) for _, rows in known if len(rows) > 1]
+            if not fits:
                 continue
-            fits = [_fit(rows[against], rows[column]) for rows in known]
             effect = OverTasks((Task(str(network), tuple(slope for slope, _ in fits)),)).estimate()
             about = (network, bool(some["smooth"].iloc[0]), quantity, against, where, predicted)
             slope = (effect.value, effect.sd, effect.low, effect.high, effect.n)

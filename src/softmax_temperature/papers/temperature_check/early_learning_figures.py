@@ -38,20 +38,17 @@ TIMES = (
 def learning_curves(records: Records) -> Figure | None:
     """The loss over the time of a flow with rate 1 (left) and over rescaled time (right), a row per network.
 
-    A colour per inverse temperature; the first seed of each network. Rescaled time is in units of that in which the
-    logits would change by 1 at their first speed. The dashed line has the kernel of the start, for every inverse
-    temperature. Courses end where a tenth of the loss is left, or where the integration did.
+    Of the first seed; rescaled time is in units of that in which the logits would change by 1 at their first speed.
     """
     rows = records.early_curves
     rows = rows[(rows["moment"] == TIME) & (rows["seed"] == rows["seed"].min())]
-    networks = rows["network"].unique()
-    if not len(networks):
+    networks = list(rows.groupby("network", sort=False))
+    if not networks:
         return None
     values = sorted(rows["inverse_temperature"].dropna().unique())
     colours = dict(zip(values, sns.color_palette("viridis_r", len(values)), strict=True))
     figure, grid = plots.panels(2 * len(networks), columns=2, row=1.75, extra=0.9, sharex="col", sharey=True)
-    for left, right, network in zip(grid[::2], grid[1::2], networks, strict=True):
-        some = rows[rows["network"] == network]
+    for left, right, (network, some) in zip(grid[::2], grid[1::2], networks, strict=True):
         for value, colour in colours.items():
             course = some[some["inverse_temperature"] == value]
             left.plot(course["time"] / value**2, course["loss"], color=colour, linewidth=1.1)
@@ -61,7 +58,7 @@ def learning_curves(records: Records) -> Figure | None:
         left.set(ylabel="loss (nats)", xscale="log", ylim=(0, None))
         left.xaxis.set_major_locator(LogLocator(numticks=6))
         right.set(xscale="log")
-        left.set_title(network, loc="left")
+        left.set_title(str(network), loc="left")
     grid[-2].set_xlabel("time t at rate η = 1")
     grid[-1].set_xlabel("rescaled time β²ηt, over that to change by 1")
     entries = [entry(f"β = {value:g}", color=colour) for value, colour in colours.items()]
@@ -74,18 +71,15 @@ def learning_curves(records: Records) -> Figure | None:
 def logit_norms(records: Records) -> Figure | None:
     """Rescaled times of events against the norm of the tempered logits at the start, a panel per network.
 
-    Small marks are seeds, large ones their geometric means. The lines are what the first speed of the logits predicts:
-    dotted the time to change by 1, dashed that to change by their own norm (tau_z). Slopes are fitted where the ground
-    is grey; those of the time to half of the loss are in the panel, with 90 % intervals over seeds.
+    Small marks are seeds, large ones their geometric means; the lines are what the first speed of the logits predicts.
     """
     rows, slopes = theory.real_starts(records), theory.early_slopes(records)
-    networks = rows["network"].unique()
-    if not len(networks):
+    networks = list(rows.groupby("network", sort=False))
+    if not networks:
         return None
     columns = 2 if len(networks) in {2, 4} else 3
     figure, grid = plots.panels(len(networks), columns=columns, row=2.4, extra=0.8, sharex=True, sharey=True)
-    for axes, network in zip(grid, networks, strict=True):
-        some = rows[rows["network"] == network]
+    for axes, (network, some) in zip(grid, networks, strict=True):
         norms = some["wanted_norm"]
         for event, factor, marker, colour, _ in TIMES:
             _marks(axes, norms, factor * some[event], color=colour, marker=marker)
@@ -118,17 +112,14 @@ def logit_norms(records: Records) -> Figure | None:
 def kernel_drift(records: Records) -> Figure | None:
     """Relative drift of the kernel when the tempered logits have changed by 1, against the inverse temperature.
 
-    Small marks are seeds, lines their geometric means, a colour per network; open marks have activations with kinks.
-    The dashed lines are what the kernel's first speed predicts, in inverse proportion. The legend has fitted slopes,
-    with 90 % intervals over seeds, where the drift is below the dotted line.
+    Small marks are seeds, lines their geometric means; dashed is what the kernel's first speed predicts.
     """
     rows, slopes = theory.unit_moments(records), theory.early_slopes(records)
-    networks = rows["network"].unique()
-    if not len(networks):
+    networks = list(rows.groupby("network", sort=False))
+    if not networks:
         return None
     figure, (axes,) = plots.panels(1, width=0.8 * WIDTH, row=3.8 + 0.2 * len(networks))
-    for network, colour in zip(networks, sns.color_palette(n_colors=len(networks)), strict=True):
-        some = rows[rows["network"] == network]
+    for (network, some), colour in zip(networks, sns.color_palette(n_colors=len(networks)), strict=True):
         smooth, x = bool(some["smooth"].iloc[0]), some["inverse_temperature"]
         label = f"{network}{'' if smooth else ' (kinks)'}: slope {_slope(slopes, network, theory.DRIFT)}"
         face = colour if smooth else "white"
@@ -157,7 +148,7 @@ def _means(x: pd.Series[float], y: pd.Series[float]) -> tuple[Any, Any]:
     return means.index, np.exp(means.to_numpy())
 
 
-def _slope(slopes: pd.DataFrame, network: str, prediction: theory.Prediction) -> str:
+def _slope(slopes: pd.DataFrame, network: object, prediction: theory.Prediction) -> str:
     """The fitted slope with its interval, and the predicted one."""
     asked = {"network": network, "quantity": prediction.quantity, "against": prediction.against}
     rows = slopes.merge(pd.DataFrame([asked | {"where": prediction.where}]))

@@ -39,8 +39,7 @@ def accuracy(records: Records) -> Figure | None:
     """Test accuracy against the inverse temperature, a panel per sweep, each with its best learning rate.
 
     All panels span the same number of points. Circles are seeds, the line is their mean over those that finished;
-    crosses at the bottom mark where some diverged. The dotted line is the usual softmax, the triangle the best inverse
-    temperature by validation data. In the second colour: networks that all start as the same function.
+    crosses mark where some diverged, the triangle the best inverse temperature by validation data.
     """
     other = same_start(records)
 
@@ -55,27 +54,23 @@ def accuracy(records: Records) -> Figure | None:
         axes.plot(lost, [0.04] * len(lost), "x", color=HUES[3], **look)
 
     figure = _panels(alone(records), panel, ylabel="test accuracy (%)")
-    if figure is not None:
-        shown = [axes for axes in figure.axes if axes.get_visible()]
-        span = 1.15 * max(high - low for low, high in (axes.get_ylim() for axes in shown))
-        for axes in shown:
-            middle = sum(axes.get_ylim()) / 2
-            axes.set_ylim(middle - span / 2, middle + span / 2)
-        if len(other):
-            looks = {"their own start": OWN, "one start for all β": SAME}
-            plots.legend_below(
-                figure, [entry(name, color=colour, marker="o") for name, colour in looks.items()], columns=2
-            )
+    shown = [axes for axes in figure.axes if axes.get_visible()] if figure else []
+    limits = [axes.get_ylim() for axes in shown]
+    for axes, (low, high) in zip(shown, limits, strict=True):
+        middle, span = (low + high) / 2, 1.15 * max(top - bottom for bottom, top in limits)
+        axes.set_ylim(middle - span / 2, middle + span / 2)
+    if figure and len(other):
+        plots.legend_below(
+            figure,
+            [entry("their own start", color=OWN, marker="o"), entry("one start for all β", color=SAME, marker="o")],
+            columns=2,
+        )
     return figure
 
 
 @style()
 def learning_rates(records: Records) -> Figure | None:
-    """Accuracy on validation data over inverse temperatures and rescaled learning rates, a panel per sweep.
-
-    A cell is the mean over seeds in percent, diverged ones counted as guessing; "div" where all of them diverged, empty
-    where none was trained.
-    """
+    """Accuracy on validation data over inverse temperatures and learning rates, mean over seeds, a panel per sweep."""
 
     def panel(axes: Axes, rows: pd.DataFrame) -> None:
         names = {"index": "learning_rate", "columns": "inverse_temperature"}
@@ -97,11 +92,7 @@ def learning_rates(records: Records) -> Figure | None:
 
 @style()
 def confidence(records: Records) -> Figure | None:
-    """NLL of test data before (dashed) and after (solid) post-hoc temperature scaling, a panel per sweep.
-
-    Lines are means over seeds, bands standard deviations. If the inverse temperature only changed how sure the networks
-    are, the solid line would be flat.
-    """
+    """NLL of test data before (dashed) and after (solid) post-hoc scaling, mean ± sd over seeds, a panel per sweep."""
     looks: dict[str, dict[str, Any]] = {"test_nll": {"color": "0.4", "linestyle": "--"}}
     looks["scaled_nll"] = {"color": OWN, "marker": "o", "markersize": 3.5}
 
@@ -116,7 +107,7 @@ def confidence(records: Records) -> Figure | None:
 
     rows = alone(records)
     figure = _panels(rows[~rows["diverged"]], panel, ylabel="test NLL (nats)")
-    if figure is not None:
+    if figure:
         names = ("as trained", "after scaling")
         entries = [entry(name, **look) for name, look in zip(names, looks.values(), strict=True)]
         plots.legend_below(figure, entries, columns=2)
@@ -125,22 +116,19 @@ def confidence(records: Records) -> Figure | None:
 
 @style()
 def spread(records: Records) -> Figure | None:
-    """Standard deviation of test accuracy over seeds against the inverse temperature, a line per sweep.
+    """Standard deviation of test accuracy over seeds, a line per sweep, with 90 % intervals of normal values.
 
-    Bars are 90 % intervals, of normal values. There is none for a single seed, nor where all seeds diverged: they agree
-    because none of them learned.
+    There is none for a single seed, nor where all seeds diverged: they agree because none of them learned.
     """
     figure, (axes,) = plots.panels(1, width=0.75 * WIDTH, row=3.0)
     sweeps, tails = by_sweep(alone(records)), np.array([[(1 + LEVEL) / 2], [(1 - LEVEL) / 2]])
     entries = []
     for place, (title, rows) in enumerate(sweeps):
-        groups = rows.groupby("inverse_temperature").agg(
-            sd=("test_accuracy", "std"), runs=("seed", "size"), lost=("diverged", "all")
-        )
-        some = groups[~groups["lost"]].dropna()
+        learned = rows[~rows.groupby("inverse_temperature")["diverged"].transform("all")]
+        some = learned.groupby("inverse_temperature")["test_accuracy"].agg(["std", "size"]).dropna()
         if some.empty:
             continue
-        sd, degrees = PERCENT * some["sd"].to_numpy(float), some["runs"].to_numpy(float) - 1
+        sd, degrees = PERCENT * some["std"].to_numpy(float), some["size"].to_numpy(float) - 1
         ends = sd * np.sqrt(degrees / stats.chi2.ppf(tails, degrees))
         x = some.index * 1.06 ** (place - (len(sweeps) - 1) / 2)  # Side by side, so that bars are seen.
         look: dict[str, Any] = {"color": HUES[place], "markersize": 3.5, "linewidth": 1.1, "elinewidth": 0.8}
@@ -160,8 +148,7 @@ def spread(records: Records) -> Figure | None:
 def logit_norms(records: Records) -> Figure | None:
     """Test accuracy against the norm of the tempered logits at the start, a panel per sweep.
 
-    One inverse temperature each; circles are seeds. The grey band spans the mean accuracies that the inverse
-    temperature alone leads to in the same network, from the worst to the best: the scale to judge by.
+    The grey band spans the mean accuracies that the inverse temperature alone leads to in the same network.
     """
     plain = alone(records)
 
@@ -187,11 +174,7 @@ def logit_norms(records: Records) -> Figure | None:
 
 @style()
 def three_temperatures(records: Records) -> Figure | None:
-    """For each network the best inverse temperature to train with, and three others that are about the same network.
-
-    The bar is what is as good as the best. Post-hoc: the inverse of the temperature that scales a network trained at 1.
-    Cooling: the inverse of what Cooling ends with. Heuristic: what classifier_temperature predicts for its features.
-    """
+    """For each network the best inverse temperature to train with, its rivals (a bar), and three others."""
     table = tables.three_temperatures(records)
     if table.empty:
         return None

@@ -17,29 +17,21 @@ from softmax_temperature.papers.shared.claims import Measurement, NotTested
 from softmax_temperature.papers.shared.statistics import Drawn, Fitted, OverTasks, Quantity, Task, Values
 from softmax_temperature.papers.temperature_check.early_learning import LINE, Prediction, early_slopes
 from softmax_temperature.papers.temperature_check.records import Records
-from softmax_temperature.papers.temperature_check.selection import (
-    ACCURACIES,
-    UNTEMPERED,
-    alone,
-    by_seed,
-    by_sweep,
-    several_norms,
-)
+from softmax_temperature.papers.temperature_check.selection import ACCURACIES, alone, by_seed, by_sweep, several_norms
 
 DATA = ("cifar10", "imagenet", "imagenet64", "imdb")
 """The paper's data sets; parts of them, as "cifar10-5000", count as the paper's too."""
 NORMS = (1.0, 10.0)  # Norms of the logits must range from below the one to above the other: their limits in theory.
 DRAWS, SEED = 4000, 0
 _AT_END = "the chosen learning rate is at the end of its grid"
-_NO_SWEEP = "no sweep of this profile has several inverse temperatures"
 
 Chosen = tuple[Callable[[Any], bool], str]
 """Among which inverse temperatures (or starts) one is chosen, and by which method of the validation means."""
 BEST: Chosen = (lambda _: True, "idxmax")
 WORST: Chosen = (lambda _: True, "idxmin")
-BEST_BELOW_1: Chosen = (lambda place: place < UNTEMPERED, "idxmax")
-BEST_FROM_1: Chosen = (lambda place: place >= UNTEMPERED, "idxmax")
-AT_1: Chosen = (lambda place: place == UNTEMPERED, "idxmax")
+BEST_BELOW_1: Chosen = (lambda place: place < 1, "idxmax")
+BEST_FROM_1: Chosen = (lambda place: place >= 1, "idxmax")
+AT_1: Chosen = (lambda place: place == 1, "idxmax")
 
 
 def gap(
@@ -63,7 +55,8 @@ def gap(
         elif name in asked:
             left = ", ".join(f"{place:g}" for place in test.columns)
             missing[name] = f"{_AT_END}, but for {left or 'none'}" if len(inside) < len(some) else "too few trainings"
-    return _measured(parts, unit, missing, _NO_SWEEP, sweeps.values())
+    nothing = "no sweep of this profile has several inverse temperatures"
+    return _measured(parts, unit, missing, nothing, sweeps.values())
 
 
 def norm_against_temperature(records: Records) -> Measurement | NotTested:
@@ -216,16 +209,12 @@ def _own_or_all(sweeps: dict[str, pd.DataFrame]) -> dict[str, pd.DataFrame]:
     return {name: rows for name, rows in sweeps.items() if _is_own(rows)} or sweeps
 
 
-def _gaps(validation: pd.DataFrame, test: pd.DataFrame, one: Chosen, other: Chosen) -> list[float]:
-    """By seed, its test number at `one` minus that at `other`, which the other seeds' validation numbers choose."""
-    return (_left_out(validation, test, *one) - _left_out(validation, test, *other)).dropna().tolist()
-
-
-def _left_out(
-    validation: pd.DataFrame, test: pd.DataFrame, among: Callable[[Any], bool], choose: str
-) -> "pd.Series[float]":
-    places = [place for place in test.columns if among(place)]
-    if not places:
-        return pd.Series(dtype=float)
-    best = {seed: getattr(validation[places].drop(index=seed).mean(), choose)() for seed in test.index}
-    return pd.Series({seed: test.loc[seed, place] for seed, place in best.items()}, dtype=float)
+def _gaps(validation: pd.DataFrame, test: pd.DataFrame, *chosen: Chosen) -> list[float]:
+    """By seed, its test number at the first choice minus that at the second, by the other seeds' validation numbers."""
+    found = []
+    for among, choose in chosen:
+        places = [place for place in test.columns if among(place)]
+        means = {seed: validation[places].drop(index=seed).mean() for seed in test.index if places}
+        values = {seed: test.loc[seed, getattr(mean, choose)()] for seed, mean in means.items()}
+        found.append(pd.Series(values, dtype=float))
+    return (found[0] - found[1]).dropna().tolist()

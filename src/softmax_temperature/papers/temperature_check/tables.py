@@ -32,11 +32,9 @@ _CELLS = {"cells": ("cells", together)}
 
 
 def accuracies(records: Records) -> pd.DataFrame:
-    """Accuracy at each inverse temperature, with the learning rate that validation data prefer.
+    """Accuracy at each inverse temperature, with the learning rate that validation data prefer; gains by seed over 1.
 
     Networks with their own start come first, then those that start as the same function at all inverse temperatures.
-    Columns inverse_temperature, learning_rate (rescaled), runs, diverged, validation and test (means), test_sd,
-    test_best, gain (mean difference to inverse temperature 1, by seed), gain_sd.
     """
     rows = pd.concat([alone(records), same_start(records)], ignore_index=True)
     reference = rows[rows["inverse_temperature"] == UNTEMPERED].set_index(["sweep", "seed"])
@@ -48,11 +46,7 @@ def accuracies(records: Records) -> pd.DataFrame:
 
 
 def logit_norms(records: Records) -> pd.DataFrame:
-    """Accuracy at one inverse temperature with logits of different size at the start.
-
-    Columns as those of `accuracies` without gains, with correlation (of a pair), and initial_logit_norm (mean) behind
-    the cells.
-    """
+    """Accuracy at one inverse temperature with logits of different size at the start, of pairs by correlation."""
     keys = [*PLACE, "inverse_temperature", "correlation", "learning_rate", "start"]
     groups = several_norms(records).groupby(keys, sort=False, dropna=False)
     table = groups.agg(**_RUNS, **_TEST, **_CELLS, initial_logit_norm=("initial_logit_norm", "mean")).reset_index()
@@ -62,8 +56,7 @@ def logit_norms(records: Records) -> pd.DataFrame:
 def confidence(records: Records) -> pd.DataFrame:
     """Post-hoc temperature scaling of each chosen training, which tells differences in confidence from others.
 
-    Columns inverse_temperature, temperature (geometric mean over the seeds that have one), at_bound (how many have
-    none), and means: confidence, test_accuracy, test_ece, scaled_ece, test_nll, scaled_nll.
+    temperature is the geometric mean over the seeds that have one, at_bound how many have none.
     """
     rows = alone(records)
     rows = rows[~rows["diverged"]]
@@ -81,10 +74,7 @@ def confidence(records: Records) -> pd.DataFrame:
 
 
 def learning_rates(records: Records) -> pd.DataFrame:
-    """Accuracy on validation data over the whole grid.
-
-    Columns inverse_temperature, learning_rate, runs, diverged, validation (mean).
-    """
+    """Accuracy on validation data over the whole grid."""
     rows = trainings(records)
     tuned = rows[~rows["confirms"] & (rows["start"] == PLAIN)]
     groups = tuned.groupby([*PLACE, "inverse_temperature", "learning_rate"], sort=False)
@@ -92,13 +82,11 @@ def learning_rates(records: Records) -> pd.DataFrame:
 
 
 def three_temperatures(records: Records) -> pd.DataFrame:
-    """Three inverse temperatures of one network, and a fourth that is predicted for its features.
+    """Three inverse temperatures of one network, and a fourth that is predicted for its features; geometric means.
 
-    Columns training_best, by mean accuracy on validation data (with training_low and training_high: between them others
-    are as good, at most one standard error of the difference below, paired by seed); post_hoc (the inverse of the
-    temperature that scales the logits of a network trained at 1), cooling (the inverse of the last temperature of
-    Cooling), heuristic (prediction of classifier_temperature's heuristic). Geometric means over seeds; empty where
-    there is none.
+    training_best is by mean accuracy on validation data; between training_low and training_high others are as good, at
+    most one standard error of the difference below, paired by seed. post_hoc is the inverse of the temperature that
+    scales the logits of a network trained at 1, cooling that of Cooling's last, heuristic classifier_temperature's.
     """
     cooled = alone(records, COOLED)
     found = []
