@@ -54,20 +54,20 @@ def beside_printed(
     Args:
         rows: one row per number of ours: the keys; ours and ours_sd, over the seeds that finished; seeds, runs,
             diverged_seeds and possibly stuck_seeds; possibly error, the standard error of a single seed.
-        printed: the keys but the first, published, and possibly published_sd.
-        keys: what names a number. The first names our run; it is empty where nothing ran.
-        columns: of the result, in their order, after the keys; among them may be difference_in_standard_errors, ours
-            minus published, missing where the error is 0 or unknown, and status ("measured", "not run: PROFILE", or how
-            the seeds were lost if all were).
+        printed: the keys but the first, which names our run; published, and possibly published_sd.
+        keys: what names a number.
+        columns: of the result, after the keys; difference_in_standard_errors is missing where the error is 0 or
+            unknown, status says "measured", "not run: PROFILE", or how the seeds were lost if all were.
         profile: the profile that gives a printed number that this one does not, from its second and third key.
-        printed_runs: how many runs are behind each printed mean; None where the paper prints single runs, whose own
-            error is unknown and ignored.
+        printed_runs: how many runs are behind each printed mean; of single ones the error is unknown and ignored.
         printed_only: leave out the numbers that the paper does not print.
     """
     run, *names = keys
     rows = rows.merge(printed, how="inner" if printed_only else "left", on=names)
     counts = zip(rows["diverged_seeds"], rows.get("stuck_seeds", [0] * len(rows)), rows["runs"], strict=True)
-    rows[STATUS] = [MEASURED if runs > sum(lost) else lost_seeds(*lost, runs) for *lost, runs in counts]
+    rows[STATUS] = [
+        MEASURED if runs > diverged + stuck else lost_seeds(diverged, stuck, runs) for diverged, stuck, runs in counts
+    ]
     rows[DIFFERENCE] = (rows[OURS] - rows[PRINTED]) / _standard_error(rows, printed_runs).replace(0, np.nan)
     here, there = (pd.MultiIndex.from_frame(table[names]) for table in (rows, printed))
     missing = printed[~there.isin(here)]

@@ -31,14 +31,9 @@ def shown(
 ) -> HTML:
     """A table for a reader: missing values as a dash, text escaped, what was not run folded away below the rest.
 
-    A column `cells` is not shown: numbers link to the records of the cells that they come from.
-
-    Args:
-        table: what to show.
-        name: unique in the notebook; pandas would otherwise draw a random one.
-        percent: columns that hold fractions and are shown in percent, with one digit after the point.
-        digits: after the point, for the other numbers; whole ones have none, small ones as many as show one.
-        numbers: columns that link; all that hold numbers if not given.
+    A column `cells` is not shown: numbers (or the columns that `numbers` names) link to the records of the cells that
+    they come from. Columns in `percent` hold fractions. Whole numbers have no `digits` after the point, small ones as
+    many as show one. `name` is unique in the notebook; pandas would otherwise draw a random one.
     """
     values = table.drop(columns=CELLS, errors="ignore")
     in_numbers = [column for column in values if column in percent or values[column].dtype.kind in "iuf"]
@@ -63,10 +58,7 @@ def shown(
 
 
 def drawn(figure: Figure | None, results: Path, name: str, otherwise: str = "") -> Image | Markdown:
-    """Write a figure into the folder `figures` of a paper's results, and show it; where there is none, say `otherwise`.
-
-    `name` is that of the files, without ending.
-    """
+    """Write a figure into `figures` of a paper's results, and show it; where there is none, say `otherwise`."""
     if figure is None:
         return Markdown(f"*{otherwise or 'Nothing was trained for this in this profile.'}*")  # type: ignore[no-untyped-call]
     path = save(figure, results / "figures", name)

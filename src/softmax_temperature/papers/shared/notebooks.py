@@ -35,8 +35,8 @@ def execute(source: Path, target: Path, parameters: Mapping[str, Any]) -> None:
                 execution_timeout=TIMEOUT_SECONDS, iopub_timeout=TIMEOUT_SECONDS,
             )  # fmt: skip
         except (papermill.PapermillExecutionError, TimeoutError, RuntimeError) as error:
-            failed = isinstance(error, papermill.PapermillExecutionError)
-            reason = f"{error.ename}: {error.evalue}" if failed else str(error).partition("\n")[0]
+            names = [getattr(error, name) for name in ("ename", "evalue") if hasattr(error, name)]
+            reason = ": ".join(names) or str(error).partition("\n")[0]
             remedy = "Run it in Jupyter to see the whole trace, with more memory if its kernel died."
             raise InputError(f"did not run to its end ({reason})", where=str(source), remedy=remedy) from error
         finally:

@@ -1,4 +1,4 @@
-"""One paper's folder below results/: what its notebook, the report and a reader without data start from.
+"""One paper's folder below results/, from which its notebook, the report and a reader without data start.
 
 Records are a dataclass with one field per table; tables and claims are made from them, pictures lie beside them.
 """
@@ -52,19 +52,10 @@ def write_results(
     claims: Sequence[Claim[Records]],
     code: Iterable[str],
 ) -> None:
-    """Write records, tables, deviations, claims and metrics.
+    """Write records, tables, deviations, claims and metrics of a paper (its slug) into its folder.
 
-    Records are read back before tables and claims are made from them, so that a reader of results/ gets the same.
-
-    Args:
-        folder: `results/<profile>/<paper>`.
-        paper: its slug.
-        profile: the name of the parameters in force.
-        made: the paper's records, by the names of the fields of `form`.
-        form: the dataclass of the records.
-        tables: what makes each table of the paper, by the name of its file.
-        claims: judged on the records.
-        code: the modules that the results come from.
+    `made` are the records by the names of the fields of `form`. They are read back before tables and claims are made
+    from them, so that a reader of results/ gets the same. `code` are the modules that the results come from.
     """
     for name, table in made.items():
         write_csv(table_path(folder, name), table)

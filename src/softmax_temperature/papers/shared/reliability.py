@@ -28,19 +28,12 @@ SHARE_HEIGHT = 0.4  # of the upper row's
 def reliability_diagram(
     tables: Mapping[str, ReliabilityBins], *, title: str | None = None, errors: bool = False
 ) -> Figure:
-    """Panels side by side: above, the accuracy of each bin and its gap to the mean confidence; below, its samples.
+    """Panels by title: above, the accuracy of each bin and its gap to the mean confidence; below, its samples.
 
     The height of a hatched gap is what the expected calibration error, in the title, averages, weighted by samples. A
     gap on top of a bar is overconfidence, one inside a bar the opposite. The samples are on a logarithmic scale: most
-    are in the last bin, and a gap that rests on two of them should be seen to do so.
-
-    Args:
-        tables: Title of each panel to its bins; the numbers of bins may differ.
-        title: Of the whole figure; plain text, as the titles of the panels are.
-        errors: Whether each bar shows the 90 % interval (Wilson's) of its accuracy: wide where it has few samples.
-
-    Raises:
-        ValueError: If `tables` is empty.
+    are in the last bin, and a gap that rests on two of them should be seen to do so. With `errors` each bar shows the
+    90 % interval (Wilson's) of its accuracy.
     """
     if not tables:
         raise ValueError("tables must hold at least one panel, got none")

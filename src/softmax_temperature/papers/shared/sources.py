@@ -26,14 +26,10 @@ _ADDRESS = re.compile(rf'href="{re.escape(RECORDS)}#([^"]*)"')
 
 
 def provenance(outputs: Sequence[Path]) -> dict[str, Any]:
-    """What the artifacts of some stages were made from: the content of `records.json`, without times and machines.
+    """The content of `records.json`: what the artifacts of some stages were made from, without times and machines.
 
-    Papers share the folder of data sets: those that none of the other artifacts was made from are left out.
-
-    Returns:
-        cells: for each artifact its stage, cell, project_seed, seed (its own), fingerprint, result (its digest), inputs
-            (name to digest of another cell's result), and by their digests parameters and code.
-        parameters, code: digest to value, because cells share them. Code is one digest per module that a cell runs.
+    Of each cell its inputs (name to digest of another cell's result), and the digests of its parameters and code, whose
+    values follow, because cells share them. Papers share the folder of data sets: unused ones are left out.
     """
     artifacts = [open_artifact(folder) for output in outputs for folder in find_artifacts(output)]
     used = {digest for artifact in artifacts for digest in artifact.about["inputs"].values()}
@@ -66,10 +62,7 @@ class Linked(str):
 
 
 def cell_of_each(stage: str, rows: pd.DataFrame, *columns: str) -> list[str]:
-    """The name of the cell that each row of the records comes from.
-
-    `columns` is what a cell of the stage is named after, in order and without the seed.
-    """
+    """The name of the cell of each row of the records; `columns` is what it is named after, in order, without seed."""
     names = rows[list(columns)].map(lambda part: f"{part:g}" if isinstance(part, int | float) else str(part))
     return ["/".join([stage, *name]) for name in names.itertuples(index=False)]
 
