@@ -58,15 +58,8 @@ def test_tables_hold_the_declared_cells_and_what_is_in_them(linear: Any) -> None
     assert boundary["test_accuracy"].item() == accuracy == pytest.approx(1 - len(mistakes) / 100)
 
 
-def test_points_and_boundary_of_seed_0_give_its_accuracy(linear: Any) -> None:
-    points, boundary = linear.linear_points, linear.linear_boundary
-    for row in boundary[boundary["seed"] == 0].to_dict("records"):
-        predicted = points["x_0"] * row["weight_0"] + points["x_1"] * row["weight_1"] > 0
-        assert (predicted == points["label"]).mean() == pytest.approx(row["test_accuracy"])
-
-
-def test_a_missing_cell_is_an_error(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(project)
+@pytest.mark.usefixtures("linear")
+def test_a_missing_cell_is_an_error() -> None:
     with pytest.raises(InputError, match=r"data/focal/linear/CE/2: not there"):
         linear_tables(params(*LOSSES, seeds=3))
 

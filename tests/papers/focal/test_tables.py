@@ -16,7 +16,6 @@ from softmax_temperature.papers.shared.tables import published, read_csv, write_
 from tests.papers.focal.conftest import CIFAR, DIGITS
 
 OURS = {"dataset": "CIFAR-10", "network": "ResNet-50"}
-PRINTED = [name for name, spec in SPECS.items() if spec.printed]
 ERROR = "difference_in_standard_errors"
 
 
@@ -44,24 +43,20 @@ def test_numbers_over_seeds_by_hand(records: Records) -> None:
     assert row[["seeds", "diverged_seeds", "status"]].tolist() == [1, 1, "measured"]
     # Equal temperatures of two seeds; one seed, and no bootstrap of temperatures: no standard error.
     for method in ("FLSD-53", "Brier"):
-        row = cell(table, **OURS, method=method, metric="temperature")
-        assert (row["ours"], np.isnan(row[ERROR])) == (pytest.approx(1.1), True)
+        assert np.isnan(cell(table, **OURS, method=method, metric="temperature")[ERROR])
 
 
 def test_a_task_of_ours_has_its_own_names_and_nothing_printed(records: Records) -> None:
-    rows = tables.table(records, "table_1").query("dataset == 'digits'")
-    assert set(rows["network"]) == {"small"}
+    rows = tables.table(records, "table_1").query("dataset == 'digits' and network == 'small'")
     assert rows["published"].isna().all()
-    assert cell(rows, method="CE", metric="ece")["ours"] == pytest.approx(0.11)
     lost = cell(rows, method="Brier", metric="ece")
     assert lost[["seeds", "diverged_seeds", "status"]].tolist() == [0, 2, "diverged"]
-    assert np.isnan(lost["ours"])
 
 
 @pytest.mark.parametrize("name", SPECS)
 def test_every_printed_number_is_there_once_also_if_nothing_finished(records: Records, name: str) -> None:
     printed = published("focal", SPECS[name].title) if SPECS[name].printed else pd.DataFrame({"value": [], "unit": []})
-    values = printed["value"].astype(float) / np.where(printed["unit"] == "percent", 100, 1)
+    values: Any = printed["value"].astype(float) / np.where(printed["unit"] == "percent", 100, 1)
     table = tables.table(records, name)
     assert "measured" in set(table["status"])
     assert sorted(table["published"].dropna()) == pytest.approx(sorted(values))
@@ -73,15 +68,14 @@ def test_every_printed_number_is_there_once_also_if_nothing_finished(records: Re
 
 
 def test_what_no_task_gives_is_not_run_and_says_which_profile_would(records: Records) -> None:
-    table = tables.table(records, "table_1")
-    there = cell(table, **OURS, method="MMCE", metric="ece")
-    assert (there["status"], np.isnan(there["ours"])) == ("not run: profile cifar10", True)
-    elsewhere = cell(table, dataset="CIFAR-100", network="ResNet-50", method="CE", metric="ece")
-    assert elsewhere["status"] == "not run: profile paper"
-    assert set(table.loc[table["dataset"] == "20 Newsgroups", "status"]) == {"not run: profile text_cpu"}
+    rows = tables.table(records, "table_1").query("ours != ours and method != 'Brier'")
+    profiles = {(row["dataset"], row["network"]): row["status"] for row in rows.to_dict("records")}
+    assert profiles["CIFAR-10", "ResNet-50"] == "not run: profile cifar10"
+    assert profiles["CIFAR-100", "ResNet-50"] == "not run: profile paper"
+    assert profiles["20 Newsgroups", "Global Pooling CNN"] == "not run: profile text_cpu"
 
 
-def test_sets_of_other_images_are_part_of_the_name_and_named_as_printed(records: Records) -> None:
+def test_sets_of_other_images_are_part_of_the_name_and_criteria_are_not(records: Records) -> None:
     table = tables.table(records, "table_3")
     names = table.loc[table["status"] == "measured", "dataset"]
     assert set(names) == {"CIFAR-10 vs SVHN", "CIFAR-10 vs CIFAR-10-C (Gaussian noise sev 5)"}
@@ -92,9 +86,6 @@ def test_sets_of_other_images_are_part_of_the_name_and_named_as_printed(records:
     shift = tables.table(records, "table_shift").query("dataset == 'CIFAR-10 vs cinic10' and method == 'CE'")
     assert shift["ours"].tolist() == pytest.approx([0.35, 0.3, 0.2]), "error, ECE before and after scaling"
     assert tables.table(replace(records, shift=records.shift.iloc[:0]), "table_shift").empty
-
-
-def test_early_stopping_has_a_row_for_each_criterion(records: Records) -> None:
     table = tables.table(records, "table_j1")
     assert len(table) == 2 * 4 * 2 * 2, "tasks, criteria, methods, metrics"
     assert cell(table, **OURS, criterion="nll", method="FLSD-53", metric="ece")["ours"] == pytest.approx(0.0205)
@@ -110,6 +101,9 @@ def test_the_ablation_pairs_seeds(records: Records, tmp_path: Path) -> None:
     write_csv(tmp_path / "ablation.csv", table)
     wide = tables.wide_ablation(read_csv(tmp_path / "ablation.csv"))
     assert "0.0600 → 0.0600 (± 0.0141)" in wide["ece"].tolist()
+    row = cell(table, task=DIGITS, method="MMCE", metric="ece")  # As the text has it, and as released.
+    assert row[["variant", "main", "changed"]].tolist() == ["as written", pytest.approx(0.085), pytest.approx(0.105)]
+    assert "MMCE-written" not in set(tables.table(records, "table_1")["method"])
     records.trainings.loc[lambda rows: (rows["task"] == CIFAR) & (rows["seed"] == 1), "diverged"] = True
     assert cell(tables.ablation(records), method="CE", metric="ece")["difference"] == pytest.approx(-0.01)
     records.trainings.loc[lambda rows: rows["task"] == CIFAR, "diverged"] = True
@@ -117,13 +111,6 @@ def test_the_ablation_pairs_seeds(records: Records, tmp_path: Path) -> None:
     assert set(rows["status"]) == {"no finished run of the main recipe"}
     one = {name: rows[rows["task"] == CIFAR] for name, rows in vars(records).items() if "task" in rows}
     assert tables.ablation(replace(records, **one)).empty
-
-
-def test_a_method_as_written_is_compared_with_the_released_one(records: Records) -> None:
-    row = cell(tables.ablation(records), task=DIGITS, method="MMCE", metric="ece")
-    assert row[["variant", "seeds"]].tolist() == ["as written", 2]
-    assert row[["main", "changed", "difference"]].tolist() == pytest.approx([0.085, 0.105, 0.02])
-    assert "MMCE-written" not in set(tables.table(records, "table_1")["method"])
 
 
 @pytest.mark.parametrize("name", ["table_1", "table_3", "table_j1"])
@@ -154,19 +141,14 @@ def test_table_k1_has_every_printed_number_beside_ours(records: Records) -> None
     assert "WMT14 En-De" not in set(tables.not_in_a_table()["dataset"]), "no number of the appendix is left over"
 
 
-@pytest.mark.parametrize("rows", [0, 6])
-def test_what_was_not_translated_says_which_profile_would(records: Records, rows: int) -> None:
-    others = records.translation_runs.iloc[:rows].assign(dataset="farm")
-    table = tables.table_k1(replace(records, translation_runs=others))
-    printed = table[table["published"].notna()]
-    assert printed["status"].tolist() == ["not run: profile paper"] * 5
-    assert printed["ours"].isna().all()
-
-
-def test_a_loss_whose_translations_diverged_says_so(records: Records) -> None:
+def test_what_was_not_translated_or_diverged_says_so(records: Records) -> None:
     runs = records.translation_runs
+    for others in (runs.iloc[:0], runs.assign(dataset="farm")):
+        table = tables.table_k1(replace(records, translation_runs=others)).dropna(subset="published")
+        assert table["status"].tolist() == ["not run: profile paper"] * 5
+        assert table["ours"].isna().all()
     runs["diverged"] = (runs["arm"] == "LS") | ((runs["arm"] == "CE") & (runs["seed"] == 0))
-    table = tables.table_k1(records)
-    assert cell(table, criterion="ECE", method="LS", metric="ece")["status"] == "diverged"
-    row = cell(table, criterion="ECE", method="CE", metric="ece")
+    table = tables.table_k1(records).query("criterion == 'ECE'")
+    assert cell(table, method="LS", metric="ece")["status"] == "diverged"
+    row = cell(table, method="CE", metric="ece")
     assert row[["ours", "seeds", "diverged_seeds"]].tolist() == pytest.approx([0.07, 1, 1])

@@ -170,13 +170,13 @@ CLAIMS: tuple[Claim[Records], ...] = (
         ("linear-norms-are-larger", "appendix C, Figure C.1", above(), None),
         "In a linear model, weights and logits grow larger with cross-entropy than with focal loss.",
         "Logarithm of the ratio of norms after the last epoch, CE over each focal loss, paired by seed.",
-        measures.linear_norms,
+        measures.linear,
     ),
     _claim(
         ("linear-mistakes-are-confident", "appendix C, Figure C.2", above(), None),
         "A linear model makes more mistakes with over 90 % confidence under cross-entropy than under focal loss.",
         "Share of misclassified test points with confidence above 0.9, CE minus each focal loss, paired by seed.",
-        measures.confident_mistakes,
+        partial(measures.linear, mistakes=True),
     ),
     _claim(
         ("translation-focal-temperature-is-one", "appendix K, Table K.1", most(), None),

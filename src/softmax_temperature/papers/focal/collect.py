@@ -26,7 +26,10 @@ from softmax_temperature.training.translation.scores import best_temperature
 
 STAGES = (fetch, train_focal, evaluate_focal, focal_linear, train_translation)
 """What the results rest on."""
-_TRANSLATED = ("temperature", "ece", "ece_after_scaling", "accuracy", "bleu", "bleu_after_scaling", "best_bleu")
+_TRANSLATED = (
+    *("temperature", "ece", "ece_after_scaling", "accuracy", "bleu", "bleu_after_scaling"),
+    *("best_bleu", "best_bleu_temperature"),
+)
 _TRAINED = ("dataset", "train_pairs", "test_pairs", "parameters", "epochs", "epochs_done", "diverged")
 COLUMNS: Mapping[str, tuple[str, ...]] = {
     "differences": (*RUN, "scaling", "metric", "value", "low", "high"),
@@ -36,7 +39,7 @@ COLUMNS: Mapping[str, tuple[str, ...]] = {
     "gradient_norms": (*RUN, "epoch", "low", "high", "count"),
     "reliability": (*RUN, "epoch", "low", "high", "count", "accuracy", "confidence"),
     "panels": (*RUN, "scaling", "image", "label", "predicted", "confidence", "true_probability"),
-    "translation_runs": ("arm", "seed", *_TRAINED, *_TRANSLATED, "best_bleu_temperature"),
+    "translation_runs": ("arm", "seed", *_TRAINED, *_TRANSLATED),
     "translation_curves": ("arm", "seed", "temperature", "bleu", "validation_ece"),
     "translation_history": ("arm", "seed", "epoch", "loss", "nll", "accuracy", "ece"),
 }
@@ -174,9 +177,8 @@ def linear_tables(params: Params) -> dict[str, pd.DataFrame]:
 def translation_tables(params: Params) -> dict[str, pd.DataFrame]:
     """The tables of appendix K, by the name of their file; without rows where the section is left out."""
     section = params.focal.translation
-    runs: list[dict[str, Any]] = []
-    curves: list[dict[str, Any]] = []
-    history: list[dict[str, Any]] = []
+    made: dict[str, list[dict[str, Any]]] = {f"translation_{name}": [] for name in ("runs", "curves", "history")}
+    runs, curves, history = made.values()
     for arm, seed in train_translation.trainings(section):
         assert section is not None, "there are trainings"
         names, artifact = {"arm": arm, "seed": seed}, open_artifact(train_translation.OUTPUT / f"{arm}/{seed}")
@@ -193,11 +195,9 @@ def translation_tables(params: Params) -> dict[str, pd.DataFrame]:
             best, one = best_temperature(validation.values()), train_translation.UNSCALED
             highest = max(bleu, key=lambda at: bleu[at])
             numbers = (best, test[one]["ece"], test[best]["ece"], test[one]["accuracy"], bleu[one], bleu[best])
-            runs[-1] |= dict(zip(_TRANSLATED, (*numbers, bleu[highest]), strict=True))
-            runs[-1] |= {"best_bleu_temperature": highest}
+            runs[-1] |= dict(zip(_TRANSLATED, (*numbers, bleu[highest], highest), strict=True))
             curves += [
                 names | {"temperature": at, "bleu": bleu[at], "validation_ece": validation[at]["ece"]}
                 for at in section.temperatures
             ]
-    made = {"translation_runs": runs, "translation_curves": curves, "translation_history": history}
     return {name: _frame(name, some) for name, some in made.items()}

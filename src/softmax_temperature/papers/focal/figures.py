@@ -1,7 +1,7 @@
 """What happens during training, and the theory: Figures 1 to 3, A.1, B.1, C.1, C.2 and I.1.
 
-Figures of training show one task, the first with the main recipe if none is named. Lines are means over seeds, bands
-one standard deviation; runs that diverged are not in them, and where all did there is no figure.
+Figures of training show the first task with the main recipe. Lines are means over seeds, bands one standard deviation;
+runs that diverged are not in them, and where all did there is no figure.
 """
 
 from collections import defaultdict
@@ -39,6 +39,7 @@ _POINTS = 201
 _EDGES = np.linspace(0.5, 1, 26)
 _LABEL_0 = "#2166ac"  # Labels have the colours of their regions: others are mistakes.
 Drawing = Callable[[pd.DataFrame], Figure]
+Drawn = Callable[[Records], Figure | None]
 
 
 def task_title(records: Records, task: str) -> str:
@@ -47,15 +48,13 @@ def task_title(records: Records, task: str) -> str:
     return ", ".join(part for part in (row["dataset"], row["network"], row["variant"]) if part)
 
 
-def of_one_task(
-    table: str, arms: Sequence[str], title: str = "{}"
-) -> Callable[[Drawing], Callable[..., Figure | None]]:
-    """Makes a drawing of some rows of a table into a figure of one task, None where it has no such rows."""
+def of_first_task(table: str, arms: Sequence[str], title: str = "{}") -> Callable[[Drawing], Drawn]:
+    """Makes a drawing of some rows of a table into a figure of the first task, None where it has no such rows."""
 
-    def decorate(draw: Drawing) -> Callable[..., Figure | None]:
+    def decorate(draw: Drawing) -> Drawn:
         @plots.style()
-        def figure(records: Records, task: str | None = None) -> Figure | None:
-            task = task or str(paper.main_tasks(records)["task"].iloc[0])
+        def figure(records: Records) -> Figure | None:
+            task = str(paper.main_tasks(records)["task"].iloc[0])
             rows = paper.of_task(paper.finished(records, table), task, arms)
             if rows.empty:
                 return None
@@ -76,7 +75,7 @@ def curves(axes: Axes, rows: pd.DataFrame, column: str, *, by: str = "arm", **ab
     axes.set(xlabel="epoch", **about)
 
 
-@of_one_task("history", (REFERENCE,), title="{}: CE")
+@of_first_task("history", (REFERENCE,), title="{}: CE")
 def figure_1(history: pd.DataFrame) -> Figure:
     """NLL and entropy of right and wrong samples, errors and ECE, while cross-entropy trains."""
     history = history.assign(error=1 - history["accuracy"])
@@ -98,7 +97,7 @@ def figure_1(history: pd.DataFrame) -> Figure:
     return figure
 
 
-@of_one_task("history", CURVES, title="{}: test data")
+@of_first_task("history", CURVES, title="{}: test data")
 def figure_2(history: pd.DataFrame) -> Figure:
     """Test NLL, that of right and wrong samples, entropy of wrong ones and the last layer's weight norm, by loss."""
     test = history[history["split"] == "test"]
@@ -128,7 +127,7 @@ def figure_3a() -> Figure:
     return figure
 
 
-@of_one_task("gradient_norms", CURVES)
+@of_first_task("gradient_norms", CURVES)
 def figure_3bcd(table: pd.DataFrame) -> Figure:
     """Histograms of the last layer's gradient norm over training samples, one panel per epoch, seeds together.
 
@@ -149,7 +148,7 @@ def figure_3bcd(table: pd.DataFrame) -> Figure:
     return figure
 
 
-@of_one_task("reliability", (REFERENCE,), title="{}: CE, one seed")
+@of_first_task("reliability", (REFERENCE,), title="{}: CE, one seed")
 def figure_a1(table: pd.DataFrame) -> Figure:
     """Reliability on training data at a few epochs (25 bins), above the share of samples in each bin; first seed."""
     groups = table[table["seed"] == table["seed"].min()].groupby("epoch")
@@ -222,7 +221,7 @@ def figure_c2(records: Records) -> Figure:
     return figure
 
 
-@of_one_task("history", CURVES)
+@of_first_task("history", CURVES)
 def figure_i1(history: pd.DataFrame) -> Figure:
     """Norm of the features that enter the last layer, by loss."""
     figure, (axes,) = plots.panels(1, width=0.7 * plots.WIDTH, row=3.0)

@@ -156,18 +156,20 @@ def outliers(records: Records, *, scaled: bool = False) -> Found:
     return _measured(records, paper.EVALUATION, rows, parts, "AUROC", *arms)
 
 
-def linear_norms(records: Records) -> Found:
-    """Norms of weights and logits of the linear model at the end, cross-entropy minus focal loss, as logarithms."""
-    table = records.linear_history
-    last = table[table["epoch"] == table.groupby(["loss", "seed"])["epoch"].transform("max")]
-    names = {"weight norm, {}": "weight_norm", "logit norm, {}": "logit_norm"}
-    return _linear(last, names, "logarithm of the ratio", log=True)
-
-
-def confident_mistakes(records: Records) -> Found:
-    """Share of the linear model's mistakes with more than 90 % confidence, cross-entropy minus focal loss."""
-    sure = records.linear_mistakes.assign(sure=records.linear_mistakes["confidence"] > SURE)
-    return _linear(sure.groupby(["seed", "loss"], as_index=False)["sure"].mean(), {"{}": "sure"}, "of the mistakes")
+def linear(records: Records, *, mistakes: bool = False) -> Found:
+    """The linear model's norms at the end, or how many of its mistakes are confident, CE minus each focal loss."""
+    history, wrong = records.linear_history, records.linear_mistakes
+    rows = history[history["epoch"] == history.groupby(["loss", "seed"])["epoch"].transform("max")]
+    columns = {"weight norm, {}": "weight_norm", "logit norm, {}": "logit_norm"}
+    if mistakes:
+        sure = wrong.assign(sure=wrong["confidence"] > SURE).groupby(["seed", "loss"])
+        rows, columns = sure[["sure"]].mean().reset_index(), {"{}": "sure"}
+    parts = {
+        name.format(loss): _by_seed(rows, REFERENCE, loss, column, by="loss", log=not mistakes)
+        for name, column in columns.items()
+        for loss in sorted(set(rows["loss"]) - {REFERENCE})
+    }
+    return Measurement(parts, "of the mistakes" if mistakes else "logarithm of the ratio", cells=("focal/linear",))
 
 
 def translation(records: Records, *, column: str, unit: str, scale: float) -> Found:
@@ -278,16 +280,6 @@ def _by_seed(
     """The differences within a single task."""
     values = _differences(rows, one, other, column, ["seed"], by, log)["value"]
     return OverTasks((Task("seeds", tuple(values.tolist()), own),))
-
-
-def _linear(rows: pd.DataFrame, columns: Mapping[str, str], unit: str, *, log: bool = False) -> Measurement:
-    """Cross-entropy minus each focal loss."""
-    parts = {
-        name.format(loss): _by_seed(rows, REFERENCE, loss, column, by="loss", log=log)
-        for name, column in columns.items()
-        for loss in sorted(set(rows["loss"]) - {REFERENCE})
-    }
-    return Measurement(parts, unit, cells=("focal/linear",))
 
 
 def _translated(records: Records, *arms: str) -> pd.DataFrame | NotTested:

@@ -40,19 +40,17 @@ class Records:
         temperature, at_bound, samples, the numbers of `metrics.calibration_report`, confident_share and
         confident_accuracy (confidence >= 0.99, appendix H); _low and _high are the ends of a 90 % interval.
     tasks: task: dataset, network, printed_dataset, printed_network, variant ("" for the main recipe), variant_of,
-        classes, parameters, train_images, validation_images, test_images (or texts), epochs, planned_epochs (that the
-        recipe is written for), noise ("generated" or "CIFAR-10-C"), embeddings (where word vectors come from), select
-        ("last" or "best_validation"), differs (from the paper, in words, beside epochs and embeddings).
-    trainings: training: epochs, epochs_done, selected_epoch (whose weights are evaluated, from 1), diverged (bool).
-    history: training × epoch (from 1) × split: nll, nll_right, nll_wrong, entropy, entropy_right, entropy_wrong (nats;
-        empty when no sample is right or wrong), accuracy, ece, feature_norm (mean over the split); and, the same for
-        each split, loss (of training, per sample) and weight_norm (last layer).
+        classes, parameters, images (or texts) of each split, epochs, planned_epochs (that the recipe is written for),
+        noise ("generated" or "CIFAR-10-C"), embeddings (where word vectors come from), select (the epoch evaluated),
+        differs (from the paper, in words, beside epochs and embeddings).
+    trainings: training: epochs, epochs_done, selected_epoch (whose weights are evaluated, from 1), diverged.
+    history: training × epoch (from 1) × split: nll, entropy (also _right, _wrong: of these samples), accuracy,
+        ece, feature_norm (mean); and, the same for each split, loss (of training) and weight_norm (last layer).
     gradient_norms: training × epoch × bin: low, high, count: last-layer gradient norms of training samples.
     reliability: training × epoch × bin (25) of training samples: low, high, count, accuracy, confidence.
     differences: training × scaling × metric: value, low, high: arm minus reference arm on the same test samples.
     early_stopping: see `early_stopping`.
-    ood: training × ood (data set) × scaling: samples, auroc, auroc_low, auroc_high.
-    roc: training × ood × scaling × point: false_positive_rate, true_positive_rate.
+    ood, roc: training × ood (data set) × scaling: samples, auroc; the points of its curve.
     shift: training × shifted (data set of the same classes) × scaling: the columns of `SHIFT_COLUMNS`.
     panels: image (its number in the test split) × training × scaling: label, predicted, confidence, true_probability;
         the pixels are in `panels.safetensors`, one array per task, uint8 (images, height, width, channels).
