@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     from softmax_temperature.losses.modules import FocalLoss as FocalLoss
     from softmax_temperature.losses.modules import MMCELoss as MMCELoss
     from softmax_temperature.losses.modules import SampleDependentFocalLoss as SampleDependentFocalLoss
+    from softmax_temperature.tools.arrays import sample_logits as sample_logits
     from softmax_temperature.tools.calibrate import calibrate as calibrate
-    from softmax_temperature.tools.sample import sample_logits as sample_logits
     from softmax_temperature.tools.scaler import TemperatureScaler as TemperatureScaler
     from softmax_temperature.tools.suggest import suggest_temperature as suggest_temperature
 
@@ -27,7 +27,7 @@ _MODULES = {
     "SampleDependentFocalLoss": "losses.modules",
     "TemperatureScaler": "tools.scaler",
     "calibrate": "tools.calibrate",
-    "sample_logits": "tools.sample",
+    "sample_logits": "tools.arrays",
     "suggest_temperature": "tools.suggest",
 }
 

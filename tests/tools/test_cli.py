@@ -37,7 +37,7 @@ def test_a_cell_that_has_run_is_up_to_date_and_what_reads_a_pending_one_has_to_r
 def test_a_flipped_byte_is_named_and_set_aside() -> None:
     with new_artifact(Path("data/numbers"), kind="numbers", about={}) as folder:
         (folder / "a.txt").write_text("one")
-    assert verify().problems == ()
+    assert verify().problems == []
     Path("data/numbers/a.txt").write_text("two")
     (line,) = verify().problems
     assert line.startswith("data/numbers/a.txt: damaged")

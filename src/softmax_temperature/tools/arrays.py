@@ -14,19 +14,33 @@ from safetensors import SafetensorError
 from safetensors.numpy import load_file
 from torch import Tensor
 
+from softmax_temperature.data.sampling import stratified_holdout
 from softmax_temperature.runner.errors import InputError
 
 Arrays = dict[str, NDArray[Any]]
 Rows = tuple[Tensor, Tensor]
-
-OTHER_NAMES = {
+SAMPLE = Path(__file__).with_name("sample_logits.npz")
+OTHER_NAMES = {  # What else people call the arrays that the commands ask for.
     "logits": ("outputs", "preds", "predictions", "y_pred", "scores"),
     "embeddings": ("features", "x"),
     "labels": ("label", "targets", "target", "y_true", "y"),
 }
-"""What else people call the arrays that the commands ask for."""
 SUM_TOLERANCE = 1e-2  # Probabilities that were rounded to three digits miss a sum of one by less.
 _UNREADABLE = (OSError, ValueError, KeyError, EOFError, RuntimeError, BadZipFile, SafetensorError, UnpicklingError)
+
+
+def sample_logits() -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """Logits (1500, 10) and labels (1500,) of an overconfident classifier of handwritten digits, to try tools on.
+
+    A logistic regression, hardly regularised, of the first 297 of scikit-learn's digits; the other 1,500 are here.
+
+    Examples:
+        >>> logits, labels = sample_logits()
+        >>> round(float((logits.argmax(axis=1) == labels).mean()), 3)
+        0.851
+    """
+    with np.load(SAMPLE) as arrays:
+        return arrays["logits"].astype(np.float64), arrays["labels"].astype(np.int64)
 
 
 def read_rows(
@@ -35,8 +49,8 @@ def read_rows(
     """The matrix ("logits" or "embeddings") and the labels of a user's rows; and the same for other rows, or None.
 
     Labels are in the file of the matrix, or apart. Other rows ("validation" or "test") are in files of their own, or in
-    the first file under names such as `test_embeddings` and `test_labels`. Raises InputError if a file is missing,
-    unreadable or lacks an array, or if the other rows are given twice or in part.
+    the first file under names such as `test_embeddings` and `test_labels`. What is missing or unreadable, or other rows
+    given twice or in part, raise InputError.
     """
     within = (f"{other}_{matrix}", f"{other}_labels")
     arrays = _read_pair(matrix, path, labels, within)
@@ -59,7 +73,6 @@ def read_arrays(path: Path, matrix: str, *, required: Sequence[str], optional: S
     """The arrays of a file by name; a table has a column `label`, and its other columns are the matrix.
 
     A file of one unnamed array holds what is required alone, otherwise the matrix.
-    Raises InputError if the file is missing, of another type, unreadable, or lacks an array.
     """
     if path.suffix.lower() not in _READERS:
         known = ", ".join(ending.removeprefix(".") for ending in _READERS)
@@ -150,7 +163,7 @@ def checked_logits(logits: Any, labels: Any, kind: str = "logits", *, name: str 
     if not sound.all():
         row, column = np.argwhere(~sound)[0].tolist()
         raise ValueError(f"{name}logits must be finite, got {values[row, column]} in row {row}, class {column}")
-    values = _from_probs(values, name) if kind == "probs" else _from_logits(values, name)
+    values = _as_logits(values, kind, name)
     classes = as_numpy(labels)
     if classes.shape == values.shape and ((classes == 0) | (classes == 1)).all():
         classes = classes.argmax(axis=1)
@@ -167,17 +180,18 @@ def checked_logits(logits: Any, labels: Any, kind: str = "logits", *, name: str 
     return torch.from_numpy(values), torch.from_numpy(classes.astype(np.int64))
 
 
-def _from_logits(values: NDArray[np.float64], name: str) -> NDArray[np.float64]:
-    if values.shape[1] == 1:
-        return np.hstack([np.zeros_like(values), values])
-    if values.min() >= 0 and np.abs(values.sum(axis=1) - 1).max() <= SUM_TOLERANCE:
+def split_rows(rows: Rows, fraction: float, generator: np.random.Generator) -> tuple[Rows, Rows]:
+    """The rows without a random fraction of every class, and that fraction."""
+    held_out = torch.from_numpy(stratified_holdout(rows[1].numpy(), fraction, generator))
+    return (rows[0][~held_out], rows[1][~held_out]), (rows[0][held_out], rows[1][held_out])
+
+
+def _as_logits(values: NDArray[np.float64], kind: str, name: str) -> NDArray[np.float64]:
+    if values.shape[1] == 1:  # Of class 1 of two.
+        values = np.hstack([1 - values if kind == "probs" else np.zeros_like(values), values])
+    are_probs = values.min() >= 0 and np.abs(values.sum(axis=1) - 1).max() <= SUM_TOLERANCE
+    if kind != "probs" and are_probs:
         raise ValueError(f"{name}logits are probabilities (rows sum to one): say so (kind='probs', --probs)")
-    return values
-
-
-def _from_probs(values: NDArray[np.float64], name: str) -> NDArray[np.float64]:
-    if values.shape[1] == 1:
-        values = np.hstack([1 - values, values])
-    if values.min() < 0 or np.abs(values.sum(axis=1) - 1).max() > SUM_TOLERANCE:
+    if kind == "probs" and not are_probs:
         raise ValueError(f"{name}probs must be rows of numbers in [0, 1] that sum to one")
-    return np.log(np.clip(values, np.finfo(np.float32).tiny, None))
+    return np.log(np.clip(values, np.finfo(np.float32).tiny, None)) if kind == "probs" else values

@@ -12,7 +12,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from matplotlib.figure import Figure
 from torch import Tensor
 
-from softmax_temperature.data.sampling import generator_for, stratified_holdout
+from softmax_temperature.data.sampling import generator_for
 from softmax_temperature.metrics import calibration_report, paired_difference, reliability_bins
 from softmax_temperature.metrics.checks import check_count
 from softmax_temperature.papers.shared.plots import save
@@ -20,7 +20,7 @@ from softmax_temperature.papers.shared.reliability import reliability_diagram
 from softmax_temperature.runner.artifacts import digest_of_file, write_json, write_text
 from softmax_temperature.runner.errors import InputError
 from softmax_temperature.scaling import apply_temperature, fit_temperature, temperature_interval
-from softmax_temperature.tools.arrays import Rows, checked_logits, read_rows
+from softmax_temperature.tools.arrays import Rows, checked_logits, read_rows, split_rows
 
 Kind = Literal["logits", "probs"]
 ROWS = (
@@ -56,12 +56,12 @@ class CalibrationReport:
 
     def to_frame(self) -> pd.DataFrame:
         """One row for each metric; value, low and high of each arm, in fractions and nats."""
-        columns = {}
+        columns, keys = {}, [key for _, key, _ in ROWS]
         for arm, values in self.data["metrics"].items():
-            columns[arm, "value"] = {key: values[key] for _, key, _ in ROWS}
+            columns[arm, "value"] = {key: values[key] for key in keys}
             for place, bound in enumerate(("low", "high")):
                 columns[arm, bound] = {key: bounds[place] for key, bounds in values["intervals"].items()}
-        return pd.DataFrame(columns).reindex([key for _, key, _ in ROWS])
+        return pd.DataFrame(columns).reindex(keys)
 
     def plot(self, title: str | None = None) -> Figure:
         """Reliability diagrams before and after scaling, with the number of samples in each bin."""
@@ -85,8 +85,7 @@ class CalibrationReport:
         self.plot().savefig(image, format="svg", metadata={"Date": None})
         loader = PackageLoader("softmax_temperature.tools")
         environment = Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True)
-        diagram = b64encode(image.getvalue()).decode()
-        template = environment.get_template("calibration.html")
+        diagram, template = b64encode(image.getvalue()).decode(), environment.get_template("calibration.html")
         return template.render(report=self, title=title, diagram=diagram, sources=sources or {})
 
     _repr_html_ = html
@@ -172,8 +171,7 @@ def calibrate(
         if fitted[0].shape[1] != rows[0].shape[1]:
             raise ValueError(f"validation logits have {fitted[0].shape[1]} classes, logits {rows[0].shape[1]}")
     elif fit_on == "half":
-        held_out = torch.from_numpy(stratified_holdout(rows[1].numpy(), 0.5, generator_for(seed, "calibrate", "half")))
-        fitted, reported = (rows[0][~held_out], rows[1][~held_out]), (rows[0][held_out], rows[1][held_out])
+        fitted, reported = split_rows(rows, 0.5, generator_for(seed, "calibrate", "half"))
     else:
         fitted = reported = rows
     for purpose, (_, some) in (("to fit the temperature on", fitted), ("to report on", reported)):
@@ -192,11 +190,10 @@ def calibrate_files(
     html: Path | None = None,
     **options: Any,
 ) -> tuple[CalibrationReport, Path]:
-    """`calibrate` with files, see `arrays.read_rows`; the report, and the folder that it was written to.
+    """`calibrate`, whose `options` these are, with files, see `arrays.read_rows`; the report, and the folder written.
 
-    Writes report.json, reliability.png and reliability.svg into the folder `output`, by default beside the logits, and
-    `html`, a page that needs no other file; `options` are those of `calibrate`. Raises InputError if a file, an array
-    or an option is not as stated, or a file cannot be written.
+    Writes report.json, reliability.png and reliability.svg into `output`, by default beside the logits, and `html`, a
+    page that needs no other file.
     """
     arrays, held_out = read_rows("logits", logits, labels, "validation", validation, validation_labels)
     own = (held_out["logits"], held_out["labels"]) if held_out else None
@@ -213,10 +210,8 @@ def calibrate_files(
         if html is not None:
             write_text(html, report.html(logits.name, sources))
     except OSError as error:
-        where = str(error.filename or folder)
-        raise InputError(
-            f"cannot be written ({error.strerror})", where=where, remedy="Choose another place."
-        ) from error
+        what, where = f"cannot be written ({error.strerror})", str(error.filename or folder)
+        raise InputError(what, where=where, remedy="Choose another place.") from error
     return report, folder
 
 
@@ -224,11 +219,9 @@ def _report(fitted: Rows, reported: Rows, settings: dict[str, Any]) -> Calibrati
     logits, labels = reported
     options = {name: settings[name] for name in ("bins", "bootstrap", "seed")}
     temperature = {by: asdict(fit_temperature(*fitted, criterion=by, bins=options["bins"])) for by in ("nll", "ece")}
-    by_likelihood = temperature["nll"]
-    low, high = (None, None)
-    if not by_likelihood["at_bound"]:
-        low, high = temperature_interval(*fitted, by_likelihood["temperature"])
-    by_likelihood |= {"low": low, "high": high}
+    fit = temperature["nll"]
+    bounds = (None, None) if fit["at_bound"] else temperature_interval(*fitted, fit["temperature"])
+    fit |= dict(zip(("low", "high"), bounds, strict=True))
     scaled = {by: apply_temperature(logits, fit["temperature"]) for by, fit in temperature.items()}
     arms = {"before": logits, **scaled}
     metrics = {arm: calibration_report(some, labels, **options) for arm, some in arms.items()}
@@ -240,12 +233,11 @@ def _report(fitted: Rows, reported: Rows, settings: dict[str, Any]) -> Calibrati
         "metrics": metrics,
         "differences": {name: difference._asdict() for name, difference in differences.items()},
     }
-    data["verdict"] = _verdict(by_likelihood, metrics, data["differences"].get(ECE))
+    data["verdict"] = _verdict(fit, metrics, data["differences"].get(ECE))
     return CalibrationReport(data, arms, labels)
 
 
 def _verdict(fit: dict[str, Any], metrics: dict[str, Any], change: dict[str, float] | None) -> str:
-    """One sentence: over- or underconfident, the temperature, and what it does to the ECE."""
     if fit["at_bound"]:
         word = "separate the labels" if fit["temperature"] < 1 else "say nothing about the labels"
         return f"No temperature fits: the logits {word} (search ended at T = {fit['temperature']:g})."
@@ -253,6 +245,7 @@ def _verdict(fit: dict[str, Any], metrics: dict[str, Any], change: dict[str, flo
     state = "Overconfident" if low > 1 else "Underconfident" if high < 1 else "Neither over- nor underconfident"
     before, after = (100 * metrics[arm][ECE] for arm in ("before", "nll"))
     text = f"{state}: divide the logits by {value:.2f} [{low:.2f}, {high:.2f}]; ECE {before:.1f} → {after:.1f} %"
-    if change is None:
-        return f"{text}."
-    return f"{text} (change {100 * change['value']:+.1f} [{100 * change['low']:+.1f}, {100 * change['high']:+.1f}])."
+    if change is not None:
+        value, low, high = (100 * change[name] for name in ("value", "low", "high"))
+        text += f" (change {value:+.1f} [{low:+.1f}, {high:+.1f}])"
+    return f"{text}."

@@ -15,18 +15,18 @@ from softmax_temperature.runner.errors import InputError
 EXIT_CODES = (
     "Exit codes: 0 done; 1 something is damaged; 2 wrong input, and one line that says what, where and what to do."
 )
-
+TABLE = "npz, npy, safetensors, pt, csv or parquet; a table has a column label, and the other columns are the matrix."
 app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
     epilog=EXIT_CODES,
     help="Four papers on the temperature of the softmax, rebuilt by one pipeline; and its tools for your own data.",
 )
+command = app.command(epilog=EXIT_CODES)
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 Seed = Annotated[int, typer.Option(min=0, help="Of everything that is drawn.")]
-Params = Annotated[Path, typer.Option(help="The parameter file.")]
-PARAMS = Path("params.yaml")
-TABLE = "npz, npy, safetensors, pt, csv or parquet; a table has a column label, and the other columns are the matrix."
+Labels = Annotated[Path | None, typer.Option(help="A file with the labels, if they lie apart.")]
+OtherLabels = Annotated[Path | None, typer.Option(help="Its labels, if they lie apart.")]
 
 
 def _version(wanted: bool) -> None:
@@ -40,6 +40,10 @@ def _profiles() -> str:
     return f"One of: {', '.join(names)}." if names else "The name of a file in profiles/ without its ending."
 
 
+def _show(as_json: bool, data: object, text: object) -> None:
+    print(json.dumps(data, indent=1) if as_json else text)
+
+
 @app.callback()
 def options(
     _: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")] = False,
@@ -47,7 +51,7 @@ def options(
     """Options of the whole command."""
 
 
-@app.command(epilog=EXIT_CODES)
+@command
 def profile(name: Annotated[str, typer.Argument(help=_profiles())], as_json: Json = False) -> None:
     """Write params.yaml from a profile."""
     from softmax_temperature.tools.profiles import apply_profile
@@ -57,18 +61,19 @@ def profile(name: Annotated[str, typer.Argument(help=_profiles())], as_json: Jso
     _show(as_json, params.model_dump(mode="json"), text)
 
 
-@app.command(epilog=EXIT_CODES)
-def plan(params: Params = PARAMS, as_json: Json = False) -> None:
+@command
+def plan(
+    params: Annotated[Path, typer.Option(help="The parameter file.")] = Path("params.yaml"), as_json: Json = False
+) -> None:
     """List what dvc repro would run, and the minutes of the last run."""
     from softmax_temperature.params import read_params
     from softmax_temperature.tools import plan as planning
 
-    known = read_params(params)
-    plans = planning.plan(known)
-    _show(as_json, planning.as_json(plans), planning.summary(plans, known))
+    plans = planning.plan(known := read_params(params))
+    _show(as_json, [asdict(stage) for stage in plans], planning.summary(plans, known))
 
 
-@app.command(epilog=EXIT_CODES)
+@command
 def verify(as_json: Json = False) -> None:
     """Compare artifacts with their manifests."""
     from softmax_temperature.tools import verify as verification
@@ -77,12 +82,12 @@ def verify(as_json: Json = False) -> None:
         raise InputError("no such file", where="dvc.yaml", remedy="Run this in the project's root folder.")
     found = verification.verify()
     counts = f"{found.artifacts} artifacts and {found.checkpoints} checkpoints: {len(found.problems)} problems"
-    _show(as_json, asdict(found), "\n".join([*found.problems, counts]))
+    _show(as_json, found._asdict(), "\n".join([*found.problems, counts]))
     if found.problems:
         raise typer.Exit(1)
 
 
-@app.command(epilog=EXIT_CODES)
+@command
 def scorecard(
     write: Annotated[Path | None, typer.Option(help="The Markdown file to write, as docs/scorecard.md.")] = None,
     as_json: Json = False,
@@ -96,14 +101,14 @@ def scorecard(
         _show(as_json, cards.all_claims(), cards.scorecard())
 
 
-@app.command(epilog=EXIT_CODES)
+@command
 def calibrate(
     logits: Annotated[
         Path | None, typer.Argument(metavar="LOGITS", help=f"Logits (n, classes) and labels. {TABLE}")
     ] = None,
-    labels: Annotated[Path | None, typer.Option(help="A file with the labels, if they lie apart.")] = None,
+    labels: Labels = None,
     validation: Annotated[Path | None, typer.Option(help="Logits and labels to fit the temperature on.")] = None,
-    validation_labels: Annotated[Path | None, typer.Option(help="Its labels, if they lie apart.")] = None,
+    validation_labels: OtherLabels = None,
     probs: Annotated[bool, typer.Option("--probs", help="The file holds probabilities, not logits.")] = False,
     sample: Annotated[bool, typer.Option("--sample", help="Try it on the sample that comes with the package.")] = False,
     fit_on: Annotated[
@@ -126,30 +131,20 @@ def calibrate(
     Example: softmax-temperature calibrate logits.npz --html report.html
     """
     if (logits is None) is not sample:
-        raise InputError(
-            "needs a file or --sample, one of them", where="LOGITS", remedy="Give the path of your logits."
-        )
+        remedy = "Give the path of your logits."
+        raise InputError("needs a file or --sample, one of them", where="LOGITS", remedy=remedy)
+    from softmax_temperature.tools.arrays import SAMPLE
     from softmax_temperature.tools.calibrate import calibrate_files
-    from softmax_temperature.tools.sample import SAMPLE
 
-    report, folder = calibrate_files(
-        logits or SAMPLE,
-        labels,
-        validation=validation,
-        validation_labels=validation_labels,
-        kind="probs" if probs else "logits",
-        fit_on=fit_on,
-        bins=bins,
-        bootstrap=bootstrap,
-        seed=seed,
-        output=output or (Path("sample-calibration") if sample else None),
-        html=html,
-    )
+    given = {"kind": "probs" if probs else "logits", "fit_on": fit_on, "bins": bins, "bootstrap": bootstrap}
+    given |= {"seed": seed, "output": output or (Path("sample-calibration") if sample else None), "html": html}
+    given |= {"validation": validation, "validation_labels": validation_labels}
+    report, folder = calibrate_files(logits or SAMPLE, labels, **given)
     written = f"Written to {folder}: report.json, reliability.png, reliability.svg{f'; and {html}' if html else ''}"
     _show(as_json, report.data | {"folder": str(folder)}, f"{report}\n\n{written}")
 
 
-@app.command(epilog=EXIT_CODES)
+@command
 def suggest(
     data: Annotated[
         Path,
@@ -159,9 +154,9 @@ def suggest(
             "one folder of images per class.",
         ),
     ],
-    labels: Annotated[Path | None, typer.Option(help="A file with the labels, if they lie apart.")] = None,
+    labels: Labels = None,
     test: Annotated[Path | None, typer.Option(help="Embeddings and labels to test on, for --verify.")] = None,
-    test_labels: Annotated[Path | None, typer.Option(help="Its labels, if they lie apart.")] = None,
+    test_labels: OtherLabels = None,
     backbone: Annotated[
         str | None,
         typer.Option(metavar="NAME", help="For images: of params.yaml, or of timm or torchvision (timm/resnet18)."),
@@ -199,17 +194,15 @@ def suggest(
     _show(as_json, asdict(found), found)
 
 
-def _show(as_json: bool, data: object, text: object) -> None:
-    print(json.dumps(data, indent=1) if as_json else text)
-
-
 def main() -> None:
     """Entry point: the user's errors are printed on one line and exit with 2."""
     try:
         app()
-    except InputError as error:
-        print(f"error: {error}", file=sys.stderr)
-        sys.exit(2)
-    except ModuleNotFoundError as error:
-        print(f"error: needs the package {error.name}. Run: pip install '.[pipeline]'", file=sys.stderr)
+    except (InputError, ModuleNotFoundError) as error:
+        missing = (
+            f"needs the package {error.name}. Run: pip install '.[pipeline]'"
+            if isinstance(error, ImportError)
+            else error
+        )
+        print(f"error: {missing}", file=sys.stderr)
         sys.exit(2)

@@ -7,8 +7,6 @@ from typing import Any
 import numpy as np
 import timm
 import torch
-from rich.console import Console
-from rich.progress import Progress
 from torch import Tensor
 from torchvision import models
 
@@ -22,6 +20,7 @@ from softmax_temperature.params.backbone import Backbone
 from softmax_temperature.runner.artifacts import open_artifact
 from softmax_temperature.runner.cells import seed_of
 from softmax_temperature.runner.errors import InputError, nearest
+from softmax_temperature.runner.progress import say
 from softmax_temperature.stages import pretrain
 from softmax_temperature.tools.arrays import Rows
 from softmax_temperature.tools.suggest import checked_parts
@@ -45,25 +44,16 @@ def rows_of_images(folder: Path, backbone: str, *, download: bool, device: str) 
         if len(files) < 2:
             raise InputError(f"has {len(files)} class folders with images", where=str(folder), remedy=_LAYOUT)
         parts = {"train": part_of(tuple(files), files)}
-    network = load(backbone, download=download)
-    arrays = {}
-    with Progress(console=Console(stderr=True)) as progress:
-        shown = progress.add_task("images", total=sum(len(part.labels) for part in parts.values()))
-        for name, part in parts.items():
-            pieces = []
-            batches = _batches(place.parent, [str(path) for path in part.samples])
-            for piece in extract(network.network, network.preprocess, batches, device=device, where=str(folder)):
-                pieces.append(piece)
-                progress.advance(shown, len(piece))
-            arrays[name] = {"embeddings": torch.cat(pieces).numpy(), "labels": part.labels}
+    network, arrays = load(backbone, download=download), {}
+    for name, part in parts.items():
+        batches = _batches(place.parent, [str(path) for path in part.samples])
+        pieces = list(extract(network.network, network.preprocess, batches, device=device, where=str(folder)))
+        arrays[name] = {"embeddings": torch.cat(pieces).numpy(), "labels": part.labels}
     return checked_parts(arrays["train"], arrays.get("test"), str(folder))
 
 
 def load(name: str, *, download: bool) -> LoadedBackbone:
-    """A backbone of params.yaml, or [LIBRARY/]ARCHITECTURE[.TAG] with the library's own weights.
-
-    Raises InputError if there is none of that name, or its weights are not there.
-    """
+    """A backbone of params.yaml, or [LIBRARY/]ARCHITECTURE[.TAG] with the library's own weights."""
     params = read_params(PARAMS) if PARAMS.is_file() else None
     if params is None or name not in params.backbones:
         spec = _of_library(name, list(params.backbones) if params else [])
@@ -112,6 +102,8 @@ def _measured(spec: Backbone, size: int) -> Backbone:
 
 def _batches(root: Path, paths: Sequence[str]) -> Iterator[list[Tensor]]:
     for start in range(0, len(paths), BATCH):
+        if start % (16 * BATCH) == 0:
+            say(f"{start:,} of {len(paths):,} images")
         some = paths[start : start + BATCH]
         images = [read_image(root / path, sha256=None, channels=3, size_limit=None) for path in some]
         yield [torch.from_numpy(np.ascontiguousarray(image)) for image in images]

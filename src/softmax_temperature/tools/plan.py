@@ -2,12 +2,10 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
-from softmax_temperature.papers.shared.results import RESULTS
 from softmax_temperature.params import Params
 from softmax_temperature.runner.artifacts import MANIFEST, ArtifactError
 from softmax_temperature.runner.cells import DATA, RESULT, Cell, fingerprint, timing_file
@@ -20,21 +18,15 @@ NAMES_SHOWN = 5
 
 @dataclass(frozen=True)
 class StagePlan:
-    """What one stage of the graph would do.
+    """What one stage of the graph would do."""
 
-    Attributes:
-        stage: its name in dvc.yaml.
-        cells: how many it has; None for a stage without cells, and where they cannot be listed.
-        to_run: the names of those that are not up to date.
-        minutes: that all its cells took, one after the other, when the profile was last run; None if not recorded.
-        note: why the cells cannot be listed.
-    """
-
-    stage: str
-    cells: int | None
+    stage: str  # Its name in dvc.yaml.
+    cells: int | None  # None for a stage without cells, and where they cannot be listed.
     to_run: tuple[str, ...] = ()
-    minutes: float | None = None
-    note: str = ""
+    minutes: float | None = (
+        None  # Of all its cells, one after the other, when the profile last ran; None: not recorded.
+    )
+    note: str = ""  # Why the cells cannot be listed.
 
     @property
     def minutes_to_run(self) -> float | None:
@@ -42,41 +34,35 @@ class StagePlan:
         return self.minutes and self.cells and self.minutes * len(self.to_run) / self.cells
 
 
-def plan(params: Params, root: Path = Path()) -> list[StagePlan]:
-    """Plan a run of the pipeline.
+def plan(params: Params) -> list[StagePlan]:
+    """Plan a run of the project in the current folder.
 
     A cell is up to date if there is a result for its parameters, its code and the results that it reads. A cell that
     reads one that has to run has to run too.
-
-    Args:
-        params: the parameters.
-        root: the project; must be the current folder, to which the stages' paths are relative.
     """
-    minutes = _recorded_minutes(root / RESULTS / params.profile / "environment.json")
+    minutes = _recorded_minutes(Path("results") / params.profile / "environment.json")
     offline = params.model_copy(update={"data": params.data.model_copy(update={"download": False})})
     results: dict[Path, Path | None] = {}  # Where cells are published -> where the result lies; None if it has to run.
     plans = []
-    for stage, content in read_yaml(root / "dvc.yaml")["stages"].items():
+    for stage, content in read_yaml(Path("dvc.yaml"))["stages"].items():
         program = Path(content["cmd"].split()[1]).stem
-        if find_spec(f"{PACKAGE}.{program}"):
-            plans.append(_planned(stage, load(program), offline, results, minutes))
-        else:
-            plans.append(StagePlan(stage, None))
+        known = find_spec(f"{PACKAGE}.{program}")
+        plans.append(_planned(stage, load(program), offline, results, minutes) if known else StagePlan(stage, None))
     return plans
 
 
 def _planned(
     name: str, stage: Stage, params: Params, results: dict[Path, Path | None], minutes: Mapping[str, float]
 ) -> StagePlan:
-    output = stage.OUTPUT
+    output = stage.OUTPUT.relative_to(DATA).as_posix()
     try:
         cells = declared(stage, params)
     except InputError as error:
         return StagePlan(name, None, note=str(error))
-    found = {cell.name: _result(cell, output.relative_to(DATA).as_posix(), params.seed, results) for cell in cells}
-    results |= {output / cell: result for cell, result in found.items()}
+    found = {cell.name: _result(cell, output, params.seed, results) for cell in cells}
+    results |= {stage.OUTPUT / cell: result for cell, result in found.items()}
     to_run = tuple(cell for cell, result in found.items() if result is None)
-    return StagePlan(name, len(cells), to_run, minutes.get(output.relative_to(DATA).as_posix()))
+    return StagePlan(name, len(cells), to_run, minutes.get(output))
 
 
 def _result(cell: Cell, stage: str, seed: int, results: Mapping[Path, Path | None]) -> Path | None:
@@ -94,38 +80,34 @@ def _result(cell: Cell, stage: str, seed: int, results: Mapping[Path, Path | Non
 
 def _recorded_minutes(path: Path) -> dict[str, float]:
     """Minutes of all cells of each output below data/, as the last run of the profile recorded them."""
-    if not path.is_file():
-        return {}
     found = {}
-    for paper, record in json.loads(path.read_text(encoding="utf-8")).items():
+    for paper, record in json.loads(path.read_text(encoding="utf-8")).items() if path.is_file() else ():
         for output, minutes in record["cell_minutes"].items():
             found[output] = found[f"{paper}/{output}"] = minutes
     return {output: minutes for output, minutes in found.items() if minutes is not None}
-
-
-def as_json(plans: list[StagePlan]) -> list[dict[str, Any]]:
-    """The plan as JSON values."""
-    return [asdict(stage) for stage in plans]
 
 
 def summary(plans: list[StagePlan], params: Params) -> str:
     """The plan as text: one line per stage with cells, then the sum."""
     lines = []
     for stage in plans:
-        if stage.cells is None:
-            lines.append(f"{stage.stage:28} {stage.note or 'runs when what it reads has changed'}")
-            continue
-        names = ", ".join(stage.to_run[:NAMES_SHOWN]) + (", ..." if len(stage.to_run) > NAMES_SHOWN else "")
-        run = f"{len(stage.to_run)} of {stage.cells} cells to run"
+        said = stage.note or "runs when what it reads has changed"
+        if stage.cells is not None:
+            said = (
+                f"{len(stage.to_run)} of {stage.cells} cells to run"
+                if stage.to_run
+                else f"{stage.cells} cells up to date"
+            )
         if stage.to_run and stage.minutes_to_run is not None:
-            run += f", {stage.minutes_to_run:.1f} min on the recorded machine"
-        lines.append(f"{stage.stage:28} {run if stage.to_run else f'{stage.cells} cells up to date'}")
-        if names and len(stage.to_run) < stage.cells:
-            lines.append(f"{'':28} {names}")
+            said += f", {stage.minutes_to_run:.1f} min on the recorded machine"
+        lines.append(f"{stage.stage:28} {said}")
+        if 0 < len(stage.to_run) < (stage.cells or 0):
+            lines.append(
+                f"{'':28} {', '.join([*stage.to_run[:NAMES_SHOWN], *['...'] * (len(stage.to_run) > NAMES_SHOWN)])}"
+            )
     known = [stage.minutes_to_run for stage in plans if stage.minutes_to_run]
     workers = 1 if params.compute.engine == "serial" else params.compute.workers
-    to_run = sum(len(stage.to_run) for stage in plans)
-    total = f"{to_run} of {sum(stage.cells or 0 for stage in plans)} cells to run"
+    total = f"{sum(len(stage.to_run) for stage in plans)} of {sum(stage.cells or 0 for stage in plans)} cells to run"
     if known:
         total += f", about {sum(known) / workers:.0f} minutes with {workers} at a time, as recorded for this profile"
     return "\n".join([*lines, total])

@@ -33,32 +33,30 @@ def profile_names(folder: Path = PROFILES) -> list[str]:
 
 
 def render_profile(name: str, folder: Path = PROFILES) -> tuple[str, Params]:
-    """The text of the `params.yaml` that a profile makes, and what it says.
-
-    Args:
-        name: the profile.
-        folder: where the overlays and the defaults lie.
+    """The text of the `params.yaml` that a profile makes from the overlays and defaults in a folder, and what it says.
 
     Raises:
         InputError: there is no such profile, or it is not valid over the defaults.
     """
-    names = profile_names(folder)
-    if not names:
+    if not (names := profile_names(folder)):
         what = "no such folder, or no profile in it"
         raise InputError(what, where=str(folder), remedy="Run this in the project's root folder.")
     if name not in names:
         raise InputError(f"unknown profile {name!r}", where=str(folder), remedy=nearest(name, names))
-    merged, top = (
-        read_yaml(folder / f"{DEFAULTS}.yaml", kind="rt"),
-        read_yaml(folder / f"{name}.yaml", kind="rt") or CommentedMap(),
-    )
+    merged = read_yaml(folder / f"{DEFAULTS}.yaml", kind="rt")
+    top = read_yaml(folder / f"{name}.yaml", kind="rt") or CommentedMap()
     if not isinstance(top, CommentedMap):
         what = "is no mapping of parameters to values"
         raise InputError(what, where=str(folder / f"{name}.yaml"), remedy="Write it as profiles/mini.yaml.")
     _overlay(merged, top)
     merged["profile"] = name
     merged.yaml_set_start_comment(HEADING.format(name=name))
-    text = _text(merged)
+    yaml, stream = YAML(typ="rt"), StringIO()
+    yaml.width, yaml.Representer = 120, _Representer
+    yaml.indent(mapping=2, sequence=4, offset=2)
+    yaml.dump(merged, stream)
+    # An empty line before each section, also where an overlay filled one in.
+    text = re.sub(r"(?<!\n)\n(?=\w+:[^\n]*\n )", "\n\n", stream.getvalue())
     return text, validate(YAML(typ="safe").load(text), where=f"{folder / name}.yaml over {DEFAULTS}.yaml")
 
 
@@ -81,36 +79,17 @@ def _overlay(base: CommentedMap, top: CommentedMap) -> None:
         if isinstance(value, CommentedMap) and value and isinstance(base.get(key), CommentedMap):  # {} empties it
             _overlay(base[key], value)
             continue
-        below = _lines_below(base, key)
+        # What ruamel keeps with a key's comment though it belongs to what follows: empty lines and headings.
+        below = "\n" + _comment(base, key).partition("\n")[2]
         base[key] = copy.deepcopy(value)
         base.ca.items.pop(key, None)
         if isinstance(value, CommentedMap):
             base.ca.items[key] = top.ca.items.get(key, [None, None, None, None])
-        elif (text := _comment(top, key) + below).strip(" ") not in ("", "\n"):
+        elif (text := _comment(top, key).partition("\n")[0] + below).strip(" ") not in ("", "\n"):
             base.ca.items[key] = [None, None, CommentToken(text, CommentMark(COMMENT_COLUMN), None), None]
 
 
 def _comment(mapping: CommentedMap, key: str) -> str:
-    """The comment at the end of a key's line, or nothing."""
-    return _token_text(mapping, key).partition("\n")[0]
-
-
-def _lines_below(mapping: CommentedMap, key: str) -> str:
-    """What ruamel keeps with a key's comment though it belongs to what follows: empty lines and headings."""
-    return "\n" + _token_text(mapping, key).partition("\n")[2]
-
-
-def _token_text(mapping: CommentedMap, key: str) -> str:
+    """What ruamel keeps behind the value of a key, or nothing."""
     token = mapping.ca.items.get(key, [None] * 4)[2]
     return "" if token is None else str(token.value)
-
-
-def _text(content: CommentedMap) -> str:
-    yaml = YAML(typ="rt")
-    yaml.width = 120
-    yaml.indent(mapping=2, sequence=4, offset=2)
-    yaml.Representer = _Representer
-    stream = StringIO()
-    yaml.dump(content, stream)
-    # An empty line before each section, also where an overlay filled one in.
-    return re.sub(r"(?<!\n)\n(?=\w+:[^\n]*\n )", "\n\n", stream.getvalue())

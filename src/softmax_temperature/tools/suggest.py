@@ -10,11 +10,11 @@ import pandas as pd
 import torch
 
 from softmax_temperature.cosine_classifier import TemperatureGrid, train_temperature_grid
-from softmax_temperature.data.sampling import generator_for, stratified_holdout
+from softmax_temperature.data.sampling import generator_for
 from softmax_temperature.dataset_statistics import describe
 from softmax_temperature.heuristic.ridge import RidgeHeuristic, shipped
 from softmax_temperature.runner.errors import InputError
-from softmax_temperature.tools.arrays import Arrays, Rows, as_numpy, read_rows
+from softmax_temperature.tools.arrays import Arrays, Rows, as_numpy, read_rows, split_rows
 
 HELD_OUT = 0.25  # Of every class, to measure accuracy on where there are no test rows.
 GRID = (1.0, *map(float, range(5, 251, 5)))  # Section 4.3.
@@ -45,23 +45,20 @@ class Suggestion:
             for rule, value in self.rules.items()
         }
         columns = ["value", "points lost in the study: mean", "p90", "worst", *["here"][: len(here)]]
-        table = pd.DataFrame.from_dict(rows, orient="index", columns=columns)
-        return f"{self._head()}\nThe study: {self.study}.\n\n{table.to_string()}"
-
-    def _head(self) -> str:
+        table = pd.DataFrame.from_dict(rows, orient="index", columns=columns).to_string()
         if self.search:
             low, high = self.search["plateau"]
             accuracy = f"{100 * self.search['best_accuracy']:.1f} ± {100 * self.search['standard_error']:.1f} %"
-            return (
-                f"Inverse temperature {self.inverse_temperature:g}, the best of {len(GRID)} that were searched "
-                f"({low:g} to {high:g} do as well): accuracy {accuracy} on {self.search['test_rows']:,} rows."
+            head = f"{self.inverse_temperature:g}, the best of {len(GRID)} that were searched "
+            head += f"({low:g} to {high:g} do as well): accuracy {accuracy} on {self.search['test_rows']:,} rows."
+        else:
+            name = "the heuristic's" if self.rule == "heuristic" else "the best constant of the study"
+            place = (
+                "inside the fitted range" if self.inside else f"outside the fitted range ({', '.join(self.outside)})"
             )
-        name = "the heuristic's" if self.rule == "heuristic" else "the best constant of the study"
-        place = "inside the fitted range" if self.inside else f"outside the fitted range ({', '.join(self.outside)})"
-        return (
-            f"Inverse temperature {self.inverse_temperature:.3g}, {name}: expected to lose "
-            f"{100 * self.expected_loss:.1f} points of accuracy against the best one; {place}."
-        )
+            head = f"{self.inverse_temperature:.3g}, {name}: expected to lose {100 * self.expected_loss:.1f} points of "
+            head += f"accuracy against the best one; {place}."
+        return f"Inverse temperature {head}\nThe study: {self.study}.\n\n{table}"
 
 
 def suggest_temperature(
@@ -108,7 +105,7 @@ def suggest_temperature(
 
 
 def read_heuristic(path: Path) -> RidgeHeuristic:
-    """A heuristic from a file, as a run of the pipeline leaves it; raises InputError if it is none."""
+    """A heuristic from a file, as a run of the pipeline leaves it."""
     try:
         return RidgeHeuristic.model_validate_json(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
@@ -162,24 +159,17 @@ def searched(
     if there is no row to measure it on, or training diverges.
     """
     if test is None:
-        held_out = torch.from_numpy(
-            stratified_holdout(train[1].numpy(), HELD_OUT, generator_for(seed, "suggest", "held out"))
-        )
-        if not held_out.any():
+        train, test = split_rows(train, HELD_OUT, generator_for(seed, "suggest", "held out"))
+        if not len(test[1]):
             raise ValueError("no class has a second row to measure accuracy on")
-        train, test = (train[0][~held_out], train[1][~held_out]), (train[0][held_out], train[1][held_out])
     batch = max(SMALLEST_BATCH, len(train[1]) // 10)
     settings: dict[str, Any] = {"epochs": epochs, "batch_size": batch, "lr": lr, "seed": seed, "device": device}
     grid = train_temperature_grid(train, test, [*GRID, *found.rules.values()], **settings)
     searched = TemperatureGrid(GRID, grid.curves[:, : len(GRID)], evaluated=len(test[1]))
     accuracies = grid.accuracy.double().mean(0).tolist()
     best = max(accuracies[: len(GRID)])
-    search = {
-        "plateau": list(searched.plateau),
-        "best_accuracy": best,
-        "standard_error": math.sqrt(best * (1 - best) / len(test[1])),
-        "test_rows": len(test[1]),
-        "epochs": epochs,
-        "lost": {rule: best - one for rule, one in zip(found.rules, accuracies[len(GRID) :], strict=True)},
-    }
+    error = math.sqrt(best * (1 - best) / len(test[1]))
+    search = {"plateau": list(searched.plateau), "best_accuracy": best, "standard_error": error}
+    lost = {rule: best - one for rule, one in zip(found.rules, accuracies[len(GRID) :], strict=True)}
+    search |= {"test_rows": len(test[1]), "epochs": epochs, "lost": lost}
     return replace(found, inverse_temperature=searched.best_inverse_temperature, rule="search", search=search)

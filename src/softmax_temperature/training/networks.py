@@ -33,7 +33,7 @@ class _NoDraws(TorchFunctionMode):
     """Leaves weights undrawn: drawing on the device "meta" imports torch's compiler, which takes two seconds."""
 
     def __torch_function__(self, func: Any, _: Any, args: Any = (), kwargs: Any = None) -> Any:
-        if func.__name__ in ("normal_", "uniform_"):
+        if func.__name__ in ("normal_", "uniform_", "div_"):
             return args[0] if args else kwargs["tensor"]
         return func(*args, **(kwargs or {}))
 
