@@ -18,37 +18,22 @@ from tests.pretended_gpu import pretended_gpu
 
 CPU = torch.device("cpu")
 
-HERE, OTHER = {"processor": "a"}, {"processor": "b"}
-LIBRARIES = {"torch": "2"}
+
+@pytest.mark.parametrize(("at_least", "measured", "met"), [(True, 2.5, True), (True, 2.4, False), (False, 2.6, False)])
+def test_a_promise_is_a_bound(at_least: bool, measured: float, met: bool) -> None:
+    verdict = Promise("ratio", 2.5, at_least=at_least).judge({"ratio": measured})
+    assert (verdict["met"], verdict["measured"]) == (met, measured)
 
 
-@pytest.mark.parametrize(
-    ("promise", "measured", "met"),
-    [
-        (Promise("ratio", 2.5, at_least=True), 2.5, True),
-        (Promise("ratio", 2.5, at_least=True), 2.4, False),
-        (Promise("seconds", 1.5, at_least=False), 1.5, True),
-        (Promise("seconds", 1.5, at_least=False), 1.6, False),
-    ],
-)
-def test_a_promise_is_a_bound(promise: Promise, measured: float, met: bool) -> None:
-    verdict = promise.judge({promise.number: measured})
-    assert verdict["met"] is met
-    assert verdict["measured"] == measured
-
-
-def test_results_of_one_machine_gather() -> None:
-    first = merged({}, "cpu", HERE, LIBRARIES, {"grid": {"ratio": 3}})
-    both = merged(first, "cpu", HERE, LIBRARIES, {"statistics": {"ratio": 11}})
-    assert both["cpu"]["results"] == {"grid": {"ratio": 3}, "statistics": {"ratio": 11}}
-
-
-def test_another_machine_or_version_starts_anew_and_leaves_the_other_section() -> None:
-    old = merged({"gpu": {"results": {}}}, "cpu", HERE, LIBRARIES, {"grid": {"ratio": 3}})
-    for machine, libraries in ((OTHER, LIBRARIES), (HERE, {"torch": "3"})):
-        new = merged(old, "cpu", machine, libraries, {"statistics": {"ratio": 11}})
-        assert new["cpu"]["results"] == {"statistics": {"ratio": 11}}
-        assert new["gpu"] == {"results": {}}
+@pytest.mark.parametrize(("processor", "torch_version"), [("a", "2"), ("b", "2"), ("a", "3")])
+def test_results_of_one_machine_gather_and_another_or_another_version_starts_anew(
+    processor: str, torch_version: str
+) -> None:
+    old = merged({"gpu": {"results": {}}}, "cpu", {"processor": "a"}, {"torch": "2"}, {"grid": {"ratio": 3}})
+    new = merged(old, "cpu", {"processor": processor}, {"torch": torch_version}, {"statistics": {"ratio": 11}})
+    same = (processor, torch_version) == ("a", "2")
+    assert new["cpu"]["results"] == ({"grid": {"ratio": 3}} if same else {}) | {"statistics": {"ratio": 11}}
+    assert new["gpu"] == {"results": {}}
 
 
 def test_every_benchmark_has_a_promise_and_a_program() -> None:

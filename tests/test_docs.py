@@ -15,8 +15,8 @@ import typer
 
 import softmax_temperature
 from softmax_temperature.tools import cli
+from tests.conftest import ROOT
 
-ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 TEXTS = {page.relative_to(ROOT).as_posix(): page.read_text(encoding="utf-8") for page in PAGES}
 SHARED = {"prepared"}  # The outputs that several papers read.
@@ -42,17 +42,19 @@ def anchors(path: Path) -> set[str]:
 
 
 @pytest.mark.parametrize(("page", "code"), blocks("python"))
-def test_a_snippet_runs_and_prints(page: str, code: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_snippet_runs_and_prints_what_is_shown(page: str, code: str, capsys: pytest.CaptureFixture[str]) -> None:
     exec(compile(code, page, "exec"), {"__name__": "__main__"})  # noqa: S102  # Our own text.
-    assert capsys.readouterr().out.strip()
+    printed = capsys.readouterr().out.strip()
+    assert printed
+    if page == "README.md" and "calibrate(" in code:
+        (shown,) = [text for other, text in blocks("text") if other == page]
+        assert shown.splitlines()[0] == printed.splitlines()[0]
 
 
-def test_there_are_snippets() -> None:
+def test_the_readme_has_at_most_1500_words_and_every_page_a_title() -> None:
     assert len(blocks("python")) >= 3
-
-
-def test_the_readme_has_at_most_1500_words() -> None:
     assert len(TEXTS["README.md"].split()) <= 1500
+    assert [page for page, text in TEXTS.items() if not text.startswith("# ")] == []
 
 
 def test_the_readme_counts_verdicts_as_the_scorecard_does() -> None:
@@ -74,13 +76,6 @@ def test_links_lead_to_files_and_headings_that_are_there(page: str) -> None:
         path = ((ROOT / page).parent / place).resolve() if place else ROOT / page
         assert path.exists(), target
         assert not anchor or anchor in anchors(path), target
-
-
-def test_the_readme_shows_the_verdict_that_its_snippet_prints(capsys: pytest.CaptureFixture[str]) -> None:
-    (code,) = [code for page, code in blocks("python") if page == "README.md" and "calibrate(" in code]
-    exec(compile(code, "README.md", "exec"), {"__name__": "__main__"})  # noqa: S102  # Our own text.
-    (shown,) = [text for page, text in blocks("text") if page == "README.md"]
-    assert shown.splitlines()[0] == capsys.readouterr().out.splitlines()[0]
 
 
 def test_the_readme_says_the_minutes_that_the_run_of_mini_recorded() -> None:
@@ -111,8 +106,7 @@ def test_the_site_is_built_without_a_warning_and_reads_offline(tmp_path: Path) -
 
 @pytest.mark.parametrize("page", TEXTS)
 def test_commands_and_their_options_exist(page: str) -> None:
-    lines = [line for found, code in blocks("sh") if found == page for line in code.splitlines()]
-    for line in lines:
+    for line in [line for found, code in blocks("sh") if found == page for line in code.splitlines()]:
         words = shlex.split(line, comments=True)
         if words[:1] == ["softmax-temperature"]:
             name, *rest = words[1:]
@@ -122,7 +116,3 @@ def test_commands_and_their_options_exist(page: str) -> None:
             assert (ROOT / words[1]).is_file(), line
         if words[:1] == ["make"]:
             assert re.search(rf"^{words[1]}:", (ROOT / "Makefile").read_text(), re.MULTILINE), line
-
-
-def test_a_page_says_what_it_is_in_its_first_line() -> None:
-    assert [page for page, text in TEXTS.items() if not text.startswith("# ")] == []
