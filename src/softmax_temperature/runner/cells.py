@@ -107,8 +107,6 @@ class Cell:
 
 @dataclass(frozen=True)
 class _Task:
-    """A cell on its way to a worker."""
-
     stage: str
     cell: Cell
     fingerprint: str

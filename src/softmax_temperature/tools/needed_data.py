@@ -51,15 +51,14 @@ def _dataset(name: str, root: Path, download: bool) -> str | None:
 
 
 def _weights(spec: Backbone, root: Path) -> str:
-    path = locate_weights(spec, root=root, download=False)
-    assert path is not None, "weights of the kind file have one"
-    return digest_of_file(path)
+    locate_weights(spec, root=root, download=False)  # Says what is wrong with them.
+    return digest_of_file(root / str(spec.file))
 
 
-def _word_vectors(path: Path) -> str:
-    if (digest := word_vectors_digest(path)) is None:
+def _word_vectors(path: Path) -> str | None:
+    if not (digest := word_vectors_digest(path)):
         read_word_vectors(path, (), width=1)  # Says where to get them.
-    return str(digest)
+    return digest
 
 
 def _pairs(name: str, languages: tuple[str, str], root: Path, download: bool) -> str | None:
@@ -79,7 +78,6 @@ def fetch(url: str, path: Path, sha256: str) -> None:
     if (found := sha256_of(content).hexdigest()) != sha256:
         remedy = f"Put the file of the sha256 {sha256}, unpacked, at {path}."
         raise InputError(f"changed: its sha256 is {found}", where=url, remedy=remedy)
-    path.parent.mkdir(parents=True, exist_ok=True)
     with atomic_file(path) as file:
         file.write(content)
 
