@@ -35,8 +35,7 @@ from typing import Final
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from scipy import sparse, stats
-from sklearn.metrics import calinski_harabasz_score, davies_bouldin_score
+from scipy import sparse
 from torch import Tensor
 
 # fmt: off
@@ -218,10 +217,12 @@ def _mean_cosine(unit: Array, kept: Indices) -> float:
 
 
 def _mean_normality(unit: Array, seed: np.random.SeedSequence) -> float:
+    from scipy.stats import shapiro  # A second, which `plan` need not wait for.
+
     sample = unit[_drawn_rows(len(unit), NORMALITY_ROWS, seed)]
     # A column may vary only outside the sample.
     sample = sample[:, _varies(sample)]
-    return float(np.mean([stats.shapiro(column).statistic for column in sample.T])) if sample.size else 1.0
+    return float(np.mean([shapiro(column).statistic for column in sample.T])) if sample.size else 1.0
 
 
 def _explained_shares(covariance: Array, dim: int) -> dict[str, float]:
@@ -233,6 +234,8 @@ def _explained_shares(covariance: Array, dim: int) -> dict[str, float]:
 
 
 def _separation(unit: Array, classes: Indices, seed: np.random.SeedSequence) -> dict[str, float]:
+    from sklearn.metrics import calinski_harabasz_score, davies_bouldin_score  # They import scipy.stats.
+
     rows = _drawn_rows(len(unit), SILHOUETTE_ROWS, seed)
     return {
         "silhouette": _silhouettes(unit, classes, rows).mean(),

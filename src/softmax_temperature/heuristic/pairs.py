@@ -6,7 +6,6 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from scipy import stats
 
 from softmax_temperature.dataset_statistics import STATISTICS
 from softmax_temperature.runner.errors import nearest
@@ -107,7 +106,9 @@ def pearson(first: Floats, second: Floats) -> Correlation | None:
     """Pearson correlation of two arrays of shape (n,); None for fewer than three points or a constant side."""
     if len(first) < 3 or is_constant(first) or is_constant(second):
         return None
-    result = stats.pearsonr(first, second)
+    from scipy.stats import pearsonr  # A second, which `plan` need not wait for.
+
+    result = pearsonr(first, second)
     # Fisher's z has no standard error at three points, where SciPy warns or gives NaN.
     low, high = result.confidence_interval(LEVEL) if len(first) > 3 else (-1.0, 1.0)
     return Correlation(float(result.statistic), float(result.pvalue), float(low), float(high))

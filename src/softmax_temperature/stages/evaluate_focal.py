@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from sklearn.metrics import roc_curve
 from torch import Tensor
 
 from softmax_temperature import metrics
@@ -128,6 +127,8 @@ def _compared(logits: dict[str, Tensor], reference: Tensor | None, settings: dic
 
 def _out_of_distribution(inside: Tensor, outside: Tensor, settings: dict[str, int]) -> tuple[dict[str, Any], Rows]:
     """The area under the curve by entropy (section 5), and points of the curve for drawing."""
+    from sklearn.metrics import roc_curve  # It imports scipy.stats: a second.
+
     area = float(metrics.out_of_distribution_auroc(inside, outside, score="entropy"))
     low, high = metrics.out_of_distribution_interval(inside, outside, score="entropy", **settings)
     entropies = [torch.special.entr(torch.softmax(some, dim=1)).sum(1).numpy() for some in (inside, outside)]

@@ -5,7 +5,6 @@ Points have shape (n, features), labels (n,) are 0 or 1, weights have shape (fea
 
 import numpy as np
 import torch
-from sklearn.datasets import make_classification
 from torch import Tensor
 
 from softmax_temperature.data.splits import Part
@@ -23,6 +22,8 @@ def make_data(train: int, test: int, *, seed: int) -> tuple[Part, Part]:
 
     The clusters lie on the corners of a square of side 4 around the origin, those of a class beside each other.
     """
+    from sklearn.datasets import make_classification  # It imports scipy.stats and pandas: a second.
+
     state = int(np.random.default_rng(seed).integers(2**32))  # scikit-learn takes no more than 32 bits.
     drawn = make_classification(train + test, random_state=state, **SETTINGS)
     points, labels = (torch.from_numpy(array) for array in drawn)
