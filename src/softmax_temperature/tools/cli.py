@@ -5,7 +5,7 @@ import json
 import sys
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -136,9 +136,9 @@ def calibrate(
     from softmax_temperature.tools.arrays import SAMPLE
     from softmax_temperature.tools.calibrate import calibrate_files
 
-    given = {"kind": "probs" if probs else "logits", "fit_on": fit_on, "bins": bins, "bootstrap": bootstrap}
-    given |= {"seed": seed, "output": output or (Path("sample-calibration") if sample else None), "html": html}
-    given |= {"validation": validation, "validation_labels": validation_labels}
+    given: dict[str, Any] = {"kind": "probs" if probs else "logits", "fit_on": fit_on, "bins": bins, "seed": seed}
+    given |= {"validation": validation, "validation_labels": validation_labels, "bootstrap": bootstrap, "html": html}
+    given["output"] = output or (Path("sample-calibration") if sample else None)
     report, folder = calibrate_files(logits or SAMPLE, labels, **given)
     written = f"Written to {folder}: report.json, reliability.png, reliability.svg{f'; and {html}' if html else ''}"
     _show(as_json, report.data | {"folder": str(folder)}, f"{report}\n\n{written}")
