@@ -73,9 +73,13 @@ def _run(training: Artifact) -> dict[str, Any]:
     learned = [row["accuracy"] for row in history if row["split"] == "train"]
     became = outcome(learned, record["classes"], is_finite=not record["diverged"])
     last = {row["split"]: row for row in history if row["epoch"] == record["epochs_done"]}
-    metrics = {} if any(became) else {f"{split}_{name}": value for split in last for name, value in last[split].items()}
+    metrics = (
+        {}
+        if any(became.values())
+        else {f"{split}_{name}": value for split in last for name, value in last[split].items()}
+    )
     return {
-        **became._asdict(),
+        **became,
         "epochs_done": record["epochs_done"],
         **{name: metrics.get(name) for name in _METRICS},
         "temperature": temperatures[-1]["total"] if temperatures else 1.0,

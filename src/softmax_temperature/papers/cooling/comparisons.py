@@ -1,9 +1,6 @@
 """Trainings with Cooling beside those without: the ablation of the recipe, and what goes beyond the paper."""
 
-from __future__ import annotations
-
 from itertools import chain
-from typing import Any
 
 import pandas as pd
 
@@ -30,12 +27,9 @@ def comparison(records: Records, role: str) -> pd.DataFrame:
     and also with the main recipe's own training of the same mode, factor and limits. The main recipe's own numbers for
     the same modes, factors and schedules come before those of the experiments with the role.
 
-    Returns:
-        Columns experiment, dataset, network, change (empty for the main recipe), schedule, loss, arm, mode, `COMPARED`,
-        runs (of the arm), what was lost of them on either side, never_redistributed (as in `tables.table`), status
-        ("measured", how the trainings with Cooling were lost if all were, or that no seed finished both), cells. Means
-        and differences are fractions over the seeds that finished both, or else each mean over those that finished it;
-        over_unchanged is Cooling minus the same Cooling in the main recipe, where no more than Cooling is changed.
+    Means and differences are fractions over the seeds that finished both, or else each mean over those that finished
+    it; over_unchanged is Cooling minus the same Cooling in the main recipe, where no more than Cooling is changed; runs
+    are those of the arm, beside what was lost on either side; change is empty for the main recipe.
     """
     rows = _compared(records, role)
     pairs = _pairs(rows.assign(never=never_redistributed(records, rows)))
@@ -55,7 +49,9 @@ def comparison(records: Records, role: str) -> pd.DataFrame:
         cells=("cells", lambda texts: together(chain.from_iterable(map(apart, texts)))),
     )
     table = found.reset_index().astype(dict.fromkeys(_LOST, int))
-    table["status"] = [_status(row) for row in table.itertuples()]
+    lost = zip(table["diverged_cooled"], table["stuck_cooled"], table["runs"], strict=True)
+    said = [lost_seeds(*each) if sum(each[:2]) == each[2] else "no seed finished both" for each in lost]
+    table["status"] = pd.Series(said, table.index, dtype=str).mask(table["seeds"] > 0, MEASURED)
     return table[[*_KEYS, *COMPARED, "runs", *_LOST, "never_redistributed", "status", CELLS]]
 
 
@@ -63,8 +59,8 @@ def _compared(records: Records, role: str) -> pd.DataFrame:
     """The trainings of a role, behind those of the main recipe with the same settings, schedules, modes and factors."""
     rows, main = selection.trainings(records, role), selection.trainings(records, *selection.MAIN_ROLES)
     main = main.drop_duplicates([*TASK, "arm", "seed"]).merge(rows[TASK].drop_duplicates(), on=TASK)
-    known = pd.MultiIndex.from_frame(rows[["mode", "factor"]])
-    main = main[pd.MultiIndex.from_frame(main[["mode", "factor"]]).isin(known) | (main["mode"] == NO_COOLING)]
+    kinds, known = (pd.MultiIndex.from_frame(table[["mode", "factor"]]) for table in (main, rows))
+    main = main[kinds.isin(known) | (main["mode"] == NO_COOLING)]
     return pd.concat([main, rows], ignore_index=True)
 
 
@@ -93,10 +89,3 @@ def _pairs(rows: pd.DataFrame) -> pd.DataFrame:
         difference=pairs["accuracy"] - pairs["accuracy_without"],
         over_unchanged=(pairs["accuracy"] - pairs["accuracy_unchanged"]).where(of_cooling),
     )
-
-
-def _status(row: Any) -> str:
-    if row.seeds:
-        return MEASURED
-    all_lost = row.diverged_cooled + row.stuck_cooled == row.runs
-    return lost_seeds(row.diverged_cooled, row.stuck_cooled, row.runs) if all_lost else "no seed finished both"

@@ -14,7 +14,7 @@ from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator, ScalarFormat
 
 from softmax_temperature.papers.cooling import growth, selection
 from softmax_temperature.papers.cooling.records import SLUG, Records
-from softmax_temperature.papers.cooling.selection import LAST, MODES, NO_COOLING, PERIODIC, SCHEDULES, SETTING, finished
+from softmax_temperature.papers.cooling.selection import LAST, MODES, NO_COOLING, PERIODIC, SCHEDULES, SETTING
 from softmax_temperature.papers.shared import plots
 from softmax_temperature.papers.shared.plots import PERCENT, entry
 from softmax_temperature.papers.shared.tables import published
@@ -44,19 +44,20 @@ def figure_1(records: Records) -> Figure | None:
 
 
 def _factors(axes: Axes, rows: pd.DataFrame) -> None:
-    accuracies = PERCENT * finished(rows[rows["mode"] == NO_COOLING])["accuracy"]
+    left, right, rows = rows["factor"].min(), rows["factor"].max(), rows[~rows["lost"]]
+    accuracies = PERCENT * rows[rows["mode"] == NO_COOLING]["accuracy"]
     if len(accuracies):
         axes.axhline(accuracies.mean(), color=COLOURS[NO_COOLING], linewidth=1.2, linestyle="--")
     if len(accuracies) > 1:
         low, high = accuracies.mean() - accuracies.std(), accuracies.mean() + accuracies.std()
         axes.axhspan(low, high, color=COLOURS[NO_COOLING], alpha=0.12, linewidth=0)
-    cooled = finished(rows[rows["mode"] == LAST])
+    cooled = rows[rows["mode"] == LAST]
     plots.seeds(axes, cooled[cooled["factor"] <= 1], "factor", "accuracy", color=COLOURS[LAST])
     hot, bottom = cooled[cooled["factor"] > 1], axes.get_ylim()[0]
     values = PERCENT * hot["accuracy"]
     axes.plot(hot["factor"], values.where(values > bottom), "o", ms=3.5, mfc="none", color=COLOURS[LAST])
     axes.plot(hot["factor"], values.where(values <= bottom) * 0 + bottom, "v", ms=5, color=COLOURS[LAST])
-    axes.set_xlim(rows["factor"].min() - 0.15, rows["factor"].max() + 0.15)
+    axes.set_xlim(left - 0.15, right + 0.15)
 
 
 @plots.style()
@@ -89,7 +90,8 @@ def _rate_trainings(records: Records) -> pd.DataFrame:
 def _rates(axes: Axes, rows: pd.DataFrame) -> None:
     axes.set(xscale="log", xmargin=0.15)
     for mode in (NO_COOLING, LAST):
-        plots.seeds(axes, finished(rows[rows["mode"] == mode]), "learning_rate", "accuracy", color=COLOURS[mode])
+        some = rows[(rows["mode"] == mode) & ~rows["lost"]]
+        plots.seeds(axes, some, "learning_rate", "accuracy", color=COLOURS[mode])
 
 
 def _by_setting(
@@ -243,7 +245,8 @@ def effects(records: Records) -> Figure | None:
 
 def _shown_runs(records: Records) -> pd.DataFrame:
     """The trainings of the first data set and network of Table 1 that are not lost."""
-    runs = finished(selection.standard(selection.trainings(records, "table_1")))
+    runs = selection.standard(selection.trainings(records, "table_1"))
+    runs = runs[~runs["lost"]]
     return runs.merge(runs[SETTING].head(1))
 
 

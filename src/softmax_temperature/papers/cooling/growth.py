@@ -27,7 +27,7 @@ def growth(records: Records) -> pd.DataFrame:
     """
     runs = selection.trainings(records, "figure_2", "figure_1", "table_1")
     runs = runs[runs["schedule"] == selection.NO_SCHEDULE]
-    slow = selection.last_layer_factors(runs[runs["factor"] == SLOW_FACTOR])
+    slow = selection.standard(runs[runs["factor"] == SLOW_FACTOR], any_factor=True)
     periodic = selection.standard(runs[runs["mode"] == PERIODIC])
     limits = periodic.groupby(SETTING)["max_temperature"].first().rename("limit")
     runs = pd.concat([slow, periodic]).join(limits, on=SETTING).fillna({"limit": LIMIT})
@@ -41,15 +41,10 @@ def growth(records: Records) -> pd.DataFrame:
 
 
 def crossings(records: Records) -> pd.DataFrame:
-    """When each training of Figure 2 first exceeds the limit.
-
-    Returns:
-        Columns experiment, `SETTING`, mode, limit, seed, epoch (missing where it is never exceeded), last (its last
-        epoch).
-    """
+    """The epoch in which each training of Figure 2 first exceeds the limit, if it does, and its last epoch."""
     rows = growth(records)
-    hot = rows.assign(hot=rows["epoch"].where(rows["reached"] > rows["limit"]))
-    groups = hot.groupby(["experiment", *SETTING, "mode", "limit", "seed"], sort=False)
+    rows["hot"] = rows["epoch"].where(rows["reached"] > rows["limit"])
+    groups = rows.groupby(["experiment", *SETTING, "mode", "limit", "seed"], sort=False)
     return groups.agg(epoch=("hot", "min"), last=("epoch", "max")).reset_index()
 
 
@@ -58,10 +53,8 @@ def crossing_pairs(found: pd.DataFrame) -> pd.DataFrame:
 
     Where one of a pair never does, the epoch after its last stands for it, which is too early rather than too late. A
     pair says nothing, and is left out, if neither does, or if one ended, because it diverged, before the other did.
-
-    Returns:
-        By `SETTING` and seed: difference (epochs, periodically redistributed minus last layer), never (the mode that
-        never exceeds the limit, "" if both do).
+    By `SETTING` and seed: difference (epochs, periodically redistributed minus last layer), never (the mode that never
+    exceeds the limit, "" if both do).
     """
     table = found.set_index([*SETTING, "seed", "mode"])
     crossed, last = (table[name].unstack("mode").reindex(columns=[PERIODIC, LAST]) for name in ("epoch", "last"))

@@ -21,48 +21,44 @@ from softmax_temperature.papers.shared.statistics import OverTasks, Share, Task,
 DATA = ("cifar10", "cifar100", "ade20k", "camvid")
 """The paper's data sets; parts of them, as "cifar10-10000", count as the paper's too."""
 
+_NOTHING = "no experiment of this profile trains both sides of the comparison with one seed"
+_COLD = f"not comparable: {MODES[PERIODIC]} here means temperatures below 1, the opposite of the paper's"
 Found = Measurement | NotTested
 
 
-def gain(records: Records, *, mode: str, schedules: Sequence[str]) -> Found:
-    """Accuracy of a mode of Cooling minus that without, schedules being tasks."""
+def gain(records: Records, *, mode: str, schedules: Sequence[str], each: bool = False) -> Found:
+    """Accuracy of a mode of Cooling minus that without, schedules being tasks, or each being judged by itself."""
     rows = _standard(records, "table_1")
     rows = rows[rows["schedule"].isin(schedules)]
+    pairs = paired(rows, mode)
+    is_cold = mode == PERIODIC and (records.arms["max_temperature"].astype(float) <= 1).any()
+    nothing = _COLD if is_cold else _NOTHING
+    if each:
+        parts = {SCHEDULES[name]: pairs[pairs["schedule"] == name] for name in schedules}
+        return _differences(rows, parts, mode, NO_COOLING, nothing=nothing)
     run = rows["schedule"].nunique()
     some = f"{run} of {len(schedules)} schedules" if 0 < run < len(schedules) else ""
     last = [sum(task.values) / len(task.values) for task in _tasks(paired(rows, mode, value="judged_last"))]
     alone = f"last epoch alone {sum(last) / len(last):+.3f}" if last else ""
-    nothing = _no_pair(records, mode, f"with schedule {' or '.join(SCHEDULES[name] for name in schedules)}")
-    return _differences(
-        rows, {mode: paired(rows, mode)}, (mode, NO_COOLING), nothing, note=selection.joined(some, alone)
-    )
-
-
-def on_every_schedule(records: Records, *, mode: str) -> Found:
-    """The same, each schedule by itself."""
-    rows = _standard(records, "table_1")
-    parts = {name: paired(rows[rows["schedule"] == schedule], mode) for schedule, name in SCHEDULES.items()}
-    return _differences(rows, parts, (mode, NO_COOLING), _no_pair(records, mode))
+    return _differences(rows, {mode: pairs}, mode, NO_COOLING, notes=(some, alone), nothing=nothing)
 
 
 def calibration(records: Records) -> Found:
     """Test ECE of each mode minus that without Cooling, mean over the last ten epochs."""
-    rows = selection.finished(_standard(records, "table_1", "table_2"))
+    rows = _standard(records, "table_1", "table_2")
+    rows = rows[~rows["lost"]]
     parts = {MODES[mode]: paired(rows, mode, value="ece") for mode in COOLED}
-    return _differences(rows, parts, tuple(MODES), _no_pair(records, LAST), unit="ECE", absent="")
+    return _differences(rows, parts, *MODES, unit="ECE", absent="")
 
 
 def against_every_schedule(records: Records) -> Found:
     """Accuracy of last layer Cooling without a schedule minus that without Cooling, with each schedule."""
     rows = _standard(records, "table_1")
-    cooled = rows[(rows["schedule"] == selection.NO_SCHEDULE) & (rows["mode"] == LAST)]
-    parts = {}
-    for schedule, name in SCHEDULES.items():
-        if schedule != selection.NO_SCHEDULE:
-            reference = rows[(rows["schedule"] == schedule) & (rows["mode"] == NO_COOLING)]
-            parts[f"against {name}"] = paired(pd.concat([cooled.assign(schedule=schedule), reference]), LAST)
-    nothing = f"no experiment trains {MODES[LAST]} without a schedule and {MODES[NO_COOLING]} with one"
-    return _differences(rows, parts, (LAST, NO_COOLING), nothing)
+    cooled = rows[(rows["mode"] == LAST) & (rows["schedule"] == selection.NO_SCHEDULE)]
+    both = [rows[rows["mode"] == NO_COOLING], *(cooled.assign(schedule=name) for name in SCHEDULES)]
+    pairs = paired(pd.concat(both), LAST)
+    parts = {f"against {name}": pairs[pairs["schedule"] == key] for key, name in SCHEDULES.items() if name != "None"}
+    return _differences(rows, parts, LAST, NO_COOLING)
 
 
 def against_modes(records: Records) -> Found:
@@ -71,40 +67,36 @@ def against_modes(records: Records) -> Found:
     # One that was never redistributed is last layer Cooling: equal numbers would pass for an effect of 0.
     rows = rows[~growth.never_redistributed(records, rows)]
     parts = {f"{MODES[LAST]} against {MODES[other]}": paired(rows, LAST, other) for other in COOLED if other != LAST}
-    nothing = _no_pair(records, LAST, reference="distributed")
-    return _differences(rows, parts, COOLED, nothing, absent="no pair that differs")
+    return _differences(rows, parts, *COOLED, absent="no pair that differs")
 
 
 def over_distributed(records: Records) -> Found:
     """Accuracy without a schedule of last layer and of periodically redistributed Cooling minus distributed."""
     rows = _standard(records, "table_2", "table_1")
     rows = rows[rows["schedule"] == selection.NO_SCHEDULE]
-    parts = {MODES[mode]: paired(rows, mode, "distributed") for mode in (LAST, PERIODIC)}
-    nothing = _no_pair(records, LAST, "without a schedule", reference="distributed")
-    return _differences(rows, parts, COOLED, nothing)
+    return _differences(rows, {MODES[mode]: paired(rows, mode, "distributed") for mode in (LAST, PERIODIC)}, *COOLED)
 
 
 def every_factor(records: Records) -> Found:
     """Accuracy of last layer Cooling with each factor up to 1 minus that without Cooling."""
     rows = selection.figure_1_trainings(records)
-    rows = rows[(rows["mode"] == NO_COOLING) | (rows["factor"] <= 1)]
+    rows = rows[~(rows["factor"] > 1)]
     parts = {f"{factor:g}": paired(some, LAST) for factor, some in selection.by_factor(rows).items()}
     nothing = "no experiment of this profile varies the Cooling factor below 1"
-    return _differences(rows, parts, (LAST, NO_COOLING), nothing, unit="accuracy, factor", absent="")
+    return _differences(rows, parts, LAST, NO_COOLING, unit="accuracy, factor", absent="", nothing=nothing)
 
 
 def large_factors(records: Records) -> Found:
     """The share of seeds all of whose trainings with a factor above 1 diverge; a stuck one did not."""
-    rows = selection.last_layer_factors(selection.trainings(records, "figure_1", "table_1"))
+    rows = selection.standard(selection.trainings(records, "figure_1", "table_1"), any_factor=True)
     rows = rows[(rows["schedule"] == selection.NO_SCHEDULE) & (rows["factor"] > 1)]
     if rows.empty:
         return _untested("no experiment of this profile has a Cooling factor above 1")
     at_bound = rows[selection.RUN].merge(records.temperatures)["at_bound"]
     count = f"{int(at_bound.sum())} of {len(at_bound)} times" if at_bound.any() else ""
-    note = count and f"Cooling did nothing, for want of a best temperature, {count}"
-    parts = {str(dataset): _share(some, "diverged") for dataset, some in rows.groupby("dataset")}
-    note = selection.joined(selection.lost_by_mode(rows, LAST), note)
-    return Measurement(parts, "of the seeds diverged", note, cells=_cells(rows))
+    idle = count and f"Cooling did nothing, for want of a best temperature, {count}"
+    note = "; ".join(filter(None, (selection.lost_by_mode(rows, LAST), idle)))
+    return _shares(rows, "dataset", "diverged", note)
 
 
 def crelu(records: Records, *, modes: Sequence[str], became: str) -> Found:
@@ -114,9 +106,7 @@ def crelu(records: Records, *, modes: Sequence[str], became: str) -> Found:
     if rows.empty:
         names = ", ".join(MODES[mode] for mode in modes)
         return _untested(f"no experiment of this profile trains a network with CReLU: {names}")
-    rows = rows.assign(trained=~rows["lost"])
-    parts = {MODES[str(mode)]: _share(some, became) for mode, some in rows.groupby("mode", sort=False)}
-    return Measurement(parts, f"of the seeds {became}", selection.lost_by_mode(rows, *modes), cells=_cells(rows))
+    return _shares(rows.assign(trained=~rows["lost"]), "mode", became, selection.lost_by_mode(rows, *modes))
 
 
 def heating(records: Records) -> Found:
@@ -168,11 +158,10 @@ def _standard(records: Records, *roles: str) -> pd.DataFrame:
 def _differences(
     rows: pd.DataFrame,
     parts: Mapping[str, pd.DataFrame],
-    modes: Sequence[str],
-    nothing: str,
-    *,
+    *modes: str,
     unit: str = "accuracy",
-    note: str = "",
+    notes: Sequence[str] = (),
+    nothing: str = _NOTHING,
     absent: str = "not trained",
 ) -> Found:
     """The parts that have pairs, and why others have none, if that is said; without any, why nothing is tested."""
@@ -180,7 +169,7 @@ def _differences(
     if not found:
         return _untested(nothing)
     missing = {name: absent for name in parts if absent and name not in found}
-    note = selection.joined(note, selection.lost_by_mode(rows, *modes, counted="guessing"))
+    note = "; ".join(filter(None, (*notes, selection.lost_by_mode(rows, *modes, counted="guessing"))))
     return Measurement(found, unit, note, missing, _cells(rows[rows["mode"].isin(modes)]))
 
 
@@ -194,10 +183,14 @@ def _is_own(dataset: str) -> bool:
     return dataset.partition("-")[0] in DATA
 
 
-def _share(rows: pd.DataFrame, became: str) -> Share:
-    """Of the seeds, those all of whose trainings hit: trainings of one seed start alike and count once."""
-    seeds = rows.groupby("seed")[became].all()
-    return Share(int(seeds.sum()), len(seeds), own=_is_own(str(rows["dataset"].iloc[0])))
+def _shares(rows: pd.DataFrame, by: str, became: str, note: str) -> Measurement:
+    """Of the seeds, those all of whose trainings became so: trainings of one seed start alike and count once."""
+    parts = {}
+    for name, some in rows.groupby(by, sort=False):
+        seeds = some.groupby("seed")[became].all()
+        own = _is_own(some["dataset"].iloc[0])
+        parts[MODES.get(str(name), str(name))] = Share(int(seeds.sum()), len(seeds), own=own)
+    return Measurement(parts, f"of the seeds {became}", note, cells=_cells(rows))
 
 
 def _cells(rows: pd.DataFrame) -> tuple[str, ...]:
@@ -206,9 +199,3 @@ def _cells(rows: pd.DataFrame) -> tuple[str, ...]:
 
 def _untested(reason: str, profile: str = "cooling_cifar10") -> NotTested:
     return NotTested(f"{reason}; profile {profile} would test it")
-
-
-def _no_pair(records: Records, mode: str, where: str = "with one schedule", *, reference: str = NO_COOLING) -> str:
-    if mode == PERIODIC and (records.arms["max_temperature"].astype(float) <= 1).any():
-        return f"not comparable: {MODES[mode]} here means temperatures below 1, the opposite of the paper's"
-    return f"no experiment of this profile trains {MODES[mode]} and {MODES[reference]} {where} and one seed"

@@ -17,38 +17,33 @@ SLUG = "cooling"
 
 @dataclass(frozen=True)
 class Records:
-    """The tables, by the name of their file; one row per what stands first, with these columns besides its names.
+    """The tables, by the name of their file; each comment has what there is a row for, and its columns besides that."""
 
-    runs: training: diverged, stuck (bool, see `outcomes`), epochs_done, test_accuracy, train_accuracy, test_nll,
-        test_ece (after the last epoch; all four empty when lost), temperature (product of all applied; 1 without
-        Cooling).
-    experiments: experiment: dataset, network, activation ("relu", "crelu"), role ("table_1", "table_2", "figure_1",
-        "figure_2", "ablation", "ours"), change (what an ablation changes, "" otherwise), printed_model (as the paper's
-        tables name it, empty where it has none), classes, parameters, train_images, validation_images, test_images,
-        epochs, planned_epochs.
-    arms: arm: mode ("none", "last_layer", "distributed", "periodic"), factor, max_temperature, reset_temperature,
-        refit, period ("epoch" or a number of batches), optimizer_state (empty where the mode has no use for it), loss.
-    history: training × epoch (from 1) × split ("train", "validation", "test"): accuracy, nll, ece, entropy, loss,
-        weight_norm (last layer), feature_norm.
-    temperatures: training × last Cooling of an epoch: cooling (from 1), epoch, applied, total, at_bound (bool).
-    norms: training × epoch: logit_norm (mean over validation images), weight_norm (all layers), gradient_norm (mean
-        over the epoch's batches).
-    segmentation: U-Net × arm ("none", "last_layer") × seed × epoch, test split of CamVid or of what the profile names:
-        mean_iou, pixel_accuracy, temperature, dataset, classes. Beside the table is `segmentation.safetensors`, as
-        `segmentation_panel` reads it, where a profile shows images.
-    theory_checks: statement × network: predicted, measured, largest_relative_difference.
-    cost: device ("cpu", "cuda") × mode, from benchmarks/results.json: seconds (of one Cooling), epoch_seconds, share
-        (of the two), rounds (that the medians are over), size (of data and network).
-    """
-
+    # training: diverged, stuck (bool, see `selection.outcome`), epochs_done, test_accuracy, train_accuracy, test_nll,
+    # test_ece (after the last epoch; all four empty when lost), temperature (product of all applied; 1 without Cooling)
     runs: pd.DataFrame
+    # experiment: dataset, network, activation ("relu", "crelu"), role ("table_1", "table_2", "figure_1", "figure_2",
+    # "ablation", "ours"), change (what an ablation changes), printed_model (as the paper's tables name it, if they do),
+    # classes, parameters, train_images, validation_images, test_images, epochs, planned_epochs
     experiments: pd.DataFrame
+    # arm: mode ("none", "last_layer", "distributed", "periodic"), factor, max_temperature, reset_temperature, refit,
+    # period ("epoch" or a number of batches), optimizer_state (empty where the mode has no use for it), loss
     arms: pd.DataFrame
+    # training × epoch (from 1) × split ("train", "validation", "test"): accuracy, nll, ece, entropy, loss, weight_norm
+    # (last layer), feature_norm
     history: pd.DataFrame
+    # training × last Cooling of an epoch: cooling (from 1), epoch, applied, total, at_bound (bool)
     temperatures: pd.DataFrame
+    # training × epoch: logit_norm (mean over validation images), weight_norm (all layers), gradient_norm (mean over the
+    # epoch's batches)
     norms: pd.DataFrame
+    # U-Net × arm ("none", "last_layer") × seed × epoch, test split of CamVid or of what the profile names: mean_iou,
+    # pixel_accuracy, temperature, dataset, classes. Beside it is `segmentation.safetensors` where images are shown.
     segmentation: pd.DataFrame
+    # statement × network: predicted, measured, largest_relative_difference
     theory_checks: pd.DataFrame
+    # device ("cpu", "cuda") × mode, from benchmarks/results.json: seconds (of one Cooling), epoch_seconds, share (of
+    # the two), rounds (that the medians are over), size (of data and network)
     cost: pd.DataFrame
 
 
