@@ -10,8 +10,8 @@ from softmax_temperature.params import Params
 from softmax_temperature.runner.fingerprint import import_closure
 from softmax_temperature.runner.reading import read_yaml
 from softmax_temperature.stages.programs import PACKAGE, load
+from tests.conftest import ROOT
 
-ROOT = Path(__file__).parents[2]
 GRAPH = read_yaml(ROOT / "dvc.yaml")
 STAGES = GRAPH["stages"]
 SOURCE = "src/softmax_temperature"
@@ -24,33 +24,23 @@ def program(stage: str) -> Path:
 CELL_STAGES = [name for name in STAGES if (ROOT / SOURCE / "stages" / program(name).name).is_file()]
 
 
-def outputs(stage: str) -> dict[str, dict[str, bool]]:
-    """Path to options."""
-    return {path: dict(options) for output in STAGES[stage]["outs"] for path, options in output.items()}
-
-
 @pytest.mark.parametrize("stage", STAGES)
-def test_a_stage_depends_on_its_program(stage: str) -> None:
+def test_a_stage_depends_on_its_program_and_of_results_nothing_is_cached_and_of_data_all_persists(stage: str) -> None:
     assert program(stage).relative_to(ROOT).as_posix() in STAGES[stage]["deps"]
+    for path, options in ((path, own) for output in STAGES[stage]["outs"] for path, own in output.items()):
+        assert options.get("cache", True) == (not path.startswith("results/"))
+        assert options.get("persist", False) == path.startswith("data/") or Path(path).suffix == ".html"
 
 
 @pytest.mark.parametrize("stage", CELL_STAGES)
-def test_a_stage_depends_on_the_folders_of_the_code_that_its_cells_run(stage: str) -> None:
-    deps = STAGES[stage]["deps"]
-    for module in import_closure(f"{PACKAGE}.{program(stage).stem}"):
+def test_a_stage_names_the_code_that_its_cells_run_their_folder_and_parameters_that_exist(stage: str) -> None:
+    name, content = program(stage).stem, STAGES[stage]
+    for module in import_closure(f"{PACKAGE}.{name}"):
         place = module.replace("softmax_temperature", SOURCE, 1).replace(".", "/")
         if place not in (SOURCE, f"{SOURCE}/stages"):
-            assert any(dep == f"{place}.py" or f"{place}/".startswith(f"{dep}/") for dep in deps), module
-
-
-@pytest.mark.parametrize("stage", CELL_STAGES)
-def test_a_stage_writes_the_folder_that_its_module_names(stage: str) -> None:
-    assert list(outputs(stage)) == [load(program(stage).stem).OUTPUT.as_posix()]
-
-
-@pytest.mark.parametrize("stage", CELL_STAGES)
-def test_every_parameter_that_a_stage_names_exists(stage: str) -> None:
-    for leaf in STAGES[stage]["params"]:
+            assert any(dep == f"{place}.py" or f"{place}/".startswith(f"{dep}/") for dep in content["deps"]), module
+    assert [path for output in content["outs"] for path in output] == [load(name).OUTPUT.as_posix()]
+    for leaf in content["params"]:
         section: Any = Params
         for part in leaf.split("."):
             assert part in section.model_fields, leaf
@@ -65,20 +55,11 @@ def test_papers_are_a_matrix() -> None:
         assert (ROOT / SOURCE / "papers" / paper / "collect.py").is_file()
 
 
-@pytest.mark.parametrize("stage", STAGES)
-def test_of_the_results_nothing_is_cached_and_of_the_data_all_persists(stage: str) -> None:
-    for path, options in outputs(stage).items():
-        assert options.get("cache", True) == (not path.startswith("results/"))
-        assert options.get("persist", False) == path.startswith("data/") or Path(path).suffix == ".html"
-
-
 def test_the_plots_are_results_of_mini() -> None:
-    places = [place for plot in GRAPH["plots"] for place in ([plot] if isinstance(plot, str) else _sources(plot))]
-    assert [place for place in places if not (ROOT / place.replace("${profile}", "mini")).is_file()] == []
-
-
-def _sources(plot: dict[str, Any]) -> list[str]:
-    return [place for content in plot.values() for place in content["y"]]
+    places: list[str] = []
+    for plot in GRAPH["plots"]:
+        places += [plot] if isinstance(plot, str) else [path for own in plot.values() for path in own["y"]]
+    assert [path for path in places if not (ROOT / path.replace("${profile}", "mini")).is_file()] == []
 
 
 def test_keys_stand_in_one_order_and_the_file_stays_short() -> None:

@@ -15,7 +15,7 @@ from softmax_temperature.runner.cells import Job
 from softmax_temperature.training import ImageSet, Trainer
 from tests import small_trainings as small
 
-CLASSES, SIZE = 4, 6
+CLASSES, SIZE = small.CLASSES, 6
 RECIPE = small.RECIPE | small.PIXELS | {"planned_epochs": 3, "lr": 0.05, "weight_decay": 0.001}
 RECIPE |= {"schedule": {"name": "constant"}}
 
@@ -46,16 +46,7 @@ def make_recipe() -> Callable[..., Recipe]:
 @pytest.fixture
 def make_images() -> Callable[..., ImageSet]:
     """Noise, brighter in one channel or in none; sorted by nothing."""
-
-    def make(count: int = 21, seed: int = 0) -> ImageSet:
-        generator = torch.Generator().manual_seed(seed)
-        images = torch.randint(0, 160, (count, 3, SIZE, SIZE), generator=generator)
-        labels = torch.randint(CLASSES, (count,), generator=generator)
-        for channel in range(3):
-            images[labels == channel, channel] += 60
-        return ImageSet(images.to(torch.uint8), labels)
-
-    return make
+    return lambda count=21, seed=0: small.images(count, seed, size=SIZE)
 
 
 @pytest.fixture
