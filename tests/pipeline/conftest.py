@@ -10,7 +10,7 @@ import pytest
 from softmax_temperature.params import Params
 from softmax_temperature.tools.profiles import render_profile
 from tests.conftest import ROOT
-from tests.pipeline.whole_runs import changed, finish, run_paper
+from tests.pipeline.whole_runs import changed, finish, run_paper, slug
 
 
 @pytest.fixture(scope="session")
@@ -60,7 +60,7 @@ def make_project(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Pa
 def project(request: pytest.FixtureRequest, make_project: Callable[[str], Path], tiny: Params) -> Path:
     """A folder in which all stages of the module's `PAPER` have run."""
     paper = request.module.PAPER
-    return finish(make_project(paper.SLUG), lambda: run_paper(tiny, paper))
+    return finish(make_project(slug(paper)), lambda: run_paper(tiny, paper))
 
 
 @pytest.fixture
