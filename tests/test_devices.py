@@ -9,6 +9,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -74,10 +75,14 @@ def gpu(request: pytest.FixtureRequest) -> Iterator[Device]:
         yield Device(seen=seen)
 
 
-def epoch(training: Training) -> None:
-    training.trainer.epoch()
+def after_epoch(training: Training) -> None:
     for callback in training.callbacks.values():
         callback.after_epoch(training.trainer)
+
+
+def epoch(training: Training) -> None:
+    training.trainer.epoch()
+    after_epoch(training)
 
 
 # ---- trainings
@@ -102,18 +107,13 @@ def test_no_step_of_a_training_waits_and_it_is_that_of_the_cpu(gpu: Device, name
         gpu.waits()
         training.trainer.epoch()
         in_epoch = gpu.waits()
-        epoch_of(training)
+        after_epoch(training)
         afterwards = gpu.waits()
         epoch(on_cpu)
         if number:  # Splits are on the device by now.
             assert len(in_epoch) <= PER_EPOCH, in_epoch
             assert len(afterwards) <= after, afterwards
     assert training.trainer.loss == pytest.approx(on_cpu.trainer.loss, rel=1e-3)
-
-
-def epoch_of(training: Training) -> None:
-    for callback in training.callbacks.values():
-        callback.after_epoch(training.trainer)
 
 
 @pytest.mark.parametrize("loss", small.LOSSES)
@@ -167,9 +167,8 @@ def test_a_training_goes_on_where_another_device_left_it(gpu: Device, tmp_path: 
 
 
 def test_a_divergence_is_found_at_the_end_of_its_epoch(gpu: Device) -> None:
-    training = small.vgg(gpu.name, lr=1e30)
     with pytest.raises(Diverged, match="epoch 1"):
-        training.trainer.epoch()
+        small.vgg(gpu.name, lr=1e30).trainer.epoch()
 
 
 def test_precision_is_that_of_the_parameter(gpu: Device) -> None:
@@ -183,8 +182,7 @@ def test_precision_is_that_of_the_parameter(gpu: Device) -> None:
 def test_float32_is_exact() -> None:
     torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = True
     prepare_torch(1, "cpu")
-    assert not torch.backends.cudnn.allow_tf32
-    assert not torch.backends.cuda.matmul.allow_tf32
+    assert (torch.backends.cudnn.allow_tf32, torch.backends.cuda.matmul.allow_tf32) == (False, False)
 
 
 @pytest.mark.parametrize(("device", "asked", "expected"), [("cpu", None, 1), ("cuda", None, 0), ("cuda", True, 1)])
@@ -216,7 +214,7 @@ def test_captured_steps_are_the_plain_ones(gpu: Device, options: dict[str, Any])
         captured.trainer.epoch()
         if number and "cooling" not in options:
             assert len(gpu.waits()) <= PER_EPOCH
-        epoch_of(captured)
+        after_epoch(captured)
         if number == 1:  # What was captured is forgotten, and captured anew.
             captured.trainer.load_state_dict(copy.deepcopy(captured.trainer.state_dict()))
     assert captured.trainer._graph is not None
@@ -233,13 +231,13 @@ def test_captured_steps_are_the_plain_ones(gpu: Device, options: dict[str, Any])
 def test_a_captured_step_draws_dropout_anew(gpu: Device) -> None:
     losses = []
     for captured in (False, True):
-        training = small.vgg(gpu.name, epochs=4)
-        training.trainer.network.dense = nn.Sequential(training.trainer.network.dense, nn.Dropout(0.5))
+        trainer = small.vgg(gpu.name, epochs=4).trainer
+        trainer.network.dense = nn.Sequential(trainer.network.dense, nn.Dropout(0.5))
         if captured:
-            training.trainer.capture_steps()
-        training.trainer.epoch()
-        training.trainer.epoch()
-        losses.append(training.trainer.loss)
+            trainer.capture_steps()
+        trainer.epoch()
+        trainer.epoch()
+        losses.append(trainer.loss)
     assert losses[0] == losses[1]
 
 
@@ -260,24 +258,21 @@ def test_what_cannot_be_captured_says_why(
 
 
 @pytest.mark.parametrize(
-    ("loss", "says"), [("scheduled_focal", "its loss changes with the epoch"), ("waits", "captur")]
+    ("loss", "says"), [("scheduled_focal", "its loss changes with the epoch"), ("brier", "captur")]
 )
 def test_a_step_that_fails_to_be_captured_is_taken_plainly(
     gpu: Device, capsys: pytest.CaptureFixture[str], loss: str, says: str
 ) -> None:
-    plain, captured = (small.vgg(gpu.name, loss=loss if loss in small.LOSSES else "brier") for _ in range(2))
-    captured.trainer.capture_steps()
-    if loss == "waits":
-        for training in (plain, captured):
-            objective = training.trainer.objective
-            training.trainer.objective = lambda logits, *more, own=objective: (
-                own(logits, *more) * (logits.sum().item() > -1e9)
-            )
-    for training in (plain, captured):
-        training.trainer.epoch()
-        training.trainer.epoch()
+    plain, captured = (small.vgg(gpu.name, loss=loss).trainer for _ in range(2))
+    captured.capture_steps()
+    for trainer in (plain, captured):
+        if loss == "brier":  # One that waits.
+            own = trainer.objective
+            trainer.objective = lambda logits, *more, own=own: own(logits, *more) * (logits.sum().item() > -1e9)
+        trainer.epoch()
+        trainer.epoch()
     assert says in capsys.readouterr().err
-    assert captured.trainer.loss == plain.trainer.loss
+    assert captured.loss == plain.loss
 
 
 def test_cells_ask_for_captured_steps_and_a_cpu_ignores_it(tmp_path: Path) -> None:
@@ -316,9 +311,8 @@ def test_a_grid_uploads_its_samples_once(gpu: Device, precision: str, optimizer:
 
 
 def test_a_whole_grid_stays_on_the_device(gpu: Device) -> None:
-    found = train_temperature_grid(
-        small.embeddings(50, 0), small.embeddings(30, 1), [1.0, 20.0], epochs=2, batch_size=16, lr=0.1, device=gpu.name
-    )
+    sets = small.embeddings(50, 0), small.embeddings(30, 1)
+    found = train_temperature_grid(*sets, [1.0, 20.0], epochs=2, batch_size=16, lr=0.1, device=gpu.name)
     assert not found.curves.is_cuda
 
 
@@ -392,9 +386,8 @@ def test_sentences_are_translated_and_scored(gpu: Device) -> None:
 def test_early_learning_is_that_of_the_cpu(gpu: Device) -> None:
     found = []
     for device in (gpu.name, "cpu"):
-        networks = [
-            small.seeded(ARCHITECTURES["mlp"], 3, (8,), image_size=4).double().eval().to(device) for _ in range(2)
-        ]
+        build = partial(small.seeded, ARCHITECTURES["mlp"], 3, (8,), image_size=4)
+        networks = [build().double().eval().to(device) for _ in range(2)]
         inputs = torch.randn(9, 3, 4, 4, dtype=torch.float64, generator=torch.Generator().manual_seed(0)).to(device)
         problem = Problem(*networks, inputs, SoftmaxCrossEntropy((torch.arange(9) % 3).to(device), 3), 4, 4, 0)
         start = Start(problem, 0.5, 1.0)
@@ -411,11 +404,7 @@ def test_early_learning_is_that_of_the_cpu(gpu: Device) -> None:
 def test_a_pretended_gpu_refuses_what_a_real_one_does() -> None:
     with pretended_gpu() as gpu:
         there, here = torch.ones(3, device="cuda"), torch.ones(3)
-        assert (there.device, (2 * there).device, here.device) == (
-            torch.device("cuda:0"),
-            torch.device("cuda:0"),
-            torch.device("cpu"),
-        )
+        assert [each.device.type for each in (there, 2 * there, here)] == ["cuda", "cuda", "cpu"]
         with pytest.raises(Mixed, match="mixes devices"):
             there + here
         with pytest.raises(Mixed, match="no CUDA kernel"):
@@ -423,16 +412,9 @@ def test_a_pretended_gpu_refuses_what_a_real_one_does() -> None:
         with pytest.raises(TypeError, match="numpy"):
             there.numpy()
         assert not gpu.waits
-        for wait in (
-            there.sum().item,
-            there.tolist,
-            there.cpu,
-            lambda: bool(there.all()),
-            lambda: there[there > 0],
-            there.nonzero,
-            lambda: here.to("cuda"),
-            lambda: there[torch.tensor([0])],
-        ):
+        actions: list[Callable[[], Any]] = [there.sum().item, there.tolist, there.cpu, there.nonzero]
+        actions += [lambda: bool(there.all()), lambda: there[there > 0], lambda: here.to("cuda")]
+        for wait in [*actions, lambda: there[torch.tensor([0])]]:
             wait()
         assert len(gpu.waits) == 8
         assert here.pin_memory().to("cuda", non_blocking=True).is_cuda

@@ -72,25 +72,6 @@ def test_a_vgg_is_the_paper_s_sentence(activation: str, pooling: str) -> None:
     torch.testing.assert_close(network(images()), vgg_formula(dict(network.named_parameters()), images(), **shape))
 
 
-@pytest.mark.parametrize("batch_norm", [False, True])
-def test_rectifying_behind_the_pooling_changes_no_bit(batch_norm: bool) -> None:
-    network = tiny_vgg(batch_norm=batch_norm).float()
-    paper = tiny_vgg(batch_norm=batch_norm).float()
-    layers = list(paper.convolutions)
-    for place in [place for place, layer in enumerate(layers) if isinstance(layer, nn.MaxPool2d)]:
-        layers[place], layers[place + 1] = layers[place + 1], layers[place]
-    paper.convolutions = nn.Sequential(*layers)
-    kinds = [type(layer) for layer in layers if isinstance(layer, nn.ReLU | nn.MaxPool2d)]
-    assert kinds == [nn.ReLU, nn.ReLU, nn.MaxPool2d] * 2
-    logits = [each(images(8).float()) for each in (network, paper)]
-    assert torch.equal(*logits)
-    for each in logits:
-        F.cross_entropy(each, torch.arange(8) % 5).backward()
-    gradients = [[parameter.grad for parameter in each.parameters()] for each in (network, paper)]
-    assert all(torch.equal(*pair) for pair in zip(*gradients, strict=True))
-    assert all(bool(gradient.any()) for gradient in gradients[0])
-
-
 def test_a_vgg_s_weights_start_as_keras_draws_them() -> None:
     network = tiny_vgg(widths=(24, 48), dense=64)
     # A convolution of 24 channels on 48 filters of 3×3: sqrt(6 / (9 · 24 + 9 · 48)).
@@ -220,7 +201,6 @@ def test_last_convolutions_of_branches_are_scaled_without_normalisation() -> Non
 
 
 def unet_formula(state: dict[str, Tensor], maps: Tensor) -> Tensor:
-    """The network in evaluation."""
 
     def twice(name: str, values: Tensor) -> Tensor:
         for convolution, norm in ((0, 1), (3, 4)):
@@ -268,32 +248,24 @@ def test_a_densenet_is_torchvision_s_but_for_the_stem(training: bool) -> None:
     torch.testing.assert_close(network.train(training)(images()), other.train(training)(images()))
 
 
-EITHER = pytest.mark.parametrize(("activation", "function"), [("tanh", torch.tanh), ("relu", torch.relu)])
-
-
 def pairs(network: nn.Module) -> Any:
     return zip(*[iter(network.parameters())] * 2, strict=True)
 
 
-@EITHER
-def test_an_mlp_written_out(activation: str, function: Any) -> None:
-    network = perturbed(MLP(5, (7, 6), activation, image_size=4))
-    first, second, last = pairs(network)
-    hidden = images(3, 4).reshape(3, 48)
-    for weight, bias in (first, second):
-        hidden = function(hidden @ weight.T + bias)
-    torch.testing.assert_close(network(images(3, 4)), hidden @ last[0].T + last[1])
-
-
-@EITHER
-def test_a_convnet_written_out(activation: str, function: Any) -> None:
-    network = perturbed(ConvNet(5, (4, 6), activation, image_size=7))
-    first, second, last = pairs(network)
+@pytest.mark.parametrize(("activation", "function"), [("tanh", torch.tanh), ("relu", torch.relu)])
+def test_small_networks_written_out(activation: str, function: Any) -> None:
+    dense, convolutional = (perturbed(MLP(5, (7, 6), activation, 7)), perturbed(ConvNet(5, (4, 6), activation, 7)))
+    *layers, (weight, bias) = pairs(dense)
+    hidden = images(3, 7).reshape(3, 147)
+    for own, shift in layers:
+        hidden = function(hidden @ own.T + shift)
+    torch.testing.assert_close(dense(images(3, 7)), hidden @ weight.T + bias)
+    *layers, (weight, bias) = pairs(convolutional)
     maps = images(3, 7)
-    for weight, bias in (first, second):
+    for own, shift in layers:
         # All 3 x 3 neighbourhoods, of which a stride of 2 keeps every second.
-        maps = function(F.conv2d(maps, weight, bias, padding=1)[:, :, ::2, ::2])
-    torch.testing.assert_close(network(images(3, 7)), maps.reshape(3, 6 * 2 * 2) @ last[0].T + last[1])
+        maps = function(F.conv2d(maps, own, shift, padding=1)[:, :, ::2, ::2])
+    torch.testing.assert_close(convolutional(images(3, 7)), maps.reshape(3, 6 * 2 * 2) @ weight.T + bias)
 
 
 @pytest.mark.parametrize(("activation", "factor"), [("tanh", 1.0), ("relu", 2.0)])

@@ -35,10 +35,8 @@ def extract(
 ) -> Iterator[Tensor]:
     """Embed images as they arrive: (n, dim) float32 on the CPU for each batch of images that `preprocess` takes.
 
-    `network` maps prepared images (n, 3, size, size) to embeddings and is moved to the device. A `precision` of
-    "bfloat16" keeps weights and normalisation in float32. `where` names the images in errors.
-
-    Raises InputError if an embedding is not finite or all zero: neither has a direction for the cosine.
+    `network` is moved to the device; "bfloat16" keeps weights and normalisation in float32. `where` names the images in
+    the InputError for an embedding that is not finite or all zero: neither has a direction for the cosine.
     """
     network = network.to(device=device, memory_format=torch.channels_last)  # type: ignore[call-overload]
     done = 0

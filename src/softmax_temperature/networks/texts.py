@@ -53,9 +53,8 @@ _GROUP = 32  # Texts of similar length that are computed together, no longer tha
 class TextCNN(Classifier):
     """Word embeddings, three convolutions, global max-pooling, a hidden and a linear layer (focal paper, appendix E).
 
-    The first two convolutions are each followed by a max-pooling of the same width and stride 1. Nothing is padded, so
-    a text of n tokens has n - 5 (width - 1) positions in the end. A text's logits do not depend on how far it is
-    padded. `vocabulary_size` counts `PADDING` too.
+    The first two convolutions are each followed by a max-pooling of the same width and stride 1. A text's logits do not
+    depend on how far it is padded. `vocabulary_size` counts `PADDING` too.
     """
 
     def __init__(

@@ -21,8 +21,8 @@ class TreeLSTM(Classifier):
     """Word embeddings, a memory for each node made from those of the two below it, and a linear classifier.
 
     Nodes of the same depth are computed together, over all trees of a batch, in float32 under autocast too: a memory is
-    updated at every level. A tree's logits do not depend on how far it is padded, nor on labels. `vocabulary_size`
-    counts `PADDING` too. With `neutral`, `classifier` has one more output for the neutral nodes of training trees.
+    updated at every level. `vocabulary_size` counts `PADDING` too. With `neutral`, `classifier` has one more output for
+    the neutral nodes of training trees.
     """
 
     def __init__(

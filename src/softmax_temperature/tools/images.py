@@ -92,10 +92,10 @@ def _of_library(name: str, others: Sequence[str]) -> Backbone:
 def _measured(spec: Backbone, size: int) -> Backbone:
     """The same with the length of its embedding; a network without a linear layer is pooled."""
     try:
-        network = build_embedding_network(spec).network
+        network, _ = build_embedding_network(spec)
     except InputError:
         spec = spec.model_copy(update={"tensor": "mean_features"})
-        network = build_embedding_network(spec).network
+        network, _ = build_embedding_network(spec)
     with torch.inference_mode():
         return spec.model_copy(update={"embedding": network.eval()(torch.zeros(1, 3, size, size)).shape[1]})
 

@@ -19,18 +19,13 @@ MOST_PIXELS = 200_000
 
 
 class CoolingCallback(Callback):
-    """Cools a network once per period; for a period in batches, put `after_batch` into the trainer's.
+    """Cools a network on held-out samples, once per epoch or per so many batches of the training (`period`).
 
-    `temperatures` has a row for each Cooling: `cooling` and `epoch` (from 1), `applied` (what the logits were divided
-    by), `total` (the product of all so far) and `at_bound` (there was no best temperature, so nothing happened). A
-    logit or temperature that is not finite raises Diverged.
-
-    Args:
-        network: that of the trainer.
-        samples: held out from training.
-        period: "epoch", or a number of batches, counted from the first of the training.
-        optimizer_state: the policy of `rescale_optimizer_state`.
-        settings: of `Cooling`, which may refuse them by a ValueError.
+    For a period in batches put `after_batch` into the trainer's. `optimizer_state` is the policy of
+    `rescale_optimizer_state`, and `settings` are those of `Cooling`. `temperatures` has a row for each Cooling:
+    `cooling` and `epoch` (from 1), `applied` (what the logits were divided by), `total` (the product of all so far) and
+    `at_bound` (there was no best temperature, so nothing happened). Raises Diverged if a logit or temperature is not
+    finite.
     """
 
     kept = ("batches", "temperatures")

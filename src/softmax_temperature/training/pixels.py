@@ -42,10 +42,9 @@ def pixel_predictions(trainer: Trainer, images: Tensor) -> Tensor:
 
 
 class PixelScores(History):
-    """Scores a network that classifies pixels after each epoch; raises Diverged if logits are not finite.
+    """Scores a network on pixels after each epoch, those labelled `void` left out; Diverged if logits are not finite.
 
-    `history` has a row for each epoch: `epoch`, `loss` (of training), `mean_iou` and `pixel_accuracy` (fractions), and
-    `temperature`, what divides the network's logits then. Pixels labelled `void` do not count.
+    A row of `history`: `epoch`, `loss` (of training), `mean_iou`, `pixel_accuracy` (fractions), and `temperature`.
     """
 
     def __init__(self, images: ImageSet, *, void: int, temperature: Callable[[], float]) -> None:

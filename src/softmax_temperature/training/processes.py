@@ -1,11 +1,10 @@
 """One training by several processes, one per GPU, started by `torchrun`: they divide every batch among them.
 
-Each holds the network and the samples, computes the logits of its share of a batch and receives those of the others, so
-that all have the loss of the whole batch, whatever couples its samples; the gradients of the shares are added up
-(DistributedDataParallel). Batches, their augmentation and steps are those of one process, and so are the weights, to
-the rounding of sums. Two things differ. Dropout draws other masks. And batch norm needs the statistics of the whole
-batch: torch gathers them on GPUs (SyncBatchNorm). Those of each share would be another method, noisier the more
-processes there are, so without GPUs a network with batch norm is refused.
+Each computes the logits of its share of a batch and receives those of the others, so that all have the loss of the
+whole batch, whatever couples its samples; the gradients of the shares are added up. Batches and steps are those of one
+process, and so are the weights, to the rounding of sums. Two things differ. Dropout draws other masks. And batch norm
+needs the statistics of the whole batch, which torch gathers on GPUs alone: those of each share would be another method,
+so without GPUs a network with batch norm is refused.
 """
 
 from collections.abc import Callable
@@ -28,9 +27,8 @@ class Processes:
     def train_together(self, network: nn.Module, batch_size: int) -> nn.Module:
         """The network to call when training: its gradients become sums over all processes.
 
-        It is equal in all processes and on its device, and its batch norms are replaced in place. Raises ValueError if
-        the batch cannot be divided evenly, or the network has batch norm and is not on a GPU, or a frozen one, which
-        torch cannot convert.
+        Its batch norms are replaced in place. Raises ValueError if the batch cannot be divided evenly, or for a batch
+        norm that is not on a GPU, or frozen, which torch cannot convert.
         """
         if self.count == 1:
             return network

@@ -16,8 +16,8 @@ from softmax_temperature.params.recipe import Recipe
 class Samples:
     """One split: inputs (n, ...) and labels (n,), or more where a sample has several.
 
-    The base of images, tokens, trees and batches of sentence pairs: each kind says itself how a network is given its
-    samples, so that the loop is the same for all. `one_shape` says that all batches have the same shape.
+    Each kind of samples says itself how a network is given them, so that the loop is the same for all. `one_shape` says
+    that all batches have the same shape.
     """
 
     inputs: Tensor
@@ -32,10 +32,7 @@ class Samples:
         return replace(self, inputs=self.inputs.to(device), labels=self.labels.to(device))
 
     def sample(self, count: int | None) -> Self:
-        """`count` samples at equal distances, or all of them for None and when there are no more.
-
-        Prepared samples are often sorted by class: equal distances keep the classes balanced.
-        """
+        """`count` samples (None: all) at equal distances, which keeps classes that are sorted balanced."""
         if count is None or count >= len(self):
             return self
         rows = torch.arange(count, device=self.labels.device) * len(self) // count
@@ -110,10 +107,7 @@ class ImageSet(Samples):
 
 
 def to_rgb(images: Tensor, size: int | None = None) -> Tensor:
-    """Grey or RGB images (n, 1 or 3, height, width) uint8 as RGB, brought to squares of `size` pixels unless None.
-
-    Resizing is bilinear and antialiased, as torchvision resizes.
-    """
+    """Images (n, 1 or 3, height, width) uint8 as RGB, resized to squares of `size` pixels as by torchvision."""
     if size is not None and images.shape[2:] != (size, size):
         resized = F.interpolate(images.float(), (size, size), mode="bilinear", antialias=True)
         images = resized.round().clamp(0, 255).to(torch.uint8)
@@ -121,10 +115,9 @@ def to_rgb(images: Tensor, size: int | None = None) -> Tensor:
 
 
 def augment(images: Tensor, drawn: Tensor, crop_padding: int) -> Tensor:
-    """Shift images (n, channels, height, width) by up to `crop_padding` pixels, filling with zeros, and mirror some.
+    """Pad images (n, channels, height, width) on all sides, crop and mirror as `ImageSet.draw` drew, in one gather.
 
-    The same as padding all sides and cropping at random (focal paper, appendix E), in one gather for the batch; `drawn`
-    is as `ImageSet.draw` returns it.
+    That is the augmentation of the focal paper, appendix E.
     """
     count, _, height, width = images.shape
     along = torch.arange(max(height, width, count), device=images.device)

@@ -21,9 +21,8 @@ def say_not_captured(reason: str) -> str:
 class StepGraph:
     """Takes a few plain steps, captures one and replays it, on the same tensors with other contents.
 
-    `step` maps a table of rows and random numbers, and the position in the recipe, to the loss; nothing of it may wait
-    for the device, and whatever changes from step to step has to lie in tensors. Where capturing fails, a line says
-    why, `fallback` too, and all steps are plain.
+    `step` maps a table of rows and random numbers, and the position in the recipe, to the loss; whatever changes from
+    step to step has to lie in tensors. Where capturing fails, `fallback` says why, and all steps are plain.
     """
 
     def __init__(self, step: Callable[[Tensor, float], Tensor]) -> None:

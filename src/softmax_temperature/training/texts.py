@@ -60,10 +60,9 @@ class TreeSet(HostSamples):
 
 
 def over_labelled_nodes(objective: Objective) -> Objective:
-    """An objective's sum over the nodes of a tree, as a mean over the trees of a batch.
+    """An objective's sum over the nodes of a tree that have a label with a logit, as a mean over the trees of a batch.
 
-    Nodes count that have a label for which there is a logit: without one for neutral nodes, these have no loss. Logits
-    are (b, nodes, classes) and labels (b, nodes), or those of roots alone, (b, classes) and (b,).
+    Logits are (b, nodes, classes) and labels (b, nodes), or those of roots alone, (b, classes) and (b,).
     """
 
     def loss(logits: Tensor, labels: Tensor, position: float) -> Tensor:
@@ -76,10 +75,7 @@ def over_labelled_nodes(objective: Objective) -> Objective:
 
 
 def set_embedding(network: nn.Module, vectors: Tensor) -> None:
-    """Start a network's word embedding from vectors (numbers, width); those of higher numbers stay as they are.
-
-    Raises ValueError if the network reads no words, or has fewer of them, or vectors of another width.
-    """
+    """Start a network's word embedding from vectors (numbers, width); those of higher numbers stay as they are."""
     weight = embedding_of(network).weight
     if len(vectors) > len(weight) or vectors.shape[1] != weight.shape[1]:
         raise ValueError(f"vectors must fit the embedding {tuple(weight.shape)}, got {tuple(vectors.shape)}")
@@ -98,8 +94,7 @@ def freeze_embedding(network: nn.Module) -> None:
 class EmbeddingSteps:
     """Moves the word embedding by plain gradient steps of its own size; append it to the trainer's `after_batch`.
 
-    It removes the embedding from the trainer's optimizer, and with it from weight decay. All that it changes is the
-    network, so nothing has to be saved for a training to resume.
+    It removes the embedding from the trainer's optimizer, and with it from weight decay.
     """
 
     # Deviation: section E says that the vectors were tuned, not how. Plain steps of 0.1 are the released code's.
@@ -111,9 +106,8 @@ class EmbeddingSteps:
         trainer.optimizer.state.pop(self._weight, None)
 
     @torch.no_grad()
-    def __call__(self, trainer: Trainer) -> None:
+    def __call__(self, _: Trainer) -> None:
         """One step, after the optimizer's."""
-        del trainer
         assert self._weight.grad is not None, "a batch has words"
         self._weight -= self._step * self._weight.grad
         self._weight.grad = None

@@ -27,17 +27,13 @@ class Diverged(ArithmeticError):
 class Trainer:
     """A network and its optimizer while they are trained by a recipe.
 
-    The network maps prepared inputs to logits, has `features` and `classifier`, and is trained in place. All that
-    changes from epoch to epoch is in `state_dict`; the order of the samples, their augmentation and dropout depend on
-    the seed and the number of the epoch alone. Raises ValueError if the samples cannot be trained by the recipe, or not
-    by several processes.
+    The network maps prepared inputs to logits, has a `classifier`, and is trained in place. The order of the samples,
+    their augmentation and dropout depend on the seed and the number of the epoch alone. `loss` is the mean over the
+    samples of the last epoch, as the objective gives it; nan before the first. `after_batch` are functions called after
+    each step, while its gradients are still there. What they change has to lie in the network, in the optimizer, or in
+    the state of a callback (see `train`), and they have to leave the network in training mode.
 
-    Attributes:
-        epochs_done: the number of epochs so far.
-        loss: mean over the samples of the last epoch, as the objective gives it; nan before the first.
-        after_batch: functions called in this order after each step, while its gradients are still there. What they
-            change has to lie in the network, in the optimizer, or in the state of a callback (see `train`), and they
-            have to leave the network in training mode.
+    Raises ValueError if the samples cannot be trained by the recipe, or not by several processes.
     """
 
     def __init__(
@@ -96,10 +92,9 @@ class Trainer:
         self.epochs_done, self.loss = self.epochs_done + 1, loss
 
     def evaluate(self, inputs: Tensor) -> tuple[Tensor, Tensor]:
-        """Logits in evaluation mode, and the norms of the features that the last layer makes them of.
+        """Logits (n, classes) float32 in evaluation mode, and the norms (n,) float64 of what the last layer reads.
 
-        Of inputs (n, ...) of the training samples' kind: (n, classes) float32 and (n,) float64, on the CPU. Raises
-        Diverged if a logit is not finite.
+        Both are on the CPU. Raises Diverged if a logit is not finite.
         """
 
         def compute(rows: Tensor) -> tuple[Tensor, ...]:
@@ -119,10 +114,7 @@ class Trainer:
     def outputs(
         self, inputs: Tensor, batch_size: int = 500, samples: Samples | None = None
     ) -> Iterator[tuple[Tensor, Tensor]]:
-        """Logits and last-layer features in evaluation mode, on the device, a batch of `inputs` at a time.
-
-        `samples` prepare them, by default those that are trained on.
-        """
+        """Logits and last-layer features in evaluation mode, on the device, a batch at a time."""
         self.network.eval()
         samples = self.samples if samples is None else samples
         for batch in self.resident(inputs).split(batch_size):
@@ -190,10 +182,7 @@ class Trainer:
 
 
 class Callback:
-    """Acts or observes after each epoch, and after each batch if it is in the trainer's `after_batch` too.
-
-    `kept` names the attributes that its next epoch depends on: numbers, strings, lists of rows, tensors by name.
-    """
+    """Acts or observes after each epoch; `kept` names the plain attributes that its next epoch depends on."""
 
     kept: ClassVar[tuple[str, ...]] = ()
 
@@ -223,8 +212,8 @@ class History(Callback):
 def train(trainer: Trainer, callbacks: Mapping[str, Callback], job: Job) -> bool:
     """Train for the epochs of the recipe, from the job's checkpoint if there is one; returns whether it diverged.
 
-    Trainer and callbacks are new; the latter are called in this order after each epoch, and have their names in the
-    checkpoint. A training that diverged stops, and all are as they were when last finite.
+    The callbacks are called in this order after each epoch, and have their names in the checkpoint. A training that
+    diverged stops, and all are as they were when last finite.
     """
     parts: dict[str, Trainer | Callback] = {"trainer": trainer, **callbacks}
 
@@ -255,10 +244,7 @@ def train(trainer: Trainer, callbacks: Mapping[str, Callback], job: Job) -> bool
 
 
 def learning_rate_factor(schedule: Schedule, position: float, length: float) -> float:
-    """The factor that multiplies the learning rate (Cooling, section 4.1; focal paper, appendices E and K).
-
-    `position` is the number of epochs done, whole or not, of their `length` in all.
-    """
+    """What multiplies the learning rate after `position` epochs of `length` (Cooling, 4.1; focal, appendices E, K)."""
     share, factor = position / length, 1.0
     match schedule.name:
         case "steps":

@@ -31,11 +31,8 @@ class Watch(Callback):
     `low`, `high`, `count` (focal paper, Figure 3); `reliability` one for each of `reliability_epochs` and bin, with
     `accuracy` and `confidence` too (None where the bin is empty; Figure A.1).
 
-    Args:
-        splits: samples by name, evaluated without augmentation; "train" is what the last two are of.
-        gradient_epochs: counted from 1, as `reliability_epochs`.
-        inverse_temperature: multiplies the logits that `history` describes.
-        every: evaluate after every so many epochs; after the first, the `final` last ones and those above always.
+    Epochs count from 1; evaluated are every `every`-th, the first, the `final` last ones and those two sets. `splits`
+    are evaluated without augmentation, and `inverse_temperature` multiplies the logits that `history` describes.
     """
 
     kept = ("history", "gradient_norms", "reliability")
@@ -83,10 +80,9 @@ def scaled_epochs(planned: Sequence[int], epochs: int, planned_epochs: int) -> f
 
 
 class BestEpoch(Callback):
-    """Keeps the weights of the epoch with the best score, the first of equal ones.
+    """Keeps the weights of the first `epoch` with the best `score` of its row of validation data in `watch.history`.
 
-    `epoch` is which, from 1. `watch` is called before this callback and adds rows to its `history` each epoch; `score`
-    is that of a row of validation data, by default its accuracy (focal, appendix E).
+    `watch` is called before this callback. The score is by default the accuracy (focal, appendix E).
     """
 
     kept = ("epoch", "best", "weights")
@@ -124,7 +120,7 @@ class Norms(History):
         self._gradients: list[Tensor] = []
 
     def after_batch(self, trainer: Trainer) -> None:
-        """Note the norm of the gradient; it stays on the device, so that a GPU's queue does not stall."""
+        """Note the norm of the gradient, on the device, so that a GPU's queue does not stall."""
         gradients = [each.grad for each in trainer.network.parameters() if each.grad is not None]
         self._gradients.append(get_total_norm(gradients))
 
@@ -165,8 +161,7 @@ def last_layer_gradient_norms(
     """Norm of each sample's gradient with respect to the last layer's weights (focal paper, Figure 3 b to d): (n,).
 
     The gradient is the outer product of that with respect to the logits (n, classes) and the features, so its norm is
-    the product of theirs; the bias is left out. Where a loss couples samples, as MMCE does, a sample's gradient is its
-    share in that of its batch: at most 500 samples, in the order given. `position` is that of the written recipe.
+    the product of theirs. Where a loss couples samples, a sample's gradient is its share in that of its batch of 500.
     """
     gradients = []
     for some, truth in zip(logits.split(_BATCH), labels.split(_BATCH), strict=True):

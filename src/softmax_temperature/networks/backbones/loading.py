@@ -40,8 +40,7 @@ def load_backbone(spec: Backbone, *, root: Path, seed: int, pretrained: Path | N
     """Load a backbone in evaluation mode, without a network connection; `locate_weights` fetches what it lacks.
 
     `root` is the folder of the user's files (data.root), `seed` that of weights "untrained", and `pretrained` the
-    safetensors file of weights "pretrain". Raises InputError if the weights are missing, damaged, or of another
-    network, or the embedding has another length.
+    safetensors file of weights "pretrain". Raises InputError if the weights or the embedding are not as described.
     """
     path = pretrained if spec.weights == "pretrain" else locate_weights(spec, root=root, download=False)
     with torch.random.fork_rng(devices=[]):
@@ -58,7 +57,7 @@ def load_backbone(spec: Backbone, *, root: Path, seed: int, pretrained: Path | N
 def _build(spec: Backbone, path: Path | None) -> tuple[nn.Module, preprocessing.Preprocess]:
     hub = spec.weights == "hub"
     if hub and spec.library == "timm":
-        network = build_embedding_network(spec, timm_file=path).network
+        network, _ = build_embedding_network(spec, timm_file=path)
         return network, preprocessing.timm_preprocess(network)
     network, unused = build_embedding_network(spec)
     if hub and hasattr(network, "transform_input"):
@@ -86,8 +85,7 @@ def _check_embedding(spec: Backbone, network: nn.Module, preprocess: preprocessi
 def locate_weights(spec: Backbone, *, root: Path, download: bool) -> Path | None:
     """The file that holds a backbone's weights, or None for weights that the pipeline makes itself.
 
-    `root` is the folder of the user's files (data.root). With `download`, the library may fetch missing weights into
-    its own cache; nothing else uses the network. Raises InputError if it is not there and cannot be fetched.
+    With `download`, the library may fetch missing weights into its own cache. InputError if it is not there.
     """
     if spec.weights == "hub":
         return _timm_file(spec, download) if spec.library == "timm" else _torchvision_file(spec, download)

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Collection
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from torch import Tensor, nn
 
@@ -10,13 +10,6 @@ from softmax_temperature.networks.inception_resnet_v1 import HEAD, InceptionResn
 from softmax_temperature.networks.resnets import CifarResNet
 from softmax_temperature.params.backbone import Backbone
 from softmax_temperature.runner.errors import InputError, nearest
-
-
-class EmbeddingNetwork(NamedTuple):
-    """A network from images (n, 3, size, size) to embeddings (n, embedding), and prefixes of weights that it lacks."""
-
-    network: nn.Module
-    unused: tuple[str, ...]
 
 
 def build_classifier(spec: Backbone, **more: Any) -> nn.Module:
@@ -43,21 +36,21 @@ def build_classifier(spec: Backbone, **more: Any) -> nn.Module:
         ) from error
 
 
-def build_embedding_network(spec: Backbone, *, timm_file: Path | None = None) -> EmbeddingNetwork:
-    """The network up to its embedding, with random weights or, of timm, those of a file, which timm may convert.
+def build_embedding_network(spec: Backbone, *, timm_file: Path | None = None) -> tuple[nn.Module, tuple[str, ...]]:
+    """The network from images (n, 3, size, size) to embeddings, and prefixes of weights that it lacks.
 
-    Raises InputError as `build_classifier`, or if the network has no such tensor.
+    Weights are random or, of timm, those of a file, which timm may convert. InputError if there is no such tensor.
     """
     if spec.library == "facenet":
         require_known(spec, spec.architecture, {"inception_resnet_v1"})
-        return EmbeddingNetwork(InceptionResnetV1(), tuple(f"{name}." for name in HEAD))
+        return InceptionResnetV1(), tuple(f"{name}." for name in HEAD)
     pretrained = {"pretrained": True, "pretrained_cfg_overlay": {"file": str(timm_file)}} if timm_file else {}
     whole = build_classifier(spec, **pretrained)
     # Deviation: the paper gives lengths of embeddings, not tensors. AlexNet's 256 can only be its pooled convolutional
     # features, CLIP-RN50's 1,024 the projected output of its attention pooling, CLIP ViT-B/32's 768 what enters its
     # projection, FaceNet's 1,792 the pooled map before its last linear layer.
     if spec.tensor == "output":
-        return EmbeddingNetwork(whole, ())
+        return whole, ()
     if spec.tensor == "mean_features":
         features = getattr(whole, "features", None)
         if not isinstance(features, nn.Module):
@@ -65,17 +58,17 @@ def build_embedding_network(spec: Backbone, *, timm_file: Path | None = None) ->
                 spec, "has no part `features`, so tensor cannot be mean_features", "Choose another tensor."
             )
         unused = tuple(f"{name}." for name, _ in whole.named_children() if name != "features")
-        return EmbeddingNetwork(_MeanFeatures(features), unused)
+        return _MeanFeatures(features), unused
     if spec.library == "timm":
         # Not `forward_features`, which would be unpooled.
         before = set(whole.state_dict())
         whole.reset_classifier(0)  # type: ignore[operator]
-        return EmbeddingNetwork(whole, tuple(before - set(whole.state_dict())))
+        return whole, tuple(before - set(whole.state_dict()))
     linear = [name for name, module in whole.named_modules() if isinstance(module, nn.Linear)]
     if not linear:
         raise backbone_error(spec, "has no linear layer, so tensor cannot be head_input", "Choose another tensor.")
     whole.set_submodule(linear[-1], nn.Identity())
-    return EmbeddingNetwork(whole, (f"{linear[-1]}.",))
+    return whole, (f"{linear[-1]}.",)
 
 
 class _MeanFeatures(nn.Module):

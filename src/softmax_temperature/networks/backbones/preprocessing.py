@@ -22,8 +22,7 @@ if TYPE_CHECKING:
 class Preprocess:
     """From uint8 images of any size to what a network expects; `params.backbone.Backbone` says how.
 
-    Resizing works on uint8 with antialiasing, as Pillow does, and differs from the library's own transform of the same
-    image by at most one grey level (bicubic: two), where rounding fell the other way.
+    It differs from the library's own transform by at most one grey level (bicubic: two), where rounding differs.
     """
 
     size: int

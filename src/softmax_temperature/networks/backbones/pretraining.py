@@ -16,11 +16,8 @@ from softmax_temperature.runner.cells import seed_of
 class Pretraining:
     """Stochastic gradient descent with momentum on the cross-entropy; the learning rate falls to 0 along a half cosine.
 
-    The order of the images depends on the seed and the epoch alone, so a training resumed from `state_dict` gives the
-    same bits on a CPU. The last, smaller batch of an epoch is left out, unless it is the only one.
-
-    `network` maps prepared images to logits (n, classes) and is trained in place, on `images` (n, channels, height,
-    width) uint8 with `labels` (n,) int64; `epochs` is the length of the schedule.
+    The order of the images (n, channels, height, width) uint8 depends on the seed and the epoch alone, so a training
+    resumed from `state_dict` gives the same bits on a CPU. The last, smaller batch of an epoch is left out.
     """
 
     network: nn.Module

@@ -16,10 +16,7 @@ from softmax_temperature.training.translation.sentences import PADDING
 
 
 class TranslationTransformer(nn.Module):
-    """Encoder and decoder with sinusoidal positions; both embeddings and the last layer share one matrix.
-
-    `vocabulary` is how many numbers a token may have, the same in both languages.
-    """
+    """Encoder and decoder with sinusoidal positions; both embeddings and the last layer share one matrix."""
 
     def __init__(self, vocabulary: int, sizes: Transformer) -> None:
         super().__init__()
@@ -57,10 +54,9 @@ class TranslationTransformer(nn.Module):
         return memory
 
     def decode(self, targets: Tensor, memory: Tensor, source_padding: Tensor) -> Tensor:
-        """What the last layer makes logits of, (b, t, width).
+        """What the last layer makes logits of, (b, t, width), from decoder inputs (b, t), padded on the right.
 
-        `targets` (b, t) are decoder inputs, padded on the right; no position sees those after it. `memory` (b, s,
-        width) is what `encode` returned, and `source_padding` (b, s) is true where the source is padding.
+        No position sees those after it. `source_padding` (b, s) is true where the source is padding.
         """
         later = torch.ones(targets.shape[1], targets.shape[1], dtype=torch.bool, device=targets.device).triu(1)
         features: Tensor = self.transformer.decoder(

@@ -19,11 +19,7 @@ BINS = 15
 
 
 def bleu(translations: Sequence[str], references: Sequence[str]) -> dict[str, Any]:
-    """BLEU of a whole test set, one reference per sentence: `bleu` (a fraction), `length_ratio` and `signature`.
-
-    The ratio is of words of the translations over those of the references; the signature says what sacrebleu did, with
-    its version.
-    """
+    """Of a whole test set: `bleu` (a fraction), `length_ratio` (words over those of the references) and `signature`."""
     from sacrebleu.metrics.bleu import BLEU  # An optional package.
 
     metric = BLEU()
@@ -75,7 +71,7 @@ def best_temperature(rows: Iterable[dict[str, Any]]) -> float:
 def token_logits(trainer: Trainer, batches: LengthBatches) -> Iterator[tuple[Tensor, Tensor]]:
     """Logits (tokens, vocabulary) of every target token given those before it, and labels, a batch at a time.
 
-    On the trainer's device; logits that are not finite raise Diverged.
+    Raises Diverged if logits are not finite.
     """
     for (logits, _), labels in zip(trainer.outputs(batches.inputs, 1, batches), batches.labels, strict=True):
         trainer.check_finite(logits)
@@ -83,10 +79,7 @@ def token_logits(trainer: Trainer, batches: LengthBatches) -> Iterator[tuple[Ten
 
 
 class TokenScores(History):
-    """Scores a training on the tokens of `batches` after each epoch.
-
-    `history` has a row for each epoch: `epoch`, `loss` (of training), `nll` (nats), `accuracy` and `ece` (fractions).
-    """
+    """Scores a training on the tokens of `batches` after each epoch: `epoch`, `loss`, `nll`, `accuracy` and `ece`."""
 
     def __init__(self, batches: LengthBatches) -> None:
         super().__init__()
@@ -95,5 +88,5 @@ class TokenScores(History):
     def after_epoch(self, trainer: Trainer) -> None:
         """Add the epoch's row; raises Diverged if logits are not finite."""
         [row] = calibration_by_temperature(token_logits(trainer, self._batches), [1.0])
-        scores = {name: row[name] for name in ("nll", "accuracy", "ece")}
-        self.history.append({"epoch": trainer.epochs_done, "loss": trainer.loss, **scores})
+        about = {"epoch": trainer.epochs_done, "loss": trainer.loss}
+        self.history.append(about | {name: row[name] for name in ("nll", "accuracy", "ece")})

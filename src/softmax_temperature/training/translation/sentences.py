@@ -76,11 +76,7 @@ class SentencePairs:
         return SentencePairs(self.sources.kept(kept), self.targets.kept(kept))
 
     def teacher_forced(self, rows: Tensor) -> Tensor:
-        """Some pairs as `TranslationTransformer` takes them: (b, 2, length), source and decoder input.
-
-        The decoder input is START, then the target without its END: at each position the network has read what precedes
-        the token that it is to predict.
-        """
+        """Some pairs as the network takes them, (b, 2, length): source, and START and target without END."""
         length = int(self.lengths[rows].max())
         sources, targets = (side.padded(rows, length=length) for side in (self.sources, self.targets))
         shifted = torch.cat([torch.full_like(targets[:, :1], START), targets[:, :-1]], dim=1)
@@ -96,8 +92,7 @@ class SentencePairs:
 class LengthBatches(HostSamples):
     """Sentence pairs in batches of similar length: to the training loop, a sample is one such batch.
 
-    Inputs are the numbers of the batches, `batches` their rows; labels (n, most tokens of a batch) are the target
-    tokens of each batch, without gaps, then PADDING.
+    Inputs are the numbers of the batches, `batches` their rows; labels are the target tokens of each, then PADDING.
     """
 
     pairs: SentencePairs
@@ -105,9 +100,9 @@ class LengthBatches(HostSamples):
 
     @classmethod
     def of(cls, pairs: SentencePairs, *, tokens: int, seed: int) -> LengthBatches:
-        """Divide pairs into batches of at most `tokens` tokens of each language, padding included.
+        """Batches of at most `tokens` tokens of each language, padding included, or of one pair that is longer.
 
-        A longer pair is a batch of its own; the seed orders pairs of equal length.
+        The seed orders pairs of equal length.
         """
         shuffled = torch.randperm(len(pairs), generator=torch.Generator().manual_seed(seed))
         lengths = pairs.lengths
