@@ -22,7 +22,7 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves, tree_map
 
-from softmax_temperature.networks import uploads
+from softmax_temperature.networks import layers
 
 GPU, CPU = torch.device("cuda", 0), torch.device("cpu")
 PACKAGE = "softmax_temperature"
@@ -251,7 +251,7 @@ def aliases(tree: Any) -> Any:
 def pretended_gpu() -> Iterator[PretendedGPU]:
     """Torch with a GPU, until the end of the block."""
     gpu = PretendedGPU()
-    uploads.channels.cache_clear()
+    layers.channels.cache_clear()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Tensor, "device", property(lambda self: GPU if gpu.holds(self) else _device(self)), raising=False)
         patch.setattr(Tensor, "is_cuda", property(gpu.holds), raising=False)
@@ -259,7 +259,7 @@ def pretended_gpu() -> Iterator[PretendedGPU]:
             patch.setattr(owner, name, value)
         with _Operators(gpu), _Functions(gpu):
             yield gpu
-    uploads.channels.cache_clear()
+    layers.channels.cache_clear()
 
 
 def _replaced(gpu: PretendedGPU) -> Iterator[tuple[Any, str, Any]]:

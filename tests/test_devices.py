@@ -17,7 +17,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from softmax_temperature.cosine_classifier import TemperatureGridTrainer, train_temperature_grid
+from softmax_temperature.cosine_classifier import TemperatureGridTrainer
 from softmax_temperature.data.splits import Part
 from softmax_temperature.early_learning.courses import Problem, Start, event_times
 from softmax_temperature.early_learning.flows import Settings, SoftmaxCrossEntropy
@@ -30,10 +30,10 @@ from softmax_temperature.params.focal import BeamSearch
 from softmax_temperature.runner.cells import Job
 from softmax_temperature.runner.machine import prepare_torch
 from softmax_temperature.stages.search import train_with_curves
-from softmax_temperature.training import Diverged, train
+from softmax_temperature.training import Diverged
 from softmax_temperature.training.pixels import pixel_predictions
+from softmax_temperature.training.translation.network import translate
 from softmax_temperature.training.translation.scores import calibration_by_temperature, token_logits
-from softmax_temperature.training.translation.search import translate
 from tests import small_trainings as small
 from tests.pretended_gpu import Mixed, PretendedGPU, pretended_gpu
 from tests.small_trainings import Training
@@ -275,17 +275,6 @@ def test_a_step_that_fails_to_be_captured_is_taken_plainly(
     assert captured.loss == plain.loss
 
 
-def test_cells_ask_for_captured_steps_and_a_cpu_ignores_it(tmp_path: Path) -> None:
-    losses = []
-    for asked in (False, True):
-        training = small.vgg("cpu")
-        job = Job(0, {}, tmp_path, tmp_path / str(asked), "cpu", math.inf, cuda_graphs=asked)
-        job.work.mkdir()
-        train(training.trainer, training.callbacks, job)
-        losses.append(training.trainer.loss)
-    assert losses[0] == losses[1]
-
-
 # ---- everything else
 
 
@@ -308,12 +297,6 @@ def test_a_grid_uploads_its_samples_once(gpu: Device, precision: str, optimizer:
         accuracies.append(accuracy)
         assert len(gpu.waits()) <= 3 * 3  # The order goes up; whether weights are finite, and accuracies, come down.
     torch.testing.assert_close(*accuracies, rtol=0, atol=0.05)
-
-
-def test_a_whole_grid_stays_on_the_device(gpu: Device) -> None:
-    sets = small.embeddings(50, 0), small.embeddings(30, 1)
-    found = train_temperature_grid(*sets, [1.0, 20.0], epochs=2, batch_size=16, lr=0.1, device=gpu.name)
-    assert not found.curves.is_cuda
 
 
 def test_a_search_uploads_its_samples_once(gpu: Device, tmp_path: Path) -> None:

@@ -16,9 +16,8 @@ from softmax_temperature.runner.cells import CellsFailed
 from softmax_temperature.scaling import TEMPERATURE_GRID
 from softmax_temperature.stages import train_translation
 from softmax_temperature.stages.train_translation import ARMS, OUTPUT, cells
-from softmax_temperature.training.translation.network import make_network
+from softmax_temperature.training.translation.network import make_network, translate
 from softmax_temperature.training.translation.scores import bleu
-from softmax_temperature.training.translation.search import translate
 from softmax_temperature.training.translation.sentences import PADDING, SentencePairs
 from softmax_temperature.training.translation.vocabulary import Vocabulary
 from tests.pipeline.whole_runs import changed, finish, run, weights_are_finite, with_kills

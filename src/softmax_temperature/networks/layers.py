@@ -1,6 +1,7 @@
-"""What the networks share: the form of a classifier, activations, and how weights start."""
+"""What the networks share: the form of a classifier, activations, how weights start, and uploads to a GPU."""
 
 from collections.abc import Callable, Collection
+from functools import lru_cache
 
 import torch
 from torch import Tensor, nn
@@ -56,3 +57,19 @@ def check_choice(name: str, value: str, choices: Collection[str]) -> None:
     """Refuse an argument of a network that is none of the choices."""
     if value not in choices:
         raise ValueError(f"{name} must be {' or '.join(map(repr, choices))}, got {value!r}")
+
+
+def upload(device: torch.device, *tables: Tensor) -> list[Tensor]:
+    """Tensors of one dtype on a device, in one copy from pinned memory, so that neither side waits."""
+    if device.type != "cuda" or tables[0].is_cuda:
+        return [table.to(device) for table in tables]
+    packed = torch.cat([table.flatten() for table in tables]).pin_memory().to(device, non_blocking=True)
+    parts = packed.split([table.numel() for table in tables])
+    return [part.view(table.shape) for part, table in zip(parts, tables, strict=True)]
+
+
+@lru_cache(maxsize=64)
+def channels(values: tuple[float, ...], device: torch.device) -> Tensor:
+    """One number for each channel, float32, uploaded once and not to be changed."""
+    with torch.inference_mode(False):  # Or a tensor made while embedding could not be used while training.
+        return torch.tensor(values, device=device)

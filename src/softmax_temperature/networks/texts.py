@@ -5,8 +5,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from softmax_temperature.data.tokens import PADDING
-from softmax_temperature.networks.layers import Classifier, redraw
-from softmax_temperature.networks.uploads import upload
+from softmax_temperature.networks.layers import Classifier, redraw, upload
 
 # Deviation: the text at hand of the temperature_check paper names a GRU on IMDB and gives neither its widths, the
 # number of its layers and directions, what the logits are made of, nor how weights start. Here one layer reads from

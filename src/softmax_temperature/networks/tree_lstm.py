@@ -5,8 +5,7 @@ from torch import Tensor, nn
 
 from softmax_temperature.data.tokens import PADDING
 from softmax_temperature.data.trees import LEFT, RIGHT, WORD
-from softmax_temperature.networks.layers import Classifier
-from softmax_temperature.networks.uploads import upload
+from softmax_temperature.networks.layers import Classifier, upload
 
 # Deviation: the focal paper gives no sizes. Memory, embedding and dropout before the classifier are those of Tai et al.
 # 2015 for this task. Leaves and inner nodes have biases of their own, where equations 9 to 14 there share them; the

@@ -22,8 +22,7 @@ from softmax_temperature.scaling import TEMPERATURE_GRID
 from softmax_temperature.stages.trainings import WEIGHTS, TrainingCell, TrainingRun
 from softmax_temperature.training import BestEpoch, Diverged, Trainer
 from softmax_temperature.training.translation import scores
-from softmax_temperature.training.translation.network import make_network
-from softmax_temperature.training.translation.search import translate
+from softmax_temperature.training.translation.network import make_network, translate
 from softmax_temperature.training.translation.sentences import LengthBatches, SentencePairs, per_token
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from softmax_temperature.networks.uploads import channels
+from softmax_temperature.networks.layers import channels
 from softmax_temperature.params.recipe import Recipe
 
 

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from softmax_temperature.data.tokens import PADDING
 from softmax_temperature.data.trees import LABEL, UNLABELLED
 from softmax_temperature.losses import Objective
-from softmax_temperature.networks.uploads import upload
+from softmax_temperature.networks.layers import upload
 from softmax_temperature.training.samples import HostSamples
 from softmax_temperature.training.trainer import Trainer
 

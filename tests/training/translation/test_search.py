@@ -8,8 +8,7 @@ import torch
 from torch import Tensor
 
 from softmax_temperature.params.focal import BeamSearch
-from softmax_temperature.training.translation.network import TranslationTransformer
-from softmax_temperature.training.translation.search import Step, beam_search, translate
+from softmax_temperature.training.translation.network import Step, TranslationTransformer, beam_search, translate
 from softmax_temperature.training.translation.sentences import END, PADDING, START, Ragged, SentencePairs
 
 WORDS = (3, 4, 5)
@@ -61,28 +60,21 @@ def test_a_narrow_beam_misses_some_and_is_never_better() -> None:
     assert sum(scores[0]) < sum(scores[1]) <= sum(scores[2]) + 1e-6
 
 
-def test_padding_and_start_are_never_said() -> None:
-    def step(prefixes: Tensor, sentences: Tensor) -> Tensor:
-        del sentences
-        logits = torch.zeros(len(prefixes), 6)
-        logits[:, [PADDING, START]] = 50.0
-        logits[:, 4] = 1.0
-        return logits
+def test_padding_and_start_are_never_said_and_a_search_that_is_decided_stops() -> None:
+    def fixed(logits: list[float]) -> Step:
+        def step(prefixes: Tensor, _: Tensor) -> Tensor:
+            calls.append(len(prefixes))
+            return torch.tensor(logits).expand(len(prefixes), -1)
 
-    [words] = beam_search(step, torch.tensor([5]), beam=3, length_penalty=5.0)
+        return step
+
+    calls: list[int] = []
+    said = {PADDING: 50.0, START: 50.0, 4: 1.0}
+    [words] = beam_search(fixed([said.get(n, 0.0) for n in range(6)]), torch.tensor([5]), beam=3, length_penalty=5.0)
     assert set(words) <= set(WORDS)
-
-
-def test_a_search_that_is_decided_stops() -> None:
-    calls = []
-
-    def step(prefixes: Tensor, sentences: Tensor) -> Tensor:
-        calls.append(len(sentences))
-        logits = torch.zeros(len(prefixes), 6)
-        logits[:, END] = 20.0
-        return logits
-
-    assert beam_search(step, torch.tensor([1000, 1000]), beam=2) == [[], []]
+    calls.clear()
+    ends = fixed([20.0 * (number == END) for number in range(6)])
+    assert beam_search(ends, torch.tensor([1000, 1000]), beam=2) == [[], []]
     assert calls == [2]
 
 

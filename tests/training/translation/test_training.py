@@ -11,9 +11,8 @@ from softmax_temperature.losses import make_objective
 from softmax_temperature.params.focal import BeamSearch
 from softmax_temperature.params.recipe import Recipe
 from softmax_temperature.training import Trainer
-from softmax_temperature.training.translation.network import TranslationTransformer
+from softmax_temperature.training.translation.network import TranslationTransformer, translate
 from softmax_temperature.training.translation.scores import TokenScores, token_logits
-from softmax_temperature.training.translation.search import translate
 from softmax_temperature.training.translation.sentences import PADDING, LengthBatches, SentencePairs, per_token
 from softmax_temperature.training.translation.vocabulary import Vocabulary
 
@@ -33,21 +32,13 @@ def trainer(make: Make, pairs: SentencePairs, recipe: Recipe) -> Callable[..., T
     return start
 
 
-@pytest.mark.parametrize("loss", LOSSES)
-def test_the_loss_is_a_mean_over_tokens_without_padding(loss: str) -> None:
-    generator = torch.Generator().manual_seed(0)
-    logits = torch.randn(5, 9, generator=generator, dtype=torch.float64)
+def test_the_loss_is_a_mean_over_tokens_without_padding() -> None:
+    logits = torch.randn(5, 9, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     truth = torch.tensor([4, 8, 2, 5, 2])
     labels = torch.cat([truth, torch.full((3,), PADDING)])[None]
-    log_probs = torch.log_softmax(logits, 1)
-    of_truth = log_probs[torch.arange(5), truth]
-    expected = {
-        "cross_entropy": -of_truth,
-        "label_smoothing": -(0.9 - 0.1 / 8) * of_truth - 0.1 / 8 * log_probs.sum(1),
-        "focal": -(1 - of_truth.exp()) * of_truth,
-    }
-    value = per_token(make_objective(loss, LOSSES[loss]))(logits, labels, 0.0)
-    assert value.item() == pytest.approx(expected[loss].mean().item())
+    of_truth = torch.log_softmax(logits, 1)[torch.arange(5), truth]
+    loss = per_token(make_objective("focal", {"gamma": 1.0}))(logits, labels, 0.0)
+    assert loss.item() == pytest.approx((-(1 - of_truth.exp()) * of_truth).mean().item())
 
 
 def test_logits_of_a_split_are_those_of_its_pairs(trainer: Callable[..., Trainer], pairs: SentencePairs) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import torch
 from torch import Tensor, nn
 
-from softmax_temperature.networks.uploads import channels
+from softmax_temperature.networks.layers import channels
 from softmax_temperature.params.backbone import Backbone
 from softmax_temperature.runner.errors import InputError
 

@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
 from softmax_temperature.losses import Objective
-from softmax_temperature.networks.uploads import upload
+from softmax_temperature.networks.layers import upload
 from softmax_temperature.params.recipe import Recipe
 from softmax_temperature.training.samples import HostSamples
 
