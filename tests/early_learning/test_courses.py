@@ -5,25 +5,9 @@ import math
 import pytest
 import torch
 
-from softmax_temperature.early_learning.courses import (
-    TIME,
-    Problem,
-    Start,
-    event_times,
-    is_smooth,
-    linearised_course,
-    real_course,
-)
-from softmax_temperature.early_learning.flows import (
-    FIT,
-    LEARNED,
-    TENTH,
-    UNIT,
-    WHOLE,
-    Settings,
-    SoftmaxCrossEntropy,
-    follow,
-)
+from softmax_temperature.early_learning import courses, flows
+from softmax_temperature.early_learning.courses import TIME, Problem, Start, event_times
+from softmax_temperature.early_learning.flows import FIT, LEARNED, TENTH, UNIT, WHOLE, Settings, follow
 
 from .conftest import make_network, make_problem
 
@@ -41,7 +25,7 @@ def start_with(problem: Problem, logit_norm: float, inverse_temperature: float =
 
 
 def test_cross_entropy_by_hand() -> None:
-    loss = SoftmaxCrossEntropy(torch.tensor([0, 1, 1]), 2)
+    loss = flows.SoftmaxCrossEntropy(torch.tensor([0, 1, 1]), 2)
     expected = torch.tensor([[0.75, -0.75], [-0.5, 0.5], [-1.0, 1.0]], dtype=torch.float64)
     torch.testing.assert_close(loss.residual(LOGITS), expected)
     torch.testing.assert_close(loss.residual(LOGITS[2:], slice(2, 3)), expected[2:])
@@ -88,7 +72,7 @@ def test_drift_is_that_of_the_kernel_and_inverse_to_the_temperature(probes: int)
     for inverse_temperature in (100.0, 1000.0):
         own = Start(problem, 1.0, inverse_temperature)
         times = [0.25 * own.scales.unit_time, 0.5 * own.scales.unit_time]
-        rows = real_course(own, settings(own), times, kernel_times=times[1:], linearised={})["rows"]
+        rows = courses.real_course(own, settings(own), times, kernel_times=times[1:], linearised={})["rows"]
         first, early = [row for row in rows if row["moment"] == TIME]
         [unit] = [row for row in rows if row["moment"] == UNIT]
         flow = own.gradient_flow
@@ -105,15 +89,15 @@ def test_drift_is_that_of_the_kernel_and_inverse_to_the_temperature(probes: int)
 
 def test_networks_with_kinks_are_not_smooth() -> None:
     names = ("mlp", "mlp-relu", "convnet", "vgg", "wide-resnet")
-    assert [name for name in names if is_smooth(make_network(name))] == ["mlp", "convnet"]
+    assert [name for name in names if courses.is_smooth(make_network(name))] == ["mlp", "convnet"]
 
 
 def test_the_linearised_course_has_the_same_rows() -> None:
     problem = make_problem()
     start = Start(problem, 1.0, 1.0)
     times = [start.scales.unit_time * place for place in (0.5, 2.0)]
-    course, seen = linearised_course(start, settings(start), times)
-    real = real_course(Start(problem, 1.0, LAZY), settings(start), times, kernel_times=[], linearised=seen)
+    course, seen = courses.linearised_course(start, settings(start), times)
+    real = courses.real_course(Start(problem, 1.0, LAZY), settings(start), times, kernel_times=[], linearised=seen)
     for some, other in zip(course["rows"], real["rows"], strict=True):
         assert list(some) == list(other)
         assert some["moment"] == other["moment"]

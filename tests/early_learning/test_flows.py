@@ -9,18 +9,9 @@ import torch
 from scipy.linalg import expm
 from torch import Tensor, nn
 
+from softmax_temperature.early_learning import flows
 from softmax_temperature.early_learning.courses import Start
-from softmax_temperature.early_learning.flows import (
-    FIT,
-    LEARNED,
-    UNIT,
-    Course,
-    Flow,
-    Settings,
-    follow,
-    gradient_flow,
-    linearised_flow,
-)
+from softmax_temperature.early_learning.flows import FIT, LEARNED, UNIT, Course, Flow, Settings, follow
 from softmax_temperature.early_learning.tangent_kernel import FlatNetwork
 
 from .conftest import CLASSES, make_problem
@@ -98,8 +89,8 @@ def test_squared_loss_decays_as_the_kernel_says(inverse_temperature: float) -> N
     model = nn.Linear(5, CLASSES, bias=False).double()  # Its kernel never changes.
     model.weight.data = (torch.linalg.pinv(inputs) @ start).T / inverse_temperature
     flat, loss, times = FlatNetwork(model, inputs), SquaredError(targets), [0.01, 0.1, 1.0]
-    linearised = linearised_flow(start, lambda weights: flat.kernel_product(flat.start, weights), loss)
-    for flow in (gradient_flow(flat, loss, inverse_temperature), linearised):
+    linearised = flows.linearised_flow(start, lambda weights: flat.kernel_product(flat.start, weights), loss)
+    for flow in (flows.gradient_flow(flat, loss, inverse_temperature), linearised):
         for time, found in zip(times, logits_at(flow, loss, times, 0.01), strict=True):
             decay = torch.from_numpy(expm(-flat.kernel(flat.start).numpy() * time))
             expected = targets.flatten() + decay @ (start - targets).flatten()

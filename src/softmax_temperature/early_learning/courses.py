@@ -9,15 +9,8 @@ from typing import Any, NamedTuple
 
 from torch import Tensor, nn
 
-from softmax_temperature.early_learning.flows import (
-    Flow,
-    Settings,
-    SoftmaxCrossEntropy,
-    State,
-    follow,
-    gradient_flow,
-    linearised_flow,
-)
+from softmax_temperature.early_learning import flows
+from softmax_temperature.early_learning.flows import Flow, Settings, SoftmaxCrossEntropy, State, follow
 from softmax_temperature.early_learning.pair import correlation_for_norm, frozen_parameters
 from softmax_temperature.early_learning.tangent_kernel import FlatNetwork, KernelSketch
 
@@ -33,11 +26,7 @@ KINKED = (
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """Two draws of a network, samples, and the tangent kernel, which is the same for all pairs that they make.
-
-    Both draws and the inputs (n, ...) are in float64 already, so that nothing is rounded on the way, and on one device;
-    `probes`, `chunk` and `seed` are those of `KernelSketch` and `FlatNetwork`.
-    """
+    """Two draws of a network, samples (n, ...) in float64, and the kernel, which is the same for all pairs of them."""
 
     network: nn.Module
     other: nn.Module
@@ -85,8 +74,8 @@ class Start:
         self.residual = problem.loss.residual(self.logits)
         norm, speed = self.logits.norm().item(), self._kernel_product(self.residual).norm().item()
         self.scales = Scales(norm, 1 / speed, norm / speed)
-        self.gradient_flow = gradient_flow(self.network, problem.loss, inverse_temperature)
-        self.linearised_flow = linearised_flow(self.logits, self._kernel_product, problem.loss)
+        self.gradient_flow = flows.gradient_flow(self.network, problem.loss, inverse_temperature)
+        self.linearised_flow = flows.linearised_flow(self.logits, self._kernel_product, problem.loss)
 
     def _kernel_product(self, weights: Tensor) -> Tensor:
         if self.problem.probes is None:
@@ -107,11 +96,10 @@ class Start:
 def linearised_course(
     start: Start, settings: Settings, times: Sequence[float]
 ) -> tuple[dict[str, Any], dict[float, Tensor]]:
-    """Follow the linearised flow, observed at rescaled times.
+    """The course of the linearised flow, and its Z at rescaled times.
 
-    Returns:
-        `ending`, `evaluations` and `rows`, each with `moment`, `time`, `loss` (mean over samples), `change` (||Z -
-        Z_0||), and None for what a fixed kernel does not have: `drift`, `drift_error`, `distance`. And Z by time.
+    A course has `ending`, `evaluations` and `rows`, each with `moment`, `time`, `loss` (mean over samples), `change`
+    (||Z - Z_0||), and None for what a fixed kernel does not have: `drift`, `drift_error`, `distance`.
     """
     seen: dict[float, Tensor] = {}
 

@@ -17,9 +17,6 @@ class FlatNetwork:
     `start` (p,) are the parameters that the network came with, `shape` is (n, classes). Parameters and directions are
     vectors (p,), weights of logits are (n, classes). The logits of the parameters `frozen`, by name, are subtracted
     (see `CorrelatedPair`). `chunk` samples at a time bound the memory of activations.
-
-    Raises:
-        ValueError: the network has batch normalisation.
     """
 
     def __init__(
@@ -27,14 +24,13 @@ class FlatNetwork:
     ) -> None:
         refuse_batch_norm(network)
         self._network = copy.deepcopy(network).double().eval().requires_grad_(requires_grad=False)
-        named = dict(self._network.named_parameters())
-        self._shapes = {name: value.shape for name, value in named.items()}
-        self.start = torch.cat([value.flatten() for value in named.values()])
+        self._shapes = {name: value.shape for name, value in self._network.named_parameters()}
+        self.start = torch.cat([value.flatten() for value in self._network.parameters()])
         self._inputs, self._chunk = inputs.to(self.start), chunk
         self._baseline = torch.zeros(len(inputs), 1).to(self.start)
         if frozen is not None:
             # By the same operations, so that equal parameters give a difference of exactly 0.
-            self._baseline = self.logits(torch.cat([frozen[name].to(self.start).flatten() for name in self._shapes]))
+            self._baseline = self.logits(torch.cat([frozen[name].flatten() for name in self._shapes]).to(self.start))
         self.shape = self.logits(self.start).shape
 
     @torch.no_grad()
@@ -46,17 +42,15 @@ class FlatNetwork:
         """Jᵀ v, (p,)."""
         return self.descend(parameters, lambda _, rows: weights[rows])
 
-    def push_forward(self, parameters: Tensor, direction: Tensor) -> Tensor:
-        """J u, (n, classes)."""
+    def kernel_product(self, parameters: Tensor, weights: Tensor) -> Tensor:
+        """Θ v = J Jᵀ v, (n, classes); no kernel is formed."""
+        direction = self.pull_back(parameters, weights)
         with warnings.catch_warnings():
             # At its first use, torch loads forward derivatives through a compiler of its own that it calls deprecated.
             warnings.filterwarnings("ignore", message=".*torch.jit.script. is deprecated", category=FutureWarning)
-            parts = [torch.func.jvp(self._of(rows), (parameters,), (direction,))[1] for rows in self._chunks()]
-        return torch.cat(parts)
-
-    def kernel_product(self, parameters: Tensor, weights: Tensor) -> Tensor:
-        """Θ v = J Jᵀ v, (n, classes); no kernel is formed."""
-        return self.push_forward(parameters, self.pull_back(parameters, weights))
+            return torch.cat(
+                [torch.func.jvp(self._of(rows), (parameters,), (direction,))[1] for rows in self._chunks()]
+            )
 
     def descend(self, parameters: Tensor, weigh: Callable[[Tensor, slice], Tensor]) -> Tensor:
         """Jᵀ v, (p,), for a v that `weigh` makes of the logits z of some rows."""
@@ -91,8 +85,8 @@ def refuse_batch_norm(network: nn.Module) -> None:
     """Refuse a network in which one sample's logits depend on the others, or on estimates that a start has not."""
     for name, module in network.named_modules():
         if isinstance(module, BATCH_NORMS):
-            kind, why = type(module).__name__, "it couples samples"
-            raise ValueError(f"network must not have batch normalisation, got {kind} at {name!r}: {why}")  # noqa: TRY004
+            found = f"{type(module).__name__} at {name!r}: it couples samples"
+            raise ValueError(f"network must not have batch normalisation, got {found}")  # noqa: TRY004
 
 
 class Estimate(NamedTuple):
@@ -128,9 +122,8 @@ class KernelSketch:
         squares = kernel.square().sum(dim=1)
         if self._probes is None:
             return Estimate(squares.sum().sqrt().item(), 0.0)
-        mean = squares.mean()
-        relative = squares.std() / mean / len(squares) ** 0.5 / 2
-        return Estimate(mean.sqrt().item(), (mean.sqrt() * relative).item())
+        value, relative = squares.mean().sqrt(), squares.std() / squares.mean() / len(squares) ** 0.5 / 2
+        return Estimate(value.item(), (value * relative).item())
 
     def drift(self, kernel: Tensor, reference: Tensor) -> Estimate:
         """||Θ - Θ_0||_F / ||Θ_0||_F of what `at` returned at two places; the error is that of a ratio (delta)."""

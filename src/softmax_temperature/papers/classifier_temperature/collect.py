@@ -18,12 +18,7 @@ STAGES = (fetch, pretrain, embed, describe, search, rescaling, heuristic)
 
 
 def collect(params: Params, folder: Path) -> None:
-    """Write records, tables, claims and metrics.
-
-    Args:
-        params: declare which cells are read; a missing one is an error, another one is not read.
-        folder: `results/<profile>/classifier_temperature`.
-    """
+    """Write records, tables, claims and metrics; a cell that the parameters declare and that is missing is an error."""
     fitted = open_artifact(heuristic.OUTPUT, kind="heuristic")
     made = {name: pd.read_csv(fitted.path(f"{name}.csv")) for name in table_names(Records) if name != "rescaling"}
     arms = [open_artifact(rescaling.OUTPUT / cell.name, kind="rescaling") for cell in rescaling.cells(params)]

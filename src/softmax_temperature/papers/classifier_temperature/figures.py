@@ -5,7 +5,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import seaborn as sns
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from softmax_temperature.heuristic import pearson
@@ -67,11 +66,21 @@ def figure_3(records: Records) -> Figure:
 @style()
 def figure_4(records: Records) -> Figure:
     """Best against predicted inverse temperature: fitted on all pairs as printed, and with the data set left out."""
-    figure, (left, right) = panels(2, row=3.9, sharex=True, sharey=True)
-    _against(left, records.predictions, "fitted", "all statistics, fitted on all pairs")
-    _against(right, records.predictions, "left_out", "all statistics, data set left out")
-    legend_below(figure, right, columns=6, fontsize=7)
-    left.set(ylabel=f"predicted {INVERSE_TEMPERATURE}")
+    table = records.predictions
+    best = table["inverse_temperature"]
+    figure, grid = panels(2, row=3.9, sharex=True, sharey=True)
+    kinds = (("fitted", "fitted on all pairs"), ("left_out", "data set left out"))
+    for axes, (column, title) in zip(grid, kinds, strict=True):
+        for place, (dataset, rows) in enumerate(table.groupby("dataset")):
+            look: Any = {"marker": "osD^vP"[place % 6], "color": HUES[place % 8], "s": 16}
+            axes.scatter(rows["inverse_temperature"], rows[column], label=dataset, **look)
+        ends = [-5, max(255, best.max(), table[column].max()) + 5]
+        axes.plot(ends, ends, color="0.5", linewidth=0.8, linestyle=":")
+        found = pearson(best.to_numpy(float), table[column].to_numpy(float))
+        note = f"all statistics, {title}\n{f'r = {found.r:.2f}' if found else 'r undefined'}"
+        axes.set(title=note, xlabel=f"best {INVERSE_TEMPERATURE}", xlim=(-5, 260))
+    legend_below(figure, grid[1], columns=6, fontsize=7)
+    grid[0].set(ylabel=f"predicted {INVERSE_TEMPERATURE}")
     return figure
 
 
@@ -119,15 +128,3 @@ def cost_of_rules(records: Records) -> Figure:
     ticks = (0, 0.5, 1, 2, 5, 10, 20, 50)
     axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
     return figure
-
-
-def _against(axes: Axes, table: pd.DataFrame, column: str, title: str) -> None:
-    best, predicted = table["inverse_temperature"], table[column]
-    for place, (dataset, rows) in enumerate(table.groupby("dataset")):
-        look: Any = {"marker": "osD^vP"[place % 6], "color": HUES[place % 8], "s": 16}
-        axes.scatter(rows["inverse_temperature"], rows[column], label=dataset, **look)
-    ends = [-5, max(255, best.max(), predicted.max()) + 5]
-    axes.plot(ends, ends, color="0.5", linewidth=0.8, linestyle=":")
-    found = pearson(best.to_numpy(float), predicted.to_numpy(float))
-    note = f"r = {found.r:.2f}" if found else "r undefined"
-    axes.set(title=f"{title}\n{note}", xlabel=f"best {INVERSE_TEMPERATURE}", xlim=(-5, 260))

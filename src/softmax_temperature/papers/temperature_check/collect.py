@@ -35,12 +35,7 @@ _METRICS = (
 
 
 def collect(params: Params, folder: Path) -> None:
-    """Write records, tables, claims and metrics.
-
-    Args:
-        params: declare which cells are read; a missing one is an error, another one is not read.
-        folder: `results/<profile>/temperature_check`.
-    """
+    """Write records, tables, claims and metrics; a cell that the parameters declare and that is missing is an error."""
     trainings = {
         training: open_artifact(train_temperature_check.OUTPUT / training.cell)
         for training in params.temperature_check.trainings()
