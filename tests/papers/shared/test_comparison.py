@@ -1,55 +1,47 @@
-"""The engine of the tables, by hand."""
+"""Tables of ours beside the printed numbers: by hand, laid out, and those of the committed results."""
+
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from softmax_temperature.papers.shared.comparison import beside_printed, lost_seeds
+from softmax_temperature.papers.shared.comparison import beside_printed, lost_seeds, number, wide
+from softmax_temperature.papers.shared.scorecard import profiles_with_results
+from softmax_temperature.papers.shared.sources import Linked
 
 KEYS = ["task", "dataset", "network", "metric"]
 COLUMNS = ["published", "ours", "seeds", "diverged_seeds", "difference_in_standard_errors", "status"]
 
 
-def made(**changes: object) -> pd.DataFrame:
+def made(printed_runs: int | None = None, *, printed_only: bool = False, **changes: object) -> pd.DataFrame:
     """One number of ours, over four seeds, beside two printed ones."""
     ours = {"task": "toy", "dataset": "a", "network": "n", "metric": "ece", "ours": 0.3, "ours_sd": 0.02}
-    ours |= {"seeds": 4, "runs": 5, "diverged_seeds": 1}
+    ours |= {"seeds": 4, "runs": 5, "diverged_seeds": 1} | changes
     printed = {"dataset": ["a", "b"], "network": "n", "metric": "ece", "published": [0.25, 0.5], "published_sd": 0.03}
-    options = {"printed_runs": changes.pop("printed_runs", None), "printed_only": changes.pop("printed_only", False)}
     return beside_printed(
-        pd.DataFrame([ours | changes]),
-        pd.DataFrame(printed),
-        KEYS,
-        columns=COLUMNS,
-        profile=lambda *_: "paper",
-        **options,
-    )
+        pd.DataFrame([ours]), pd.DataFrame(printed), KEYS, columns=COLUMNS, profile=lambda *_: "paper",
+        printed_runs=printed_runs, printed_only=printed_only,
+    )  # fmt: skip
 
 
-def test_the_difference_is_in_standard_errors_over_seeds() -> None:
-    # 0.05 over 0.02 / sqrt(4); with three printed runs the error is sqrt(0.02² / 4 + 0.03² / 3) = 0.02.
-    assert made()["difference_in_standard_errors"][0] == pytest.approx(5)
-    assert made(printed_runs=3)["difference_in_standard_errors"][0] == pytest.approx(2.5)
+@pytest.mark.parametrize(
+    ("changes", "difference"),
+    [
+        ({}, 5),  # 0.05 over 0.02 / sqrt(4).
+        ({"printed_runs": 3}, 2.5),  # With three printed runs the error is sqrt(0.02² / 4 + 0.03² / 3) = 0.02.
+        ({"seeds": 1, "ours_sd": np.nan, "error": 0.025}, 2),
+        ({"seeds": 1, "ours_sd": np.nan}, np.nan),
+        ({"ours_sd": 0.0}, np.nan),
+    ],
+)
+def test_the_difference_is_in_standard_errors(changes: dict[str, float], difference: float) -> None:
+    assert made(**changes)["difference_in_standard_errors"][0] == pytest.approx(difference, nan_ok=True)
 
 
-def test_a_single_seed_has_its_own_standard_error_or_none() -> None:
-    assert made(seeds=1, ours_sd=np.nan, error=0.025)["difference_in_standard_errors"][0] == pytest.approx(2)
-    assert np.isnan(made(seeds=1, ours_sd=np.nan)["difference_in_standard_errors"][0])
-    assert np.isnan(made(ours_sd=0.0)["difference_in_standard_errors"][0])
-
-
-def test_a_printed_number_that_was_not_run_says_which_profile_would() -> None:
-    row = made().iloc[1]
-    assert row[["task", "dataset", "published", "seeds", "status"]].tolist() == [
-        "",
-        "b",
-        0.5,
-        0,
-        "not run: profile paper",
-    ]
-
-
-def test_a_number_that_is_not_printed_may_be_left_out() -> None:
+def test_printed_numbers_that_were_not_run_come_last_and_ours_alone_may_be_left_out() -> None:
+    last = made().iloc[1][["task", "dataset", "published", "seeds", "status"]]
+    assert last.tolist() == ["", "b", 0.5, 0, "not run: profile paper"]
     assert made(dataset="ours")["task"].tolist() == ["toy", "", ""]
     assert made(dataset="ours", printed_only=True)["task"].tolist() == ["", ""]
 
@@ -62,3 +54,61 @@ def test_lost_seeds(counts: tuple[int, int, int], said: str) -> None:
     assert lost_seeds(*counts) == said
     lost = made(seeds=0, ours=np.nan, diverged_seeds=counts[0], stuck_seeds=counts[1], runs=counts[2])
     assert lost["status"][0] == (said if sum(counts[:2]) == counts[2] else "measured")
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(0.25, "0.2500"), (-0.00001, "0.0000"), (1, "1.0000"), (56, "56"), (123.456, "123.46"), (None, "–")],
+)
+def test_a_number(value: float | None, text: str) -> None:
+    assert number(value) == text
+
+
+@pytest.fixture
+def table() -> pd.DataFrame:
+    """Two tasks, one of which was run, with two methods; one metric is printed and the other is not."""
+    names = [*KEYS[:3], "method", "metric", "published", "ours", "ours_sd", "seeds", *COLUMNS[-2:], "cells"]
+    rows = [
+        ["toy", "toy", "small", method, metric, printed, 0.3, 0.01, 3, difference, "measured", f"evaluation/{method}"]
+        for method, apart in (("CE", 4.2), ("FL", -0.42))
+        for metric, printed, difference in (("ece", 0.25, apart), ("nll", None, None))
+    ]
+    absent = [0.25, None, None, 0, None, "not run: profile paper", None]
+    rows += [["", "CIFAR-10", "small", method, "ece", *absent] for method in ("CE", "FL")]
+    return pd.DataFrame(rows, columns=names)
+
+
+def test_ours_stands_beside_printed_and_the_last_name_becomes_columns(table: pd.DataFrame) -> None:
+    shown = wide(table.assign(differs=["half of it"] * 4 + [None] * 2))
+    columns = ["dataset", "network", "metric", "CE", "CE, printed", "FL", "FL, printed", "differs", "runs", "status"]
+    assert list(shown.columns) == columns
+    first, second, absent = shown.to_dict("records")
+    names = {"dataset": "toy", "network": "small", "differs": "half of it", "runs": "n = 3", "status": "–"}
+    ours = {"CE": "30.00 ± 1.00", "CE, printed": "25.00 (+4.2 s.e.)", "FL": "30.00 ± 1.00"}
+    assert first == names | ours | {"metric": "ece (%)", "FL, printed": "25.00 (−0.4 s.e.)"}
+    assert [first[name].cells for name in ("CE", "FL")] == ["evaluation/CE", "evaluation/FL"]
+    ours = dict.fromkeys(("CE", "FL"), "0.3000 ± 0.0100") | dict.fromkeys(("CE, printed", "FL, printed"), "–")
+    assert second == names | ours | {"metric": "nll"}
+    assert (absent["CE"], absent["CE, printed"]) == ("–", "25.00")
+    assert (absent["status"], absent["runs"]) == ("not run: profile paper", "–")
+
+
+def test_a_diverged_run_says_so(table: pd.DataFrame) -> None:
+    lost = wide(table.assign(ours=None, status="diverged", seeds=0, diverged_seeds=3)).iloc[0]
+    assert (lost["CE"], lost["runs"]) == ("diverged", "n = 0, 3 diverged")
+
+
+def test_without_a_metric_there_is_one_column_of_ours() -> None:
+    numbers = {"quantity": ["seconds"], "published": [56.0], "ours": [54.0], "ours_sd": [2.0], "seeds": [4]}
+    (row,) = wide(pd.DataFrame(numbers)).to_dict("records")
+    # (54 - 56) / (2 / √4)
+    assert (row["ours"], row["printed"]) == ("54 ± 2.0000", "56 (−2.0 s.e.)")
+
+
+@pytest.mark.parametrize("profile", profiles_with_results(Path(__file__).parents[3] / "results"))
+def test_every_number_of_the_committed_results_has_its_place(profile: str, project_root: Path) -> None:
+    for path in sorted((project_root / "results" / profile).glob("*/tables/*.csv")):
+        table = pd.read_csv(path)
+        if {"ours", "published"} <= set(table.columns):
+            ours = table["ours"].notna().sum() + table.reindex(columns=["status"])["status"].eq("diverged").sum()
+            assert sum(isinstance(text, Linked) for text in wide(table).to_numpy().ravel()) == ours, path
