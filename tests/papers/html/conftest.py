@@ -22,40 +22,20 @@ CLAIM: dict[str, Any] = {
     "criterion": f"Difference & {HOSTILE}. Superiority: holds if the 90 % interval lies below 0.",
     "published": -0.25,
     "profile": "toy",
-    "value": -0.125,
-    "sd": 0.01,
-    "low": -0.15,
-    "high": -0.1,
-    "n": 3,
-    "each": "seeds",
-    "n_needed": None,
-    "unit": "ECE",
     "verdict": "holds",
     "note": "",
     "cells": ["focal/evaluation/toy/CE"],
+    "value": -0.125, "sd": 0.01, "low": -0.15, "high": -0.1, "n": 3, "each": "seeds", "n_needed": None,
+    "unit": "ECE",
 }
 CLAIMS = [
     CLAIM,
     CLAIM | {"id": "same", "statement": "It is as accurate.", "verdict": "inconclusive", "cells": ["prepared/toy"]},
     CLAIM
-    | {
-        "id": "never",
-        "statement": "It is fast.",
-        "verdict": "not tested",
-        "n": None,
-        "unit": None,
-        "cells": [],
-        "note": "no run",
-    }
-    | dict.fromkeys(("value", "sd", "low", "high", "published")),
+    | {"id": "never", "statement": "It is fast.", "verdict": "not tested", "cells": [], "note": "no run"}
+    | dict.fromkeys(("value", "sd", "low", "high", "published", "n", "unit")),
 ]
 CAPTION = "Read it from left to right."
-
-
-@pytest.fixture
-def hostile() -> str:
-    """What stands in every place where a page shows a name or a sentence."""
-    return HOSTILE
 
 
 @pytest.fixture

@@ -7,18 +7,9 @@ import pytest
 import torch
 from matplotlib.axes import Axes
 from matplotlib.container import BarContainer
-from torch import Tensor
 
 from softmax_temperature.metrics import ReliabilityBins, expected_calibration_error, reliability_bins
 from softmax_temperature.papers.shared.reliability import reliability_diagram
-
-
-def drawn(samples: int = 400, classes: int = 4, *, temperature: float = 2.0) -> tuple[Tensor, Tensor]:
-    """Probabilities, and labels drawn from them at another temperature."""
-    generator = torch.Generator().manual_seed(5)
-    logits = 3 * torch.randn(samples, classes, generator=generator, dtype=torch.float64)
-    labels = torch.multinomial(torch.softmax(logits / temperature, dim=1), 1, generator=generator).squeeze(1)
-    return torch.softmax(logits, dim=1), labels
 
 
 def four_samples() -> ReliabilityBins:
@@ -53,10 +44,12 @@ def test_bars_gaps_and_samples_are_those_worked_out_by_hand() -> None:
 
 
 def test_the_gaps_weighted_by_the_samples_are_the_error_in_the_title() -> None:
-    probs, labels = drawn()
-    tables = {str(bins): reliability_bins(probs, labels, bins=bins) for bins in (15, 7, 25)}
-    figure = reliability_diagram(tables)
-    for upper, lower, bins in zip(figure.axes[:3], figure.axes[3:], (15, 7, 25), strict=True):
+    generator = torch.Generator().manual_seed(5)
+    probs = torch.softmax(3 * torch.randn(400, 4, generator=generator, dtype=torch.float64), dim=1)
+    labels = torch.multinomial(probs.sqrt(), 1, generator=generator).squeeze(1)
+    sizes = (15, 7, 25)
+    figure = reliability_diagram({str(bins): reliability_bins(probs, labels, bins=bins) for bins in sizes})
+    for upper, lower, bins in zip(figure.axes[:3], figure.axes[3:], sizes, strict=True):
         shares = {left: top for left, _, _, top in bars(lower)}
         sides = (bars(upper, f"confidence {side} accuracy") for side in ("above", "below"))
         error = sum(shares[left] * abs(top - bottom) for boxes in sides for left, _, bottom, top in boxes) / 100
@@ -64,21 +57,16 @@ def test_the_gaps_weighted_by_the_samples_are_the_error_in_the_title() -> None:
         assert upper.get_title() == f"{bins}\nECE {error:.2f} %"
 
 
-def test_axes_name_their_quantity_and_unit_and_the_legend_every_mark() -> None:
-    figure = reliability_diagram({"a": four_samples(), "b": four_samples()}, title="network")
-    assert {axes.get_xlabel() for axes in figure.axes[2:]} == {"confidence (%)"}
-    assert [figure.axes[0].get_ylabel(), figure.axes[2].get_ylabel()] == ["accuracy (%)", "samples (%, log)"]
-    assert {axes.get_xlim() for axes in figure.axes} == {(0, 100)}
-    (legend,) = figure.legends
-    names = {artist.get_label() for axes in figure.axes for artist in (*axes.containers, *axes.lines)}
-    assert {text.get_text() for text in legend.get_texts()} == {name for name in names if not name.startswith("_")}
-
-
 @pytest.mark.parametrize("panels", [1, 2, 3, 4])
-def test_nothing_overlaps(panels: int) -> None:
+def test_axes_and_marks_are_named_and_nothing_overlaps(panels: int) -> None:
     figure = reliability_diagram({f"T = 1.23{k}, by NLL": four_samples() for k in range(panels)}, title="a network")
+    upper, lower = figure.axes[:panels], figure.axes[panels:]
+    assert [upper[0].get_ylabel(), lower[0].get_ylabel()] == ["accuracy (%)", "samples (%, log)"]
+    names = {artist.get_label() for axes in figure.axes for artist in (*axes.containers, *axes.lines)}
+    named = {text.get_text() for text in figure.legends[0].get_texts()}
+    assert named == {name for name in names if not name.startswith("_")}
     figure.draw_without_rendering()
-    texts = [axes.title for axes in figure.axes[:panels]] + [axes.xaxis.label for axes in figure.axes[panels:]]
+    texts = [axes.title for axes in upper] + [axes.xaxis.label for axes in lower]
     parts = [*texts, *figure.legends, *figure.texts, *(axes.patch for axes in figure.axes)]
     boxes = [part.get_window_extent() for part in parts]
     assert not [pair for pair in combinations(boxes, 2) if pair[0].overlaps(pair[1])]

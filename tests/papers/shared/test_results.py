@@ -1,37 +1,104 @@
-"""The folder of a paper's results: what stands for it, the run beside it, and the deviations that its code states."""
+"""The folder of a paper's results: tables and pictures, the run beside it, the deviations that its code states."""
 
 import json
+from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+import pandas as pd
 import pytest
 
 from softmax_temperature.papers.shared import results
-from softmax_temperature.papers.shared.records import comments, deviations
+from softmax_temperature.papers.shared.records import (
+    comments,
+    deviations,
+    read_pixels,
+    read_records,
+    table_path,
+    write_pixels,
+)
 from softmax_temperature.papers.shared.results import read_json, record_run, write_contents
+from softmax_temperature.papers.shared.tables import published, read_csv, write_csv
 from softmax_temperature.runner.artifacts import digest_of_text
 from softmax_temperature.runner.errors import InputError
 
 FOLDER = Path("results/mini")
 
 
-@pytest.fixture(autouse=True)
-def _in_a_project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@dataclass(frozen=True)
+class Records:
+    runs: pd.DataFrame
+    history: pd.DataFrame
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
-    Path("params.yaml").write_text("seed: 0\n")
+    return tmp_path
+
+
+def test_records_are_the_tables_named_after_the_fields_and_survive_exactly(tmp_path: Path) -> None:
+    table = pd.DataFrame({"a": np.random.default_rng(0).normal(size=50) * 1e-7, "b": [1 / 3] * 50})
+    for name, made in (("runs", table), ("history", -table)):
+        write_csv(table_path(tmp_path, name), made)
+    names = sorted(path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*.csv"))
+    assert names == ["runs.csv", "tables/history.csv"]
+    records = read_records(Records, tmp_path)
+    pd.testing.assert_frame_equal(records.runs, table, check_exact=True)
+    pd.testing.assert_frame_equal(records.history, -table, check_exact=True)
+
+
+def test_pictures_read_back_have_equal_bytes_and_no_file_where_there_are_none(tmp_path: Path) -> None:
+    pictures = {"task": np.arange(24, dtype=np.uint8).reshape(2, 3, 4)[:, ::-1]}
+    for name in ("first", "second"):
+        write_pixels(tmp_path / name, pictures)
+    assert (tmp_path / "first").read_bytes() == (tmp_path / "second").read_bytes()
+    np.testing.assert_array_equal(read_pixels(tmp_path / "first")["task"], pictures["task"])
+    write_pixels(tmp_path / "none", {})
+    assert not (tmp_path / "none").exists()
+    assert read_pixels(tmp_path / "none") == {}
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [(None, "no such table"), ("a,b\n<<<<<<< HEAD\n1,2\n", "both sides of a merge"), ('a\n"1', "is not a table")],
+)
+def test_a_bad_table_is_named(tmp_path: Path, text: str | None, says: str) -> None:
+    if text:
+        (tmp_path / "t.csv").write_text(text)
+    with pytest.raises(InputError, match=rf"t\.csv: .*{says}"):
+        read_csv(tmp_path / "t.csv")
+
+
+def test_a_file_that_is_not_json_is_named(project: Path) -> None:
+    Path("claims.json").write_text("<<<<<<< HEAD\n[]\n")
+    with pytest.raises(InputError, match=r"^claims\.json: is not JSON"):
+        read_json(Path("claims.json"))
+    assert read_json(project / "elsewhere") is None
+
+
+def test_published_numbers_are_the_papers() -> None:
+    table = published("classifier_temperature", "Table 1")
+    row = table[(table["method"] == "All Stats") & (table["metric"] == "median_correlation")]
+    assert row["value"].tolist() == [0.9563]
+    with pytest.raises(ValueError, match="Table 9"):
+        published("classifier_temperature", "Table 9")
 
 
 def test_the_contents_name_every_file_with_its_digest(tmp_path: Path) -> None:
-    folder = tmp_path / "results"
-    (folder / "tables").mkdir(parents=True)
-    (folder / "claims.json").write_text("[]")
-    (folder / "tables" / "a.csv").write_text("x")
-    write_contents(folder, tmp_path / "contents")
-    expected = {folder / "claims.json": "[]", folder / "tables" / "a.csv": "x"}
-    lines = [f"{digest_of_text(text)}  {path.as_posix()}\n" for path, text in expected.items()]
+    texts = {tmp_path / "results/claims.json": "[]", tmp_path / "results/tables/a.csv": "x"}
+    for path, text in texts.items():
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text)
+    write_contents(tmp_path / "results", tmp_path / "contents")
+    lines = [f"{digest_of_text(text)}  {path.as_posix()}\n" for path, text in texts.items()]
     assert (tmp_path / "contents").read_text() == "".join(lines)
 
 
-def test_minutes_and_machines_are_written_again_only_where_the_records_changed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_minutes_and_machines_are_written_again_only_where_the_records_changed(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (project / "params.yaml").write_text("seed: 0\n")
     minutes = iter([1.0, 2.0, 3.0, 4.0])
     monkeypatch.setattr(results, "_environment", lambda _: {"machines": [], "cell_minutes": {"search": next(minutes)}})
 
@@ -49,20 +116,10 @@ def test_minutes_and_machines_are_written_again_only_where_the_records_changed(m
     assert (FOLDER / "params.yaml").read_text() == "seed: 0\n"
 
 
-def test_a_file_that_is_not_json_is_named() -> None:
-    Path("claims.json").write_text("<<<<<<< HEAD\n[]\n")
-    with pytest.raises(InputError, match=r"^claims\.json: is not JSON"):
-        read_json(Path("claims.json"))
-    assert read_json(Path("elsewhere")) is None
-
-
-def test_a_comment_is_joined_over_its_lines() -> None:
+def test_deviations_are_listed_each_joined_over_its_lines() -> None:
     source = "x = 1\n    # Deviation: the paper says so,\n    # we say this.\ny = 2  # not this\n"
     source += "# Deviation: one line.\nz = 3\n# other\n"
     assert comments(source) == ["the paper says so, we say this.", "one line."]
-
-
-def test_the_first_papers_deviations_are_listed() -> None:
     table = deviations(["softmax_temperature.stages.search", "softmax_temperature.stages.heuristic"])
     assert set(table.columns) == {"where", "what"}
     assert len(table) >= 3
