@@ -119,7 +119,8 @@ def test_effects_are_means_without_a_schedule(records: Records) -> None:
     assert lines(ece, figures.COLOURS["periodic"])[0] == pytest.approx([1, 2, 3, 4, 5, 6])
 
 
-def test_the_panel_shows_void_in_black_and_counts_pixels_without_it(records: Records, pixels: Path) -> None:
+def test_the_panel_shows_void_in_black_and_counts_pixels_without_it(records: Records, tmp_path: Path) -> None:
+    pixels = tmp_path / "segmentation.safetensors"
     assert segmentation_panel(records, pixels) is None
     labels = np.array([[[0, 0, 1], [1, 2, 11]]], np.uint8)
     right, wrong = np.where(labels == 11, 0, labels), np.zeros_like(labels)

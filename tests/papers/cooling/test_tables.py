@@ -1,5 +1,6 @@
 """Tables hold what the records say, worked out by hand; every printed number is beside ours, or said not to be run."""
 
+import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -9,7 +10,9 @@ import pandas as pd
 import pytest
 
 from softmax_temperature.papers.cooling import tables
+from softmax_temperature.papers.cooling.collect import cost_of_cooling
 from softmax_temperature.papers.cooling.records import Records
+from softmax_temperature.papers.cooling.selection import lost_by_mode, outcome
 from softmax_temperature.papers.shared.tables import published, read_csv, write_csv
 
 VGG = {"dataset": "CIFAR-10", "network": "small VGG"}
@@ -73,6 +76,36 @@ def test_periodic_cooling_that_never_redistributed_is_marked(records: Records) -
     for some, never in ((records, False), (cold, True)):
         row = cell(tables.table(some, "table_1"), **VGG, schedule="none", mode="periodic")
         assert row["never_redistributed"] == never
+
+
+@pytest.mark.parametrize(
+    ("accuracies", "is_finite", "diverged", "stuck"),
+    [
+        ([0.1, 0.4, 0.9], True, False, False),
+        ([0.1, 0.4, 0.1], True, True, False),
+        ([0.1, 0.13, 0.15], True, False, True),
+        ([0.1, 0.1, 0.16], True, False, False),
+        ([], False, True, False),
+    ],
+)
+def test_what_became_of_a_training_on_ten_classes(
+    accuracies: list[float], is_finite: bool, diverged: bool, stuck: bool
+) -> None:
+    assert outcome(accuracies, 10, is_finite=is_finite) == {"diverged": diverged, "stuck": stuck}
+
+
+def test_losses_are_counted_by_kind() -> None:
+    rows = pd.DataFrame({"diverged": [True, False, False], "stuck": [False, True, False], "mode": "none"})
+    assert lost_by_mode(rows, "none", "periodic") == "No Cooling 1 of 3 diverged, 1 of 3 stuck"
+
+
+def test_the_cost_is_that_of_the_committed_benchmark() -> None:
+    table = cost_of_cooling().set_index(["device", "mode"]).loc["cpu"]
+    step = json.loads(Path("benchmarks/results.json").read_text())["cpu"]["results"]["cooling_step"]
+    assert {f"{mode}_share": share for mode, share in table["share"].items()}.items() <= step.items()
+    # Each is a median over rounds.
+    assert (table["seconds"] / table["epoch_seconds"]).tolist() == pytest.approx(table["share"].tolist(), rel=0.2)
+    assert cost_of_cooling(Path("not measured")).empty
 
 
 @pytest.mark.parametrize("name", PRINTED)
