@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import pandas as pd
@@ -78,43 +79,26 @@ def records() -> Records:
     )
 
 
-@pytest.fixture
-def only() -> Callable[..., Records]:
-    """Cuts records down to some rows of every table, for instance to one experiment or seed."""
-
-    def cut(records: Records, **wanted: Any) -> Records:
-        return replace(records, **{name: _rows(table, wanted) for name, table in vars(records).items()})
-
-    return cut
+@pytest.fixture(autouse=True)
+def _in_the_project(project_root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(project_root)
 
 
-@pytest.fixture
-def changed() -> Callable[..., Records]:
-    """Adds a number to a column of some rows of one table, or sets a truth value to it.
-
-    Runs diverge, or do not, if no column is named, and get stuck with that column.
-    """
-
-    def change(records: Records, name: str, column: str | None, by: float, **where: Any) -> Records:
-        table: pd.DataFrame = getattr(records, name).copy()
-        rows = _rows(table, where).index
-        assert len(rows), "something must change"
-        if column in (None, "stuck"):
-            table.loc[rows, column or "diverged"], table.loc[rows, "test_accuracy"] = bool(by), None if by else 0.7
-        elif table[column].dtype == bool:
-            table.loc[rows, column] = bool(by)
-        else:
-            table.loc[rows, column] += by
-        return replace(records, **{name: table})
-
-    return change
+def only(records: Records, **wanted: Any) -> Records:
+    """The records cut down to some rows of every table, for instance to one experiment or seed."""
+    return replace(records, **{name: table[_chosen(table, wanted)] for name, table in vars(records).items()})
 
 
-def _rows(table: pd.DataFrame, wanted: dict[str, Any]) -> pd.DataFrame:
-    for column, value in wanted.items():
-        if column in table:
-            table = table[table[column].isin(value if isinstance(value, tuple) else (value,))]
-    return table
+def lost(records: Records, how: str, **where: Any) -> Records:
+    """The records with some trainings "diverged" or "stuck"."""
+    runs = records.runs.copy()
+    runs.loc[_chosen(runs, where), [how, "test_accuracy"]] = True, None
+    return replace(records, runs=runs)
+
+
+def _chosen(table: pd.DataFrame, wanted: dict[str, Any]) -> pd.Series:
+    known = {name: value for name, value in wanted.items() if name in table}
+    return (table[list(known)] == pd.Series(known, dtype=object)).all(axis="columns")
 
 
 def _frame(runs: list[Run], rows: Callable[[Run], list[dict[str, Any]]]) -> pd.DataFrame:

@@ -147,8 +147,7 @@ def test_segmentation_of_other_data_is_shown_and_not_judged(records: Records) ->
     assert (row["verdict"], row["tasks"][0]["task"], row["tasks"][0]["n"]) == (NOT_TESTED, "glyphs", 5)
 
 
-def test_quoted_numbers_are_the_printed_ones(project_root: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(project_root)
+def test_quoted_numbers_are_the_printed_ones() -> None:
     rows = published("cooling", "Table 1")
     printed = dict(
         zip(rows["method"].str.replace(" | LR schedule: ", "/"), rows["value"].astype(float) / 100, strict=True)

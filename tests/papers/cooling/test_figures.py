@@ -14,13 +14,7 @@ from softmax_temperature.papers.cooling import figures
 from softmax_temperature.papers.cooling.records import Records
 from softmax_temperature.papers.cooling.segmentation_figure import segmentation_panel
 from softmax_temperature.papers.shared.records import write_pixels
-from tests.papers.cooling.conftest import SEEDS
-
-
-@pytest.fixture(autouse=True)
-def _in_the_project(project_root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(project_root)
-
+from tests.papers.cooling.conftest import SEEDS, only
 
 DRAWN: dict[str, Callable[[Records], Figure | None]] = {
     "1": figures.figure_1,
@@ -52,7 +46,7 @@ def texts(axes: Axes) -> list[str]:
 
 
 @pytest.mark.parametrize("name", DRAWN)
-def test_nothing_is_drawn_where_nothing_was_trained(records: Records, only: Callable[..., Records], name: str) -> None:
+def test_nothing_is_drawn_where_nothing_was_trained(records: Records, name: str) -> None:
     drawn(name, records)
     assert DRAWN[name](only(records, experiment="adam", arm="distributed")) is None
 
@@ -147,7 +141,7 @@ def test_training_curves_have_a_row_a_schedule_and_test_data_their_own_scale(rec
     assert panels[0].get_ylim() == panels[2].get_ylim() != panels[1].get_ylim()
 
 
-def test_figure_2_has_the_printed_epochs_and_no_empty_panel(records: Records, only: Callable[..., Records]) -> None:
+def test_figure_2_has_the_printed_epochs_and_no_empty_panel(records: Records) -> None:
     marks = [line for axes in drawn("2", records).axes for line in axes.lines if line.get_marker() == "+"]
     assert [list(line.get_xdata()) for line in marks] == [[19], [9]]
     assert len(drawn("2", only(records, experiment="vgg")).axes) == 1

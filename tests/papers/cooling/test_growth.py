@@ -1,6 +1,5 @@
 """The temperature of the last layer, followed by hand and beside the method itself."""
 
-from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -13,11 +12,12 @@ from softmax_temperature.cooling import Cooling
 from softmax_temperature.papers.cooling.growth import crossing_pairs, crossings, growth, never_redistributed
 from softmax_temperature.papers.cooling.records import Records
 from softmax_temperature.papers.cooling.selection import trainings
+from tests.papers.cooling.conftest import only
 
 HEAT = (8, 1.5, 2, 3, 0.5, 2)  # What the last layer is multiplied by before each Cooling.
 
 
-def test_a_temperature_that_is_never_reached_has_no_epoch(records: Records, only: Callable[..., Records]) -> None:
+def test_a_temperature_that_is_never_reached_has_no_epoch(records: Records) -> None:
     assert crossings(records).groupby("mode")["epoch"].unique().map(list).to_dict() == {
         "periodic": [5],
         "last_layer": [6],

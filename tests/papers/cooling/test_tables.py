@@ -1,7 +1,6 @@
 """Tables hold what the records say, worked out by hand; every printed number is beside ours, or said not to be run."""
 
 import json
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,14 +13,10 @@ from softmax_temperature.papers.cooling.collect import cost_of_cooling
 from softmax_temperature.papers.cooling.records import Records
 from softmax_temperature.papers.cooling.selection import lost_by_mode, outcome
 from softmax_temperature.papers.shared.tables import published, read_csv, write_csv
+from tests.papers.cooling.conftest import lost, only
 
 VGG = {"dataset": "CIFAR-10", "network": "small VGG"}
 PRINTED = {name: spec for name, spec in tables.SPECS.items() if isinstance(spec, tables.Printed)}
-
-
-@pytest.fixture(autouse=True)
-def _in_the_project(project_root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(project_root)
 
 
 def cell(table: pd.DataFrame, **where: str) -> pd.Series:
@@ -60,22 +55,13 @@ def test_fewer_images_stand_beside_the_printed_numbers_without_a_difference(reco
     assert np.isnan(row["difference_in_standard_errors"])
 
 
-def test_lost_seeds_are_counted_by_how_they_were_lost_and_in_no_mean(
-    records: Records, changed: Callable[..., Records]
-) -> None:
+def test_lost_seeds_are_counted_by_how_they_were_lost_and_in_no_mean(records: Records) -> None:
     where = {"experiment": "vgg", "schedule": "none", "arm": "last_layer"}
-    some = changed(changed(records, "runs", None, 1, **where, seed=1), "runs", "stuck", 1, **where, seed=2)
+    some = lost(lost(records, "diverged", **where, seed=1), "stuck", **where, seed=2)
     row = cell(tables.table(some, "table_1"), **VGG, schedule="none", mode="last_layer")
     assert row[["ours", "seeds", "diverged_seeds", "stuck_seeds"]].tolist() == [pytest.approx(0.795), 1, 1, 1]
     row = cell(tables.table(records, "table_2"), **VGG, activation="crelu", mode="none")
     assert row[["published_diverged", "seeds", "diverged_seeds", "status"]].tolist() == [True, 0, 3, "diverged"]
-
-
-def test_periodic_cooling_that_never_redistributed_is_marked(records: Records) -> None:
-    cold = replace(records, arms=records.arms.assign(max_temperature=1000.0))
-    for some, never in ((records, False), (cold, True)):
-        row = cell(tables.table(some, "table_1"), **VGG, schedule="none", mode="periodic")
-        assert row["never_redistributed"] == never
 
 
 @pytest.mark.parametrize(
@@ -109,7 +95,7 @@ def test_the_cost_is_that_of_the_committed_benchmark() -> None:
 
 
 @pytest.mark.parametrize("name", PRINTED)
-def test_every_printed_number_is_there_once(records: Records, only: Callable[..., Records], name: str) -> None:
+def test_every_printed_number_is_there_once(records: Records, name: str) -> None:
     printed = published("cooling", PRINTED[name].title)
     values = (pd.to_numeric(printed["value"], errors="coerce") / 100).dropna()
     for some in (records, only(records, experiment="crelu")):
@@ -149,15 +135,15 @@ def test_a_change_of_cooling_alone_is_compared_with_the_same_cooling(records: Re
     assert set(known["change"]) == {"momentum rescaled"}, "the others change more than Cooling"
 
 
-def test_means_are_over_the_seeds_that_finished_both(records: Records, changed: Callable[..., Records]) -> None:
-    lost = changed(records, "runs", "stuck", 1, experiment="adam", arm="last_layer", seed=2)
-    row = cell(tables.table(lost, "ablation"), change="Adam")
+def test_means_are_over_the_seeds_that_finished_both(records: Records) -> None:
+    some = lost(records, "stuck", experiment="adam", arm="last_layer", seed=2)
+    row = cell(tables.table(some, "ablation"), change="Adam")
     # Seeds 0 and 1: 0.700 and 0.701, 0.720 and 0.722.
     numbers = ["without", "cooled", "difference"]
     assert row[numbers].tolist() == pytest.approx([0.7005, 0.721, 0.0205])
     assert row[["seeds", "stuck_without", "stuck_cooled"]].tolist() == [2, 0, 1]
-    fewer = lost.runs[(lost.runs["experiment"] != "each-batch") | (lost.runs["seed"] == 2)]
-    row = cell(tables.table(replace(lost, runs=fewer), "ablation"), change="period of one batch")
+    fewer = some.runs[(some.runs["experiment"] != "each-batch") | (some.runs["seed"] == 2)]
+    row = cell(tables.table(replace(some, runs=fewer), "ablation"), change="period of one batch")
     # Of the main recipe seed 2 alone: 0.749, not its mean over three seeds.
     assert row[numbers].tolist() == pytest.approx([0.749, 0.794, 0.045])
 
@@ -198,8 +184,7 @@ def test_a_table_reads_the_same_from_its_file(records: Records, tmp_path: Path, 
 @pytest.mark.parametrize("name", tables.SPECS)
 def test_tables_of_a_profile_in_which_all_diverged(records: Records, name: str) -> None:
     runs = records.runs.assign(diverged=True, test_accuracy=np.nan)
-    lost = replace(records, runs=runs, temperatures=records.temperatures[:0])
-    table = tables.table(lost, name)
+    table = tables.table(replace(records, runs=runs, temperatures=records.temperatures[:0]), name)
     if name != "section_4_4":
         assert "measured" not in set(table["status"])
     assert "nan" not in tables.wide(table).select_dtypes(exclude="number").to_string().lower()
