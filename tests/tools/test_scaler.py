@@ -39,22 +39,6 @@ def test_probabilities_are_those_of_scikit_learns_temperature_scaling() -> None:
     np.testing.assert_allclose(ours.predict_proba(logits), theirs.predict_proba(held_out), rtol=1e-5)
 
 
-def test_the_temperature_is_that_of_gradient_descent_as_in_torch_uncertainty() -> None:
-    # Its TemperatureScaler runs LBFGS on the cross-entropy of logits / temperature, from 1.
-    logits, labels = torch.from_numpy(LOGITS), torch.from_numpy(LABELS)
-    temperature = torch.ones((), dtype=torch.float64, requires_grad=True)
-    optimizer = torch.optim.LBFGS([temperature], lr=0.1, max_iter=200, tolerance_grad=1e-10, tolerance_change=1e-14)
-
-    def closure() -> torch.Tensor:
-        optimizer.zero_grad()
-        loss = nn.functional.cross_entropy(logits / temperature, labels)
-        loss.backward()
-        return loss
-
-    optimizer.step(closure)  # type: ignore[arg-type]
-    assert TemperatureScaler().fit(logits, labels).temperature_ == pytest.approx(temperature.item(), rel=1e-5)
-
-
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_arrays_give_arrays_and_tensors_tensors_with_the_same_numbers(dtype: torch.dtype) -> None:
     tensor = torch.from_numpy(LOGITS).to(dtype)

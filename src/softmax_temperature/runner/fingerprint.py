@@ -6,6 +6,7 @@ run, how parameters are validated and what is done with results do not count eit
 
 import ast
 import sys
+from contextlib import suppress
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -17,8 +18,10 @@ from softmax_temperature.runner.artifacts import canonical_json, digest_of_text
 PACKAGE = "softmax_temperature"
 EXCLUDED = frozenset({"runner", "params", "papers", "tools"})
 """Rooms whose code is no part of a result. The parameters' values are: a cell is given them."""
+# Libraries that are not named like their modules.
 _DISTRIBUTIONS = {"PIL": "pillow", "sklearn": "scikit-learn", "ruamel": "ruamel.yaml"}
-"""Libraries that are not named like their modules."""
+
+_DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
 
 @cache
@@ -62,9 +65,8 @@ def code_only(path: Path) -> str:
     """The code of a file in one form, without comments and docstrings."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
     for node in ast.walk(tree):
-        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
-            has_docstring = ast.get_docstring(node, clean=False) is not None
-            node.body = (node.body[1:] or [ast.Pass()]) if has_docstring else node.body
+        if isinstance(node, _DOCUMENTED) and ast.get_docstring(node, clean=False) is not None:
+            node.body = node.body[1:] or [ast.Pass()]
     return ast.unparse(tree)
 
 
@@ -83,7 +85,6 @@ def _in_package(module: str) -> bool:
 
 
 def _version(module: str) -> str:
-    try:
+    with suppress(PackageNotFoundError):
         return version(_DISTRIBUTIONS.get(module, module))
-    except PackageNotFoundError:
-        return "unknown"
+    return "unknown"

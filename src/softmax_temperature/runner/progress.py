@@ -22,16 +22,15 @@ def watching(title: str, folders: Mapping[str, Path], finished: Collection[str])
     `folders` are the cells' own, where a file `progress` says "done/total"; the block adds to `finished` the names of
     cells that have ended.
     """
-    stop, said = threading.Event(), [""]
-
-    def show() -> None:
-        if (line := _status(title, folders, finished)) != said[-1]:
-            said.append(line)
-            say(line)
+    stop = threading.Event()
 
     def watch() -> None:
-        while not stop.wait(SECONDS_BETWEEN_LINES):
-            show()
+        said, ended = "", False
+        while not ended:
+            ended = stop.wait(SECONDS_BETWEEN_LINES)
+            if (line := _status(title, folders, finished)) != said:
+                said = line
+                say(line)
 
     thread = threading.Thread(target=watch, daemon=True)
     thread.start()
@@ -40,7 +39,6 @@ def watching(title: str, folders: Mapping[str, Path], finished: Collection[str])
     finally:
         stop.set()
         thread.join()
-        show()
 
 
 def _status(title: str, folders: Mapping[str, Path], finished: Collection[str]) -> str:

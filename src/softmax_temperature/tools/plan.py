@@ -91,20 +91,15 @@ def summary(plans: list[StagePlan], params: Params) -> str:
     """The plan as text: one line per stage with cells, then the sum."""
     lines = []
     for stage in plans:
+        run, minutes = len(stage.to_run), stage.minutes_to_run
         said = stage.note or "runs when what it reads has changed"
         if stage.cells is not None:
-            said = (
-                f"{len(stage.to_run)} of {stage.cells} cells to run"
-                if stage.to_run
-                else f"{stage.cells} cells up to date"
-            )
-        if stage.to_run and stage.minutes_to_run is not None:
-            said += f", {stage.minutes_to_run:.1f} min on the recorded machine"
+            said = f"{run} of {stage.cells} cells to run" if run else f"{stage.cells} cells up to date"
+        if run and minutes is not None:
+            said += f", {minutes:.1f} min on the recorded machine"
         lines.append(f"{stage.stage:28} {said}")
-        if 0 < len(stage.to_run) < (stage.cells or 0):
-            lines.append(
-                f"{'':28} {', '.join([*stage.to_run[:NAMES_SHOWN], *['...'] * (len(stage.to_run) > NAMES_SHOWN)])}"
-            )
+        if 0 < run < (stage.cells or 0):
+            lines.append(f"{'':28} {', '.join([*stage.to_run[:NAMES_SHOWN], *['...'] * (run > NAMES_SHOWN)])}")
     known = [stage.minutes_to_run for stage in plans if stage.minutes_to_run]
     workers = 1 if params.compute.engine == "serial" else params.compute.workers
     total = f"{sum(len(stage.to_run) for stage in plans)} of {sum(stage.cells or 0 for stage in plans)} cells to run"
