@@ -81,7 +81,7 @@ TOKENS, TREES = torch.ones(2, 3).long(), torch.tensor([[[3, 0, 0, 1], [0, 0, 0, 
     [
         (ImageSet, noise(2, channels=1), (2,), r"\(n, 3, height, width\) uint8, got \(2, 1, 5, 7\) torch\.uint8"),
         (ImageSet, noise(2).float(), (2,), r"images .*torch\.float32"),
-        (ImageSet, noise(2), (3,), r"labels must have shape \(2,\), .*got \(3,\)"),
+        (ImageSet, noise(2), (3,), r"labels must have shape \(2,\) or \(2, 5, 7\), got \(3,\)"),
         (TokenSet, TOKENS.int(), (2,), r"tokens must be \(n, length\) int64, got \(2, 3\) torch.int32"),
         (TokenSet, TOKENS[0], (3,), r"tokens .*\(3,\)"),
         (TokenSet, TOKENS, (2, 1), r"labels must have shape \(2,\), got \(2, 1\)"),
@@ -90,7 +90,7 @@ TOKENS, TREES = torch.ones(2, 3).long(), torch.tensor([[[3, 0, 0, 1], [0, 0, 0, 
         (TokenSet, torch.tensor([[1, 0, 1], [1, 1, 1]]), (2,), "in row 0"),
         (TreeSet, TREES.int(), (1,), r"trees must be \(n, nodes, 4\) int64, got \(1, 2, 4\) torch.int32"),
         (TreeSet, TREES[..., :3], (1,), r"trees must be .*\(1, 2, 3\)"),
-        (TreeSet, TREES, (1, 3), r"labels must have one of the shapes .*, got \(1, 3\)"),
+        (TreeSet, TREES, (1, 3), r"labels must have shape \(1,\) or \(1, 2\), got \(1, 3\)"),
     ],
 )
 def test_what_is_no_set_of_samples_is_refused(kind: Any, inputs: Tensor, labels: tuple[int, ...], says: str) -> None:

@@ -54,11 +54,7 @@ class CoolingCallback(Callback):
         check_policy(trainer.optimizer, self._policy)
         logits, _ = trainer.evaluate(self._samples.inputs)
         check_batch(logits, self._samples.labels)
-        try:
-            applied = self._cooling.cool(logits, self._samples.labels, optimizer=trainer.optimizer, policy=self._policy)
-        except ValueError as error:
-            # With a sound batch and a known policy only a temperature that no float can hold is left.
-            raise Diverged(str(error)) from error
+        applied = _cooled(self._cooling, logits, self._samples.labels, optimizer=trainer.optimizer, policy=self._policy)
         assert self._cooling.last_fit is not None, "a Cooling that returns has fitted"
         total = applied * (self.temperatures[-1]["total"] if self.temperatures else 1.0)
         row = {"cooling": len(self.temperatures) + 1, "epoch": epoch, "applied": applied, "total": total}
@@ -95,11 +91,7 @@ class PixelCoolingCallback(Callback):
         """Cool; raises Diverged if a logit or the temperature is not finite."""
         logits = self._chosen_logits(trainer)
         trainer.check_finite(logits)
-        try:
-            self._cooling.cool(logits, self._labels)
-        except ValueError as error:
-            # With finite logits only a temperature that no float can hold is left.
-            raise Diverged(str(error)) from error
+        _cooled(self._cooling, logits, self._labels)
 
     def _chosen_logits(self, trainer: Trainer) -> Tensor:
         """Logits of the chosen pixels, (pixels, classes), on the CPU."""
@@ -108,3 +100,11 @@ class PixelCoolingCallback(Callback):
         counts = torch.bincount(self._rows // pixels, minlength=-(-len(self._images) // BATCH)).tolist()
         batches = zip(pixel_logits(trainer, self._images), (rows % pixels).split(counts), strict=True)
         return torch.cat([pixel_table(logits)[inside] for logits, inside in batches]).cpu()
+
+
+def _cooled(cooling: Cooling, logits: Tensor, labels: Tensor, **options: Any) -> float:
+    try:
+        return cooling.cool(logits, labels, **options)
+    except ValueError as error:
+        # With a sound batch and a known policy only a temperature that no float can hold is left.
+        raise Diverged(str(error)) from error

@@ -38,6 +38,13 @@ class Samples:
         rows = torch.arange(count, device=self.labels.device) * len(self) // count
         return replace(self, inputs=self.inputs[rows], labels=self.labels[rows])
 
+    def require(self, sound: bool, form: str, *label_shapes: tuple[int, ...]) -> None:
+        """Refuse inputs that have not the form, and labels that have none of the shapes."""
+        if not sound:
+            raise ValueError(f"{form}, got {tuple(self.inputs.shape)} {self.inputs.dtype}")
+        if (own := tuple(self.labels.shape)) not in label_shapes:
+            raise ValueError(f"labels must have shape {' or '.join(map(str, label_shapes))}, got {own}")
+
     def check(self, recipe: Recipe) -> None:
         """Refuse, by a ValueError, a recipe by which these samples cannot be trained: here one that is for images."""
         asked = {name: getattr(recipe, name) for name in ("crop_padding", "flip", "mean", "std")}
@@ -72,13 +79,8 @@ class ImageSet(Samples):
     one_shape: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        shape, dtype = tuple(self.inputs.shape), self.inputs.dtype
-        if len(shape) != 4 or shape[1] != 3 or dtype != torch.uint8:
-            raise ValueError(f"images must be (n, 3, height, width) uint8, got {shape} {dtype}; see to_rgb")
-        count, _, *sides = shape
-        if tuple(self.labels.shape) not in {(count,), (count, *sides)}:
-            own = tuple(self.labels.shape)
-            raise ValueError(f"labels must have shape ({count},), or one for each pixel {(count, *sides)}, got {own}")
+        shape, form = tuple(self.inputs.shape), "images must be (n, 3, height, width) uint8"
+        self.require(shape[1:-2] == (3,) and self.inputs.dtype == torch.uint8, form, shape[:1], shape[:1] + shape[2:])
 
     def check(self, recipe: Recipe) -> None:
         """Refuse a recipe without normalisation, or one that augments images whose every pixel has a label."""

@@ -19,11 +19,8 @@ class TokenSet(HostSamples):
     """Texts: inputs (n, length) int64, padded on the right with `PADDING`, no row without a token; labels (n,)."""
 
     def __post_init__(self) -> None:
-        shape, dtype = tuple(self.inputs.shape), self.inputs.dtype
-        if len(shape) != 2 or dtype != torch.int64:
-            raise ValueError(f"tokens must be (n, length) int64, got {shape} {dtype}")
-        if tuple(self.labels.shape) != shape[:1]:
-            raise ValueError(f"labels must have shape ({shape[0]},), got {tuple(self.labels.shape)}")
+        shape, sound = tuple(self.inputs.shape), self.inputs.ndim == 2 and self.inputs.dtype == torch.int64
+        self.require(sound, "tokens must be (n, length) int64", shape[:1])
         real = self.inputs != PADDING
         wrong = ((real[:, 1:] & ~real[:, :-1]).any(1) | ~real.any(1)).nonzero()
         if len(wrong):
@@ -38,12 +35,9 @@ class TreeSet(HostSamples):
     """
 
     def __post_init__(self) -> None:
-        shape, dtype = tuple(self.inputs.shape), self.inputs.dtype
-        if len(shape) != 3 or shape[2] != 4 or dtype != torch.int64:
-            raise ValueError(f"trees must be (n, nodes, 4) int64, got {shape} {dtype}")
-        if tuple(self.labels.shape) not in {shape[:1], shape[:2]}:
-            own = tuple(self.labels.shape)
-            raise ValueError(f"labels must have one of the shapes {shape[:1]}, {shape[:2]}, got {own}")
+        shape = tuple(self.inputs.shape)
+        sound = shape[2:] == (4,) and self.inputs.dtype == torch.int64
+        self.require(sound, "trees must be (n, nodes, 4) int64", shape[:1], shape[:2])
 
     def to(self, device: str) -> Self:  # noqa: ARG002
         """Labels stay too: which nodes have one decides what the loss is computed of."""

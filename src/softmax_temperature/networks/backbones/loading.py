@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 import textwrap
+from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -138,19 +139,15 @@ def _timm_file(spec: Backbone, download: bool) -> Path:
     tags = [name.partition(".")[2] for name in timm.list_pretrained(f"{spec.architecture}.*")]
     require_known(spec, str(spec.tag), tags, "weights")
     config = timm.get_pretrained_cfg(f"{spec.architecture}.{spec.tag}")
-    if config is None or config.hf_hub_id is None:
+    repository = config.hf_hub_id if config else None
+    if repository is None:
         raise backbone_error(spec, "not published as safetensors", "Choose another tag.")
     # Without a request: the library's own look at its cache makes one.
-    cached = try_to_load_from_cache(config.hf_hub_id, _HUB_FILE)
+    cached = try_to_load_from_cache(repository, _HUB_FILE)
     if isinstance(cached, str):
         return Path(cached)
-    place = f"{_HUB_FILE} of {config.hf_hub_id} in the cache of the Hugging Face hub"
-    try:
-        if download:
-            return Path(hf_hub_download(config.hf_hub_id, _HUB_FILE))
-    except (HfHubHTTPError, OSError) as error:
-        raise _missing(spec, place, error) from error
-    raise _missing(spec, place)
+    place = f"{_HUB_FILE} of {repository} in the cache of the Hugging Face hub"
+    return _fetched(spec, place, download, lambda: Path(hf_hub_download(repository, _HUB_FILE)))
 
 
 def _torchvision_weights(spec: Backbone) -> WeightsEnum:
@@ -167,19 +164,23 @@ def _torchvision_file(spec: Backbone, download: bool) -> Path:
     path = Path(torch.hub.get_dir()) / "checkpoints" / url.rpartition("/")[2]
     if path.is_file():
         return path
-    if not download:
-        raise _missing(spec, str(path))
-    digest = re.search(r"-([0-9a-f]{8,})\.", path.name)
-    try:
+
+    def fetch() -> Path:
+        digest = re.search(r"-([0-9a-f]{8,})\.", path.name)
         path.parent.mkdir(parents=True, exist_ok=True)
         torch.hub.download_url_to_file(url, str(path), hash_prefix=digest[1] if digest else None)
-    except (OSError, RuntimeError) as error:  # RuntimeError: the digest is another.
-        raise _missing(spec, str(path), error) from error
-    return path
+        return path
+
+    return _fetched(spec, str(path), download, fetch)
 
 
-def _missing(spec: Backbone, place: str, error: Exception | None = None) -> InputError:
-    why = f", and could not be fetched: {error}" if error else ""
+def _fetched(spec: Backbone, place: str, download: bool, fetch: Callable[[], Path]) -> Path:
+    why = ""
+    try:
+        if download:
+            return fetch()
+    except (HfHubHTTPError, OSError, RuntimeError) as error:  # RuntimeError: the digest is another.
+        why = f", and could not be fetched: {error}"
     what = f"pretrained weights are not on this machine ({place}{why})"
     remedy = "Set data.download to true, copy them there from another machine, or use `weights: file`."
-    return backbone_error(spec, what, remedy)
+    raise backbone_error(spec, what, remedy)
