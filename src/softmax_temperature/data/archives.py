@@ -2,7 +2,7 @@
 
 import json
 import zipfile
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, NoReturn
 
@@ -124,9 +124,8 @@ class JsonlArchive(_Archive):
                 parts[split] = RawPart(tuple(row.text for row in own), labels)
         left_out = "neutral_sentences_left_out" if trees else "empty_texts_left_out"
         source = {"how": "archive in data.root", "file": self.path.name, left_out: len(every) - len(rows)}
-        others = {"validation": parts.get("validation"), "form": "trees" if trees else "texts"}
-        names = tuple(map(str, numbers))
-        return RawDataset(self.path.stem, names, parts["train"], parts.get("test"), source, **others)
+        raw = RawDataset(self.path.stem, tuple(map(str, numbers)), parts["train"], parts.get("test"), source)
+        return replace(raw, validation=parts.get("validation"), form="trees" if trees else "texts")
 
     def _row(self, number: int, line: bytes, trees: bool) -> _Row:
         try:

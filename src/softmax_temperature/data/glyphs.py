@@ -30,6 +30,8 @@ from softmax_temperature.runner.errors import InputError
 TRAIN_PER_CLASS, TEST_PER_CLASS = 40, 15
 TRAIN_SCENES, TEST_SCENES = 400, 100
 VOID = 255
+Pixels = NDArray[np.uint8]
+Scenes = tuple[Pixels, Pixels]
 
 _FAINT, _FULL = 32, 128  # In a scene, ink below the first is paper, from the second on a character.
 _UNIT = 1024  # The matrix of a distortion is a multiple of 1/_UNIT, so that its products with pixel places are exact.
@@ -40,13 +42,11 @@ _FONT_SIZE = 80
 _COMMON_FONTS = tuple(
     f"DejaVu{face}.ttf" for face in ("Sans", "Sans-Bold", "Sans-Oblique", "Serif", "Serif-Bold", "Serif-Italic")
 )
-_OTHER_FONTS = (
-    *("DejaVuSansMono.ttf", "DejaVuSansMono-Bold.ttf", "DejaVuSansMono-Oblique.ttf"),
-    *("STIXGeneral.ttf", "STIXGeneralBol.ttf", "STIXGeneralItalic.ttf"),
-)
+_OTHER_FONTS = tuple(f"DejaVuSansMono{face}.ttf" for face in ("", "-Bold", "-Oblique"))
+_OTHER_FONTS += tuple(f"STIXGeneral{face}.ttf" for face in ("", "Bol", "Italic"))
 _FONTS = Path(mpl.get_data_path()) / "fonts" / "ttf"
 
-_LETTERS_DIGITS_SYMBOLS = frozenset({"Lu", "Ll", "Lt", "Lo", "Nd", "Nl", "No", "Sm", "Sc", "So", "Po"})
+_LETTERS_DIGITS_SYMBOLS = ("Lu", "Ll", "Lt", "Lo", "Nd", "Nl", "No", "Sm", "Sc", "So", "Po")
 _LEFT_OUT = ("BRAILLE", "BOX DRAWINGS", "OBJECT REPLACEMENT")  # Patterns that differ only in position, or draw nothing.
 _PRETRAINING_SHARE = 4  # One character in this many is kept for pretraining.
 
@@ -74,25 +74,20 @@ def is_glyph_scenes(name: str) -> bool:
     return re.fullmatch(r"glyph-scenes-[0-9]+", name) is not None
 
 
-def classes_of(name: str) -> int:
-    """The number of classes of "glyph-scenes-N", paper included: N + 1."""
-    return int(name.removeprefix("glyph-scenes-")) + 1
-
-
-def read_glyph_scenes(name: str, *, seed: int) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
+def read_glyph_scenes(name: str, *, seed: int) -> Scenes:
     """Draw "glyph-scenes-N": TRAIN_SCENES to train on, then TEST_SCENES; images and labels (scenes, 64, 64) uint8."""
-    characters = choose_characters(classes_of(name) - 1, downstream_pool, where=name, seed=seed)
+    characters = choose_characters(int(name.rpartition("-")[2]), downstream_pool, where=name, seed=seed)
     return draw_scenes(characters, TRAIN_SCENES + TEST_SCENES, seed=seed)
 
 
-def draw_scenes(characters: Sequence[str], count: int, *, seed: int) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
+def draw_scenes(characters: Sequence[str], count: int, *, seed: int) -> Scenes:
     """Images and labels (count, 64, 64) uint8, the characters having labels 1, 2, ...; fewer are the first of more."""
     scenes = [_scene(characters, np.random.default_rng([seed, number, *b"scenes"])) for number in range(count)]
     images, labels = zip(*scenes, strict=True)
     return np.stack(images), np.stack(labels)
 
 
-def _scene(characters: Sequence[str], generator: np.random.Generator) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
+def _scene(characters: Sequence[str], generator: np.random.Generator) -> Scenes:
     ink, labels = np.zeros((2, _CANVAS, _CANVAS), dtype=np.uint8)
     for quarter in generator.permutation(4)[: generator.integers(2, 5)]:
         number = int(generator.integers(len(characters)))
@@ -114,9 +109,7 @@ def choose_characters(number: int, pool: Callable[[], tuple[str, ...]], *, where
     return tuple(characters[place] for place in order[:number])
 
 
-def draw_glyphs(
-    characters: Sequence[str], images_per_class: int, *, seed: int
-) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+def draw_glyphs(characters: Sequence[str], images_per_class: int, *, seed: int) -> tuple[Pixels, NDArray[np.int64]]:
     """Images (n, 32, 32, 1) uint8 and labels (n,), class by class, in random typefaces, distortions and contrasts.
 
     A character's images depend only on it and on the seed.
@@ -128,7 +121,7 @@ def draw_glyphs(
     return np.concatenate(images)[..., None], np.repeat(np.arange(len(characters)), images_per_class)
 
 
-def _ink(character: str, count: int, generator: np.random.Generator) -> NDArray[np.uint8]:
+def _ink(character: str, count: int, generator: np.random.Generator) -> Pixels:
     """(count, 32, 32) uint8: one character in random typefaces and distortions, 0 without ink and 255 full of it."""
     faces = _bitmaps(character)
     face = generator.integers(len(faces), size=count)
@@ -138,7 +131,7 @@ def _ink(character: str, count: int, generator: np.random.Generator) -> NDArray[
     return np.stack([_distorted(faces[face[row]], matrix[row], shift[row]) for row in range(count)])
 
 
-def _developed(ink: NDArray[np.uint8], generator: np.random.Generator) -> NDArray[np.uint8]:
+def _developed(ink: Pixels, generator: np.random.Generator) -> Pixels:
     """Give each image (n, height, width) of ink its own brightness of paper and ink, then noise, all in integers."""
     count = len(ink)
     paper = generator.integers(0, 80, size=(count, 1, 1))
@@ -203,7 +196,7 @@ def _bitmap(character: str, font: str) -> Image.Image:
     return canvas
 
 
-def _distorted(face: Image.Image, matrix: NDArray[np.int64], shift: NDArray[np.int64]) -> NDArray[np.uint8]:
+def _distorted(face: Image.Image, matrix: NDArray[np.int64], shift: NDArray[np.int64]) -> Pixels:
     """(32, 32) uint8: an affine map about the centre, drawn at twice the size and averaged down."""
     (a, b, d, e), centre = matrix / _UNIT, _CANVAS / 2
     moved = centre + shift

@@ -4,7 +4,7 @@ import json
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,7 +34,8 @@ class Rules:
     seed: int
 
 
-class Rows(NamedTuple):
+@dataclass(frozen=True)
+class Rows:
     """Some samples of a raw part: their row numbers, ascending, and their labels among the classes in use."""
 
     part: RawPart

@@ -12,18 +12,16 @@ from typing import NamedTuple, NoReturn
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from PIL import Image
 
 from softmax_temperature.data.catalogue import BY_HAND
-from softmax_temperature.data.glyphs import TRAIN_SCENES, VOID, classes_of, is_glyph_scenes, read_glyph_scenes
+from softmax_temperature.data.glyphs import TRAIN_SCENES, VOID, Pixels, is_glyph_scenes, read_glyph_scenes
 from softmax_temperature.data.image_files import UNREADABLE, digest_of_files, image_files, read_image
 from softmax_temperature.data.sampling import generator_for
 from softmax_temperature.data.splits import Part, SplitName
 from softmax_temperature.runner.errors import InputError
 
 Parts = dict[SplitName, Part]
-Pixels = NDArray[np.uint8]
 
 _FOLDERS: dict[SplitName, str] = {"train": "train", "validation": "val", "test": "test"}
 _PARAMETERS = "cooling.segmentation"
@@ -57,8 +55,8 @@ def read_segmentation(name: str, form: Form, *, root: Path, seed: int) -> Parts:
     """
     if not is_glyph_scenes(name):
         found = {split: _read(pairs, form) for split, pairs in _all_pairs(name, root).items()}
-    elif form != (classes_of(name), VOID, None, None):
-        what = f"has {classes_of(name)} classes, void {VOID}, and one size"
+    elif form != (1 + int(name.rpartition("-")[2]), VOID, None, None):
+        what = f"has {1 + int(name.rpartition('-')[2])} classes with paper, void {VOID}, and one size"
         _refuse(f"data set {name}", what, f"Say so in {_PARAMETERS}: classes, void, crop: null, size: null.")
     else:
         images, labels = read_glyph_scenes(name, seed=seed)
@@ -66,8 +64,8 @@ def read_segmentation(name: str, form: Form, *, root: Path, seed: int) -> Parts:
         parts: dict[SplitName, slice] = {"train": slice(TRAIN_SCENES), "test": slice(TRAIN_SCENES, None)}
         found = {split: (colour[rows], labels[rows]) for split, rows in parts.items()}
     return {
-        split: Part(name, split, *map(torch.from_numpy, pair), torch.arange(len(pair[1])))
-        for split, pair in found.items()
+        split: Part(name, split, torch.from_numpy(images), torch.from_numpy(labels), torch.arange(len(labels)))
+        for split, (images, labels) in found.items()
     }
 
 
@@ -113,7 +111,7 @@ def _files(folder: Path) -> list[Path]:
 def _read(pairs: list[tuple[Path, Path]], form: Form) -> tuple[Pixels, Pixels]:
     """All images of a part and their label maps."""
     with ThreadPoolExecutor() as pool:  # Pillow releases the interpreter's lock while it decodes.
-        images, labels = zip(*pool.map(lambda pair: _read_pair(*pair, form), pairs), strict=True)
+        images, labels = zip(*pool.map(lambda pair: _read_pair(pair[0], pair[1], form), pairs), strict=True)
     for (file, _), own in zip(pairs, labels, strict=True):
         if own.shape != labels[0].shape:
             what = "gives {}×{} pixels, the first image {}×{}".format(*own.shape, *labels[0].shape)

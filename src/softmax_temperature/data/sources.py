@@ -131,7 +131,7 @@ def _load_arrays(name: str, root: Path, *, download: bool) -> RawDataset:
     names = [str(label) for label in getattr(found[0], "classes", range(10))]
     (images, labels), test = (_arrays(kind, part) for part in found)
     used = np.unique(labels)  # EMNIST Letters numbers its classes from 1.
-    parts = (RawPart(own, np.searchsorted(used, numbers)) for own, numbers in ((images, labels), test))
+    parts = RawPart(images, np.searchsorted(used, labels)), RawPart(test[0], np.searchsorted(used, test[1]))
     return RawDataset(name, tuple(names[label] for label in used), *parts, {"how": f"torchvision.datasets.{kind}"})
 
 

@@ -10,6 +10,9 @@ from softmax_temperature.losses.baselines import brier_loss, weighted_mmce
 from softmax_temperature.losses.focal import focal_loss, reduced, sample_dependent_gamma, true_class_probs
 from softmax_temperature.metrics.checks import as_rows, check_gamma
 
+Weight = Tensor | None
+Ignored = int | None
+
 
 class _ClassifierLoss(nn.Module):
     """A loss of logits (n, classes) and labels (n,), or (n, classes, ...) and (n, ...), with ignored labels.
@@ -17,11 +20,9 @@ class _ClassifierLoss(nn.Module):
     It is a mean over samples, weighted by `weight` of their classes, unless `forward` is another.
     """
 
-    weight: Tensor | None
+    weight: Weight
 
-    def __init__(
-        self, weight: Tensor | None = None, *, ignore_index: int | None = -100, reduction: str = "mean"
-    ) -> None:
+    def __init__(self, weight: Weight = None, *, ignore_index: Ignored = -100, reduction: str = "mean") -> None:
         super().__init__()
         self.register_buffer("weight", weight)
         self.ignore_index, self.reduction = ignore_index, reduction
@@ -73,12 +74,7 @@ class FocalLoss(_ClassifierLoss):
     """
 
     def __init__(
-        self,
-        gamma: float = 3.0,
-        weight: Tensor | None = None,
-        *,
-        ignore_index: int | None = -100,
-        reduction: str = "mean",
+        self, gamma: float = 3.0, weight: Weight = None, *, ignore_index: Ignored = -100, reduction: str = "mean"
     ) -> None:
         super().__init__(weight, ignore_index=ignore_index, reduction=reduction)
         check_gamma(gamma)
@@ -100,12 +96,7 @@ class SampleDependentFocalLoss(_ClassifierLoss):
     """
 
     def __init__(
-        self,
-        policy: str = "53",
-        weight: Tensor | None = None,
-        *,
-        ignore_index: int | None = -100,
-        reduction: str = "mean",
+        self, policy: str = "53", weight: Weight = None, *, ignore_index: Ignored = -100, reduction: str = "mean"
     ) -> None:
         super().__init__(weight, ignore_index=ignore_index, reduction=reduction)
         sample_dependent_gamma(torch.empty(0), policy=policy)  # Refuses an unknown policy before any training.
@@ -145,12 +136,7 @@ class MMCELoss(_ClassifierLoss):
     """
 
     def __init__(
-        self,
-        penalty: float = 2.0,
-        weight: Tensor | None = None,
-        *,
-        ignore_index: int | None = -100,
-        as_released: bool = False,
+        self, penalty: float = 2.0, weight: Weight = None, *, ignore_index: Ignored = -100, as_released: bool = False
     ) -> None:
         super().__init__(weight, ignore_index=ignore_index)
         if not 0 <= penalty < math.inf:
