@@ -46,37 +46,39 @@ def made_of(**tables: Any) -> Records:
     return Records(**{each.name: pd.DataFrame(tables.get(each.name, [])) for each in fields(Records)})
 
 
-def crossed(**values: Any) -> pd.DataFrame:
-    """A row for every combination."""
-    return pd.DataFrame(product(*values.values()), columns=list(values))
+def crossed(*tables: pd.DataFrame, **values: Any) -> pd.DataFrame:
+    """A row for every combination, of the rows of a table too."""
+    made = pd.DataFrame(product(*values.values()), columns=list(values))
+    return tables[0].merge(made, how="cross") if tables else made
 
 
 @pytest.fixture
 def records() -> Records:
     arms = pd.DataFrame([{"task": task, "arm": arm} for task, arms in ECE.items() for arm in arms])
-    runs = arms.merge(crossed(seed=[0, 1]), how="cross")
+    runs = crossed(arms, seed=[0, 1])
     runs["diverged"] = [tuple(run) in LOST for run in runs.to_numpy().tolist()]
     kept = runs[~runs["diverged"]].drop(columns="diverged")
     cifar, main = kept[kept["task"] == CIFAR], kept[kept["task"] != MEAN]
     epochs = pd.DataFrame({"epoch": range(1, EPOCHS + 1), "nll": NLL, "nll_wrong": NLL_WRONG})
     about = {"nll_right": 0.2, "entropy": 0.3, "entropy_right": 0.2, "entropy_wrong": 1.0}
-    history = kept.merge(crossed(split=["train", "test"]), how="cross").merge(epochs, how="cross").assign(**about)
+    history = crossed(kept, split=["train", "test"]).merge(epochs, how="cross").assign(**about)
     epoch, is_ce = history["epoch"], history["arm"] == "CE"
-    norms = main.merge(crossed(epoch=[1, 2, 4], low=[0.01, 0.1]), how="cross")
-    bins = main.merge(crossed(epoch=[2, 4, 6, 7], count=range(25)), how="cross")
+    norms = crossed(main, epoch=[1, 2, 4], low=[0.01, 0.1])
+    counts = np.where((norms["low"] < 0.1) == (norms["arm"] == "CE"), 10, 30)
+    bins = crossed(main, epoch=[2, 4, 6, 7], count=range(25))
     stopped = pd.DataFrame({"criterion": ["last", "accuracy", "nll", "ece"], "ece": [0.06, 0.05, 0.04, 0.03]})
     stopped = main.merge(stopped, how="cross").assign(epoch=5, accuracy=0.9)
     better = 0.02 * (stopped["arm"] == "FLSD-53")
-    ood = cifar.merge(crossed(ood=["svhn", "gaussian-noise"], scaling=["none", "ece"]), how="cross")
+    ood = crossed(cifar, ood=["svhn", "gaussian-noise"], scaling=["none", "ece"])
     gain = np.where(ood["scaling"] == "ece", -0.01, 0.1 * (ood["arm"] == "FLSD-53"))
     points = pd.DataFrame({"false_positive_rate": [0.0, 0.5, 1.0], "true_positive_rate": [0.0, 0.5**0.25, 1.0]})
-    shift = cifar.merge(
-        pd.DataFrame({"scaling": ["none", "ece"], "expected_calibration_error": [0.3, 0.2]}), how="cross"
-    )
+    shift = crossed(cifar, scaling=["none", "ece"])
+    moved = shift["scaling"].map({"none": 0.3, "ece": 0.2})
     # Image 40 is right by cross-entropy alone, 9 is wrong by all, 7 right by all.
-    panels = main[main["seed"] == 0].merge(crossed(image=[40, 9, 7], scaling=["none", "ece"]), how="cross")
+    panels = crossed(main[main["seed"] == 0], image=[40, 9, 7], scaling=["none", "ece"])
     is_right = (panels["image"] == 7) | ((panels["image"] == 40) & (panels["arm"] == "CE"))
-    models = TRANSLATION.merge(crossed(seed=[0, 1]), how="cross")
+    sure = panels["scaling"].map({"none": 0.91, "ece": 0.64})
+    models = crossed(TRANSLATION, seed=[0, 1])
     models = models.assign(dataset="wmt14_en_de", diverged=False, ece=models["ece"] + 0.01 * models["seed"])
     models["ece_after_scaling"] = 0.008 + 0.001 * models["seed"]
     best = models[["arm", "seed", "temperature"]].rename(columns={"temperature": "best"})
@@ -92,17 +94,13 @@ def records() -> Records:
             feature_norm=np.where(is_ce, 20, 15),
             weight_norm=10 + np.where(is_ce, 0, np.where(epoch <= 3, 1, -1)) + history["seed"],
         ),
-        gradient_norms=norms.assign(
-            high=10 * norms["low"], count=np.where((norms["low"] < 0.1) == (norms["arm"] == "CE"), 10, 30)
-        ),
+        gradient_norms=norms.assign(high=10 * norms["low"], count=counts),
         reliability=bins.assign(low=bins["count"] / 25, high=(bins["count"] + 1) / 25, accuracy=bins["count"] / 25),
         early_stopping=stopped.assign(expected_calibration_error=stopped["ece"] - better + 0.001 * stopped["seed"]),
         ood=ood.assign(auroc=0.8 + 0.02 * (ood["ood"] == "gaussian-noise") + gain + 0.01 * ood["seed"], samples=100),
         roc=ood.merge(points, how="cross"),
-        shift=shift.assign(shifted="cinic10", accuracy=0.6 + 0.1 * shift["seed"], samples=100),
-        panels=panels.assign(
-            label=3, predicted=np.where(is_right, 3, 8), confidence=panels["scaling"].map({"none": 0.91, "ece": 0.64})
-        ),
+        shift=shift.assign(shifted="cinic10", accuracy=0.6 + 0.1 * shift["seed"], expected_calibration_error=moved),
+        panels=panels.assign(label=3, predicted=np.where(is_right, 3, 8), confidence=sure),
         translation_runs=models.drop(columns=_SCORES).join(models[_SCORES].add(0.001 * models["seed"], axis=0)),
         translation_curves=curves.assign(validation_ece=0.01 + (curves["temperature"] - curves["best"]).abs()),
     )

@@ -31,24 +31,24 @@ def records() -> Records:
     rank = runs["arm"].map(ARMS.index)
     runs = runs.assign(rank=rank, is_ce=rank == 0, jitter=0.001 * runs["seed"] * (1 + rank % 2))
     runs["ece"] = 0.2 * 0.7**rank + runs["jitter"]
-    scored = runs.merge(crossed(scaling=["none", "ece"]), how="cross").assign(at_bound=False)
+    scored = crossed(runs, scaling=["none", "ece"]).assign(at_bound=False)
     confident = pd.Series([0.9, 0.3, 0.5, 0.6])[2 * ~scored["is_ce"] + (scored["scaling"] == "ece")]
-    history = runs.merge(crossed(split=["train", "validation", "test"], epoch=range(1, 8)), how="cross")
+    history = crossed(runs, split=["train", "validation", "test"], epoch=range(1, 8))
     epoch, jitter = history["epoch"], history["jitter"]
-    norms = runs.merge(crossed(epoch=[1, 3, 6], low=[0.01, 0.1]), how="cross")
-    few = (norms["low"] < 0.1) == norms["is_ce"]
-    outliers = runs[runs["task"] == IMAGES].drop(columns="ece")
-    outliers = outliers.merge(crossed(ood=["svhn", "gaussian-noise", "cifar100"], scaling=["none", "ece"]), how="cross")
+    norms = crossed(runs, epoch=[1, 3, 6], low=[0.01, 0.1])
+    counts = np.where((norms["low"] < 0.1) == norms["is_ce"], 10 + norms["seed"] * norms["is_ce"], 30)
+    images, sets = runs[runs["task"] == IMAGES], ["svhn", "gaussian-noise", "cifar100"]
+    outliers = crossed(images, ood=sets, scaling=["none", "ece"])
     better: Any = 0.1 * (outliers["arm"] == "FLSD-53") * np.where(outliers["ood"] == "cifar100", -1, 1)
     linear = crossed(loss=["CE", "FL-1"], seed=range(3), place=range(10))
     linear["logit_norm"] = linear["loss"].map({"CE": 6.0, "FL-1": 4.0})
+    linear["weight_norm"] = linear["logit_norm"] + 0.1 * linear["seed"]
     sure = linear["place"] < linear["loss"].map({"CE": 7, "FL-1": 1}) + linear["seed"]
-    models = crossed(arm=["CE", "LS", "FL"], seed=range(6)).assign(dataset="wmt14_en_de", diverged=False)
+    models = crossed(arm=["CE", "LS", "FL"], seed=range(6))
     differs = 0.001 * models["seed"] * models["arm"].map({"CE": 0, "LS": 1, "FL": 2})
     models["temperature"] = models["arm"].map({"CE": 1.2, "LS": 1.0, "FL": 1.0})
-    curves = models.rename(columns={"temperature": "best"}).merge(
-        crossed(temperature=[0.8, 1.0, 1.2, 1.4]), how="cross"
-    )
+    curves = crossed(models.rename(columns={"temperature": "best"}), temperature=[0.8, 1.0, 1.2, 1.4])
+    at = curves["temperature"]
     return made_of(
         tasks=tasks,
         trainings=runs,
@@ -66,21 +66,17 @@ def records() -> Records:
             weight_norm=10 + 0.1 * history["rank"] * np.where(epoch <= 3, 1, -1) + jitter,
             feature_norm=20 - history["rank"].where(history["rank"] >= 5, 0) + jitter,
         ),
-        gradient_norms=norms.assign(
-            high=10 * norms["low"], count=np.where(few, 10 + norms["seed"] * norms["is_ce"], 30)
-        ),
+        gradient_norms=norms.assign(high=10 * norms["low"], count=counts),
         ood=outliers.assign(auroc=0.7 + better + outliers["jitter"]),
-        linear_history=linear[linear["place"] == 9].assign(
-            epoch=9, weight_norm=linear["logit_norm"] + 0.1 * linear["seed"]
-        ),
+        linear_history=linear[linear["place"] == 9].assign(epoch=9),
         linear_mistakes=linear.assign(confidence=np.where(sure, 0.95, 0.7)),
         translation_runs=models.assign(
+            dataset="wmt14_en_de",
+            diverged=False,
             ece=models["arm"].map({"CE": 0.06, "LS": 0.03, "FL": 0.01}) + differs,
             best_bleu=models["arm"].map({"CE": 0.24, "LS": 0.25, "FL": 0.27}) + differs,
         ),
-        translation_curves=curves.drop(columns="dataset").assign(
-            bleu=-(curves["temperature"] - 1).abs(), validation_ece=(curves["temperature"] - curves["best"]).abs()
-        ),
+        translation_curves=curves.assign(bleu=-(at - 1).abs(), validation_ece=(at - curves["best"]).abs()),
     )
 
 

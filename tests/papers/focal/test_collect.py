@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from softmax_temperature.papers.focal.collect import linear_tables
-from softmax_temperature.papers.focal.figures import figure_c1, figure_c2
+from softmax_temperature.papers.focal.figures import figure_c2
 from softmax_temperature.params.focal import Linear
 from softmax_temperature.runner.artifacts import open_artifact
 from softmax_temperature.runner.cells import run_cells
@@ -64,12 +64,7 @@ def test_a_missing_cell_is_an_error() -> None:
         linear_tables(params(*LOSSES, seeds=3))
 
 
-def test_figures_of_the_linear_model_show_its_tables(linear: Any) -> None:
-    for axes, column in zip(figure_c1(linear).axes, ("logit_norm", "weight_norm"), strict=True):
-        means = linear.linear_history.groupby(["loss", "epoch"])[column].mean()
-        assert [line.get_label() for line in axes.lines] == LOSSES
-        for loss, line in zip(LOSSES, axes.lines, strict=True):
-            assert np.asarray(line.get_ydata()).tolist() == pytest.approx(means[loss].tolist())
+def test_figure_c2_has_a_panel_for_each_loss_and_circles_its_mistakes(linear: Any) -> None:
     mistakes, *panels = [axes for axes in figure_c2(linear).axes if axes.get_title()]
     shares = [patch.get_data()[0] for patch in mistakes.patches]  # type: ignore[attr-defined]
     assert [share.sum() for share in shares] == pytest.approx([100] * 2 * len(LOSSES))

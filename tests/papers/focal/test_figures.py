@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle, StepPatch
 
 from softmax_temperature.papers.focal import figures, result_figures
-from softmax_temperature.papers.focal.records import FOCAL_ARMS, MAIN_ARMS, Records
+from softmax_temperature.papers.focal.records import Records
 from softmax_temperature.papers.focal.tables import table
 from softmax_temperature.papers.focal.theory import optimal_probability, threshold
 from softmax_temperature.papers.shared.records import write_pixels
@@ -60,11 +60,6 @@ def test_there_is_no_figure_of_diverged_runs(records: Records, written: Any) -> 
     assert result_figures.roc_curves(records, CIFAR) is None
 
 
-def test_every_method_has_a_colour_of_its_own() -> None:
-    arms = {*MAIN_ARMS, *FOCAL_ARMS, "LS-0.1"}
-    assert len({str(figures.COLOURS[arm]) for arm in arms}) == len(arms)
-
-
 def test_figures_of_training_show_means_over_seeds(records: Records) -> None:
     train, test, errors, ece = drawn(figures.figure_1(records))
     assert lines(test)["NLL, wrong"][-1] == pytest.approx(4.05), "mean of 4.0 and 4.1"
@@ -78,6 +73,9 @@ def test_figures_of_training_show_means_over_seeds(records: Records) -> None:
     assert norms["FL-3"] == pytest.approx([11.5] * 3 + [9.5] * 4)
     assert set(norms) == {"CE", "FL-3"}, "FL-1 and FL-2 were not trained"
     assert lines(drawn(figures.figure_i1(records))[0]) == {"CE": [20] * 7, "FL-3": [15] * 7}
+    linear = pd.DataFrame({"loss": "CE", "epoch": [1, 1, 2], "weight_norm": [1, 3, 5], "logit_norm": 1})
+    norms = [lines(axes)["CE"] for axes in drawn(figures.figure_c1(replace(records, linear_history=linear)))]
+    assert norms == [[1, 1], [2, 5]]
 
 
 def test_figure_3a_marks_each_threshold_and_b1_draws_the_minimisers() -> None:
