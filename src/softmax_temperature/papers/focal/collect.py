@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from softmax_temperature.papers.focal import records as paper
 from softmax_temperature.papers.focal.claims import CLAIMS
-from softmax_temperature.papers.focal.records import RUN, SCALED
+from softmax_temperature.papers.focal.records import RUN, SCALED, SLUG, Records
 from softmax_temperature.papers.focal.tables import TABLES
 from softmax_temperature.papers.focal.theory import theory_checks
 from softmax_temperature.papers.shared.records import write_pixels, write_results
@@ -76,7 +76,7 @@ def collect(params: Params, folder: Path) -> None:
     made["panels"], pixels = choose_panels(params, trainings, made["runs"])
     write_pixels(folder / "tables" / "panels.safetensors", pixels)
     write_results(
-        folder, paper.SLUG, params.profile, made=made, form=paper.Records, tables=TABLES, claims=CLAIMS,
+        folder, SLUG, params.profile, made=made, form=Records, tables=TABLES, claims=CLAIMS,
         code=[*(stage.__name__ for stage in STAGES), __name__],
     )  # fmt: skip
 
