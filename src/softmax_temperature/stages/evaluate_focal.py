@@ -65,11 +65,11 @@ def run(job: Job, plan: EvaluationCell) -> None:
         logits = _logits(job.inputs["training"], file)
         for scaling in SCALINGS if logits else ():
             scaled, about = _scaled(logits, scaling)
-            test = scaled["test.logits"], scaled["test.labels"]
-            reports = [
-                metrics.calibration_report(*test, **settings),
-                metrics.confident_report(*test, threshold=CONFIDENT, **settings),
-            ]
+            test, labels = scaled["test.logits"], scaled["test.labels"]
+            reports = (
+                metrics.calibration_report(test, labels, **settings),
+                metrics.confident_report(test, labels, threshold=CONFIDENT, **settings),
+            )
             own = [_row(each, each.keys() - {"classes", "bins", "bootstrap", "intervals"}) for each in reports]
             rows["runs"].append({"evaluated": evaluated, "scaling": scaling, **about, **own[0], **own[1]})
             if file == LOGITS:

@@ -34,7 +34,7 @@ def cells(params: Params) -> list[Cell]:
     shared |= {"inverse_temperatures": paper.search.inverse_temperatures, "seed": params.seed}
     inputs, found = {"embeddings": EMBEDDINGS / figure.dataset / figure.backbone}, []
     for (optimizer, lr), loss in product((("sgd", figure.sgd_lr), ("adam", figure.adam_lr)), ("plain", "rescaled")):
-        plan = RescalingCell(optimizer=optimizer, loss=loss, lr=lr, **shared)
+        plan = RescalingCell.model_validate({"optimizer": optimizer, "loss": loss, "lr": lr, **shared})
         found.append(Cell(f"{optimizer}-{loss}", run, plan, inputs, gpu_share=1.0))
     return found
 

@@ -95,7 +95,7 @@ def run(job: Job, plan: FocalCell) -> None:
     best = BestEpoch(watch) if plan.select == "best_validation" else None
     training.run(watch=watch, **{"best": best} if best else {})
 
-    held_out = {split: sets[split] for split in HELD_OUT}
+    held_out: dict[str, Samples] = {split: sets[split] for split in HELD_OUT}
     if best and training.finite:
         training.save_logits(held_out, file=LAST_LOGITS)
         best.restore(training.trainer)

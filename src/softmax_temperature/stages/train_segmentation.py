@@ -83,10 +83,10 @@ def run(job: Job, plan: SegmentationCell) -> None:
 
     training.save_weights()
     shown = images["test"].sample(SHOWN)
-    pixels, predicted = shown.inputs.permute(0, 2, 3, 1), pixel_predictions(training.trainer, shown.inputs)
-    arrays = {"images": pixels, "labels": shown.labels, "predicted": predicted.to(torch.uint8)}
+    predicted = pixel_predictions(training.trainer, shown.inputs).to(torch.uint8)
+    pixels, labels = shown.inputs.permute(0, 2, 3, 1), shown.labels
     with atomic_file(job.output / "predictions.npz") as file:
-        np.savez_compressed(file, **{name: array.numpy() for name, array in arrays.items()})
+        np.savez_compressed(file, images=pixels.numpy(), labels=labels.numpy(), predicted=predicted.numpy())
     about = {
         "classes": plan.classes,
         "images": {split: len(some) for split, some in images.items()},
