@@ -14,7 +14,7 @@ from softmax_temperature.dataset_statistics import STATISTICS
 from softmax_temperature.papers.classifier_temperature import claims as classifier
 from softmax_temperature.papers.focal import claims as focal
 from softmax_temperature.papers.focal.records import TABLES, Records
-from softmax_temperature.papers.shared.claims import HOLDS, Claim, above, judge_all, most
+from softmax_temperature.papers.shared.claims import HOLDS, Claim, Criterion, above, judge_all, most
 from softmax_temperature.papers.shared.scorecard import best_evidence, chance_of_holding, power_table, replaced
 from softmax_temperature.papers.shared.statistics import OverTasks, Task
 from softmax_temperature.papers.temperature_check import claims as temperature
@@ -50,31 +50,23 @@ def test_the_table_knows_designs_from_rows() -> None:
     assert table["power"].tolist() == ["1.00", "1.00"]
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("sizes", [(2,), (3,), (10,), (2, 2), (3, 3), (3, 3, 3), (1, 1, 1, 1), (2, 5, 3)])
-def test_pooled_tasks_without_an_effect_rarely_hold(sizes: tuple[int, ...]) -> None:
-    repeats, generator = 4000, np.random.default_rng(1)
-    found = chance_of_holding(above(), [part(*sizes)], [0.0], repeats, generator, keep_spread=False)
-    assert found <= limit(repeats)
+SPREADS = np.array([-2, -1, 1, 2])
+STUDIES = [
+    *[(above(), [part(*sizes)]) for sizes in ((2,), (3,), (10,), (2, 2), (3, 3), (3, 3, 3), (1, 1, 1, 1), (2, 5, 3))],
+    # On average over the paper's tasks there is no effect, though there is one in each.
+    *[
+        (above(), [[{**one, "value": value} for one, value in zip(part(3, 3, 3, 3), spread * SPREADS, strict=True)]])
+        for spread in (0.5, 2.0)
+    ],
+    (above(some=True), [part(4)] * 5),
+]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("spread", [0.5, 2.0])
-def test_pooled_tasks_whose_effects_cancel_rarely_hold(spread: float) -> None:
-    """On average over the paper's tasks there is no effect, though there is one in each."""
-    tasks = [
-        {**one, "value": value} for one, value in zip(part(3, 3, 3, 3), spread * np.array([-2, -1, 1, 2]), strict=True)
-    ]
-    found = chance_of_holding(above(), [tasks], [0.0], 2000, np.random.default_rng(2), keep_spread=True)
-    assert found <= limit(2000)
-
-
-@pytest.mark.slow
-def test_claims_of_one_part_among_many_rarely_hold() -> None:
-    found = chance_of_holding(
-        above(some=True), [part(4)] * 5, [0.0] * 5, 4000, np.random.default_rng(3), keep_spread=False
-    )
-    assert found <= limit(4000)
+@pytest.mark.parametrize(("criterion", "parts"), STUDIES)
+def test_studies_without_an_effect_rarely_hold(criterion: Criterion, parts: list[list[dict[str, Any]]]) -> None:
+    generator, centers = np.random.default_rng(1), [0.0] * len(parts)
+    assert chance_of_holding(criterion, parts, centers, 4000, generator, keep_spread=True) <= limit(4000)
 
 
 @pytest.mark.slow

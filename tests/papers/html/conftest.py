@@ -20,14 +20,11 @@ CLAIM: dict[str, Any] = {
     "where": "Table 1",
     "statement": f"Focal loss beats {HOSTILE}.",
     "criterion": f"Difference & {HOSTILE}. Superiority: holds if the 90 % interval lies below 0.",
-    "published": -0.25,
     "profile": "toy",
-    "verdict": "holds",
-    "note": "",
     "cells": ["focal/evaluation/toy/CE"],
-    "value": -0.125, "sd": 0.01, "low": -0.15, "high": -0.1, "n": 3, "each": "seeds", "n_needed": None,
-    "unit": "ECE",
 }
+CLAIM |= {"published": -0.25, "unit": "ECE", "each": "seeds", "n_needed": None, "verdict": "holds", "note": ""}
+CLAIM |= {"value": -0.125, "sd": 0.01, "low": -0.15, "high": -0.1, "n": 3}
 CLAIMS = [
     CLAIM,
     CLAIM | {"id": "same", "statement": "It is as accurate.", "verdict": "inconclusive", "cells": ["prepared/toy"]},

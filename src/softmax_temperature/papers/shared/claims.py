@@ -94,17 +94,13 @@ def most(share: float = 0.5) -> Criterion:
 
 @dataclass(frozen=True)
 class Measurement:
-    """What the records say about one claim, by its parts; a claim about one thing has one part, with any name.
-
-    `note` is what a reader must know beside the numbers; `missing`, the parts that cannot be judged, and why; `cells`,
-    what the values come from (see `sources`).
-    """
+    """What the records say about one claim, by its parts; a claim about one thing has one part, with any name."""
 
     parts: Mapping[str, Quantity]
     unit: str
-    note: str = ""
-    missing: Mapping[str, str] = field(default_factory=dict)
-    cells: tuple[str, ...] = ()
+    note: str = ""  # What a reader must know beside the numbers.
+    missing: Mapping[str, str] = field(default_factory=dict)  # The parts that cannot be judged, and why.
+    cells: tuple[str, ...] = ()  # What the values come from, see `sources`.
 
 
 @dataclass(frozen=True)
@@ -116,19 +112,15 @@ class NotTested:
 
 @dataclass(frozen=True)
 class Claim(Generic[Records]):
-    """One machine-checkable sentence of a paper.
-
-    `compares` says what is measured, and how; `measure` does it; `published` is the printed number that it corresponds
-    to, if one is printed.
-    """
+    """One machine-checkable sentence of a paper."""
 
     id: str
     where: str
     statement: str
-    compares: str
+    compares: str  # What is measured, and how; `measure` does it.
     criterion: Criterion
     measure: Callable[[Records], Measurement | NotTested]
-    published: float | None = None
+    published: float | None = None  # The printed number that it corresponds to.
 
 
 def judge_all(paper: str, claims: Sequence[Claim[Records]], records: Records, *, profile: str) -> list[dict[str, Any]]:
@@ -136,21 +128,13 @@ def judge_all(paper: str, claims: Sequence[Claim[Records]], records: Records, *,
 
     Tasks that the paper does not have are pooled in the profiles that show directions only, and nowhere else.
     """
-    return [
-        {
-            "paper": paper,
-            "id": claim.id,
-            "where": claim.where,
-            "statement": claim.statement,
-            "criterion": f"{claim.compares} {str(claim.criterion).capitalize()}.",
-            "kind": claim.criterion.kind,
-            "bounds": claim.criterion.bounds,
-            "published": claim.published,
-            "profile": profile,
-            **_judged(claim.criterion, claim.measure(records), all_tasks=profile in DIRECTIONS_ONLY),
-        }
-        for claim in claims
-    ]
+    rows = []
+    for claim in claims:
+        row = {name: getattr(claim, name) for name in ("id", "where", "statement", "published")}
+        row |= {"paper": paper, "profile": profile, "kind": claim.criterion.kind, "bounds": claim.criterion.bounds}
+        row["criterion"] = f"{claim.compares} {str(claim.criterion).capitalize()}."
+        rows.append(row | _judged(claim.criterion, claim.measure(records), all_tasks=profile in DIRECTIONS_ONLY))
+    return rows
 
 
 def _judged(criterion: Criterion, found: Measurement | NotTested, *, all_tasks: bool) -> dict[str, Any]:
@@ -203,14 +187,9 @@ def _decision(criterion: Criterion, parts: Mapping[str, Quantity], found: Measur
         "" if estimate.ends else "one value has no interval",
         f"interval of {100 * level:.3g} %, for {len(parts)} parts" if level != LEVEL else "",
     )
-    return asdict(estimate) | {
-        "level": level,
-        "unit": f"{found.unit}, {name}" if several else found.unit,
-        "verdict": verdict,
-        "n_needed": min(needed, default=None),
-        "each": part.each,
-        "note": "; ".join(filter(None, notes)),
-    }
+    said = {"unit": f"{found.unit}, {name}" if several else found.unit, "note": "; ".join(filter(None, notes))}
+    decided = {"verdict": verdict, "level": level, "n_needed": min(needed, default=None), "each": part.each}
+    return asdict(estimate) | said | decided
 
 
 def claims_table(rows: Sequence[dict[str, Any]]) -> pd.DataFrame:

@@ -34,7 +34,6 @@ _STYLE: Any = {  # the stubs list every key there is; seaborn's styles are plain
     "axes.spines.right": False,
     "legend.frameon": False,
     "svg.hashsalt": "softmax-temperature",
-    "svg.fonttype": "path",
 }
 
 
@@ -50,10 +49,7 @@ def style() -> Iterator[None]:
 def panels(
     count: int, *, columns: int = 3, width: float = WIDTH, row: float = 2.5, extra: float = 0.0, **options: Any
 ) -> tuple[Figure, list[Axes]]:
-    """A figure with panels in rows of at most `columns`; `options` are those of `Figure.subplots`.
-
-    `width` and the heights, of a `row` and `extra` for titles and legends, are in inches.
-    """
+    """A figure with panels in rows of at most `columns`; sizes, `extra` for titles and legends, are in inches."""
     columns = min(columns, count)
     rows = -(-count // columns)
     figure = Figure(figsize=(width, row * rows + extra), layout="constrained")

@@ -72,21 +72,19 @@ class Task:
 class OverTasks(Quantity):
     """The mean over tasks of their means over seeds.
 
-    The seeds of one task share its data and network: they are no independent draws of a task. So each task's mean is
-    one value, and the interval is Student's over tasks; it has the variance between tasks and that of the seeds in it.
-    All tasks weigh the same, because standard errors from two or three seeds are too uncertain to weigh by. Two or
-    three tasks leave that interval very wide; it need not be wider than from the lowest to the highest end of the
-    tasks' own intervals, which hold the mean of these tasks whenever they hold the tasks' means.
-
-    `resolution` is the step of the grid that the values lie on: their standard deviation is at least that of rounding.
-    `left_out` says that each value comes from a choice or fit on the others of its task. Such values lean on each
-    other; their variance is corrected as by Nadeau and Bengio (2003) for cross-validation.
+    Seeds of one task share its data and network: they are no independent draws of a task. So each task's mean is one
+    value, and the interval is Student's over tasks, which has both variances in it. All tasks weigh the same: standard
+    errors from two or three seeds are too uncertain to weigh by. Of two or three tasks that interval is very wide; it
+    need not be wider than from the lowest to the highest end of the tasks' own intervals, which hold the mean of these
+    tasks whenever they hold the tasks' means.
     """
 
     tasks: tuple[Task, ...]
     each: str = "seeds"
-    resolution: float = 0.0
+    resolution: float = 0.0  # Step of the grid that the values lie on: their sd is at least that of rounding.
     left_out: bool = False
+    """Whether each value comes from a choice or fit on the others of its task. Such values lean on each other; their
+    variance is corrected as by Nadeau and Bengio (2003) for cross-validation."""
 
     def estimate(self, level: float = LEVEL, n: int | None = None) -> Estimate:
         """The sd is over tasks, or over the seeds of the only one. With n seeds the variance between tasks stays."""
@@ -149,15 +147,12 @@ class Share(Quantity):
 
 @dataclass(frozen=True)
 class Fitted(Quantity):
-    """A coefficient of a regression, with its interval by Student's t.
-
-    `error` is its standard error, None where there is none; n is what a repetition would multiply, say the seeds.
-    """
+    """A coefficient of a regression, with its interval by Student's t."""
 
     value: float
-    error: float | None
+    error: float | None  # Its standard error.
     degrees: int
-    n: int
+    n: int  # What a repetition would multiply, say the seeds.
     each: str = "seeds"
 
     def estimate(self, level: float = LEVEL, n: int | None = None) -> Estimate:
