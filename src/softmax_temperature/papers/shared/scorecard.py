@@ -154,7 +154,7 @@ def chance_of_holding(
 
 def _simulated(part: Part, center: float, offsets: Sequence[float], generator: np.random.Generator) -> OverTasks:
     values = (
-        generator.normal(center + offset, task["sd"] or 1e-9, task["n"])
+        generator.normal(center + offset, task["sd"] or 1e-9, (task["n"],))
         for task, offset in zip(part, offsets, strict=True)
     )
     return OverTasks(tuple(Task("", tuple(some.tolist())) for some in values))
