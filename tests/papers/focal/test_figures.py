@@ -74,8 +74,8 @@ def test_figures_of_training_show_means_over_seeds(records: Records) -> None:
     assert set(norms) == {"CE", "FL-3"}, "FL-1 and FL-2 were not trained"
     assert lines(drawn(figures.figure_i1(records))[0]) == {"CE": [20] * 7, "FL-3": [15] * 7}
     linear = pd.DataFrame({"loss": "CE", "epoch": [1, 1, 2], "weight_norm": [1, 3, 5], "logit_norm": 1})
-    norms = [lines(axes)["CE"] for axes in drawn(figures.figure_c1(replace(records, linear_history=linear)))]
-    assert norms == [[1, 1], [2, 5]]
+    linear_norms = [lines(axes)["CE"] for axes in drawn(figures.figure_c1(replace(records, linear_history=linear)))]
+    assert linear_norms == [[1, 1], [2, 5]]
 
 
 def test_figure_3a_marks_each_threshold_and_b1_draws_the_minimisers() -> None:
