@@ -18,10 +18,7 @@ HEAT = (8, 1.5, 2, 3, 0.5, 2)  # What the last layer is multiplied by before eac
 
 
 def test_a_temperature_that_is_never_reached_has_no_epoch(records: Records) -> None:
-    assert crossings(records).groupby("mode")["epoch"].unique().map(list).to_dict() == {
-        "periodic": [5],
-        "last_layer": [6],
-    }
+    assert set(crossings(records)[["mode", "epoch"]].itertuples(index=False)) == {("periodic", 5), ("last_layer", 6)}
     early = replace(records, temperatures=records.temperatures[records.temperatures["cooling"] <= 4])
     assert crossings(early)["epoch"].isna().all()
     assert crossings(only(records, experiment="adam")).empty

@@ -32,19 +32,15 @@ _METRICS = ("test_accuracy", "train_accuracy", "test_nll", "test_ece")
 
 
 def collect(params: Params, folder: Path) -> None:
-    """Write records, tables, claims and metrics.
+    """Write records, tables, claims and metrics to `results/<profile>/cooling`.
 
-    Args:
-        params: declare which cells are read; a missing one is an error, another one is not read.
-        folder: `results/<profile>/cooling`.
+    The parameters declare which cells are read: a missing one is an error, another one is not read.
     """
     trainings = {cell.name: open_artifact(train_cooling.OUTPUT / cell.name) for cell in train_cooling.cells(params)}
-    rows = {
-        name: named_rows(
-            ((_names(cell), training.json(f"{name}.json")) for cell, training in trainings.items()), [*RUN, *columns]
-        )
-        for name, columns in _COLUMNS.items()
-    }
+    rows = {}
+    for name, columns in _COLUMNS.items():
+        found = ((_names(cell), training.json(f"{name}.json")) for cell, training in trainings.items())
+        rows[name] = named_rows(found, [*RUN, *columns])
     # A period of one batch makes tens of thousands of Coolings; the last of each epoch shows how the temperature went.
     rows["temperatures"] = rows["temperatures"].drop_duplicates([*RUN, "epoch"], keep="last")
     made = {
@@ -123,17 +119,14 @@ def segmentation_table(params: Params) -> pd.DataFrame:
         record = open_artifact(train_segmentation.OUTPUT / f"{arm}/{seed}").json("record.json")
         ended = [{"epoch": record["epochs_done"] + 1, "mean_iou": np.nan}] if record["diverged"] else []
         rows += [{"arm": arm, "seed": seed, **row} for row in [*record["history"], *ended]]
-    about = {"dataset": section.dataset if section else None, "classes": section.classes if section else None}
-    columns = ["arm", "seed", "epoch", "mean_iou", "pixel_accuracy", "temperature"]
-    return pd.DataFrame(rows, columns=columns).assign(**about)
+    table = pd.DataFrame(rows, columns=["arm", "seed", "epoch", "mean_iou", "pixel_accuracy", "temperature"])
+    return table.assign(**{name: getattr(section, name, None) for name in ("dataset", "classes")})
 
 
 def segmentation_pixels(params: Params) -> dict[str, NDArray[np.uint8]]:
-    """A few test images with the predictions of the first training of each arm.
+    """A few test images with the predictions of the first training of each arm, if `panels` is not 0.
 
-    Returns:
-        `images` (panels, height, width, 3), `labels` (panels, height, width), and predictions of this shape under the
-        name of each arm; nothing where `cooling.segmentation.panels` is 0.
+    `images` (panels, height, width, 3), `labels` (panels, height, width), and predictions of this shape by arm.
     """
     section = params.cooling.segmentation
     if section is None or not section.panels:

@@ -186,12 +186,9 @@ def wide(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def printed_numbers(spec: Printed) -> pd.DataFrame:
-    """The numbers of one table of the paper.
+    """The numbers of one table of the paper, as fractions, missing where it prints a divergence.
 
-    Returns:
-        Columns model (as printed), dataset and network (its names without activation and schedule), activation,
-        schedule ("none" where the table has none), mode, metric; published and published_sd, fractions, missing where
-        it prints a divergence; published_diverged (bool).
+    `model` is as printed, `network` its name without activation and schedule.
     """
     rows = published(SLUG, spec.title)
     parts = rows["method"].str.partition(" | LR schedule: ")

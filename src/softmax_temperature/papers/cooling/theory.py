@@ -37,10 +37,9 @@ def theory_checks() -> pd.DataFrame:
     The logits of each network are divided by a temperature of 100 in the last layer (Proposition 3.5), and it is
     compared with the network that carries this temperature in its layers (the other statements).
 
-    Returns:
-        Columns statement, network, predicted, measured, largest_relative_difference. For Proposition 3.5 the values are
-        norms of the whole gradient; for the others geometric means over modules or parameters of the ratios of the
-        second network to the first. The difference is the largest norm of measured minus predicted, over measured.
+    For Proposition 3.5 predicted and measured are norms of the whole gradient; for the others geometric means over
+    modules or parameters of the ratios of the second network to the first. The difference is the largest norm of
+    measured minus predicted, over measured.
     """
     rows = [row for name in NETWORKS for row in _checks(name)]
     return pd.DataFrame(rows, columns=["statement", "network", "predicted", "measured", "largest_relative_difference"])
