@@ -6,16 +6,35 @@ import socket
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from contextlib import ExitStack, nullcontext
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from softmax_temperature.runner.artifacts import write_json
 from softmax_temperature.runner.engines import refuse_unsuitable_nodes, run_tasks
 from softmax_temperature.runner.errors import CellsFailed, InputError
+from softmax_temperature.tools.profiles import render_profile
 from tests.conftest import ROOT
+from tests.pipeline.whole_runs import digests
 from tests.runner import toy
+
+CELLS = (
+    "fetch",
+    "pretrain",
+    "embed",
+    "describe",
+    "search",
+    "rescaling",
+    "train_focal",
+    "evaluate_focal",
+    "focal_linear",
+)
+CELLS += ("train_translation", "train_cooling", "train_segmentation", "train_temperature_check")
+CELLS += ("confirm_temperature_check", "early_learning")
+"""The programs of the stages that run cells, in the order of the pipeline."""
 
 
 def test_processes_give_the_bytes_of_one_process() -> None:
@@ -70,29 +89,50 @@ def documented_commands(port: int) -> list[list[str]]:
     return [[word.replace("FIRST", "127.0.0.1").replace("6379", str(port)) for word in words] for words in lines]
 
 
-@pytest.mark.slow
-def test_a_cluster_started_as_documented_gives_the_bytes_of_processes(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of two nodes with one core each, started as documented."""
     pytest.importorskip("ray")
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    monkeypatch.setenv("HOME", str(Path.cwd()))  # Where Ray keeps its token.
-    monkeypatch.setenv("RAY_AUTH_MODE", "token")
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(ROOT), *sys.path]))  # Nodes import the toy cells.
-    monkeypatch.setenv("PATH", os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]))
-    token, *starts = documented_commands(port)
-    subprocess.run(token, check=True, stdout=subprocess.DEVNULL)
     with ExitStack() as running:
+        patch = running.enter_context(pytest.MonkeyPatch.context())
+        patch.setenv("HOME", str(tmp_path_factory.mktemp("home")))  # Where Ray keeps its token.
+        patch.setenv("RAY_AUTH_MODE", "token")
+        patch.setenv("PYTHONPATH", os.pathsep.join([str(ROOT), *sys.path]))  # Nodes import the toy cells.
+        patch.setenv("PATH", os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]))
+        token, *starts = documented_commands(port)
+        subprocess.run(token, check=True, stdout=subprocess.DEVNULL)
         for number, words in enumerate(starts, 1):
             _start_node([*words, "--num-cpus=1"], number, port, running)
-        Path("slow").touch()
-        on_ray(f"toy.run(1, 2, 3, 4, engine='ray', ray_address='127.0.0.1:{port}')")
+        yield f"127.0.0.1:{port}"
+
+
+@pytest.mark.slow
+def test_a_cluster_started_as_documented_gives_the_bytes_of_processes(cluster: str) -> None:
+    Path("slow").touch()
+    on_ray(f"toy.run(1, 2, 3, 4, engine='ray', ray_address='{cluster}')")
     found = toy.results()
     assert len({process for each in toy.processes().values() for process, _ in each}) >= 2
     Path("slow").unlink()
     Path("data").rename("ray")
     toy.run(1, 2, 3, 4, engine="processes")
     assert toy.results() == found
+
+
+@pytest.mark.slow
+def test_profile_smoke_on_a_cluster_gives_the_bytes_of_processes(cluster: str) -> None:
+    content = render_profile("smoke", ROOT / "profiles")[1].model_dump(mode="json")
+    for engine, address in (("ray", cluster), ("processes", None)):
+        folder = Path(engine)
+        folder.mkdir()
+        compute = content["compute"] | {"engine": engine, "workers": 2, "ray_address": address}
+        write_json(folder / "params.yaml", content | {"compute": compute})  # YAML holds JSON.
+        for stage in CELLS:
+            subprocess.run([sys.executable, ROOT / "pipeline" / f"{stage}.py"], cwd=folder, check=True)
+    assert set(digests(Path("ray"), "data")) > {"data/focal/linear/digits/manifest.json"}
+    assert digests(Path("ray"), "data") == digests(Path("processes"), "data")
 
 
 def _start_node(words: list[str], number: int, port: int, running: ExitStack) -> None:
