@@ -92,6 +92,7 @@ def validate(content: Any, *, where: str) -> Params:
         first = min(error.errors(), key=lambda one: one["type"] != UNKNOWN)
         key, remedy = key_and_remedy(first)
         what = {UNKNOWN: "unknown parameter", "missing": "missing"}.get(first["type"])
-        what = what or f"{first['msg'].removeprefix('Value error, ').rstrip('.')} (given: {first['input']!r})"[:300]
+        given = "" if isinstance(first["input"], dict) else f" (given: {first['input']!r})"
+        what = what or f"{first['msg'].removeprefix('Value error, ').rstrip('.')}{given}"[:300]
         remedy = remedy or "Correct it in params.yaml, or apply a profile again."
         raise InputError(what, where=f"{where}: {key}" if key else where, remedy=remedy) from error
