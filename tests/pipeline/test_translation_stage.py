@@ -13,6 +13,7 @@ from softmax_temperature.papers.focal.collect import COLUMNS, translation_tables
 from softmax_temperature.params import Params
 from softmax_temperature.runner.artifacts import open_artifact
 from softmax_temperature.runner.cells import CellsFailed
+from softmax_temperature.runner.errors import InputError
 from softmax_temperature.scaling import TEMPERATURE_GRID
 from softmax_temperature.stages import train_translation
 from softmax_temperature.stages.train_translation import ARMS, OUTPUT, cells
@@ -192,3 +193,9 @@ def test_long_training_pairs_are_left_out_and_counted(params: Params) -> None:
     assert record["pairs"]["test"] == 5
     with pytest.raises(CellsFailed, match=r"focal\.translation\.longest: 1, no training pair is so short"):
         run(other(params, longest=1), train_translation, ["CE/0"])
+
+
+def test_several_processes_are_refused(params: Params, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(train_translation, "PROCESSES", 2)
+    with pytest.raises(InputError, match="train_translation under torchrun: .* are not divided"):
+        train_translation.cells(params)

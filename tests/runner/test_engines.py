@@ -82,10 +82,19 @@ def test_a_cell_that_fills_a_gpu_runs_alone(monkeypatch: pytest.MonkeyPatch) -> 
     assert others != sorted(others), "small ones run side by side"
 
 
+def documented_variables() -> dict[str, str]:
+    """What the documentation of the cluster exports."""
+    lines = cluster_section().replace("#", " ").splitlines()
+    return dict(line.split()[1].split("=") for line in lines if line.startswith("export "))
+
+
+def cluster_section() -> str:
+    return (ROOT / "docs" / "gpu_and_clusters.md").read_text().partition("## A Ray cluster")[2]
+
+
 def documented_commands(port: int) -> list[list[str]]:
     """The commands that start a cluster in the documentation, for two nodes on this machine."""
-    text = (ROOT / "docs" / "gpu_and_clusters.md").read_text().partition("## A Ray cluster")[2]
-    lines = [line.partition("#")[0].split() for line in text.splitlines() if line.startswith("ray ")]
+    lines = [line.partition("#")[0].split() for line in cluster_section().splitlines() if line.startswith("ray ")]
     return [[word.replace("FIRST", "127.0.0.1").replace("6379", str(port)) for word in words] for words in lines]
 
 
@@ -99,7 +108,8 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     with ExitStack() as running:
         patch = running.enter_context(pytest.MonkeyPatch.context())
         patch.setenv("HOME", str(tmp_path_factory.mktemp("home")))  # Where Ray keeps its token.
-        patch.setenv("RAY_AUTH_MODE", "token")
+        for name, value in documented_variables().items():
+            patch.setenv(name, value)
         patch.setenv("PYTHONPATH", os.pathsep.join([str(ROOT), *sys.path]))  # Nodes import the toy cells.
         patch.setenv("PATH", os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]))
         token, *starts = documented_commands(port)
