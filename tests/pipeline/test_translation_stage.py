@@ -197,5 +197,5 @@ def test_long_training_pairs_are_left_out_and_counted(params: Params) -> None:
 
 def test_several_processes_are_refused(params: Params, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(train_translation, "PROCESSES", 2)
-    with pytest.raises(InputError, match="train_translation under torchrun: .* are not divided"):
+    with pytest.raises(InputError, match=r"train_translation under torchrun: .* are not divided"):
         train_translation.cells(params)
