@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from softmax_temperature.data.splits import SplitName
 from softmax_temperature.data.trees import encode_trees, parse_tree
 from softmax_temperature.losses import make_objective
-from softmax_temperature.networks import ARCHITECTURES
+from softmax_temperature.networks.architectures import ARCHITECTURES
 from softmax_temperature.networks.unet import UNet
 from softmax_temperature.params.focal import Transformer
 from softmax_temperature.params.recipe import Recipe

@@ -6,7 +6,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from softmax_temperature.data.sampling import balanced_subset, generator_for, limited, stratified_holdout
+from softmax_temperature.data.sampling import balanced_subset, limited, stratified_holdout
+from softmax_temperature.data.seeds import generator_for
 from softmax_temperature.data.splits import LeakError, Part, SplitName
 
 label_columns = st.lists(st.integers(0, 6), min_size=1, max_size=60).map(np.array)

@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from softmax_temperature.networks import ARCHITECTURES
+from softmax_temperature.networks.architectures import ARCHITECTURES
 from softmax_temperature.networks.unet import UNet
 from tests.networks.test_formulas import images
 

@@ -5,12 +5,14 @@ from typing import Any, Literal
 
 import pytest
 
-from softmax_temperature import losses, networks
+from softmax_temperature import losses
+from softmax_temperature.networks import architectures
 from softmax_temperature.params import read_params, validate
 from softmax_temperature.params.network import ARCHITECTURES
 from softmax_temperature.params.recipe import LOSSES
 from softmax_temperature.runner.errors import InputError
 from softmax_temperature.runner.reading import read_yaml
+from softmax_temperature.stages.search import batch_of
 from softmax_temperature.tools.profiles import apply_profile, render_profile
 from tests.conftest import ROOT
 
@@ -145,7 +147,7 @@ def test_an_unknown_profile_writes_nothing(tmp_path: Path) -> None:
 
 
 def test_the_names_in_params_are_those_of_the_registries() -> None:
-    assert tuple(sorted(networks.ARCHITECTURES)) == ARCHITECTURES
+    assert tuple(sorted(architectures.ARCHITECTURES)) == ARCHITECTURES
     assert tuple(losses.objective_names()) == LOSSES
 
 
@@ -153,4 +155,4 @@ def test_the_names_in_params_are_those_of_the_registries() -> None:
 def test_a_batch_is_a_number_or_a_share_of_the_training_rows(content: Any, batch: Any, rows: int, size: int) -> None:
     change(content, "classifier_temperature.search.batch_size", batch)
     search = validate(content, where="here").classifier_temperature.search
-    assert (search.batch_of(rows), search.batch_of(10)) == (size, 128 if batch == 128 else 32)
+    assert (batch_of(search.batch_size, rows), batch_of(search.batch_size, 10)) == (size, 128 if batch == 128 else 32)

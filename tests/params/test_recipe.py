@@ -10,6 +10,7 @@ from softmax_temperature.params import Params, read_params, validate
 from softmax_temperature.params.recipe import Recipe, Schedule
 from softmax_temperature.params.temperature_check import Curves
 from softmax_temperature.stages import early_learning
+from softmax_temperature.training.trainer import planned_epoch
 from tests.conftest import ROOT
 
 MINI = read_params(ROOT / "params.yaml")
@@ -28,9 +29,9 @@ def edited(section: str, **changes: Any) -> Params:
 
 
 def test_a_shorter_training_passes_the_same_places() -> None:
-    assert [RECIPE.position(epoch) for epoch in (0, 1, 30, 50, 69.5, 70)] == [0, 5, 150, 250, 347.5, 350]
-    assert RECIPE.changed({"epochs": 350}).position(123.25) == 123.25
-    assert RECIPE.changed({"epochs": 700}).position(300) == 150
+    assert [planned_epoch(RECIPE, epoch) for epoch in (0, 1, 30, 50, 69.5, 70)] == [0, 5, 150, 250, 347.5, 350]
+    assert planned_epoch(RECIPE.changed({"epochs": 350}), 123.25) == 123.25
+    assert planned_epoch(RECIPE.changed({"epochs": 700}), 300) == 150
 
 
 @given(st.integers(1, 400), st.integers(1, 400), st.integers(1, 1000), st.data())
@@ -39,10 +40,10 @@ def test_no_step_is_outside_the_written_recipe_and_epochs_begin_where_they_shoul
 ) -> None:
     recipe = RECIPE.changed({"epochs": epochs, "planned_epochs": planned})
     epoch = data.draw(st.integers(0, epochs - 1))
-    assert recipe.position(epoch + (steps - 1) / steps) < planned
+    assert planned_epoch(recipe, epoch + (steps - 1) / steps) < planned
     # A milestone that falls on an epoch's beginning is reached there, whatever rounding does.
     if epoch * planned % epochs == 0:
-        assert recipe.position(epoch) == epoch * planned // epochs
+        assert planned_epoch(recipe, epoch) == epoch * planned // epochs
 
 
 def test_the_last_change_wins_and_a_schedule_is_replaced_as_a_whole() -> None:
@@ -89,7 +90,7 @@ def test_an_experiment_has_its_own_number_of_seeds_or_that_of_the_section(own: i
 
 def test_early_learning_has_times_on_a_log_axis_and_two_questions_for_each_seed() -> None:
     curves = Curves(inverse_temperatures=[0.1, 1.0], first=0.1, last=10.0, points=3, stride=2)
-    assert curves.times == pytest.approx([0.1, 1.0, 10.0])
+    assert early_learning.times(curves) == pytest.approx([0.1, 1.0, 10.0])
     few = edited("temperature_check", early_learning={"networks": {"wrn-tiny-unnormalised": 2}})
     names = [cell.name for cell in early_learning.cells(few)]
     assert names == [f"wrn-tiny-unnormalised/{part}/{seed}" for part in ("curves", "norms") for seed in (0, 1)]

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from softmax_temperature.data.phrases import joined
-from softmax_temperature.data.sampling import generator_for
+from softmax_temperature.data.seeds import generator_for
 from softmax_temperature.data.splits import SplitName
 
 FARM = "farm"

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from softmax_temperature.data.sampling import generator_for
+from softmax_temperature.data.seeds import generator_for
 from softmax_temperature.data.splits import RawDataset, RawPart
 
 PHRASES = "phrases"

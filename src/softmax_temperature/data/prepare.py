@@ -13,7 +13,8 @@ from safetensors.numpy import save_file
 from softmax_temperature.data.catalogue import CATALOGUE, Entry
 from softmax_temperature.data.image_files import inspect_image
 from softmax_temperature.data.prepared import CARD, ROWS
-from softmax_temperature.data.sampling import balanced_subset, generator_for, stratified_holdout
+from softmax_temperature.data.sampling import balanced_subset, stratified_holdout
+from softmax_temperature.data.seeds import generator_for
 from softmax_temperature.data.splits import RawDataset, RawPart, SplitName
 from softmax_temperature.runner.artifacts import digest_of_file, write_json, write_text
 from softmax_temperature.runner.errors import InputError

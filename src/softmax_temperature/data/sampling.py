@@ -3,12 +3,8 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from softmax_temperature.data.seeds import generator_for
 from softmax_temperature.data.splits import Part
-
-
-def generator_for(seed: int, *purpose: str) -> np.random.Generator:
-    """A separate generator for a named purpose, so that one choice does not disturb another."""
-    return np.random.default_rng([seed, *"/".join(purpose).encode()])
 
 
 def limited(part: Part, limit: int | None, *, seed: int) -> Part:

@@ -17,7 +17,7 @@ from PIL import Image
 from softmax_temperature.data.catalogue import BY_HAND
 from softmax_temperature.data.glyphs import TRAIN_SCENES, VOID, Pixels, is_glyph_scenes, read_glyph_scenes
 from softmax_temperature.data.image_files import UNREADABLE, digest_of_files, image_files, read_image
-from softmax_temperature.data.sampling import generator_for
+from softmax_temperature.data.seeds import generator_for
 from softmax_temperature.data.splits import Part, SplitName
 from softmax_temperature.runner.errors import InputError
 

@@ -1,6 +1,5 @@
 """The section of the paper `classifier_temperature`."""
 
-import math
 from typing import Literal
 
 from pydantic import PositiveFloat, PositiveInt
@@ -25,11 +24,6 @@ class GridTraining(Section):
     momentum: Momentum
     repeats: PositiveInt
     precision: Precision
-
-    def batch_of(self, rows: int) -> int:
-        """How many of so many training rows a batch has."""
-        batch = self.batch_size
-        return max(batch.least, math.ceil(batch.share * rows)) if isinstance(batch, Share) else batch
 
 
 class Search(GridTraining):

@@ -7,7 +7,7 @@ from pydantic import Field, field_validator
 from softmax_temperature.params.section import Section
 from softmax_temperature.runner.errors import nearest
 
-# The names of `networks.ARCHITECTURES`, which would import torch.
+# The names of `networks.architectures`, which would import torch.
 ARCHITECTURES = (
     *("bottleneck_resnet", "cifar_resnet", "convnet", "densenet", "gru"),
     *("mlp", "text_cnn", "tree_lstm", "vgg", "wide_resnet"),

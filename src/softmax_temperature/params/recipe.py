@@ -71,10 +71,6 @@ class Recipe(Section):
     std: Annotated[list[PositiveFloat], Field(min_length=3, max_length=3)] | None
     precision: Precision
 
-    def position(self, epochs_done: float) -> float:
-        """The epoch of the written recipe that a training has reached."""
-        return epochs_done * self.planned_epochs / self.epochs
-
     def changed(self, *changes: dict[str, Any], by: str = "change") -> "Recipe":
         """This recipe with some values replaced; later changes win.
 

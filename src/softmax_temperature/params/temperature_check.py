@@ -1,6 +1,5 @@
 """The section of the paper `temperature_check`."""
 
-import math
 from itertools import pairwise
 from typing import Annotated, Any, NamedTuple, Self
 
@@ -143,12 +142,6 @@ class Curves(Section):
         if not self.first < self.last:
             raise ValueError(f"last: {self.last}, must be above first, {self.first}")
         return self
-
-    @property
-    def times(self) -> list[float]:
-        """When the course is observed, in units of time."""
-        step = math.log(self.last / self.first) / (self.points - 1)
-        return [self.first * math.exp(step * number) for number in range(self.points)]
 
 
 class Norms(Section):

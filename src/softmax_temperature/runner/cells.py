@@ -6,7 +6,6 @@ cell is not run again. When every cell of a stage is done, the stage's output fo
 results, so no left-over can be read.
 """
 
-import hashlib
 import math
 import os
 import platform
@@ -25,6 +24,7 @@ from filelock import FileLock, Timeout
 from pydantic import BaseModel
 from threadpoolctl import threadpool_limits
 
+from softmax_temperature.data.seeds import seed_of
 from softmax_temperature.params import Compute
 from softmax_temperature.runner import distributed
 from softmax_temperature.runner.artifacts import (
@@ -121,12 +121,6 @@ class _Task:
         with suppress(ArtifactError):
             return not open_artifact(self.work / RESULT).problems()
         return False
-
-
-def seed_of(seed: int, *names: str) -> int:
-    """A 63-bit seed for a named purpose, independent of every other name's."""
-    digest = hashlib.sha256("/".join([str(seed), *names]).encode()).digest()
-    return int.from_bytes(digest[:8], "big") >> 1
 
 
 def fingerprint(cell: Cell, seed: int) -> str:

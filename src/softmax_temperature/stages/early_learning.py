@@ -1,10 +1,12 @@
 """Stage early_learning: gradient flow of networks against what its theory predicts (temperature_check paper)."""
 
+import math
 from pathlib import Path
 from typing import Any
 
 from softmax_temperature.data.prepared import open_prepared
-from softmax_temperature.data.sampling import balanced_subset, generator_for
+from softmax_temperature.data.sampling import balanced_subset
+from softmax_temperature.data.seeds import generator_for, seed_of
 from softmax_temperature.early_learning import courses as dynamics
 from softmax_temperature.early_learning.courses import Problem, Start
 from softmax_temperature.early_learning.flows import Settings, SoftmaxCrossEntropy
@@ -13,7 +15,7 @@ from softmax_temperature.params import Params
 from softmax_temperature.params.network import Network
 from softmax_temperature.params.temperature_check import Curves, EarlyLearning, GradientFlow, Norms
 from softmax_temperature.runner.artifacts import write_json
-from softmax_temperature.runner.cells import Cell, Job, seed_of
+from softmax_temperature.runner.cells import Cell, Job
 from softmax_temperature.runner.errors import InputError
 from softmax_temperature.runner.folders import PREPARED
 from softmax_temperature.stages.trainings import image_set
@@ -76,6 +78,12 @@ def run(job: Job, plan: FlowCell) -> None:
         _norms(job, plan, plan.question, problem)
 
 
+def times(question: Curves) -> list[float]:
+    """When the course is observed, in units of time."""
+    step = math.log(question.last / question.first) / (question.points - 1)
+    return [question.first * math.exp(step * number) for number in range(question.points)]
+
+
 def _curves(job: Job, plan: FlowCell, question: Curves, problem: Problem) -> None:
     """Learning from logits of 0, at each inverse temperature and with the kernel of the start.
 
@@ -84,8 +92,8 @@ def _curves(job: Job, plan: FlowCell, question: Curves, problem: Problem) -> Non
     """
     start = Start(problem, 1.0, 1.0)
     unit = start.scales.unit_time
-    settings = Settings(unit, question.times[-1] * unit, plan.tolerance, plan.evaluations)
-    moments = [time * unit for time in question.times]
+    moments = [time * unit for time in times(question)]
+    settings = Settings(unit, moments[-1], plan.tolerance, plan.evaluations)
     linearised, states = dynamics.linearised_course(start, settings, moments)
     found = [{"inverse_temperature": None, **linearised}]
     for done, inverse_temperature in enumerate(question.inverse_temperatures):

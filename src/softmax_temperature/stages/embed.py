@@ -6,6 +6,7 @@ from pathlib import Path
 from torch import Tensor
 
 from softmax_temperature.data.prepared import open_prepared
+from softmax_temperature.data.seeds import seed_of
 from softmax_temperature.data.splits import SplitName
 from softmax_temperature.networks.backbones.loading import load_backbone, locate_weights
 from softmax_temperature.networks.embeddings import extract, write_embeddings
@@ -13,7 +14,7 @@ from softmax_temperature.params import Params
 from softmax_temperature.params.backbone import Backbone
 from softmax_temperature.params.shared import Embed
 from softmax_temperature.runner.artifacts import digest_of_file
-from softmax_temperature.runner.cells import Cell, Job, seed_of
+from softmax_temperature.runner.cells import Cell, Job
 from softmax_temperature.runner.errors import InputError
 from softmax_temperature.runner.folders import BACKBONES, EMBEDDINGS, PREPARED
 from softmax_temperature.runner.machine import resolve_precision

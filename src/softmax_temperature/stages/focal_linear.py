@@ -4,10 +4,11 @@ from pathlib import Path
 
 from safetensors.torch import save_file
 
+from softmax_temperature.data.seeds import seed_of
 from softmax_temperature.params import Params
 from softmax_temperature.params.focal import LinearTraining
 from softmax_temperature.runner.artifacts import write_json
-from softmax_temperature.runner.cells import Cell, Job, seed_of
+from softmax_temperature.runner.cells import Cell, Job
 from softmax_temperature.training import linear_model
 
 PAPER = "focal"

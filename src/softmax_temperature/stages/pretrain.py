@@ -6,7 +6,8 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from softmax_temperature.data.glyphs import choose_characters, draw_glyphs, pretraining_pool
-from softmax_temperature.data.sampling import generator_for, stratified_holdout
+from softmax_temperature.data.sampling import stratified_holdout
+from softmax_temperature.data.seeds import generator_for
 from softmax_temperature.networks.backbones.networks import build_classifier
 from softmax_temperature.networks.backbones.preprocessing import described_preprocess
 from softmax_temperature.networks.backbones.pretraining import Pretraining

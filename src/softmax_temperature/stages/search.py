@@ -1,6 +1,7 @@
 """Stage search: every inverse temperature of the grid trained at once, for each embedded data set (section 4.3)."""
 
 from collections.abc import Sequence
+from math import ceil
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from softmax_temperature.cosine_classifier import TemperatureGridTrainer
 from softmax_temperature.data.splits import Part, SplitName
 from softmax_temperature.networks.embeddings import open_embeddings
 from softmax_temperature.params import Params
-from softmax_temperature.params.classifier_temperature import GridTraining
+from softmax_temperature.params.classifier_temperature import GridTraining, Share
 from softmax_temperature.runner.artifacts import write_json
 from softmax_temperature.runner.cells import Cell, Job
 from softmax_temperature.runner.folders import EMBEDDINGS
@@ -39,6 +40,11 @@ def run(job: Job, grid: GridTraining) -> None:
     write_json(job.output / "record.json", {"rows": rows, "inverse_temperatures": grid.inverse_temperatures})
 
 
+def batch_of(size: int | Share, rows: int) -> int:
+    """How many of so many training rows a batch has."""
+    return max(size.least, ceil(size.share * rows)) if isinstance(size, Share) else size
+
+
 def train_with_curves(
     job: Job, grid: GridTraining, parts: dict[SplitName, Part], splits: Sequence[SplitName], **settings: Any
 ) -> dict[str, Tensor]:
@@ -49,7 +55,8 @@ def train_with_curves(
     """
     how = grid.model_dump(exclude={"inverse_temperatures", "epochs"})
     train = parts["train"].for_fitting()
-    how |= {"precision": resolve_precision(grid.precision, job.device), "batch_size": grid.batch_of(len(train[0]))}
+    precision, batch = resolve_precision(grid.precision, job.device), batch_of(grid.batch_size, len(train[0]))
+    how |= {"precision": precision, "batch_size": batch}
     trainer = TemperatureGridTrainer(train, grid.inverse_temperatures, **how, **settings, device=job.device)
     checkpointer = job.checkpointer()
     # One block for all epochs: many small tensors between large ones that come and go would fragment the heap.

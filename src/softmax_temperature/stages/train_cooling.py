@@ -2,10 +2,11 @@
 
 from pathlib import Path
 
+from softmax_temperature.data.seeds import seed_of
 from softmax_temperature.losses import make_objective
 from softmax_temperature.params import Params
 from softmax_temperature.params.cooling import Arm, Watching
-from softmax_temperature.runner.cells import Cell, Job, seed_of
+from softmax_temperature.runner.cells import Cell, Job
 from softmax_temperature.runner.folders import PREPARED
 from softmax_temperature.stages.trainings import HELD_OUT, NetworkCell, TrainingRun, check_networks, training_sets
 from softmax_temperature.training import Norms, Watch, build_network

@@ -7,13 +7,14 @@ from torch import Tensor, nn
 
 from softmax_temperature.data.gaussian_noise import add_noise, archive_digest, read_archive
 from softmax_temperature.data.prepared import open_prepared
+from softmax_temperature.data.seeds import seed_of
 from softmax_temperature.data.trees import WORD
 from softmax_temperature.data.word_vectors import read_word_vectors, word_vectors_digest
 from softmax_temperature.losses import make_objective
 from softmax_temperature.params import Params
 from softmax_temperature.params.focal import Arm, Embeddings, Watching
 from softmax_temperature.params.shared import Text
-from softmax_temperature.runner.cells import Cell, Job, seed_of
+from softmax_temperature.runner.cells import Cell, Job
 from softmax_temperature.runner.folders import FOCAL_TRAINING, PREPARED
 from softmax_temperature.stages import trainings
 from softmax_temperature.stages.trainings import HELD_OUT, LAST_LOGITS, TrainingRun

@@ -6,13 +6,14 @@ import numpy as np
 import torch
 
 from softmax_temperature.data.sampling import limited
+from softmax_temperature.data.seeds import seed_of
 from softmax_temperature.data.segmentation import Form, read_segmentation, segmentation_digest, set_aside
 from softmax_temperature.data.splits import SplitName
 from softmax_temperature.networks.unet import UNet
 from softmax_temperature.params import Params
 from softmax_temperature.params.cooling import Segmentation, SegmentationTask
 from softmax_temperature.runner.artifacts import atomic_file
-from softmax_temperature.runner.cells import Cell, Job, seed_of
+from softmax_temperature.runner.cells import Cell, Job
 from softmax_temperature.stages.trainings import TrainingCell, TrainingRun
 from softmax_temperature.training import ImageSet
 from softmax_temperature.training.cooling import PixelCoolingCallback

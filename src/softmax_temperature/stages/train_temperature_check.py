@@ -6,12 +6,13 @@ import torch
 from torch import nn
 
 from softmax_temperature import dataset_statistics
+from softmax_temperature.data.seeds import seed_of
 from softmax_temperature.early_learning.pair import CorrelatedPair
 from softmax_temperature.losses import make_objective
 from softmax_temperature.params import Params
 from softmax_temperature.params.shared import Text
 from softmax_temperature.params.temperature_check import COOLED, PLAIN, Training
-from softmax_temperature.runner.cells import Cell, Job, seed_of
+from softmax_temperature.runner.cells import Cell, Job
 from softmax_temperature.runner.folders import PREPARED
 from softmax_temperature.stages.trainings import HELD_OUT, NetworkCell, TrainingRun, check_networks, training_sets
 from softmax_temperature.training import Samples, Trainer, Watch, build_network

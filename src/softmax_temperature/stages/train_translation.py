@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any
 from safetensors.torch import save_model
 
 from softmax_temperature.data.sampling import limited
+from softmax_temperature.data.seeds import seed_of
 from softmax_temperature.data.splits import Part, SplitName
 from softmax_temperature.data.translation import read_translation, translation_digest
 from softmax_temperature.losses import make_objective
 from softmax_temperature.params import Params
 from softmax_temperature.params.focal import Translation, TranslationTask
 from softmax_temperature.runner.artifacts import write_json, write_text
-from softmax_temperature.runner.cells import Cell, Job, seed_of
+from softmax_temperature.runner.cells import Cell, Job
 from softmax_temperature.runner.distributed import PROCESSES
 from softmax_temperature.runner.errors import InputError
 from softmax_temperature.scaling import TEMPERATURE_GRID

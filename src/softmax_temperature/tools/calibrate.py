@@ -12,7 +12,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from matplotlib.figure import Figure
 from torch import Tensor
 
-from softmax_temperature.data.sampling import generator_for
+from softmax_temperature.data.seeds import generator_for
 from softmax_temperature.metrics import calibration_report, paired_difference, reliability_bins
 from softmax_temperature.metrics.checks import check_count
 from softmax_temperature.papers.shared.plots import save

@@ -11,6 +11,7 @@ from torch import Tensor
 from torchvision import models
 
 from softmax_temperature.data.image_files import ClassFolders, class_files, has_class_folders, part_of, read_image
+from softmax_temperature.data.seeds import seed_of
 from softmax_temperature.networks.backbones.loading import LoadedBackbone, load_backbone, locate_weights
 from softmax_temperature.networks.backbones.networks import build_embedding_network
 from softmax_temperature.networks.backbones.preprocessing import torchvision_preprocess
@@ -18,7 +19,6 @@ from softmax_temperature.networks.embeddings import extract
 from softmax_temperature.params import read_params
 from softmax_temperature.params.backbone import Backbone
 from softmax_temperature.runner.artifacts import open_artifact
-from softmax_temperature.runner.cells import seed_of
 from softmax_temperature.runner.errors import InputError, nearest
 from softmax_temperature.runner.progress import say
 from softmax_temperature.stages import pretrain

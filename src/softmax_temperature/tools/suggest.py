@@ -10,7 +10,7 @@ import pandas as pd
 import torch
 
 from softmax_temperature.cosine_classifier import TemperatureGrid, train_temperature_grid
-from softmax_temperature.data.sampling import generator_for
+from softmax_temperature.data.seeds import generator_for
 from softmax_temperature.dataset_statistics import describe
 from softmax_temperature.heuristic.ridge import RidgeHeuristic, shipped
 from softmax_temperature.runner.errors import InputError

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
-from softmax_temperature.networks import ARCHITECTURES
+from softmax_temperature.networks.architectures import ARCHITECTURES
 from softmax_temperature.params.network import Network
 from softmax_temperature.runner.errors import InputError
 

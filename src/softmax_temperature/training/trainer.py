@@ -8,9 +8,10 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor, nn
 
+from softmax_temperature.data.seeds import seed_of
 from softmax_temperature.losses import Objective
 from softmax_temperature.params.recipe import Recipe, Schedule
-from softmax_temperature.runner.cells import Job, seed_of
+from softmax_temperature.runner.cells import Job
 from softmax_temperature.runner.machine import resolve_precision
 from softmax_temperature.training.networks import last_layer_inputs
 from softmax_temperature.training.processes import processes
@@ -153,7 +154,7 @@ class Trainer:
 
     def _step(self, number: int, table: Tensor, label_rows: Tensor) -> Tensor:
         recipe = self.recipe
-        position = recipe.position(self.epochs_done + number / self.steps_per_epoch)
+        position = planned_epoch(recipe, self.epochs_done + number / self.steps_per_epoch)
         rate: float | Tensor = recipe.lr * learning_rate_factor(recipe.schedule, position, recipe.planned_epochs)
         if self._rate is not None:
             rate = self._rate.fill_(rate)
@@ -241,6 +242,11 @@ def train(trainer: Trainer, callbacks: Mapping[str, Callback], job: Job) -> bool
         checkpointer.save_if_due(states)
         job.progress(trainer.epochs_done, epochs)
     return False
+
+
+def planned_epoch(recipe: Recipe, epochs_done: float) -> float:
+    """The epoch of the written recipe that a training has reached; a shorter one is compressed."""
+    return epochs_done * recipe.planned_epochs / recipe.epochs
 
 
 def learning_rate_factor(schedule: Schedule, position: float, length: float) -> float:

@@ -16,7 +16,7 @@ from softmax_temperature.losses import Objective
 from softmax_temperature.metrics import expected_calibration_error
 from softmax_temperature.metrics.calibration import reliability_bins
 from softmax_temperature.training.samples import Samples
-from softmax_temperature.training.trainer import Callback, Diverged, History, Trainer
+from softmax_temperature.training.trainer import Callback, Diverged, History, Trainer, planned_epoch
 
 NORM_EDGES = tuple(10 ** (power / 4) for power in range(-24, 9))  # Of gradient norms; the ends hold those beyond.
 RELIABILITY_BINS = 25  # Figure A.1.
@@ -66,7 +66,7 @@ class Watch(Callback):
             described = describe_logits(self._inverse_temperature * logits, split.labels)
             self.history.append({**about, "feature_norm": feature_norms.mean().item(), **described})
             if name == "train" and epoch in self._gradient_epochs:
-                position = trainer.recipe.position(epoch)
+                position = planned_epoch(trainer.recipe, epoch)
                 norms = last_layer_gradient_norms(logits, split.labels, feature_norms, trainer.objective, position)
                 self.gradient_norms += [{"epoch": epoch, **row} for row in _norm_counts(norms)]
             if name == "train" and epoch in self._reliability_epochs:

@@ -6,6 +6,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
+from softmax_temperature.data.seeds import seed_of
 from softmax_temperature.papers.shared.sources import (
     apart,
     cell_of_each,
@@ -19,7 +20,7 @@ from softmax_temperature.papers.shared.sources import (
 from softmax_temperature.params import Compute
 from softmax_temperature.params.section import Section
 from softmax_temperature.runner.artifacts import canonical_json, open_artifact, write_json
-from softmax_temperature.runner.cells import Cell, Job, run_cells, seed_of
+from softmax_temperature.runner.cells import Cell, Job, run_cells
 from softmax_temperature.runner.fingerprint import code_digest
 
 ROWS = pd.DataFrame({"arm": ["a", "a", "b"], "rate": [0.003, 0.003, 10.0], "count": [7, 7, 8], "seed": [0, 1, 0]})

@@ -8,8 +8,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from softmax_temperature.data.seeds import seed_of
 from softmax_temperature.networks.backbones.preprocessing import Preprocess
-from softmax_temperature.runner.cells import seed_of
 
 
 @dataclass

@@ -13,8 +13,8 @@ from urllib.parse import quote, unquote
 
 import pandas as pd
 
+from softmax_temperature.data.seeds import seed_of
 from softmax_temperature.runner.artifacts import canonical_json, digest_of_text, find_artifacts, open_artifact
-from softmax_temperature.runner.cells import seed_of
 from softmax_temperature.runner.folders import PREPARED
 
 CELLS = "cells"
