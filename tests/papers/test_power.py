@@ -14,7 +14,7 @@ from softmax_temperature.dataset_statistics import STATISTICS
 from softmax_temperature.papers.classifier_temperature import claims as classifier
 from softmax_temperature.papers.focal import claims as focal
 from softmax_temperature.papers.focal.records import TABLES, Records
-from softmax_temperature.papers.shared.claims import HOLDS, Claim, Criterion, above, judge_all, most
+from softmax_temperature.papers.shared.claims import HOLDS, Claim, Criterion, above, judge_all
 from softmax_temperature.papers.shared.scorecard import best_evidence, chance_of_holding, power_table, replaced
 from softmax_temperature.papers.shared.statistics import OverTasks, Task
 from softmax_temperature.papers.temperature_check import claims as temperature
@@ -41,10 +41,18 @@ def test_power_of_a_paired_comparison_is_that_of_students_test() -> None:
 
 
 def test_the_table_knows_designs_from_rows() -> None:
-    row = {"id": "a", "criterion": "A. Superiority: holds if the 90 % interval lies above 0.", "kind": "superiority"}
+    row = {"id": "a", "kind": "superiority", "region": [0.0, None], "some": False}
     row |= {"bounds": [0.0], "published": 1.0, "value": 0.5, "n": 6, "each": "seeds"}
     row |= {"tasks": [{"part": "", "pooled": True, **task} for task in part(3, 3, sd=0.1)]}
-    share = row | {"kind": "proportion", "bounds": [0.5], "tasks": [], "n": 5, "published": None, "value": 1.0}
+    share = row | {
+        "kind": "proportion",
+        "bounds": [0.5],
+        "region": [0.5, None],
+        "tasks": [],
+        "n": 5,
+        "published": None,
+        "value": 1.0,
+    }
     table = power_table([row, share], repeats=100).set_index("comparison")
     assert table.loc["superiority", "values"] == "3 + 3 seeds"
     assert table["power"].tolist() == ["1.00", "1.00"]
@@ -72,7 +80,7 @@ def test_studies_without_an_effect_rarely_hold(criterion: Criterion, parts: list
 @pytest.mark.slow
 @pytest.mark.parametrize("n", [3, 5, 10])
 def test_shares_at_the_bound_rarely_hold(n: int) -> None:
-    row = {"id": "a", "criterion": str(most()), "kind": "proportion", "bounds": [0.5], "published": None}
+    row = {"id": "a", "kind": "proportion", "bounds": [0.5], "region": [0.5, None], "some": False, "published": None}
     (line,) = power_table([row | {"value": 1.0, "n": n, "each": "seeds"}], repeats=4000).to_dict("records")
     assert float(line["holds without an effect"]) <= limit(4000)
 

@@ -24,6 +24,8 @@ CLAIM: dict[str, Any] = {
     "cells": ["focal/evaluation/toy/CE"],
 }
 CLAIM |= {"published": -0.25, "unit": "ECE", "each": "seeds", "n_needed": None, "verdict": "holds", "note": ""}
+CLAIM |= {"kind": "superiority", "region": [None, 0.0], "some": False}
+CLAIM |= {"share": True, "note_template": "", "note_values": []}
 CLAIM |= {"value": -0.125, "sd": 0.01, "low": -0.15, "high": -0.1, "n": 3}
 CLAIMS = [
     CLAIM,

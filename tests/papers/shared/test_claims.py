@@ -1,5 +1,6 @@
 """Verdicts at, above and below a bound; what decides among parts; pooling over tasks; no claim is silently absent."""
 
+import json
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from softmax_temperature.papers.shared.claims import (
     above,
     below,
     claims_table,
+    criterion_of,
     equivalent,
     judge_all,
     most,
@@ -80,6 +82,7 @@ def test_the_interval_against_the_bound_decides(criterion: Criterion, parts: lis
     row = judged(criterion, *parts)
     assert row["verdict"] == verdict
     assert row["bounds"] == list(criterion.bounds)
+    assert criterion_of(json.loads(json.dumps(row))) == criterion
 
 
 def test_the_part_that_decides_is_shown_at_the_level_that_decides() -> None:
@@ -163,6 +166,6 @@ def test_a_reader_sees_shares_in_points_and_other_numbers_as_they_are() -> None:
     assert said["criterion"].endswith("holds if the 90 % interval lies above 1 points of accuracy.")
     for unit, shown in (("of an epoch", "% of an epoch"), ("share of predictions", "% of predictions")):
         assert f" {shown} (n" in texts(row | {"unit": unit})["ours"]
-    said = texts(row | {"unit": "nats"})
+    said = texts(row | {"unit": "nats", "share": False})
     assert said["ours"] == "0.500 ± 0.100 [0.331, 0.669] nats (n = 3 seeds)"
     assert (said["printed"], said["must lie"]) == ("0.5", "above 0.01")

@@ -11,6 +11,7 @@ from softmax_temperature.runner.errors import InputError
 
 ROW: dict[str, Any] = {"paper": "focal", "id": "a", "where": "Table 1", "statement": "A beats B.", "note": ""}
 ROW |= {"criterion": "A minus B. Superiority: holds if the 90 % interval lies above 0.", "kind": "superiority"}
+ROW |= {"region": [0.0, None], "some": False, "share": True, "note_template": "", "note_values": []}
 ROW |= {"bounds": [0.0], "profile": "study", "published": 0.5, "each": "seeds", "unit": "accuracy", "verdict": "holds"}
 FOUND = {"value": 0.25, "sd": 0.1, "low": 0.1, "high": 0.4, "n": 5}
 ROW |= {**FOUND, "n_needed": None, "tasks": [{"part": "", "task": "t", "pooled": True, **FOUND}]}

@@ -39,8 +39,9 @@ def gain(records: Records, *, mode: str, schedules: Sequence[str], each: bool = 
     run = rows["schedule"].nunique()
     some = f"{run} of {len(schedules)} schedules" if 0 < run < len(schedules) else ""
     last = [sum(task.values) / len(task.values) for task in _tasks(paired(rows, mode, value="judged_last"))]
-    alone = f"last epoch alone {sum(last) / len(last):+.3f}" if last else ""
-    return _differences(rows, {mode: pairs}, mode, NO_COOLING, notes=(some, alone), nothing=nothing)
+    alone = (sum(last) / len(last),) if last else ()
+    notes = (some, "last epoch alone {}" if last else "")
+    return _differences(rows, {mode: pairs}, mode, NO_COOLING, notes=notes, beside=alone, nothing=nothing)
 
 
 def calibration(records: Records) -> Found:
@@ -161,6 +162,7 @@ def _differences(
     *modes: str,
     unit: str = "accuracy",
     notes: Sequence[str] = (),
+    beside: tuple[float, ...] = (),
     nothing: str = _NOTHING,
     absent: str = "not trained",
 ) -> Found:
@@ -170,7 +172,7 @@ def _differences(
         return _untested(nothing)
     missing = {name: absent for name in parts if absent and name not in found}
     note = "; ".join(filter(None, (*notes, selection.lost_by_mode(rows, *modes, counted="guessing"))))
-    return Measurement(found, unit, note, missing, _cells(rows[rows["mode"].isin(modes)]))
+    return Measurement(found, unit, note, missing, _cells(rows[rows["mode"].isin(modes)]), beside)
 
 
 def _tasks(pairs: pd.DataFrame, by: list[str] = selection.TASK) -> tuple[Task, ...]:

@@ -15,7 +15,7 @@ import pandas as pd
 
 from softmax_temperature.papers.focal import records as paper
 from softmax_temperature.papers.focal.records import FIXED, PROPOSED, REFERENCE, RUN, Records
-from softmax_temperature.papers.shared.claims import Measurement, NotTested
+from softmax_temperature.papers.shared.claims import Measurement, NotTested, in_note
 from softmax_temperature.papers.shared.sources import cells_of
 from softmax_temperature.papers.shared.statistics import OverTasks, Share, Task, pooled
 
@@ -59,14 +59,15 @@ def last_epoch(
     rows = _of(records, "history", *np.unique(pairs))
     is_last = rows["epoch"] == rows.groupby(RUN)["epoch"].transform("max")
     rows = rows[is_last & rows["task"].isin(known["task"]) & (rows["split"] == "test")]
-    note = ""
+    tasks: tuple[Task, ...] = ()
     if len(pairs) == 1:
         runs = _of(records, "runs", *pairs[0]).query("scaling == 'none'")
         runs = runs[runs["task"].isin(known.loc[known["select"] != "last", "task"])]
         tasks = _tasks(records, _differences(runs, *pairs[0], paper.LONG_NAMES.get(column, column), log=log))
-        parts = ", ".join(f"{task.name} {np.mean(task.values):+.3f}" for task in tasks)
-        note = f"at the epoch of best validation accuracy: {parts}" if parts else ""
-    return _measured(records, paper.TRAINING, rows, _pairs(rows, pairs, column, log=log), unit, note=note)
+    note = ", ".join(f"{task.name} {{}}" for task in tasks)
+    note = f"at the epoch of best validation accuracy: {note}" if tasks else ""
+    beside, parts = tuple(float(np.mean(task.values)) for task in tasks), _pairs(rows, pairs, column, log=log)
+    return _measured(records, paper.TRAINING, rows, parts, unit, note=note, beside=beside)
 
 
 def evaluated(records: Records, *, arm: str, scaling: str, column: str = paper.ECE, unit: str = "ECE") -> Found:
@@ -247,14 +248,15 @@ def _measured(
     unit: str,
     *arms: str,
     note: str = "",
+    beside: tuple[float, ...] = (),
 ) -> Found:
     """Parts over tasks, each with a value per task and seed, from some rows of the records; a pair names its arms."""
     found = {name: OverTasks(_tasks(records, some)) for name, some in parts.items() if len(some)}
     lacking = {name: arms or name.split(_AGAINST) for name in parts if name not in found}
     why = {name: _why_untested(records, *some) for name, some in lacking.items()}
     if not found:
-        return NotTested("; ".join(filter(None, (*dict.fromkeys(why.values()), note))))
-    return Measurement(found, unit, note, why, cells_of(stage, rows, "task", "arm"))
+        return NotTested("; ".join(filter(None, (*dict.fromkeys(why.values()), in_note(note, beside)))))
+    return Measurement(found, unit, note, why, cells_of(stage, rows, "task", "arm"), beside)
 
 
 def _tasks(records: Records, rows: pd.DataFrame) -> tuple[Task, ...]:

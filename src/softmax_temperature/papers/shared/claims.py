@@ -5,7 +5,6 @@ verdicts: the interval lies in the region (holds), or outside (contradicted), or
 is nothing to judge (not tested). Every claim of a paper appears in `claims.json`: none is silently absent.
 """
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from math import inf, isfinite
@@ -21,7 +20,8 @@ HOLDS, CONTRADICTED, INCONCLUSIVE, NOT_TESTED = "holds", "contradicted", "inconc
 VERDICTS = (HOLDS, CONTRADICTED, INCONCLUSIVE, NOT_TESTED)
 DIRECTIONS_ONLY = ("smoke", "mini")
 """Profiles whose data and networks are so small that a verdict is about the direction of an effect, not its size."""
-_SHARE = re.compile(r"accuracy|pixel accuracy|mean IoU|ECE|AUROC|share of |of ")
+_OF = ("share of ", "of ")
+_SHARES = ("accuracy", "pixel accuracy", "mean IoU", "ECE", "AUROC", *_OF)
 """How the unit of a share begins; a reader sees it in percent."""
 
 
@@ -51,10 +51,20 @@ class Criterion:
         """Its finite ends."""
         return [bound for bound in (self.low, self.high) if isfinite(bound)]
 
+    def where(self, scale: float = 1) -> str:
+        """The region in words, its ends in units of 1 / scale."""
+        side = "between" if len(self.bounds) == 2 else "above" if isfinite(self.low) else "below"
+        return f"{side} {' and '.join(f'{scale * bound:g}' for bound in self.bounds)}"
+
     def __str__(self) -> str:
-        where = "between" if len(self.bounds) == 2 else "above" if isfinite(self.low) else "below"
         whose = "some part's interval, at a level corrected for their number," if self.some else "the 90 % interval"
-        return f"{self.kind}: holds if {whose} lies {where} {' and '.join(f'{bound:g}' for bound in self.bounds)}"
+        return f"{self.kind}: holds if {whose} lies {self.where()}"
+
+
+def criterion_of(row: Mapping[str, Any]) -> Criterion:
+    """The criterion that a row of `claims.json` was judged by."""
+    low, high = row["region"]
+    return Criterion(row["kind"], -inf if low is None else low, inf if high is None else high, row["some"])
 
 
 def above(bound: float = 0.0, *, some: bool = False) -> Criterion:
@@ -98,9 +108,10 @@ class Measurement:
 
     parts: Mapping[str, Quantity]
     unit: str
-    note: str = ""  # What a reader must know beside the numbers.
+    note: str = ""  # What a reader must know beside the numbers, with {} for each of `beside`.
     missing: Mapping[str, str] = field(default_factory=dict)  # The parts that cannot be judged, and why.
     cells: tuple[str, ...] = ()  # What the values come from, see `sources`.
+    beside: tuple[float, ...] = ()  # Other numbers in this unit, for the note.
 
 
 @dataclass(frozen=True)
@@ -132,14 +143,15 @@ def judge_all(paper: str, claims: Sequence[Claim[Records]], records: Records, *,
     for claim in claims:
         row = {name: getattr(claim, name) for name in ("id", "where", "statement", "published")}
         row |= {"paper": paper, "profile": profile, "kind": claim.criterion.kind, "bounds": claim.criterion.bounds}
-        row["criterion"] = f"{claim.compares} {str(claim.criterion).capitalize()}."
+        row |= {"criterion": f"{claim.compares} {str(claim.criterion).capitalize()}.", "some": claim.criterion.some}
+        row["region"] = [end if isfinite(end) else None for end in (claim.criterion.low, claim.criterion.high)]
         rows.append(row | _judged(claim.criterion, claim.measure(records), all_tasks=profile in DIRECTIONS_ONLY))
     return rows
 
 
 def _judged(criterion: Criterion, found: Measurement | NotTested, *, all_tasks: bool) -> dict[str, Any]:
     row: dict[str, Any] = dict.fromkeys(("value", "sd", "low", "high", "level", "n", "unit", "n_needed", "each"))
-    row |= {"verdict": NOT_TESTED, "tasks": [], "cells": []}
+    row |= {"verdict": NOT_TESTED, "tasks": [], "cells": [], "share": False, "note_template": None, "note_values": []}
     if isinstance(found, NotTested):
         return row | {"note": found.reason}
     several = len(found.parts) > 1
@@ -148,48 +160,65 @@ def _judged(criterion: Criterion, found: Measurement | NotTested, *, all_tasks: 
     if parts := {name: part for name, part in own.items() if part is not None}:
         return row | _decision(criterion, parts, found) | {"cells": list(found.cells)}
     reason = "; ".join(found.missing.values()) or "none of the paper's own tasks is in this profile"
-    return row | {"note": "; ".join(filter(None, (reason, found.note)))}
+    return row | {"note": "; ".join(filter(None, (reason, in_note(found.note, found.beside))))}
 
 
 def _decision(criterion: Criterion, parts: Mapping[str, Quantity], found: Measurement) -> dict[str, Any]:
     """The verdict on all parts and the part that decides it, or is farthest from being decided."""
-    some = criterion.some
     # One of many intervals lies somewhere by chance: where one part is enough, its level is corrected for their number.
     corrected = 1 - (1 - LEVEL) / len(parts)
-    levels = (corrected, LEVEL) if some else (LEVEL, corrected)
-    tests = tuple(zip((criterion.contains, criterion.excludes), levels, strict=True))
-    inside, outside = (
-        [name for name, part in parts.items() if (ends := part.estimate(level).ends) and test(ends)]
-        for test, level in tests
-    )
+    level_inside, level_outside = (corrected, LEVEL) if criterion.some else (LEVEL, corrected)
+    inside = _those_that(criterion.contains, parts, level_inside)
+    outside = _those_that(criterion.excludes, parts, level_outside)
+    judge, nearest = (_some_holds, max) if criterion.some else (_all_hold, min)
+    verdict, candidates = judge(list(parts), inside, outside, complete=not found.missing)
     plain = {name: part.estimate() for name, part in parts.items()}
-    absent = "; ".join(f"{name}: {reason}" for name, reason in found.missing.items())
-    if len(outside) == len(parts) and not absent if some else outside:
-        verdict, candidates = CONTRADICTED, outside
-    elif inside if some else len(inside) == len(parts) and not absent:
-        verdict, candidates = HOLDS, inside
-    else:
-        verdict = INCONCLUSIVE
-        candidates = [name for name in parts if some or name not in inside] or list(parts)
-    name = (max if some else min)(candidates, key=lambda each: criterion.margin(plain[each].value))
-    part, ends = parts[name], plain[name].ends
+    name = nearest(candidates, key=lambda each: criterion.margin(plain[each].value))
+    part, ends, level, needed = parts[name], plain[name].ends, level_inside, None
     # The level of the test that decided; of an open claim, of the one that is closest to deciding.
-    against = criterion.excludes(ends) if verdict == INCONCLUSIVE and ends else verdict == CONTRADICTED
-    level = levels[bool(against)]  # It may be NumPy's, which is no index.
-    estimate = part.estimate(level)
-    is_open = verdict == INCONCLUSIVE and name not in inside
-    needed = [count for test in tests if is_open and (count := part.needed(*test)) is not None]
-    several = len(parts) > 1
+    if verdict == CONTRADICTED or (verdict == INCONCLUSIVE and ends and criterion.excludes(ends)):
+        level = level_outside
+    if verdict == INCONCLUSIVE and name not in inside:
+        tests = ((criterion.contains, level_inside), (criterion.excludes, level_outside))
+        needed = min((count for test in tests if (count := part.needed(*test)) is not None), default=None)
+    estimate, several = part.estimate(level), len(parts) > 1
+    values = [float(one.value) for one in plain.values()] if several else []
     notes = (
         found.note,
-        ", ".join(f"{name} {one.value:+.3f}" for name, one in plain.items()) if several else "",
-        absent and f"not judged: {absent}",
+        ", ".join(f"{each} {{}}" for each in parts) if several else "",
+        f"not judged: {'; '.join(map(': '.join, found.missing.items()))}" if found.missing else "",
         "" if estimate.ends else "one value has no interval",
         f"interval of {100 * level:.3g} %, for {len(parts)} parts" if level != LEVEL else "",
     )
-    said = {"unit": f"{found.unit}, {name}" if several else found.unit, "note": "; ".join(filter(None, notes))}
-    decided = {"verdict": verdict, "level": level, "n_needed": min(needed, default=None), "each": part.each}
-    return asdict(estimate) | said | decided
+    template, values = "; ".join(filter(None, notes)), [*found.beside, *values]
+    row = asdict(estimate) | {"verdict": verdict, "level": level, "n_needed": needed, "each": part.each}
+    row |= {"unit": f"{found.unit}, {name}" if several else found.unit, "share": found.unit.startswith(_SHARES)}
+    return row | {"note": in_note(template, values), "note_template": template, "note_values": values}
+
+
+def _those_that(lie: Callable[[Ends], bool], parts: Mapping[str, Quantity], level: float) -> list[str]:
+    return [name for name, part in parts.items() if (ends := part.estimate(level).ends) and lie(ends)]
+
+
+def _all_hold(parts: list[str], inside: list[str], outside: list[str], *, complete: bool) -> tuple[str, list[str]]:
+    """The verdict where all parts must lie inside, and the parts that may have decided it."""
+    if outside:
+        return CONTRADICTED, outside
+    if complete and inside == parts:
+        return HOLDS, inside
+    return INCONCLUSIVE, [name for name in parts if name not in inside] or parts
+
+
+def _some_holds(parts: list[str], inside: list[str], outside: list[str], *, complete: bool) -> tuple[str, list[str]]:
+    """The verdict where one part inside is enough, and the parts that may have decided it."""
+    if complete and outside == parts:
+        return CONTRADICTED, outside
+    return (HOLDS, inside) if inside else (INCONCLUSIVE, parts)
+
+
+def in_note(template: str, values: Sequence[float], *, points: bool = False) -> str:
+    """A note with its numbers, as they are or in points."""
+    return template.format(*(f"{100 * value:+.1f}" if points else f"{value:+.3f}" for value in values))
 
 
 def claims_table(rows: Sequence[dict[str, Any]]) -> pd.DataFrame:
@@ -204,21 +233,20 @@ def texts(row: dict[str, Any]) -> dict[str, str]:
 
     The bound and the printed number of what was not tested have no unit, and are left out.
     """
-    unit, note, verdict = row["unit"] or "", row["note"], row["verdict"]
-    scale, digits, share = 1, 3, _SHARE.match(unit)
-    if share:
-        scale, digits = 100, 2
-        unit = ("% " if share[0].endswith("of ") else "points of ") + unit.removeprefix("share ")
-        note = re.sub(r"(?<= )[+-]\d+\.\d{3}(?=[,;]|$)", lambda part: f"{100 * float(part[0]):+.1f}", note)
+    criterion, verdict = criterion_of(row), row["verdict"]
     if verdict == INCONCLUSIVE and row["n_needed"] is not None:
         verdict += f" ({row['n_needed']} {row['each']} would decide)"
-    how, lies, where = row["criterion"].rstrip(".").rpartition("lies ")
-    where = re.sub(r"-?\d\S*", lambda bound: f"{scale * float(bound[0]):g}", where)
-    criterion = f"{how}{lies}{where}{f' {unit}'.partition(',')[0] if share else ''}."
     said = {"claim": row["statement"], "where": row["where"], "printed": "–", "ours": "–", "must lie": "–"}
-    said |= {"verdict": verdict, "note": note, "criterion": criterion}
+    said |= {"verdict": verdict, "note": row["note"], "criterion": row["criterion"]}
     if row["value"] is None:
         return said
+    unit, scale, digits, where = row["unit"], 1, 3, criterion.where()
+    if row["share"]:
+        scale, digits, where = 100, 2, criterion.where(100)
+        unit = ("% " if unit.startswith(_OF) else "points of ") + unit.removeprefix("share ")
+        said["note"] = in_note(row["note_template"], row["note_values"], points=True)
+        before = row["criterion"].removesuffix(f"{criterion.where()}.")
+        said["criterion"] = f"{before}{where} {unit.partition(',')[0]}."
     known = ("value", "sd", "low", "high")
     value, sd, low, high = (None if row[name] is None else f"{scale * row[name]:.{digits}f}" for name in known)
     ours = f"{value}{f' ± {sd}' if sd else ''}{f' [{low}, {high}]' if low else ''}"

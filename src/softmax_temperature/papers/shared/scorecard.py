@@ -2,14 +2,21 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from math import inf
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from softmax_temperature.papers.shared.claims import DIRECTIONS_ONLY, HOLDS, NOT_TESTED, VERDICTS, Criterion, texts
+from softmax_temperature.papers.shared.claims import (
+    DIRECTIONS_ONLY,
+    HOLDS,
+    NOT_TESTED,
+    VERDICTS,
+    Criterion,
+    criterion_of,
+    texts,
+)
 from softmax_temperature.papers.shared.results import CLAIMS, PAPERS, RESULTS, read_json
 from softmax_temperature.papers.shared.statistics import LEVEL, OverTasks, Share, Task
 from softmax_temperature.runner.artifacts import write_text
@@ -165,9 +172,7 @@ def _middle(part: Part) -> float:
 
 
 def _line(row: dict[str, Any], repeats: int, generator: np.random.Generator) -> tuple[str, ...] | None:
-    words, (bound, *other) = row["criterion"], row["bounds"]
-    low, high = (bound, *other) if other else (bound, inf) if "lies above" in words else (-inf, bound)
-    criterion = Criterion(row["kind"], low, high, some="some part's interval" in words)
+    criterion, (bound, *other) = criterion_of(row), row["bounds"]
     known = (row["published"], 0.0 if other and row["published"] is None else None, row["value"])
     effect = next((value for value in known if value is not None and criterion.margin(value) > 0), None)
     if row["kind"] == "proportion":
