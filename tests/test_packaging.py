@@ -118,6 +118,38 @@ def top_level_imports(path: Path) -> set[str]:
     return {name.split(".")[0] for name in plain | named}
 
 
+@pytest.mark.parametrize(
+    "room",
+    [
+        *("losses", "metrics", "data", "networks", "training", "cooling", "cosine_classifier", "heuristic"),
+        *("early_learning", "scaling.py", "dataset_statistics.py"),
+    ],
+)
+def test_science_imports_no_stages_papers_or_tools(room: str) -> None:
+    place = ROOT / "src" / "softmax_temperature" / room
+    files = [place] if place.is_file() else list(place.rglob("*.py"))
+    assert files
+    above = re.compile(r"softmax_temperature\.(stages|papers|tools)\b")
+    assert {
+        path.name: names for path in files if (names := list(filter(above.match, module_level_imports(path))))
+    } == {}
+
+
+def module_level_imports(path: Path) -> list[str]:
+    """What a module imports when it is imported itself, with the names taken from each package."""
+    found: list[str] = []
+    rest: list[ast.AST] = [ast.parse(path.read_text(encoding="utf-8"))]
+    while rest:
+        node = rest.pop()
+        if isinstance(node, ast.Import):
+            found += [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            found += [f"{node.module}.{alias.name}" for alias in node.names]
+        elif not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            rest += ast.iter_child_nodes(node)
+    return found
+
+
 def test_torchvision_and_torch_are_a_pair() -> None:
     (locked,) = pins("linux-x86_64", "3.11")["torch"]
     (wish,) = [wish for wish in map(Requirement, requires("torchvision") or []) if wish.name == "torch"]

@@ -51,7 +51,7 @@ NORMALITY_ROWS: Final = 5_000  # Royston's approximation of the weights is valid
 _EXPLAINED_PERCENTAGES: Final = (50, 75, 80, 90, 95, 99)
 # Differences below this part of a value are rounding: float32 embeddings resolve 6e-8, float64 sums err by 1e-15.
 _ROUNDING: Final = 1e-12
-# scipy's Shapiro-Wilk takes a smaller range for none, and fourth powers of much smaller values underflow.
+# scipy's Shapiro-Wilk treats a smaller range as zero, and fourth powers of much smaller values underflow.
 _LEAST_RANGE: Final = 1e-19
 # Numbers in one block of a pass over the rows, 8 MiB: temporary arrays of this size stay in the processor's cache.
 _BLOCK_NUMBERS: Final = 2**20

@@ -93,7 +93,7 @@ def scale_graph(model: nn.Module) -> ScaleGraph:
     """
     for path, module in model.named_modules():
         what = f"module {path!r} ({type(module).__name__})" if path else f"the network ({type(module).__name__})"
-        hooks = [*module._forward_hooks.values(), *module._forward_pre_hooks.values()]  # noqa: SLF001 - torch has no public question.
+        hooks = [*module._forward_hooks.values(), *module._forward_pre_hooks.values()]  # noqa: SLF001 - torch has no public API for this.
         if any(path or hook is not divide for hook in hooks):
             raise _refusal(what, "has a hook, which may do anything")
         if "forward" in vars(module):

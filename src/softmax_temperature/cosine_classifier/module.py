@@ -23,8 +23,7 @@ class CosineClassifier(nn.Module):
         inverse_temperature: A scalar buffer, part of `state_dict()`.
         suggestion: What "auto" rests on, or None.
 
-    Divide the cross-entropy by
-    `inverse_temperature`, as the paper does, and one learning rate serves every temperature.
+    Divide the cross-entropy by `inverse_temperature`, as the paper does: one learning rate then serves every value.
 
     Examples:
         >>> import torch

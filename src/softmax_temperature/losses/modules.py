@@ -59,7 +59,7 @@ class FocalLoss(_ClassifierLoss):
     Args:
         gamma: At least 0; with 0 this is the cross-entropy.
         weight: Of each class, shape (classes,). A mean is over the weights, as in `torch.nn.CrossEntropyLoss`.
-        ignore_index: Labels of this value do not count. None does without the test, which waits for a GPU.
+        ignore_index: Labels of this value do not count. None skips the check, which would force a GPU sync.
         reduction: "mean", "sum", or "none" (the shape of the labels).
 
     Called with logits (n, classes) and labels (n,), or (n, classes, ...) and (n, ...).

@@ -1,4 +1,4 @@
-"""Refusals shared by the library: each names the argument and what it was."""
+"""Shared argument checks; errors name the argument and the value."""
 
 import math
 

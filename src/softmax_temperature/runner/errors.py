@@ -1,4 +1,4 @@
-"""The one error a user can mend: what is wrong, where, and what to do about it."""
+"""The two errors that programs report without a traceback: wrong input (exit code 2), and failed cells (1)."""
 
 import difflib
 import errno
@@ -57,7 +57,7 @@ def nearest(name: str, valid: Iterable[str]) -> str:
 
 @contextmanager
 def disk_faults(path: Path | None = None) -> Iterator[None]:
-    """Report a full, read-only or forbidden disk as an `InputError`; `path` is what the block writes, where known."""
+    """Report a full, read-only or unwritable disk as an `InputError`; `path` is what the block writes, if known."""
     try:
         yield
     except (OSError, SafetensorError) as error:

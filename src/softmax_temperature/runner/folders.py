@@ -1,4 +1,4 @@
-"""Where stages leave what other stages read: apart from them, so that a stage need not import another."""
+"""The output folders that other stages or papers read, so that only their names have to be imported."""
 
 from pathlib import Path
 

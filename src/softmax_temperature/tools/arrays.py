@@ -1,4 +1,4 @@
-"""What users have: named arrays in files of any type, unpickled nowhere, and logits and labels in memory."""
+"""Reading users' arrays; nothing is ever unpickled."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path

@@ -27,7 +27,7 @@ class Suggestion:
     """What to use, and what it is worth; losses are fractions of accuracy, against the best inverse temperature."""
 
     inverse_temperature: float  # Multiplies the cosines.
-    rule: str  # Which gave it: of "heuristic" and "best constant" the one that loses less in the study; or "search".
+    rule: str  # The rule used: whichever of "heuristic" and "best constant" loses less; or "search".
     expected_loss: float  # Mean over the data sets of the study, each left out of the fit.
     inside: bool  # Whether all statistics lie in the range of the study; outside, the heuristic is not used.
     outside: tuple[str, ...]  # The statistics that do not.

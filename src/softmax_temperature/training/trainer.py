@@ -18,7 +18,7 @@ from softmax_temperature.training.processes import processes
 from softmax_temperature.training.samples import Samples
 from softmax_temperature.training.step_graph import StepGraph, say_not_captured
 
-_OF_THE_DEVICE = ("fused", "foreach", "capturable")  # Settings of an optimizer that a checkpoint must not bring along.
+_OF_THE_DEVICE = ("fused", "foreach", "capturable")  # Settings of an optimizer that a checkpoint must not restore.
 
 
 class Diverged(ArithmeticError):
@@ -47,7 +47,7 @@ class Trainer:
         self.epochs_done, self.loss = 0, math.nan
         self.after_batch: list[Callable[[Trainer], None]] = []
         self.optimizer = _optimizer(network, recipe, on_gpu=device != "cpu")
-        # On a GPU the rate is a tensor there: changing it neither waits nor changes a captured step.
+        # On a GPU the rate is a tensor there: updating it needs no sync and keeps the captured graph valid.
         self._rate = torch.zeros((), device=device) if self.optimizer.defaults.get("fused") else None
         self._narrow = resolve_precision(recipe.precision, device) == "bfloat16"
         self._batch_size = min(recipe.batch_size, len(samples))

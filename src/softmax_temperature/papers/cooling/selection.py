@@ -144,7 +144,7 @@ def paired(
 def final_segmentation(records: Records) -> pd.DataFrame:
     """A row per U-Net: scores, means over its last epochs and, with `_last_epoch`, after the last; mode, lost, cells.
 
-    None counts as stuck: naming the most common class everywhere is no guess.
+    None counts as stuck: always predicting the majority class does not count as stuck.
     """
     keys, scores = ["arm", "seed", "dataset", "classes"], ["mean_iou", "pixel_accuracy"]
     rows = last_epochs(records.segmentation, keys[:2]).groupby(keys, sort=False)

@@ -13,7 +13,7 @@ from scipy import stats
 
 LEVEL = 0.90  # Of every interval in this package, as in the focal paper's figures.
 MOST = 1000
-"""More values than these per task are nobody's plan: a comparison that needs more is not decided by seeds."""
+"""Values per task. No one would run more than this: a comparison that needs more is not decided by seeds."""
 
 Values = NDArray[np.float64]
 Ends = tuple[float, float]
