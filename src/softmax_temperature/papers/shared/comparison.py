@@ -101,36 +101,47 @@ def wide(table: pd.DataFrame) -> pd.DataFrame:
     The difference is ours minus printed, in standard errors. Rows that were not run come last and say so.
     """
     names = [str(column) for column in table.columns[: list(table.columns).index(PRINTED)]]
-    across = next((name for name in reversed(names) if name != METRIC), None) if METRIC in names else None
+    across = [name for name in names if name != METRIC][-1] if METRIC in names else None
     remarks = [name for name in _REMARKS if name in table]
     rows = table if STATUS in table else table.assign(status=MEASURED)
-    forms = {**dict.fromkeys([*names, *remarks, STATUS], _text), **({METRIC: _in_words} if METRIC in table else {})}
-    rows = rows.assign(**{name: rows[name].map(form) for name, form in forms.items()})
-    down = [name for name in names if name != across and (rows[name] != "").any()]
-    others = [name for name in names[1:] if name in down or name == across]
-    if len(down) > 2 and not rows[others].duplicated().any():  # The run's own name is not needed.
-        down = [name for name in down if name != names[0]]
+    rows = rows.assign(**{name: rows[name].map(_text) for name in [*names, *remarks, STATUS]})
+    rows["column"] = rows[across] if across else OURS
+    rows[METRIC] = rows[METRIC].map(_in_words) if METRIC in names else ""
     rows["here"] = rows[OURS].notna() | (rows[STATUS] == DIVERGED)
+    down = _names_of_rows(rows, names, across)
     lines: dict[tuple[str, ...], dict[str, Any]] = {}
     for row in rows.sort_values("here", ascending=False, kind="stable").to_dict("records"):
         known = {name: row[name] for name in down} | {STATUS: MISSING if row["here"] else row[STATUS]}
         known |= {name: row[name] or MISSING for name in remarks if row["here"]}
         line = lines.setdefault(tuple(known.values()), known | {"runs": {}})
-        column, percent = row[across] if across else OURS, "%" in row.get(METRIC, "")
-        if row["here"]:
-            ours = _with_sd(row[OURS], row.get("ours_sd"), row[STATUS] == DIVERGED, percent=percent)
-            line[column] = Linked(ours, _text(row.get(CELLS)))
-            line["runs"] |= dict.fromkeys(filter(None, [_count(row)]))
-        diverged = row.get("published_diverged") in (True, "True")
-        printed = _with_sd(row.get(PRINTED), row.get("published_sd"), diverged, percent=percent)
-        if printed != MISSING:
-            line[f"{column}, printed"] = printed + ("" if diverged else _difference(row))
-    columns = dict.fromkeys(rows[across] if across else [OURS])
-    numbers = [name for column in columns for name in (column, f"{column}, printed")]
-    order = [*down, *numbers, *remarks, "runs", STATUS]
+        line |= _texts_of_number(row)
+        line["runs"] |= dict.fromkeys(filter(None, [_count(row)]))
+    numbers = [name for column in dict.fromkeys(rows["column"]) for name in (column, f"{column}, printed")]
     texts = [{**line, "runs": "; ".join(line["runs"]) or MISSING} for line in lines.values()]
-    made = pd.DataFrame(texts, columns=[name for name in order if any(name in line for line in texts)], dtype=object)
+    order = [name for name in [*down, *numbers, *remarks, "runs", STATUS] if any(name in line for line in texts)]
+    made = pd.DataFrame(texts, columns=order, dtype=object)
     return made.fillna(MISSING).rename(columns={f"{OURS}, printed": "printed"})
+
+
+def _names_of_rows(rows: pd.DataFrame, names: Sequence[str], across: str | None) -> list[str]:
+    """The names that stand before the numbers: those with a text, without that of the run where it is not needed."""
+    down = [name for name in names if name != across and rows[name].any()]
+    others = [name for name in names[1:] if name in down or name == across]
+    is_needed = len(down) <= 2 or rows[others].duplicated().any()
+    return down if is_needed else [name for name in down if name != names[0]]
+
+
+def _texts_of_number(row: dict[Any, Any]) -> dict[str, str]:
+    """Ours, if it is here, and the printed one, if there is one, by the column that each stands in."""
+    column, percent, diverged = row["column"], "%" in row[METRIC], _is_true(row.get("published_diverged"))
+    found: dict[str, str] = {}
+    if row["here"]:
+        ours = _with_sd(row[OURS], row.get("ours_sd"), row[STATUS] == DIVERGED, percent=percent)
+        found[column] = Linked(ours, _text(row.get(CELLS)))
+    printed = _with_sd(row.get(PRINTED), row.get("published_sd"), diverged, percent=percent)
+    if printed != MISSING:
+        found[f"{column}, printed"] = printed + ("" if diverged else _difference(row))
+    return found
 
 
 def _in_words(metric: str) -> str:
@@ -154,13 +165,18 @@ def _difference(row: dict[Any, Any]) -> str:
 def _count(row: dict[Any, Any]) -> str:
     """How many runs finished, how many were lost, and what else the status says."""
     count = row.get("seeds")
-    if pd.isna(count):
+    if pd.isna(count) or not row["here"]:
         return ""
     said = [row[STATUS]] if row[STATUS] not in {MEASURED, DIVERGED} else []
     runs = [f"n = {count:.0f}"] if count or not said else []
     runs += [f"{row[f'{word}_seeds']:.0f} {word}" for word in (DIVERGED, STUCK) if row.get(f"{word}_seeds")]
-    runs += ["never redistributed"] if row.get("never_redistributed") in (True, "True") else []
+    runs += ["never redistributed"] if _is_true(row.get("never_redistributed")) else []
     return ", ".join([*runs, *said])
+
+
+def _is_true(value: Any) -> bool:
+    """Of a column of truths with gaps: pandas reads them back as texts."""
+    return _text(value) == "True"
 
 
 def _text(value: Any) -> str:
