@@ -1,24 +1,52 @@
-"""The picture on the front page comes from the committed studies, the newest that is there."""
+"""The picture on the front page shows the numbers that the claims are judged by, from the newest studies."""
 
+import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from softmax_temperature.papers import picture
+from softmax_temperature.papers.focal.records import MAIN_ARMS, SCALED, read_records
 from softmax_temperature.runner.errors import InputError
 
+OLD = {picture.FOCAL: "cifar10_cpu/focal", picture.COOLING: "cifar10_cpu_cooling/cooling"}
 
-def test_the_picture_shows_the_first_study_that_is_there(
-    project_root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+
+@pytest.fixture
+def results(project_root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The older studies under the names of the newer ones, and nothing else."""
     monkeypatch.chdir(project_root)
-    sources = [picture._first(project_root / "results", names) for names in (picture.FOCAL, picture.COOLING)]
-    assert all(folder.is_dir() for folder in sources)
-    drawn = picture.draw(project_root / "results", tmp_path)
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["summary.png", "summary.svg"]
+    for names, old in {**OLD, picture.RULES: picture.RULES[0]}.items():
+        (tmp_path / "results" / names[0]).parent.mkdir(parents=True)
+        (tmp_path / "results" / names[0]).symlink_to(project_root / "results" / old)
+    return tmp_path / "results"
+
+
+def test_the_newest_study_is_shown_and_an_older_one_where_it_is_missing(results: Path, tmp_path: Path) -> None:
+    drawn = picture.draw(results, tmp_path / "drawn")
+    assert sorted(path.name for path in (tmp_path / "drawn").iterdir()) == ["summary.png", "summary.svg"]
     assert drawn.stat().st_size > 50_000
-    (tmp_path / "cifar10_cpu/focal").mkdir(parents=True)
-    (tmp_path / "cifar10_cpu/focal/claims.json").write_text("[]")
-    assert picture._first(tmp_path, picture.FOCAL) == tmp_path / "cifar10_cpu/focal"
+    for (new, old), target in zip(OLD, OLD.values(), strict=True):
+        assert picture._first(results, (new, old)) == results / new
+        (results / target).parent.mkdir()
+        (results / target).symlink_to((results / new).resolve())
+        assert picture._first(results, (new, old)) == results / new
+        (results / new).unlink()
+        assert picture._first(results, (new, old)) == results / target
+        (results / target).unlink()
     with pytest.raises(InputError, match="none of cooling_cifar10/cooling, cifar10_cpu_cooling/cooling"):
-        picture._first(tmp_path, picture.COOLING)
+        picture._first(results, picture.COOLING)
+
+
+def test_calibration_errors_are_those_of_the_scorecard_and_of_finished_trainings_only(results: Path) -> None:
+    folder = results / picture.FOCAL[0]
+    records, parts = read_records(folder), picture.calibration(read_records(folder))
+    assert set(parts) == {(scaling, loss) for scaling in ("none", SCALED) for loss in MAIN_ARMS}
+    rows = {row["id"]: row for row in json.loads((folder / "claims.json").read_text())}
+    for scaling, claim in (("none", "flsd-53-calibrates"), (SCALED, "flsd-53-calibrates-after-scaling")):
+        values = [parts[scaling, loss].estimate().value for loss in ("FLSD-53", "CE")]
+        assert values[0] - values[1] == pytest.approx(rows[claim]["value"])
+    trainings = records.trainings.assign(diverged=records.trainings["diverged"] | (records.trainings["arm"] == "MMCE"))
+    left = picture.calibration(replace(records, trainings=trainings))
+    assert left == {key: part for key, part in parts.items() if key[1] != "MMCE"}

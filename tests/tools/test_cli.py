@@ -1,19 +1,25 @@
-"""The commands plan, verify and profile, from a project's root folder."""
+"""The commands plan, verify, rejudge and profile, from a project's root folder."""
 
+import json
 import re
 import shutil
 import sys
 from pathlib import Path
 
+import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
+from softmax_temperature.papers.shared.results import CLAIMS
+from softmax_temperature.papers.shared.tables import read_csv
 from softmax_temperature.runner.artifacts import new_artifact, open_artifact
 from softmax_temperature.runner.cells import run_cells
+from softmax_temperature.runner.errors import InputError
 from softmax_temperature.stages import fetch
 from softmax_temperature.tools import cli
 from softmax_temperature.tools.plan import plan, summary
 from softmax_temperature.tools.profiles import render_profile
+from softmax_temperature.tools.rejudge import rejudge
 from softmax_temperature.tools.verify import verify
 
 
@@ -43,6 +49,48 @@ def test_a_flipped_byte_is_named_and_set_aside() -> None:
     assert line.startswith("data/numbers/a.txt: damaged")
     assert not Path("data/numbers/a.txt").exists()
     assert open_artifact(Path("data/numbers")).problems() == ["data/numbers/a.txt: missing"]
+
+
+def test_rejudging_writes_what_follows_from_the_records_and_prints_what_changed(project_root: Path) -> None:
+    study, shown = Path("results/cifar10_cpu_cooling/cooling"), "cifar10_cpu_cooling/cooling, "
+    shutil.copytree(project_root / study, study)
+    Path("data").mkdir(exist_ok=True)
+    Path("data/published").symlink_to(project_root / "data/published")
+    right = json.loads((study / CLAIMS).read_text())
+    first, second, *others = right
+    old = [first | {"verdict": "made up"}, *others, second | {"id": "withdrawn"}]
+    (study / CLAIMS).write_text(json.dumps(old))
+    (study / "metrics.json").unlink()
+    (study / "tables/table_1.csv").unlink()
+    (study / "tables/deviations.csv").write_text("where,what\nthen,another\n")
+    for arguments, lines in (
+        (
+            ["cifar10_cpu_cooling"],
+            [
+                f"{first['id']}: made up -> {first['verdict']}",
+                f"{second['id']}: no claim -> {second['verdict']}",
+                f"withdrawn: {second['verdict']} -> no claim",
+            ],
+        ),
+        ([], []),
+    ):
+        printed = CliRunner().invoke(cli.app, ["rejudge", *arguments]).stdout
+        assert printed.splitlines() == [*(shown + line for line in lines), f"{len(lines)} verdicts changed"]
+    found = json.loads((study / CLAIMS).read_text())
+    assert [(row["id"], row["verdict"]) for row in found] == [(row["id"], row["verdict"]) for row in right]
+    assert json.loads((study / "metrics.json").read_text())[first["id"]]["verdict"] == first["verdict"]
+    expected = read_csv(project_root / study / "tables/table_1.csv")
+    pd.testing.assert_frame_equal(read_csv(study / "tables/table_1.csv"), expected, rtol=1e-9)
+    assert "then,another" in (study / "tables/deviations.csv").read_text(), "the code that ran is another"
+
+
+@pytest.mark.parametrize(("study", "says"), [(None, "holds no results"), ("mini", "no results of 'minni'.*'mini'")])
+def test_what_cannot_be_rejudged_is_named(study: str | None, says: str) -> None:
+    if study:
+        (Path("results") / study / "cooling").mkdir(parents=True)
+        (Path("results") / study / "cooling" / CLAIMS).write_text("[]")
+    with pytest.raises(InputError, match=f"^results: {says}"):
+        rejudge(["minni"])
 
 
 def test_an_unknown_profile_is_one_line_and_exit_code_2(

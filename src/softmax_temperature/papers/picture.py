@@ -1,16 +1,24 @@
-"""The picture on the front page: three findings from the committed studies, printed values as crosses."""
+"""The picture on the front page: three findings from the committed studies, printed values as crosses.
 
-from collections.abc import Sequence
+Its numbers are those that the claims are judged by, or those of the papers' tables.
+"""
+
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from matplotlib.axes import Axes
 
+from softmax_temperature.papers.classifier_temperature import records as collection
+from softmax_temperature.papers.cooling import records as cooling
+from softmax_temperature.papers.cooling.measures import gain
+from softmax_temperature.papers.cooling.selection import COOLED, MODES, NO_COOLING, SCHEDULES
+from softmax_temperature.papers.focal import records as focal
 from softmax_temperature.papers.shared import plots
-from softmax_temperature.papers.shared.statistics import OverTasks, Task
-from softmax_temperature.papers.shared.tables import published, read_csv
+from softmax_temperature.papers.shared.claims import Measurement
+from softmax_temperature.papers.shared.statistics import OverTasks, Quantity, Task, pooled
+from softmax_temperature.papers.shared.tables import published
 from softmax_temperature.runner.errors import InputError
 
 NAME = "summary"
@@ -19,7 +27,6 @@ COOLING = ("cooling_cifar10/cooling", "cifar10_cpu_cooling/cooling")
 RULES = ("collection/classifier_temperature",)
 """Where below results/ the numbers of a panel come from: the first folder that is there."""
 
-_LOSSES = ("CE", "Brier", "MMCE", "LS-0.05", "FL-3", "FLSD-53")
 _RULES = {
     "none (1)": "no scaling",
     "square root of dimension": "√dimension",
@@ -27,19 +34,32 @@ _RULES = {
     "chosen on validation": "search on\nvalidation data",
     "ridge of the logarithm (ours)": "predicted from\nstatistics (ours)",
 }
-_MODES = {"last_layer": "Last layer", "distributed": "Distributed", "periodic": "Periodically redistributed"}
-_SCHEDULES = {"none": "None", "piecewise": "Piecewise Const", "linear": "Linear", "cosine": "Cosine"}
-_LAST_EPOCHS = 10
-_CROSS: Any = {"marker": "x", "linestyle": "none", "markersize": 5, "markeredgewidth": 1.1}
+_SCHEDULES = {  # From no schedule to the smoothest.
+    "none": "constant\nrate",
+    "piecewise": "piecewise",
+    "exponential_slow": "exponential,\nslow",
+    "exponential_fast": "exponential,\nfast",
+    "linear": "linear",
+    "cosine": "cosine",
+}
+_SCALINGS = {"none": ("before scaling", "ece", 3), focal.SCALED: ("after scaling", "ece_after_scaling", 0)}
+_CROSS: Any = {
+    "color": plots.BLACK,
+    "zorder": 4,
+    "marker": "x",
+    "linestyle": "none",
+    "markersize": 5,
+    "markeredgewidth": 1.1,
+}
 
 
 @plots.style()
 def draw(results: Path, folder: Path) -> Path:
     """Draw `summary.svg` and `summary.png` into a folder from the folder of all results; returns the latter's path."""
-    figure, (losses, rules, modes) = plots.panels(3, width=10.5, row=3.6)
-    _losses(losses, read_csv(_first(results, FOCAL) / "runs.csv"))
-    _rules(rules, read_csv(_first(results, RULES) / "tables" / "rules.csv"))
-    _modes(modes, read_csv(_first(results, COOLING) / "tables" / "history.csv"))
+    figure, grid = plots.panels(3, width=10.5, row=3.6)
+    _losses(grid[0], focal.read_records(_first(results, FOCAL)))
+    _rules(grid[1], collection.read_records(_first(results, RULES)))
+    _modes(grid[2], cooling.read_records(_first(results, COOLING)))
     return plots.save(figure, folder, NAME)
 
 
@@ -50,64 +70,84 @@ def _first(results: Path, names: Sequence[str]) -> Path:
     return found[0]
 
 
-def _losses(axes: Axes, runs: pd.DataFrame) -> None:
-    """Calibration error of each loss, before scaling and at the temperature with the least of it on held-out data."""
-    printed = published("focal", "Table 1")
-    printed = printed[(printed["dataset"] == "CIFAR-10") & (printed["model"] == "ResNet-50")]
-    for scaling, metric, hue, shift in (("none", "ece", 3, 0.16), ("ece", "ece_after_scaling", 0, -0.16)):
-        look = {"color": plots.HUES[hue], "label": "before scaling" if scaling == "none" else "after scaling"}
-        rows = runs[runs["scaling"] == scaling].groupby("arm")["expected_calibration_error"]
-        _estimates(axes, [rows.get_group(loss) for loss in _LOSSES], shift, **look)
-        values = printed[printed["metric"] == metric].set_index("method")["value"].astype(float)
-        _printed(axes, [values[loss] for loss in _LOSSES], shift, look["color"])
-    title = f"Calibration by loss\nCIFAR-10, {runs['seed'].nunique()} seeds"
-    _finish(axes, _LOSSES, "expected calibration error (%)", title)
+def _losses(axes: Axes, records: focal.Records) -> None:
+    """Calibration error of each loss after the last epoch, before scaling and at the temperature with the least."""
+    printed = published("focal", "Table 1").query("dataset == 'CIFAR-10' and model == 'ResNet-50'")
+    crosses = printed.astype({"value": float}).set_index(["metric", "method"])["value"]
+    parts = calibration(records)
+    for (scaling, (label, metric, hue)), shift in zip(_SCALINGS.items(), (0.16, -0.16), strict=True):
+        _dots(axes, [parts.get((scaling, loss)) for loss in focal.MAIN_ARMS], shift, label=label, color=plots.HUES[hue])
+        _crosses(axes, [crosses[metric, loss] for loss in focal.MAIN_ARMS], shift)
+    _finish(axes, focal.MAIN_ARMS, "expected calibration error (%)", f"Calibration by loss\nCIFAR-10, {_seeds(parts)}")
     axes.set_xlim(left=0)
     _legend(axes, "printed: ResNet-50")
 
 
-def _rules(axes: Axes, rules: pd.DataFrame) -> None:
+def calibration(records: focal.Records) -> dict[tuple[str, str], OverTasks]:
+    """By scaling and loss the test ECE, of finished trainings with the main recipe on CIFAR-10 or a part of it."""
+    tasks = focal.main_tasks(records)
+    tasks = tasks[tasks["dataset"].str.partition("-")[0] == "cifar10"]
+    runs = focal.finished(records, "runs", evaluated="last")
+    runs = runs[runs["task"].isin(tasks["task"]) & runs["arm"].isin(focal.MAIN_ARMS) & runs["scaling"].isin(_SCALINGS)]
+    return {
+        (str(scaling), str(loss)): OverTasks(
+            pooled({str(task): some.tolist() for task, some in rows.groupby("task")[focal.ECE]})
+        )
+        for (scaling, loss), rows in runs.groupby(["scaling", "arm"])
+    }
+
+
+def _rules(axes: Axes, records: collection.Records) -> None:
     """What each rule for the temperature loses against the best one of a full search, data sets being the values."""
-    lost = rules.groupby(["rule", "dataset"])["accuracy_lost"].mean()
-    _estimates(axes, [lost[rule] for rule in _RULES], 0.0, color=plots.HUES[0])
-    title = f"Cosine classifier by rule for T\n{rules['dataset'].nunique()} data sets"
+    lost = records.rules.groupby(["rule", "dataset"])["accuracy_lost"].mean()
+    _dots(axes, [OverTasks((Task(rule, tuple(lost[rule])),)) for rule in _RULES], 0.0, color=plots.HUES[0])
+    title = f"Cosine classifier by rule for T\n{records.rules['dataset'].nunique()} data sets"
     _finish(axes, [*_RULES.values()], "accuracy lost (points)", title)
     axes.set_xlim(left=0)
 
 
-def _modes(axes: Axes, history: pd.DataFrame) -> None:
-    """What each mode of Cooling adds to each schedule: the mean of the last epochs, paired by seed."""
-    history = history[(history["split"] == "test") & (history["experiment"] == history["experiment"].iloc[0])]
-    late = history[history["epoch"] > history["epoch"].max() - _LAST_EPOCHS]
-    runs = late.groupby(["arm", "schedule", "seed"])["accuracy"].mean()
-    schedules = {name: its for name, its in _SCHEDULES.items() if name in set(late["schedule"])}
-    printed = published("cooling", "Table 1").set_index("method")["value"].astype(float)
-    for number, (mode, name) in enumerate(_MODES.items()):
-        hue, shift = plots.HUES[number], 0.22 - 0.22 * number
-        gains = [runs[mode, schedule] - runs["none", schedule] for schedule in schedules]
-        _estimates(axes, [gain.dropna() for gain in gains], shift, color=hue, label=name.lower())
-        with_it, without = (
-            np.array([printed[f"{arm} | LR schedule: {its}"] for its in schedules.values()])
-            for arm in (name, "No Cooling")
-        )
-        _printed(axes, with_it - without, shift, hue)
+def _modes(axes: Axes, records: cooling.Records) -> None:
+    """What each mode of Cooling adds to each schedule, as the claims judge it."""
+    found = {mode: gain(records, mode=mode, schedules=tuple(_SCHEDULES), each=True) for mode in COOLED}
+    parts = {
+        (mode, schedule): part
+        for mode, measured in found.items()
+        if isinstance(measured, Measurement)
+        for schedule, part in measured.parts.items()
+    }
+    schedules = {SCHEDULES[name]: text for name, text in _SCHEDULES.items() if SCHEDULES[name] in {s for _, s in parts}}
+    printed = published("cooling", "Table 1").astype({"value": float}).set_index("method")["value"]
+    for number, mode in enumerate(COOLED[::-1]):
+        shift, look = 0.22 - 0.22 * number, {"label": MODES[mode].lower(), "color": plots.HUES[number]}
+        _dots(axes, [parts.get((mode, name)) for name in schedules], shift, **look)
+        values = [
+            printed[f"{MODES[mode]} | LR schedule: {name}"] - printed[f"{MODES[NO_COOLING]} | LR schedule: {name}"]
+            for name in schedules
+        ]
+        _crosses(axes, values, shift)
     axes.axvline(0, color=plots.BLACK, linewidth=0.7)
-    names = [{"none": "constant\nrate"}.get(name, name) for name in schedules]
-    title = f"Cooling on each schedule\nCIFAR-10, {late['seed'].nunique()} seeds"
-    _finish(axes, names, "accuracy gained (points)", title)
+    title = f"Cooling on each schedule\nCIFAR-10, {_seeds(parts)}"
+    _finish(axes, [*schedules.values()], "accuracy gained (points)", title)
     _legend(axes, "printed")
 
 
-def _estimates(axes: Axes, samples: Sequence[pd.Series], shift: float, **look: Any) -> None:
-    """Means with their 90 % intervals, in percent, one below the other."""
-    means = [OverTasks((Task("", tuple(plots.PERCENT * values)),)).estimate() for values in samples]
-    halves = [mean.value - (mean.low or mean.value) for mean in means]
-    places = shift - np.arange(len(means))
-    axes.errorbar([mean.value for mean in means], places, xerr=halves, fmt="o", markersize=4, linewidth=1.2, **look)
+def _dots(axes: Axes, parts: Sequence[Quantity | None], shift: float, **look: Any) -> None:
+    """Values with their 90 % intervals, in percent, one below the other; nothing where there is no value."""
+    known = [(shift - place, part.estimate()) for place, part in enumerate(parts) if part is not None]
+    values = np.array([one.value for _, one in known])
+    ends = np.array([one.ends or (one.value, one.value) for _, one in known]).reshape(-1, 2)
+    reach = plots.PERCENT * np.array([values - ends[:, 0], ends[:, 1] - values])
+    places = [place for place, _ in known]
+    axes.errorbar(plots.PERCENT * values, places, xerr=reach, fmt="o", markersize=4, linewidth=1.2, **look)
 
 
-def _printed(axes: Axes, values: Any, shift: float, color: Any) -> None:
-    axes.plot(values, shift - np.arange(len(values)), color=color, **_CROSS)
+def _crosses(axes: Axes, values: Sequence[float], shift: float) -> None:
+    axes.plot(values, shift - np.arange(len(values)), **_CROSS)
+
+
+def _seeds(parts: Mapping[Any, Quantity]) -> str:
+    counts = sorted({task["n"] for part in parts.values() for task in part.by_task()})
+    return f"{' to '.join(map(str, dict.fromkeys((counts[0], counts[-1]))))} seeds"
 
 
 def _finish(axes: Axes, names: Sequence[str], unit: str, title: str) -> None:
@@ -117,5 +157,5 @@ def _finish(axes: Axes, names: Sequence[str], unit: str, title: str) -> None:
 
 
 def _legend(axes: Axes, printed: str) -> None:
-    axes.plot([], [], color=plots.BLACK, label=printed, **_CROSS)
+    axes.plot([], [], label=printed, **_CROSS)
     axes.legend(loc="upper center", bbox_to_anchor=(0.45, -0.18), ncols=2, fontsize=7.5)

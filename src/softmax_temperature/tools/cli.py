@@ -102,6 +102,23 @@ def scorecard(
 
 
 @command
+def rejudge(
+    profiles: Annotated[list[str] | None, typer.Argument(metavar="PROFILE", help="Default: all.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Write tables and verdicts anew from the records in results/.
+
+    After a change of a paper's tables or claims: writes the tables, claims.json and metrics.json in
+    results/PROFILE/PAPER, without data/, and prints each verdict that changed. Deviations stay those of the run.
+    """
+    from softmax_temperature.tools import rejudge as rejudging
+
+    changes = rejudging.rejudge(profiles or ())
+    text = "\n".join([*map(str, changes), f"{len(changes)} verdicts changed"])
+    _show(as_json, [change._asdict() for change in changes], text)
+
+
+@command
 def calibrate(
     logits: Annotated[
         Path | None, typer.Argument(metavar="LOGITS", help=f"Logits (n, classes) and labels. {TABLE}")

@@ -5,9 +5,7 @@ from typing import Any
 
 import pandas as pd
 
-from softmax_temperature.papers.classifier_temperature.claims import CLAIMS
 from softmax_temperature.papers.classifier_temperature.records import SLUG, Records
-from softmax_temperature.papers.classifier_temperature.tables import TABLES
 from softmax_temperature.papers.shared.records import table_names, write_results
 from softmax_temperature.params import Params
 from softmax_temperature.runner.artifacts import Artifact, open_artifact, write_text
@@ -24,10 +22,8 @@ def collect(params: Params, folder: Path) -> None:
     arms = [open_artifact(rescaling.OUTPUT / cell.name, kind="rescaling") for cell in rescaling.cells(params)]
     made["rescaling"] = pd.DataFrame([row for arm in arms for row in _rescaling(arm)])
     write_text(folder / "heuristic.json", fitted.path("heuristic.json").read_text(encoding="utf-8"))
-    write_results(
-        folder, SLUG, params.profile, made=made, form=Records, tables=TABLES, claims=CLAIMS,
-        code=[stage.__name__ for stage in STAGES],
-    )  # fmt: skip
+    code = [stage.__name__ for stage in STAGES]
+    write_results(folder, SLUG, params.profile, made=made, code=code)
 
 
 def _rescaling(arm: Artifact) -> list[dict[str, Any]]:

@@ -9,10 +9,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from softmax_temperature.papers.cooling.claims import CLAIMS
-from softmax_temperature.papers.cooling.records import SLUG, Records
+from softmax_temperature.papers.cooling.records import SLUG
 from softmax_temperature.papers.cooling.selection import COOLED, RUN, outcome
-from softmax_temperature.papers.cooling.tables import TABLES
 from softmax_temperature.papers.cooling.theory import theory_checks
 from softmax_temperature.papers.shared.records import named_rows, write_pixels, write_results
 from softmax_temperature.params import Params
@@ -54,7 +52,7 @@ def collect(params: Params, folder: Path) -> None:
     }
     write_pixels(folder / "tables" / "segmentation.safetensors", segmentation_pixels(params))
     code = [*(stage.__name__ for stage in STAGES), __name__]
-    write_results(folder, SLUG, params.profile, made=made, form=Records, tables=TABLES, claims=CLAIMS, code=code)
+    write_results(folder, SLUG, params.profile, made=made, code=code)
 
 
 def _names(cell: str) -> dict[str, Any]:

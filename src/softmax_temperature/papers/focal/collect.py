@@ -11,9 +11,7 @@ import torch
 from numpy.typing import NDArray
 
 from softmax_temperature.papers.focal import records as paper
-from softmax_temperature.papers.focal.claims import CLAIMS
-from softmax_temperature.papers.focal.records import RUN, SCALED, SLUG, Records
-from softmax_temperature.papers.focal.tables import TABLES
+from softmax_temperature.papers.focal.records import RUN, SCALED, SLUG
 from softmax_temperature.papers.focal.theory import theory_checks
 from softmax_temperature.papers.shared.records import write_pixels, write_results
 from softmax_temperature.params import Params
@@ -75,10 +73,8 @@ def collect(params: Params, folder: Path) -> None:
     made["early_stopping"] = paper.early_stopping(made["history"])
     made["panels"], pixels = choose_panels(params, trainings, made["runs"])
     write_pixels(folder / "tables" / "panels.safetensors", pixels)
-    write_results(
-        folder, SLUG, params.profile, made=made, form=Records, tables=TABLES, claims=CLAIMS,
-        code=[*(stage.__name__ for stage in STAGES), __name__],
-    )  # fmt: skip
+    code = [*(stage.__name__ for stage in STAGES), __name__]
+    write_results(folder, SLUG, params.profile, made=made, code=code)
 
 
 def _frame(name: str, rows: list[dict[str, Any]]) -> pd.DataFrame:

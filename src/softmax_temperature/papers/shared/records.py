@@ -4,8 +4,9 @@ Records are a dataclass with one field per table; tables and claims are made fro
 """
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
+from importlib import import_module
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -14,7 +15,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from safetensors.numpy import load_file, save
 
-from softmax_temperature.papers.shared.claims import Claim, judge_all
+from softmax_temperature.papers.shared.claims import judge_all
 from softmax_temperature.papers.shared.results import CLAIMS
 from softmax_temperature.papers.shared.tables import read_csv, write_csv
 from softmax_temperature.runner.artifacts import atomic_file, write_json
@@ -23,6 +24,8 @@ from softmax_temperature.runner.fingerprint import import_closure, source_path
 Records = TypeVar("Records")
 RUNS = "runs"
 """The table at the top of the folder, `runs.csv`; the others are under `tables/`."""
+DERIVED = ("tables", "claims")
+"""The modules of a paper with what follows from its records, `TABLES` and `CLAIMS`."""
 _DEVIATION = re.compile(r"^ *#+ *Deviation: *(.*(?:\n *#(?! *Deviation:).*)*)", re.MULTILINE)
 
 
@@ -42,30 +45,32 @@ def read_records(form: type[Records], folder: Path) -> Records:
 
 
 def write_results(
-    folder: Path,
-    paper: str,
-    profile: str,
-    *,
-    made: Mapping[str, pd.DataFrame],
-    form: type[Records],
-    tables: Mapping[str, Callable[[Records], pd.DataFrame]],
-    claims: Sequence[Claim[Records]],
-    code: Iterable[str],
+    folder: Path, paper: str, profile: str, *, made: Mapping[str, pd.DataFrame], code: Iterable[str]
 ) -> None:
-    """Write records, tables, deviations, claims and metrics of a paper (its slug) into its folder.
+    """Write records, deviations, tables, claims and metrics of a paper (its slug) into its folder.
 
-    `made` are the records by the names of the fields of `form`. They are read back before tables and claims are made
-    from them, so that a reader of results/ gets the same. `code` are the modules that the results come from.
+    `made` are the records by the names of their fields; `code` are the modules that the results come from.
     """
     for name, table in made.items():
         write_csv(table_path(folder, name), table)
-    records = read_records(form, folder)
-    for name, make in tables.items():
-        write_csv(table_path(folder, name), make(records))
-    write_csv(table_path(folder, "deviations"), deviations(code))
-    rows = judge_all(paper, claims, records, profile=profile)
+    write_csv(table_path(folder, "deviations"), deviations([*code, *(_module(paper, part) for part in DERIVED)]))
+    write_derived(folder, paper, profile)
+
+
+def write_derived(folder: Path, paper: str, profile: str) -> list[dict[str, Any]]:
+    """Write the tables, claims and metrics that follow from the records in a paper's folder; returns the claims."""
+    records, tables, claims = (import_module(_module(paper, part)) for part in ("records", *DERIVED))
+    read = records.read_records(folder)
+    for name, make in tables.TABLES.items():
+        write_csv(table_path(folder, name), make(read))
+    rows = judge_all(paper, claims.CLAIMS, read, profile=profile)
     write_json(folder / CLAIMS, rows)
     write_json(folder / "metrics.json", {row["id"]: {"value": row["value"], "verdict": row["verdict"]} for row in rows})
+    return rows
+
+
+def _module(paper: str, part: str) -> str:
+    return f"softmax_temperature.papers.{paper}.{part}"
 
 
 def named_rows(

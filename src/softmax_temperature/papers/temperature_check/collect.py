@@ -11,10 +11,8 @@ from softmax_temperature.data.splits import SPLITS
 from softmax_temperature.heuristic.ridge import RidgeHeuristic, shipped
 from softmax_temperature.metrics import expected_calibration_error, negative_log_likelihood
 from softmax_temperature.papers.shared.records import named_rows, write_results
-from softmax_temperature.papers.temperature_check.claims import CLAIMS
 from softmax_temperature.papers.temperature_check.early_learning import early_tables
-from softmax_temperature.papers.temperature_check.records import NAMES, SLUG, Records
-from softmax_temperature.papers.temperature_check.tables import TABLES
+from softmax_temperature.papers.temperature_check.records import NAMES, SLUG
 from softmax_temperature.params import Params
 from softmax_temperature.params.temperature_check import CONFIRMED, Training
 from softmax_temperature.runner.artifacts import MANIFEST, Artifact, open_artifact
@@ -50,10 +48,8 @@ def collect(params: Params, folder: Path) -> None:
         "heuristic": named_rows(estimates, [*NAMES, "predicted", "inside"]),
         **early_tables(params),
     }
-    write_results(
-        folder, SLUG, params.profile, made=made, form=Records, tables=TABLES, claims=CLAIMS,
-        code=[*(stage.__name__ for stage in STAGES), __name__],
-    )  # fmt: skip
+    code = [*(stage.__name__ for stage in STAGES), __name__]
+    write_results(folder, SLUG, params.profile, made=made, code=code)
 
 
 def _confirmations(params: Params) -> dict[Training, Artifact]:
