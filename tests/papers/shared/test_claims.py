@@ -19,7 +19,6 @@ from softmax_temperature.papers.shared.claims import (
     above,
     below,
     claims_table,
-    criterion_of,
     equivalent,
     judge_all,
     most,
@@ -82,7 +81,7 @@ def test_the_interval_against_the_bound_decides(criterion: Criterion, parts: lis
     row = judged(criterion, *parts)
     assert row["verdict"] == verdict
     assert row["bounds"] == list(criterion.bounds)
-    assert criterion_of(json.loads(json.dumps(row))) == criterion
+    assert Criterion.of(json.loads(json.dumps(row))) == criterion
 
 
 def test_the_part_that_decides_is_shown_at_the_level_that_decides() -> None:

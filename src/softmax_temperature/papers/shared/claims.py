@@ -8,7 +8,7 @@ is nothing to judge (not tested). Every claim of a paper appears in `claims.json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from math import inf, isfinite
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Self, TypeVar
 
 import pandas as pd
 
@@ -33,6 +33,12 @@ class Criterion:
     low: float = -inf
     high: float = inf
     some: bool = False
+
+    @classmethod
+    def of(cls, row: Mapping[str, Any]) -> Self:
+        """That by which a row of `claims.json` was judged."""
+        low, high = row["region"]
+        return cls(row["kind"], -inf if low is None else low, inf if high is None else high, row["some"])
 
     def contains(self, ends: Ends) -> bool:
         """Whether the whole interval lies in the region."""
@@ -59,12 +65,6 @@ class Criterion:
     def __str__(self) -> str:
         whose = "some part's interval, at a level corrected for their number," if self.some else "the 90 % interval"
         return f"{self.kind}: holds if {whose} lies {self.where()}"
-
-
-def criterion_of(row: Mapping[str, Any]) -> Criterion:
-    """The criterion that a row of `claims.json` was judged by."""
-    low, high = row["region"]
-    return Criterion(row["kind"], -inf if low is None else low, inf if high is None else high, row["some"])
 
 
 def above(bound: float = 0.0, *, some: bool = False) -> Criterion:
@@ -233,7 +233,7 @@ def texts(row: dict[str, Any]) -> dict[str, str]:
 
     The bound and the printed number of what was not tested have no unit, and are left out.
     """
-    criterion, verdict = criterion_of(row), row["verdict"]
+    criterion, verdict = Criterion.of(row), row["verdict"]
     if verdict == INCONCLUSIVE and row["n_needed"] is not None:
         verdict += f" ({row['n_needed']} {row['each']} would decide)"
     said = {"claim": row["statement"], "where": row["where"], "printed": "–", "ours": "–", "must lie": "–"}

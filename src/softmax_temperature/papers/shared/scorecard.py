@@ -8,15 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from softmax_temperature.papers.shared.claims import (
-    DIRECTIONS_ONLY,
-    HOLDS,
-    NOT_TESTED,
-    VERDICTS,
-    Criterion,
-    criterion_of,
-    texts,
-)
+from softmax_temperature.papers.shared.claims import DIRECTIONS_ONLY, HOLDS, NOT_TESTED, VERDICTS, Criterion, texts
 from softmax_temperature.papers.shared.results import CLAIMS, PAPERS, RESULTS, read_json
 from softmax_temperature.papers.shared.statistics import LEVEL, OverTasks, Share, Task
 from softmax_temperature.runner.artifacts import write_text
@@ -172,7 +164,7 @@ def _middle(part: Part) -> float:
 
 
 def _line(row: dict[str, Any], repeats: int, generator: np.random.Generator) -> tuple[str, ...] | None:
-    criterion, (bound, *other) = criterion_of(row), row["bounds"]
+    criterion, (bound, *other) = Criterion.of(row), row["bounds"]
     known = (row["published"], 0.0 if other and row["published"] is None else None, row["value"])
     effect = next((value for value in known if value is not None and criterion.margin(value) > 0), None)
     if row["kind"] == "proportion":
