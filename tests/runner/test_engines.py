@@ -132,6 +132,7 @@ def test_a_cluster_started_as_documented_gives_the_bytes_of_processes(cluster: s
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(1800)
 def test_profile_smoke_on_a_cluster_gives_the_bytes_of_processes(cluster: str) -> None:
     content = render_profile("smoke", ROOT / "profiles")[1].model_dump(mode="json")
     for engine, address in (("ray", cluster), ("processes", None)):
