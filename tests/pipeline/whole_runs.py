@@ -120,11 +120,12 @@ class WholePaper:
         return Path("results/tiny") / slug(paper)
 
     def test_every_table_and_claim_is_written(self, paper: Any, results: Path) -> None:
-        records = import_module(f"softmax_temperature.papers.{slug(paper)}.records").Records
+        parts = (f"softmax_temperature.papers.{slug(paper)}.{part}" for part in ("records", "tables", "claims"))
+        records, tables, claims = map(import_module, parts)
         written = {path.stem for path in (results / "tables").glob("*.csv")}
-        assert written == {*table_names(records), *paper.TABLES, "deviations"} - {"runs"}
+        assert written == {*table_names(records.Records), *tables.TABLES, "deviations"} - {"runs"}
         rows = json.loads((results / "claims.json").read_text())
-        assert [row["id"] for row in rows] == [claim.id for claim in paper.CLAIMS]
+        assert [row["id"] for row in rows] == [claim.id for claim in claims.CLAIMS]
         assert {row["verdict"] for row in rows} <= VERDICTS
         assert {row["profile"] for row in rows} == {"smoke"}
 

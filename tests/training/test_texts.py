@@ -44,7 +44,7 @@ def test_a_gru_learns_what_a_bag_of_words_cannot(make_trainer: MakeTrainer) -> N
     labels = {split: torch.from_numpy(part.labels) for split, part in (("train", raw.train), ("test", raw.test))}
     train = Part(raw.name, "train", tuple(raw.train.samples), labels["train"], torch.arange(len(labels["train"])))
     tokeniser = Tokeniser.fit(train, vocabulary_size=200, length=24, keep="end")
-    size, tokens = tokeniser.vocabulary_size, tokeniser.encode(tuple(raw.test.samples))
+    size, tokens = len(tokeniser.words) + 2, tokeniser.encode(tuple(raw.test.samples))
     sets = {"train": TokenSet(tokeniser.encode(train.data), train.labels), "test": TokenSet(tokens, labels["test"])}
     how = {"optimizer": "adam", "lr": 0.02, "weight_decay": 0.0, "batch_size": 64, "schedule": {"name": "linear"}}
     network = seeded(GRU, size, embedding=16, hidden=32)
