@@ -10,10 +10,11 @@ import torch
 
 from softmax_temperature.data.prepared import PreparedData
 from softmax_temperature.data.splits import SPLITS
-from softmax_temperature.params import Compute, Data, Dataset, Fetch
+from softmax_temperature.params.shared import Data, Dataset, Fetch
 from softmax_temperature.runner.artifacts import open_artifact
 from softmax_temperature.runner.cells import fingerprint, run_cells
 from softmax_temperature.runner.errors import CellsFailed, InputError
+from softmax_temperature.runner.section import Compute
 from softmax_temperature.stages import fetch
 
 OPTIONS = {"engine": "serial", "workers": 1, "threads_per_cell": 1, "device": "cpu"}

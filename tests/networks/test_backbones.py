@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from softmax_temperature.networks.backbones.loading import LoadedBackbone, load_backbone, locate_weights
 from softmax_temperature.networks.backbones.networks import build_classifier, build_embedding_network
 from softmax_temperature.networks.backbones.preprocessing import torchvision_preprocess
-from softmax_temperature.params.backbone import Backbone
+from softmax_temperature.params.network import Backbone
 from softmax_temperature.runner.errors import InputError
 
 DESCRIBED: dict[str, Any] = {"input_size": 32, "mean": [0.5, 0.5, 0.5], "std": [0.25, 0.25, 0.25]}

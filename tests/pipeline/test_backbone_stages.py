@@ -11,7 +11,7 @@ from safetensors.torch import save_file
 from softmax_temperature.networks.backbones.networks import build_classifier
 from softmax_temperature.networks.embeddings import open_embeddings
 from softmax_temperature.params import Params
-from softmax_temperature.params.backbone import Backbone
+from softmax_temperature.params.network import Backbone
 from softmax_temperature.runner.artifacts import new_artifact, open_artifact, write_json
 from softmax_temperature.runner.cells import CellsFailed, fingerprint, run_cells
 from softmax_temperature.stages import embed, fetch, pretrain

@@ -6,9 +6,8 @@ from typing import Any
 import pytest
 
 from softmax_temperature.papers.shared.results import PAPERS
-from softmax_temperature.params import Params
+from softmax_temperature.params import Params, read_yaml
 from softmax_temperature.runner.fingerprint import import_closure
-from softmax_temperature.runner.reading import read_yaml
 from softmax_temperature.stages.programs import PACKAGE, load
 from tests.conftest import ROOT
 

@@ -9,10 +9,9 @@ from typing import Any
 
 import torch
 
-from softmax_temperature.params import Compute
-from softmax_temperature.params.section import Section
 from softmax_temperature.runner.artifacts import write_json
 from softmax_temperature.runner.cells import Cell, Job, run_cells
+from softmax_temperature.runner.section import Compute, Section
 from softmax_temperature.stages.programs import exit_code
 from tests.serial import SERIAL
 

@@ -7,20 +7,18 @@ with the nearest valid one. `params.yaml` gives the reasons and sources of the v
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, ValidationError, model_validator
+from pydantic import Field, NonNegativeInt, ValidationError, model_validator
+from ruamel.yaml import YAML
+from ruamel.yaml.error import YAMLError
 
-from softmax_temperature.params.backbone import Backbone
 from softmax_temperature.params.classifier_temperature import ClassifierTemperature
 from softmax_temperature.params.cooling import Cooling
 from softmax_temperature.params.focal import Focal
-from softmax_temperature.params.network import Network
-from softmax_temperature.params.section import UNKNOWN, Name, Section, all_known, key_and_remedy
-from softmax_temperature.params.shared import Compute, Data, Dataset, Embed, Fetch, Pretrain
+from softmax_temperature.params.network import Backbone, Network
+from softmax_temperature.params.shared import Data, Dataset, Embed, Fetch, Pretrain
 from softmax_temperature.params.temperature_check import TemperatureCheck
 from softmax_temperature.runner.errors import InputError
-from softmax_temperature.runner.reading import read_yaml
-
-__all__ = ["Compute", "Params", "read_params", "validate"]
+from softmax_temperature.runner.section import Compute, Name, Section, all_known, fault
 
 Paper = Literal["classifier_temperature", "focal", "cooling", "temperature_check"]
 
@@ -30,7 +28,7 @@ class Params(Section):
 
     profile: Name
     papers: Annotated[list[Paper], Field(min_length=1)]
-    seed: Annotated[int, Field(ge=0)]
+    seed: NonNegativeInt
     data: Data
     compute: Compute
     datasets: Annotated[dict[Name, Dataset], Field(min_length=1)]
@@ -64,11 +62,9 @@ class Params(Section):
             if section in self.papers and not trained:
                 raise ValueError(f"{part}: there must be one where `papers` names the paper")
             for name, each in trained.items():
-                names.append((f"{part}.{name}.dataset", [each.dataset], self.datasets))
-                names.append((f"{part}.{name}.network", [each.network], self.networks))
-        for name, task in self.focal.tasks.items():
-            names.append((f"focal.tasks.{name}.out_of_distribution", task.out_of_distribution, self.datasets))
-            names.append((f"focal.tasks.{name}.shifted", task.shifted, self.datasets))
+                others = [*each.out_of_distribution, *each.shifted] if section == "focal" else []
+                names.append((f"{part}.{name}", [each.dataset, *others], self.datasets))
+                names.append((f"{part}.{name}", [each.network], self.networks))
         if early:
             names.append(("temperature_check.early_learning.dataset", [early.dataset], self.datasets))
             names.append(("temperature_check.early_learning.networks", early.networks, self.networks))
@@ -76,6 +72,17 @@ class Params(Section):
             if key.partition(".")[0] in self.papers:
                 all_known(key, some, known)
         return self
+
+
+def read_yaml(path: Path, *, kind: Literal["rt", "safe"] = "safe") -> Any:
+    """Read a YAML 1.2 file in UTF-8; "rt" keeps comments and order, "safe" is faster. No tag constructs an object."""
+    if not path.is_file():
+        raise InputError("no such file", where=str(path), remedy="Run this in the project's root folder.")
+    try:
+        return YAML(typ=kind).load(path.read_text(encoding="utf-8"))
+    # Invalid dates and numbers, and very deep nesting, raise Python's own errors.
+    except (YAMLError, ValueError, RecursionError, AttributeError) as error:
+        raise InputError(f"not readable as YAML ({error})", where=str(path), remedy="Correct that line.") from error
 
 
 def read_params(path: Path) -> Params:
@@ -88,11 +95,6 @@ def validate(content: Any, *, where: str) -> Params:
     try:
         return Params.model_validate(content)
     except ValidationError as error:
-        # A misspelled key also leaves its right name missing: the misspelling is what to mend.
-        first = min(error.errors(), key=lambda one: one["type"] != UNKNOWN)
-        key, remedy = key_and_remedy(first)
-        what = {UNKNOWN: "unknown parameter", "missing": "missing"}.get(first["type"])
-        given = "" if isinstance(first["input"], dict) else f" (given: {first['input']!r})"
-        what = what or f"{first['msg'].removeprefix('Value error, ').rstrip('.')}{given}"[:300]
-        remedy = remedy or "Correct it in params.yaml, or apply a profile again."
+        key, what = fault(error)
+        remedy = "Correct it in params.yaml, or apply a profile again."
         raise InputError(what, where=f"{where}: {key}" if key else where, remedy=remedy) from error

@@ -4,7 +4,7 @@ from typing import Literal
 
 from pydantic import PositiveFloat, PositiveInt
 
-from softmax_temperature.params.section import Fraction, Momentum, Name, Precision, Section
+from softmax_temperature.runner.section import Fraction, Momentum, Name, Precision, Section
 
 
 class Share(Section):

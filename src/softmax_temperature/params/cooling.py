@@ -4,8 +4,8 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, NonNegativeFloat, PositiveFloat, PositiveInt, model_validator
 
-from softmax_temperature.params.recipe import LOSSES, Recipe, Schedule
-from softmax_temperature.params.section import Name, Section, all_known
+from softmax_temperature.params.recipe import Loss, Recipe, Schedule
+from softmax_temperature.runner.section import Name, Section, all_known
 
 Sides = Annotated[list[Annotated[int, Field(gt=0, multiple_of=16)]], Field(min_length=2, max_length=2)]
 
@@ -29,7 +29,7 @@ class CoolingSettings(Section):
 class Arm(CoolingSettings):
     """A way to cool, or not to (mode "none"). `loss` names a loss, `options` go to it."""
 
-    loss: Name = "cross_entropy"
+    loss: Loss = "cross_entropy"
     options: dict[str, Any] = {}
 
 
@@ -135,6 +135,4 @@ class Cooling(Section):
             all_known(f"experiments.{name}.arms", experiment.arms, self.arms)
             for schedule in experiment.schedules:
                 self.recipe_of(name, schedule)
-        for arm, about in self.arms.items():
-            all_known(f"arms.{arm}.loss", [about.loss], LOSSES)
         return self

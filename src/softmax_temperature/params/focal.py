@@ -4,9 +4,9 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt, model_validator
 
-from softmax_temperature.params.recipe import LOSSES, Recipe
-from softmax_temperature.params.section import Momentum, Name, Section, all_known
+from softmax_temperature.params.recipe import Loss, Recipe
 from softmax_temperature.params.shared import Text
+from softmax_temperature.runner.section import Momentum, Name, Section, all_known
 
 
 class ArmChange(Section):
@@ -20,7 +20,7 @@ class ArmChange(Section):
 class Arm(Section):
     """A loss by its name in `losses.OBJECTIVES`, with its `options`; `recipe` replaces values of the task's recipe."""
 
-    loss: Name
+    loss: Loss
     options: dict[str, Any] = {}
     recipe: dict[str, Any] = {}
 
@@ -221,13 +221,11 @@ class Focal(Section):
         for name, task in self.tasks.items():
             all_known(f"tasks.{name}.arms", task.arms or [], self.arms)
             all_known(f"tasks.{name}.arm_changes", task.arm_changes, self.arms_of(name))
-            all_known(f"tasks.{name}.variant_of", [task.variant_of], self.tasks)
+            all_known(f"tasks.{name}.variant_of", [task.variant_of or name], self.tasks)
             for arm in self.arms_of(name):
                 self.recipe_of(name, arm)
             main = self.tasks[task.variant_of or name]
             if (main.dataset, main.network) != (task.dataset, task.network):
                 what = f"must have the data set and network of {task.variant_of}: {main.dataset}, {main.network}"
                 raise ValueError(f"tasks.{name}.variant_of: {what}")
-        for arm, about in self.arms.items():
-            all_known(f"arms.{arm}.loss", [about.loss], LOSSES)
         return self

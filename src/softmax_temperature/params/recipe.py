@@ -12,13 +12,15 @@ from pydantic import (
     model_validator,
 )
 
-from softmax_temperature.params.section import Momentum, Precision, Section, key_and_remedy
+from softmax_temperature.runner.section import Momentum, Precision, Section, fault
 
-# The names of `losses.OBJECTIVES`, which would import torch.
-LOSSES = (
-    *("brier", "cross_entropy", "focal", "label_smoothing", "mmce"),
-    *("sample_dependent_focal", "scheduled_focal", "tempered_cross_entropy"),
-)
+# fmt: off
+Loss = Literal[
+    "brier", "cross_entropy", "focal", "label_smoothing", "mmce", "sample_dependent_focal", "scheduled_focal",
+    "tempered_cross_entropy",
+]
+# fmt: on
+"""The names of `losses.OBJECTIVES`, which would import torch."""
 
 
 class Schedule(Section):
@@ -71,17 +73,12 @@ class Recipe(Section):
     std: Annotated[list[PositiveFloat], Field(min_length=3, max_length=3)] | None
     precision: Precision
 
-    def changed(self, *changes: dict[str, Any], by: str = "change") -> "Recipe":
-        """This recipe with some values replaced; later changes win.
-
-        Raises:
-            ValueError: a key is unknown or a value of the wrong type; it names the section `by` which it is changed.
-        """
+    def changed(self, *changes: dict[str, Any], by: str = "change") -> Self:
+        """This recipe with some values replaced, the last one winning; a ValueError names the section `by`."""
         values = self.model_dump()
         for change in changes:
             values |= change
         try:
             return Recipe.model_validate(values)
         except ValidationError as error:
-            name, remedy = key_and_remedy(first := error.errors()[0])
-            raise ValueError(f"{by}, recipe: {name}: {remedy or first['msg'] + '.'}") from error
+            raise ValueError(f"{by}, recipe: {': '.join(filter(None, fault(error)))}") from error

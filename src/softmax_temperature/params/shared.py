@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, NonNegativeFloat, PositiveFloat, PositiveInt
 
-from softmax_temperature.params.section import Fraction, Momentum, Name, Precision, Section
+from softmax_temperature.runner.section import Fraction, Momentum, Name, Precision, Section
 
 
 class Data(Section):
@@ -12,24 +12,6 @@ class Data(Section):
 
     root: str
     download: bool
-
-
-class Compute(Section):
-    """How cells run; not a part of their fingerprints.
-
-    Engine and workers change no result; threads and device change its last bits. `ray_address` null: a running
-    cluster's in RAY_ADDRESS, or this machine. `deterministic` null: algorithms give the same bits on a CPU alone.
-    """
-
-    engine: Literal["serial", "processes", "ray"]
-    workers: PositiveInt  # Cells at a time.
-    threads_per_cell: PositiveInt
-    device: Literal["auto", "cpu", "cuda"]  # "auto": a GPU when there is one.
-    checkpoint_seconds: NonNegativeFloat
-    ray_address: str | None
-    gpus_per_cell: NonNegativeFloat  # May be a fraction of one.
-    cuda_graphs: bool = True  # Capture training steps of one shape.
-    deterministic: bool | None = None
 
 
 class Dataset(Section):

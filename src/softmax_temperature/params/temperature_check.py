@@ -14,8 +14,8 @@ from pydantic import (
 )
 
 from softmax_temperature.params.recipe import Recipe
-from softmax_temperature.params.section import Name, Section
 from softmax_temperature.params.shared import Text
+from softmax_temperature.runner.section import Name, Section
 
 PLAIN, COOLED, CONFIRMED = "plain", "cooled", "confirmed-"
 

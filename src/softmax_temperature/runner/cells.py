@@ -25,7 +25,6 @@ from pydantic import BaseModel
 from threadpoolctl import threadpool_limits
 
 from softmax_temperature.data.seeds import seed_of
-from softmax_temperature.params import Compute
 from softmax_temperature.runner import distributed
 from softmax_temperature.runner.artifacts import (
     UNFINISHED,
@@ -46,6 +45,7 @@ from softmax_temperature.runner.errors import CellsFailed, InputError, disk_faul
 from softmax_temperature.runner.fingerprint import code_digest
 from softmax_temperature.runner.machine import machine, prepare_torch, resolve_device, versions
 from softmax_temperature.runner.progress import say, watching
+from softmax_temperature.runner.section import Compute
 
 DATA = Path("data")
 WORK = DATA / "work"

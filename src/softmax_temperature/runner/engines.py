@@ -16,8 +16,8 @@ from typing import Any, TypeVar
 from joblib.externals.loky import ProcessPoolExecutor, wait
 from joblib.externals.loky.process_executor import BrokenProcessPool
 
-from softmax_temperature.params import Compute
 from softmax_temperature.runner.errors import InputError
+from softmax_temperature.runner.section import Compute
 
 _SET_PARENT_DEATH_SIGNAL = 1  # From Linux's sys/prctl.h.
 _THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")

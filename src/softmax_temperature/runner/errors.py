@@ -25,7 +25,7 @@ class InputError(Exception):
         super().__init__(self.what, where, remedy)
 
     def __str__(self) -> str:
-        text = f"{self.where}: {self.what}. {self.remedy}"
+        text = f"{self.where}: {self.what}{'.' * (not self.what.endswith(('.', '?')))} {self.remedy}"
         # A key or a file's name may hold a line break or control characters.
         return "".join(letter if letter.isprintable() else letter.encode("unicode_escape").decode() for letter in text)
 

@@ -3,11 +3,11 @@
 from pathlib import Path
 
 from softmax_temperature.params import Params
-from softmax_temperature.params.section import Section
 from softmax_temperature.params.temperature_check import Training
 from softmax_temperature.runner.artifacts import Artifact, write_json
 from softmax_temperature.runner.cells import Cell, Job
 from softmax_temperature.runner.folders import PREPARED
+from softmax_temperature.runner.section import Section
 from softmax_temperature.stages import train_temperature_check
 from softmax_temperature.stages.trainings import LOGITS
 

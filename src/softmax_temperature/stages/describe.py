@@ -5,10 +5,10 @@ from pathlib import Path
 from softmax_temperature import dataset_statistics
 from softmax_temperature.networks.embeddings import open_embeddings
 from softmax_temperature.params import Params
-from softmax_temperature.params.section import Section
 from softmax_temperature.runner.artifacts import write_json
 from softmax_temperature.runner.cells import Cell, Job
 from softmax_temperature.runner.folders import EMBEDDINGS
+from softmax_temperature.runner.section import Section
 
 PAPER = "classifier_temperature"
 OUTPUT = Path("data/classifier_temperature/statistics")

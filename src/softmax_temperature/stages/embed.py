@@ -11,7 +11,7 @@ from softmax_temperature.data.splits import SplitName
 from softmax_temperature.networks.backbones.loading import load_backbone, locate_weights
 from softmax_temperature.networks.embeddings import extract, write_embeddings
 from softmax_temperature.params import Params
-from softmax_temperature.params.backbone import Backbone
+from softmax_temperature.params.network import Backbone
 from softmax_temperature.params.shared import Embed
 from softmax_temperature.runner.artifacts import digest_of_file
 from softmax_temperature.runner.cells import Cell, Job

@@ -11,10 +11,10 @@ from torch import Tensor
 from softmax_temperature import metrics
 from softmax_temperature.data.seeds import seed_of
 from softmax_temperature.params import Params
-from softmax_temperature.params.section import Section
 from softmax_temperature.runner.artifacts import Artifact, write_json
 from softmax_temperature.runner.cells import Cell, Job
 from softmax_temperature.runner.folders import FOCAL_TRAINING
+from softmax_temperature.runner.section import Section
 from softmax_temperature.scaling import fit_temperature
 from softmax_temperature.stages.trainings import HELD_OUT, LAST_LOGITS, LOGITS
 

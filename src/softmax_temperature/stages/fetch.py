@@ -7,12 +7,12 @@ from softmax_temperature.data.prepare import Rules, prepare
 from softmax_temperature.data.sources import check_known, find_archive, find_dataset
 from softmax_temperature.data.splits import joined
 from softmax_temperature.params import Params
-from softmax_temperature.params.section import Fraction
 from softmax_temperature.params.shared import Dataset
 from softmax_temperature.runner.artifacts import digest_of_text
 from softmax_temperature.runner.cells import Cell, Job
 from softmax_temperature.runner.errors import InputError
 from softmax_temperature.runner.folders import PREPARED
+from softmax_temperature.runner.section import Fraction
 
 PAPER = None
 OUTPUT = PREPARED

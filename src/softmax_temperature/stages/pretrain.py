@@ -12,7 +12,7 @@ from softmax_temperature.networks.backbones.networks import build_classifier
 from softmax_temperature.networks.backbones.preprocessing import described_preprocess
 from softmax_temperature.networks.backbones.pretraining import Pretraining
 from softmax_temperature.params import Params
-from softmax_temperature.params.backbone import Backbone
+from softmax_temperature.params.network import Backbone
 from softmax_temperature.params.shared import Pretrain, PretrainRecipe
 from softmax_temperature.runner.artifacts import write_json
 from softmax_temperature.runner.cells import Cell, Job

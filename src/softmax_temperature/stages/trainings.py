@@ -18,11 +18,11 @@ from softmax_temperature.losses import Objective
 from softmax_temperature.params import Params
 from softmax_temperature.params.network import Network
 from softmax_temperature.params.recipe import Recipe
-from softmax_temperature.params.section import Section
 from softmax_temperature.params.shared import Text
 from softmax_temperature.runner.artifacts import Artifact, open_artifact, write_json
 from softmax_temperature.runner.cells import Job
 from softmax_temperature.runner.errors import InputError
+from softmax_temperature.runner.section import Section
 from softmax_temperature.training.texts import TokenSet, TreeSet
 
 WEIGHTS, LOGITS = "weights.safetensors", "logits.safetensors"

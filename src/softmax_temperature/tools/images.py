@@ -17,7 +17,7 @@ from softmax_temperature.networks.backbones.networks import build_embedding_netw
 from softmax_temperature.networks.backbones.preprocessing import torchvision_preprocess
 from softmax_temperature.networks.embeddings import extract
 from softmax_temperature.params import read_params
-from softmax_temperature.params.backbone import Backbone
+from softmax_temperature.params.network import Backbone
 from softmax_temperature.runner.artifacts import open_artifact
 from softmax_temperature.runner.errors import InputError, nearest
 from softmax_temperature.runner.progress import say

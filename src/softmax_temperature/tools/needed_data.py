@@ -15,7 +15,7 @@ from softmax_temperature.data.translation import translation_digest
 from softmax_temperature.data.word_vectors import read_word_vectors, word_vectors_digest
 from softmax_temperature.networks.backbones.loading import locate_weights
 from softmax_temperature.params import Params
-from softmax_temperature.params.backbone import Backbone
+from softmax_temperature.params.network import Backbone
 from softmax_temperature.runner.artifacts import atomic_file, digest_of_file
 from softmax_temperature.runner.errors import InputError
 from softmax_temperature.tools.profiles import render_profile

@@ -6,11 +6,10 @@ from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
 
-from softmax_temperature.params import Params
+from softmax_temperature.params import Params, read_yaml
 from softmax_temperature.runner.artifacts import MANIFEST, ArtifactError
 from softmax_temperature.runner.cells import DATA, RESULT, Cell, fingerprint, timing_file
 from softmax_temperature.runner.errors import InputError
-from softmax_temperature.runner.reading import read_yaml
 from softmax_temperature.stages.programs import PACKAGE, Stage, declared, load
 
 NAMES_SHOWN = 5

@@ -15,10 +15,9 @@ from ruamel.yaml.error import CommentMark
 from ruamel.yaml.representer import RoundTripRepresenter
 from ruamel.yaml.tokens import CommentToken
 
-from softmax_temperature.params import Params, validate
+from softmax_temperature.params import Params, read_yaml, validate
 from softmax_temperature.runner.artifacts import write_text
 from softmax_temperature.runner.errors import InputError, nearest
-from softmax_temperature.runner.reading import read_yaml
 
 COMMENT_COLUMN = 37
 PROFILES = Path("profiles")

@@ -17,11 +17,10 @@ from softmax_temperature.papers.shared.sources import (
     relinked,
     together,
 )
-from softmax_temperature.params import Compute
-from softmax_temperature.params.section import Section
 from softmax_temperature.runner.artifacts import canonical_json, open_artifact, write_json
 from softmax_temperature.runner.cells import Cell, Job, run_cells
 from softmax_temperature.runner.fingerprint import code_digest
+from softmax_temperature.runner.section import Compute, Section
 
 ROWS = pd.DataFrame({"arm": ["a", "a", "b"], "rate": [0.003, 0.003, 10.0], "count": [7, 7, 8], "seed": [0, 1, 0]})
 HOSTILE = ('a"><script>alert(1)</script>/b', "c & d; e", "50 %/ä#f?g")

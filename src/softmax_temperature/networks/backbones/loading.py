@@ -19,7 +19,7 @@ from torch import Tensor, nn
 
 from softmax_temperature.networks.backbones import preprocessing
 from softmax_temperature.networks.backbones.networks import backbone_error, build_embedding_network, require_known
-from softmax_temperature.params.backbone import Backbone
+from softmax_temperature.params.network import Backbone
 from softmax_temperature.runner.artifacts import digest_of_file
 from softmax_temperature.runner.errors import InputError
 

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from softmax_temperature.networks.inception_resnet_v1 import HEAD, InceptionResnetV1
 from softmax_temperature.networks.resnets import CifarResNet
-from softmax_temperature.params.backbone import Backbone
+from softmax_temperature.params.network import Backbone
 from softmax_temperature.runner.errors import InputError, nearest
 
 

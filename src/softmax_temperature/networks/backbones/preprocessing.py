@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from softmax_temperature.networks.layers import channels
-from softmax_temperature.params.backbone import Backbone
+from softmax_temperature.params.network import Backbone
 from softmax_temperature.runner.errors import InputError
 
 if TYPE_CHECKING:

@@ -17,8 +17,8 @@ from nbconvert.preprocessors.sanitize import SanitizeHTML
 from softmax_temperature.papers.shared import results
 from softmax_temperature.papers.shared.sources import RECORDS
 from softmax_temperature.papers.shared.tables import read_csv
+from softmax_temperature.params import read_yaml
 from softmax_temperature.runner.errors import InputError
-from softmax_temperature.runner.reading import read_yaml
 
 _ELSEWHERE = ("Claims", "Deviations")
 """Sections of a notebook that pages show in another way."""

@@ -1,0 +1,58 @@
+"""Typed values: the base of a cell's plan and of all sections of `params.yaml`, their common types, and `Compute`."""
+
+from collections.abc import Collection, Iterable
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, NonNegativeFloat, PositiveInt, ValidationError, model_validator
+
+from softmax_temperature.runner.errors import nearest
+
+Fraction = Annotated[float, Field(gt=0, lt=1)]
+Momentum = Annotated[float, Field(ge=0, lt=1)]
+Precision = Literal["float32", "bfloat16", "auto"]
+"""What networks multiply in; "auto" is bfloat16 where the processor or GPU multiplies it, and float32 elsewhere."""
+Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
+
+
+class Section(BaseModel):
+    """No unknown keys, no conversion, no infinite numbers, no change after reading."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _keys_exist(cls, values: Any) -> Any:
+        all_known("", map(str, values if isinstance(values, dict) else ()), cls.model_fields, "parameter")
+        return values
+
+
+class Compute(Section):
+    """How cells run; not a part of their fingerprints.
+
+    Engine and workers change no result; threads and device change its last bits. `ray_address` null: a running
+    cluster's in RAY_ADDRESS, or this machine. `deterministic` null: algorithms give the same bits on a CPU alone.
+    """
+
+    engine: Literal["serial", "processes", "ray"]
+    workers: PositiveInt  # Cells at a time.
+    threads_per_cell: PositiveInt
+    device: Literal["auto", "cpu", "cuda"]  # "auto": a GPU when there is one.
+    checkpoint_seconds: NonNegativeFloat
+    ray_address: str | None
+    gpus_per_cell: NonNegativeFloat  # May be a fraction of one.
+    cuda_graphs: bool = True  # Capture training steps of one shape.
+    deterministic: bool | None = None
+
+
+def all_known(key: str, names: Iterable[str], valid: Collection[str], kind: str = "name") -> None:
+    """Refuse a name that refers to nothing, with the nearest one that exists."""
+    for name in names:
+        if name not in valid:
+            raise ValueError(f"{key}{': ' * bool(key)}unknown {kind} {name!r}. {nearest(name, valid)}")
+
+
+def fault(error: ValidationError) -> tuple[str, str]:
+    """The dotted key and the words of the first fault."""
+    first = error.errors()[0]
+    given = "" if isinstance(first["input"], dict) else f" (given: {first['input']!r})"
+    return ".".join(map(str, first["loc"])), f"{first['msg'].removeprefix('Value error, ').rstrip('.')}{given}"[:300]
