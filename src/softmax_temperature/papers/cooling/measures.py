@@ -15,7 +15,7 @@ from softmax_temperature.papers.cooling import growth, selection
 from softmax_temperature.papers.cooling.records import Records
 from softmax_temperature.papers.cooling.selection import COOLED, LAST, MODES, NO_COOLING, PERIODIC, SCHEDULES, paired
 from softmax_temperature.papers.shared.claims import Measurement, NotTested
-from softmax_temperature.papers.shared.statistics import OverTasks, Share, Task, pooled
+from softmax_temperature.papers.shared.statistics import OverTasks, Share, Task, is_part, pooled
 
 # Deviation: CamVid stands in for ADE20K, on which no study here can train; the paper segments nothing else.
 DATA = ("cifar10", "cifar100", "ade20k", "camvid")
@@ -178,11 +178,7 @@ def _differences(
 def _tasks(pairs: pd.DataFrame, by: list[str] = selection.TASK) -> tuple[Task, ...]:
     named = pairs.replace({"schedule": SCHEDULES}) if "schedule" in pairs else pairs
     values = {", ".join(map(str, key)): some.tolist() for key, some in named.groupby(by, sort=False)["difference"]}
-    return pooled(values, lambda name: _is_own(name.partition(",")[0]))
-
-
-def _is_own(dataset: str) -> bool:
-    return dataset.partition("-")[0] in DATA
+    return pooled(values, lambda name: is_part(name.partition(",")[0], DATA))
 
 
 def _shares(rows: pd.DataFrame, by: str, became: str, note: str) -> Measurement:
@@ -190,7 +186,7 @@ def _shares(rows: pd.DataFrame, by: str, became: str, note: str) -> Measurement:
     parts = {}
     for name, some in rows.groupby(by, sort=False):
         seeds = some.groupby("seed")[became].all()
-        own = _is_own(some["dataset"].iloc[0])
+        own = is_part(some["dataset"].iloc[0], DATA)
         parts[MODES.get(str(name), str(name))] = Share(int(seeds.sum()), len(seeds), own=own)
     return Measurement(parts, f"of the seeds {became}", note, cells=_cells(rows))
 

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 import pandas as pd
 
 from softmax_temperature.papers.cooling.records import Records
+from softmax_temperature.papers.shared import statistics
 from softmax_temperature.papers.shared.sources import cell_of_each
 from softmax_temperature.stages.train_cooling import JUDGED
 
@@ -137,8 +138,7 @@ def paired(
     rows: pd.DataFrame, mode: str, reference: str = NO_COOLING, *, value: str = "judged", by: list[str] = TASK
 ) -> pd.DataFrame:
     """One mode minus another where both trained with the same seed: columns `by`, seed, difference."""
-    both = rows.pivot(index=[*by, "seed"], columns="mode", values=value).reindex(columns=[mode, reference]).dropna()
-    return (both[mode] - both[reference]).rename("difference").reset_index()
+    return statistics.paired(rows, mode, reference, value, by=[*by, "seed"], across="mode")
 
 
 def final_segmentation(records: Records) -> pd.DataFrame:

@@ -17,7 +17,7 @@ from softmax_temperature.papers.focal import records as paper
 from softmax_temperature.papers.focal.records import FIXED, PROPOSED, REFERENCE, RUN, Records
 from softmax_temperature.papers.shared.claims import Measurement, NotTested, in_note
 from softmax_temperature.papers.shared.sources import cells_of
-from softmax_temperature.papers.shared.statistics import OverTasks, Share, Task, pooled
+from softmax_temperature.papers.shared.statistics import OverTasks, Share, Task, is_part, pooled
 
 # Deviation: Multi30k stands in for WMT14, on which no study here can train; the paper has no other task of translation.
 DATA = ("cifar10", "cifar100", "tiny_imagenet", "newsgroups20", "sst_trees", "wmt14_en_de", "multi30k")
@@ -36,11 +36,6 @@ _UNSCALED = "at their last epoch, texts have no numbers after temperature scalin
 Found = Measurement | NotTested
 Measure = Callable[[Records], Found]
 Pairs = Sequence[tuple[str, str]]
-
-
-def is_own(dataset: str) -> bool:
-    """Whether the paper has a data set, or one that this is a part of."""
-    return dataset.partition("-")[0].removesuffix("_all") in DATA
 
 
 def in_order(*arms: str) -> Pairs:
@@ -178,7 +173,7 @@ def translation(records: Records, *, column: str, unit: str, scale: float) -> Fo
     runs = _translated(records, *(others := (REFERENCE, "LS")), "FL")
     if isinstance(runs, NotTested):
         return runs
-    rows, own = runs.assign(number=scale * runs[column]), is_own(runs["dataset"].iloc[0])
+    rows, own = runs.assign(number=scale * runs[column]), is_part(runs["dataset"].iloc[0], DATA)
     parts = {f"against {other}": _by_seed(rows, "FL", other, "number", own=own) for other in others}
     return Measurement(parts, unit, cells=cells_of(paper.TRANSLATION, runs, "arm"))
 
@@ -261,7 +256,7 @@ def _measured(
 
 def _tasks(records: Records, rows: pd.DataFrame) -> tuple[Task, ...]:
     """The values of each task, one per seed."""
-    own = paper.main_tasks(records).set_index("task")["dataset"].map(is_own)
+    own = paper.main_tasks(records).set_index("task")["dataset"].map(lambda name: is_part(name, DATA))
     values = {str(task): some.tolist() for task, some in rows.groupby("task", sort=False)["value"]}
     return pooled(values, lambda task: bool(own.get(task, False)))
 
@@ -296,6 +291,7 @@ def _translated(records: Records, *arms: str) -> pd.DataFrame | NotTested:
 
 def _counted(runs: pd.DataFrame, by_part: Mapping[str, pd.Series[bool]]) -> Measurement:
     parts = {
-        name: Share(int(some.sum()), len(some), own=is_own(runs["dataset"].iloc[0])) for name, some in by_part.items()
+        name: Share(int(some.sum()), len(some), own=is_part(runs["dataset"].iloc[0], DATA))
+        for name, some in by_part.items()
     }
     return Measurement(parts, "of the trainings", cells=cells_of(paper.TRANSLATION, runs, "arm"))

@@ -2,12 +2,13 @@
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 from typing import Any, Self
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 from scipy import stats
 
@@ -198,6 +199,19 @@ def jackknife(groups: Sequence[Any], statistic: Callable[[Sequence[Any]], float]
 def pooled(values: Mapping[str, Sequence[float]], own: Callable[[str], bool] = lambda _: True) -> tuple[Task, ...]:
     """Tasks of values by task; tasks without values are left out."""
     return tuple(Task(name, tuple(map(float, some)), own(name)) for name, some in values.items() if len(some))
+
+
+def is_part(dataset: str, of: Collection[str]) -> bool:
+    """Whether a data set is one of these, or a part of one as "cifar10-5000", or the whole as "newsgroups20_all"."""
+    return dataset.partition("-")[0].removesuffix("_all") in of
+
+
+def paired(
+    rows: pd.DataFrame, one: str, other: str, value: str, *, by: Sequence[str], across: str = "arm"
+) -> pd.DataFrame:
+    """A number of one arm minus that of another where both trained with the same seed: columns `by`, difference."""
+    both = rows.pivot(index=list(by), columns=across, values=value).reindex(columns=[one, other]).dropna()
+    return (both[one] - both[other]).rename("difference").reset_index()
 
 
 def _half_width(sd: float, n: int, level: float) -> float:

@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from softmax_temperature.papers.shared.claims import Measurement, NotTested
-from softmax_temperature.papers.shared.statistics import Drawn, Fitted, OverTasks, Quantity, Task, Values
+from softmax_temperature.papers.shared.statistics import Drawn, Fitted, OverTasks, Quantity, Task, Values, is_part
 from softmax_temperature.papers.temperature_check.early_learning import LINE, Prediction, early_slopes
 from softmax_temperature.papers.temperature_check.records import Records
 from softmax_temperature.papers.temperature_check.selection import ACCURACIES, alone, by_seed, by_sweep, several_norms
@@ -201,7 +201,7 @@ def _sweeps(rows: pd.DataFrame) -> dict[str, pd.DataFrame]:
 
 def _is_own(rows: pd.DataFrame) -> bool:
     """Whether the paper has the data set of a sweep, or one that this is a part of."""
-    return str(rows["dataset"].iloc[0]).partition("-")[0] in DATA
+    return is_part(str(rows["dataset"].iloc[0]), DATA)
 
 
 def _own_or_all(sweeps: dict[str, pd.DataFrame]) -> dict[str, pd.DataFrame]:
