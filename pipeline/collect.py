@@ -23,7 +23,7 @@ def main() -> int:
     def work() -> None:
         params = read_params(options.params)
         paper, folder = COLLECTORS[options.paper], paper_folder(params.profile, options.paper)
-        outputs = [stage.OUTPUT for stage in paper.STAGES]
+        outputs = [stage.output for stage in paper.STAGES]
         paper.collect(params, folder)
         write_json(folder / RECORDS, provenance(outputs))
         record_run(params.profile, options.paper, options.params, outputs)

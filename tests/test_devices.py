@@ -29,7 +29,7 @@ from softmax_temperature.params.classifier_temperature import GridTraining
 from softmax_temperature.params.focal import BeamSearch
 from softmax_temperature.runner.cells import Job
 from softmax_temperature.runner.machine import prepare_torch
-from softmax_temperature.stages.search import train_with_curves
+from softmax_temperature.stages.classifier_temperature import train_with_curves
 from softmax_temperature.training import Diverged
 from softmax_temperature.training.pixels import pixel_predictions
 from softmax_temperature.training.translation.network import translate

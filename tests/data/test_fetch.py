@@ -15,7 +15,7 @@ from softmax_temperature.runner.artifacts import open_artifact
 from softmax_temperature.runner.cells import fingerprint, run_cells
 from softmax_temperature.runner.errors import CellsFailed, InputError
 from softmax_temperature.runner.section import Compute
-from softmax_temperature.stages import fetch
+from softmax_temperature.stages.fetch import fetch
 
 OPTIONS = {"engine": "serial", "workers": 1, "threads_per_cell": 1, "device": "cpu"}
 COMPUTE = Compute.model_validate({**OPTIONS, "checkpoint_seconds": 0, "ray_address": None, "gpus_per_cell": 0})
@@ -32,9 +32,9 @@ class SomeParams:
 
 
 def fetched(params: SomeParams) -> PreparedData:
-    run_cells(fetch.cells(params), output=fetch.OUTPUT, compute=COMPUTE, seed=0)  # type: ignore[arg-type]
+    run_cells(fetch.cells(params), output=fetch.output, compute=COMPUTE, seed=0)  # type: ignore[arg-type]
     name = next(iter(params.datasets))
-    return PreparedData(open_artifact(fetch.OUTPUT / name, kind="fetch"), root=Path(params.data.root))
+    return PreparedData(open_artifact(fetch.output / name, kind="fetch"), root=Path(params.data.root))
 
 
 def sizes(data: PreparedData) -> list[int]:
@@ -103,7 +103,7 @@ def test_data_sets_that_are_missing_or_wrong_do_not_stop_the_others(root: Path) 
         fetched(SomeParams(root, "mnist", "folders", "empty", "digits", "birds", "phrases"))
     assert set(caught.value.failures) == {"mnist", "folders", "empty"}
     assert "folders: holds train. Make train and test" in caught.value.failures["folders"]
-    assert not fetch.OUTPUT.exists()
+    assert not fetch.output.exists()
     done = Path("data/work/prepared").glob("*/*/result/card.json")
     assert {path.parts[3] for path in done} == {"digits", "birds", "phrases"}
 

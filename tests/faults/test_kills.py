@@ -88,7 +88,7 @@ def test_a_killed_search_or_training_ends_with_the_same_bytes(
         (folder / "data").mkdir(parents=True)
         for name in ("prepared", "embeddings"):
             (folder / "data" / name).symlink_to(prepared / "data" / name)
-    output = work.STAGES[stage].OUTPUT
+    output = work.STAGES[stage].output
     process = program("tests.faults.work", stage, folder=killed)
     wait_for_steps(killed, least)
     process.kill()

@@ -4,7 +4,10 @@ import sys
 from typing import Any
 
 from softmax_temperature.params import Params
-from softmax_temperature.stages import embed, fetch, search, train_cooling
+from softmax_temperature.stages.backbones import embed
+from softmax_temperature.stages.classifier_temperature import search
+from softmax_temperature.stages.cooling import train_cooling
+from softmax_temperature.stages.fetch import fetch
 from softmax_temperature.stages.programs import exit_code
 from softmax_temperature.tools.profiles import render_profile
 from tests.conftest import ROOT

@@ -11,7 +11,7 @@ from softmax_temperature.params import read_params, read_yaml, validate
 from softmax_temperature.params.network import Architecture
 from softmax_temperature.params.recipe import Loss
 from softmax_temperature.runner.errors import InputError
-from softmax_temperature.stages.search import batch_of
+from softmax_temperature.stages.classifier_temperature import batch_of
 from softmax_temperature.tools.profiles import apply_profile, render_profile
 from tests.conftest import ROOT
 

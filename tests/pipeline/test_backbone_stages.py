@@ -14,7 +14,8 @@ from softmax_temperature.params import Params
 from softmax_temperature.params.network import Backbone
 from softmax_temperature.runner.artifacts import new_artifact, open_artifact, write_json
 from softmax_temperature.runner.cells import CellsFailed, fingerprint, run_cells
-from softmax_temperature.stages import embed, fetch, pretrain
+from softmax_temperature.stages.backbones import WEIGHTS, embed, pretrain
+from softmax_temperature.stages.fetch import fetch
 from softmax_temperature.stages.programs import stage_program
 from tests.pipeline.whole_runs import changed, run, with_kills
 
@@ -46,7 +47,7 @@ def params_with(tiny: Params, **backbones: dict[str, Any]) -> Params:
 def embed_all(params: Params) -> Path:
     run(params, fetch)
     run(params, embed)
-    return embed.OUTPUT
+    return embed.output
 
 
 def test_an_untrained_backbone_is_one_network_for_all_data_sets_and_differs_from_its_neighbour(tiny: Params) -> None:
@@ -59,10 +60,10 @@ def test_an_untrained_backbone_is_one_network_for_all_data_sets_and_differs_from
 def test_weights_of_the_pretrain_stage_are_an_input(tiny: Params) -> None:
     params = params_with(tiny, small={"weights": "pretrain"})
     weights = build_classifier(params.backbones["small"], num_classes=3).state_dict()
-    with new_artifact(embed.BACKBONES / "small", kind="backbones", about={}) as folder:
-        save_file(weights, folder / embed.WEIGHTS)
+    with new_artifact(pretrain.output / "small", kind="backbones", about={}) as folder:
+        save_file(weights, folder / WEIGHTS)
     artifact = open_artifact(embed_all(params) / "digits/small")
-    recorded = open_artifact(embed.BACKBONES / "small").files[embed.WEIGHTS]
+    recorded = open_artifact(pretrain.output / "small").files[WEIGHTS]
     assert artifact.json("provenance.json")["weights_sha256"] == recorded
     assert open_embeddings(artifact)["train"].data.shape[1:] == (64,)
 
@@ -84,7 +85,7 @@ def test_changed_weights_change_the_cell(tiny: Params) -> None:
     assert prints[0] != prints[1]
     write_weights(2)
     with pytest.raises(CellsFailed, match="the weights changed during the run"):
-        run_cells([cell], output=embed.OUTPUT, compute=params.compute, seed=0)
+        run_cells([cell], output=embed.output, compute=params.compute, seed=0)
 
 
 def test_an_interrupted_pretraining_resumes_and_writes_the_same_bytes(
@@ -93,7 +94,7 @@ def test_an_interrupted_pretraining_resumes_and_writes_the_same_bytes(
     narrow = {"library": "timm", "architecture": "resnet10t", "arguments": {"channels": [4, 8, 8, 16], "stem_width": 4}}
     params = params_with(tiny, small={**narrow, "weights": "pretrain", "embedding": 16, "input_size": 32})
     run(params, pretrain)
-    whole = open_artifact(pretrain.OUTPUT / "small")
+    whole = open_artifact(pretrain.output / "small")
     assert set(whole.files) == {"weights.safetensors", "record.json"}
     record = whole.json("record.json")
     assert record["images"] == {"train": 72, "held_out": 8}
@@ -101,7 +102,7 @@ def test_an_interrupted_pretraining_resumes_and_writes_the_same_bytes(
     (tmp_path / "killed").mkdir()
     monkeypatch.chdir(tmp_path / "killed")
     assert with_kills(lambda: run(params, pretrain), 1) == [1, 2, 3]
-    assert open_artifact(pretrain.OUTPUT / "small").files == whole.files
+    assert open_artifact(pretrain.output / "small").files == whole.files
 
 
 def test_the_program_of_a_stage_runs_its_cells_leaves_no_other_and_names_those_that_failed(
@@ -109,9 +110,9 @@ def test_the_program_of_a_stage_runs_its_cells_leaves_no_other_and_names_those_t
 ) -> None:
     content = tiny.model_dump(mode="json")
     write_json(Path("params.yaml"), content)  # YAML holds JSON.
-    (fetch.OUTPUT / "yesterday").mkdir(parents=True)
+    (fetch.output / "yesterday").mkdir(parents=True)
     assert stage_program("fetch", None, ()) == 0
-    assert {path.name for path in fetch.OUTPUT.iterdir()} == set(content["datasets"])
+    assert {path.name for path in fetch.output.iterdir()} == set(content["datasets"])
     content["datasets"]["cifar10"] = {}
     write_json(Path("params.yaml"), content)
     assert stage_program("fetch", None, ()) == 1

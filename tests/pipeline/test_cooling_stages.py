@@ -15,7 +15,8 @@ from softmax_temperature.papers.cooling.records import read_records
 from softmax_temperature.papers.cooling.selection import CHANCE
 from softmax_temperature.params import Params
 from softmax_temperature.runner.artifacts import open_artifact
-from softmax_temperature.stages import fetch, train_cooling
+from softmax_temperature.stages.cooling import train_cooling
+from softmax_temperature.stages.fetch import fetch
 from softmax_temperature.stages.trainings import image_set
 from softmax_temperature.training import build_network
 from softmax_temperature.training.samples import normalise
@@ -31,11 +32,11 @@ class TestResults(WholePaper):
 
 
 def stored(cell: str, name: str) -> Any:
-    return open_artifact(train_cooling.OUTPUT / cell).json(f"{name}.json")
+    return open_artifact(train_cooling.output / cell).json(f"{name}.json")
 
 
 def tensors(cell: str) -> dict[str, torch.Tensor]:
-    return open_artifact(train_cooling.OUTPUT / cell).tensors("weights.safetensors")
+    return open_artifact(train_cooling.output / cell).tensors("weights.safetensors")
 
 
 def test_trainings_of_one_seed_start_alike_and_arms_differ_after_the_first_cooling(tiny: Params) -> None:
@@ -69,7 +70,7 @@ def test_a_run_in_the_table_is_what_its_weights_say(tiny: Params) -> None:
     network = build_network(tiny.networks["vgg-tiny"], classes=10, seed=1)
     Cooling(network)
     network.load_state_dict(tensors(cell))
-    test = image_set(open_artifact(fetch.OUTPUT / "digits"), "test", ".")
+    test = image_set(open_artifact(fetch.output / "digits"), "test", ".")
     with torch.no_grad():
         logits = network.eval()(normalise(test.inputs, recipe.mean, recipe.std)).double()
     [row] = [row for row in stored(cell, "history") if (row["epoch"], row["split"]) == (recipe.epochs, "test")]
@@ -140,6 +141,6 @@ def test_a_diverging_training_is_a_result(
     assert lost_runs[["test_accuracy", "train_accuracy", "test_nll", "test_ece"]].isna().all().all()
     assert (lost_runs["temperature"] == 1).all()
     for cell in ("digits-vgg-crelu/none/none/0", "digits-vgg-factors/none/last_layer-1.25/0"):
-        assert weights_are_finite(train_cooling.OUTPUT / cell)
+        assert weights_are_finite(train_cooling.output / cell)
     table = pd.read_csv(RESULTS / "tables" / "table_2.csv")
     assert set(table[table["experiment"] == "digits-vgg-crelu"]["status"]) == {"diverged"}

@@ -13,7 +13,8 @@ from softmax_temperature.params import Params
 from softmax_temperature.runner.artifacts import open_artifact
 from softmax_temperature.runner.cells import CellsFailed
 from softmax_temperature.runner.errors import InputError
-from softmax_temperature.stages import early_learning, fetch
+from softmax_temperature.stages.early_learning import early_learning
+from softmax_temperature.stages.fetch import fetch
 from tests.pipeline.whole_runs import changed, finish, run
 
 IMAGES, CLASSES = 12, 10
@@ -51,7 +52,7 @@ def project(make_project: Callable[[str], Path], tiny: Params) -> Path:
 
 
 def read(cell: str, name: str) -> Any:
-    return open_artifact(early_learning.OUTPUT / cell).json(f"{name}.json")
+    return open_artifact(early_learning.output / cell).json(f"{name}.json")
 
 
 def test_records_tell_the_problem_and_both_questions_have_the_same_one() -> None:

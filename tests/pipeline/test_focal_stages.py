@@ -15,7 +15,9 @@ from softmax_temperature.papers.focal.records import read_records
 from softmax_temperature.params import Params
 from softmax_temperature.runner.artifacts import open_artifact
 from softmax_temperature.runner.errors import InputError
-from softmax_temperature.stages import evaluate_focal, fetch, train_focal
+from softmax_temperature.stages.fetch import fetch
+from softmax_temperature.stages.focal import train_focal
+from softmax_temperature.stages.focal_evaluation import evaluate_focal
 from softmax_temperature.training import build_network, to_rgb
 from softmax_temperature.training.samples import normalise
 from tests.pipeline.whole_runs import WholePaper, changed, ran, run_paper, weights_are_finite
@@ -34,10 +36,10 @@ def test_arms_of_one_seed_start_alike_and_seeds_differ(tiny: Params) -> None:
 
 
 def test_the_stored_logits_are_those_of_the_stored_weights(tiny: Params) -> None:
-    artifact, recipe = open_artifact(train_focal.OUTPUT / "digits/CE/0"), tiny.focal.recipe_of("digits", "CE")
+    artifact, recipe = open_artifact(train_focal.output / "digits/CE/0"), tiny.focal.recipe_of("digits", "CE")
     network = build_network(tiny.networks["resnet8-tiny"], classes=10, seed=1)
     network.load_state_dict(artifact.tensors("weights.safetensors"))
-    images, labels = open_prepared(open_artifact(fetch.OUTPUT / "digits"), root=Path()).part("test").for_evaluation()
+    images, labels = open_prepared(open_artifact(fetch.output / "digits"), root=Path()).part("test").for_evaluation()
     with torch.no_grad():
         logits = network.eval()(normalise(to_rgb(images), recipe.mean, recipe.std))
     stored = artifact.tensors("logits.safetensors")
@@ -64,14 +66,14 @@ def test_a_run_in_the_table_is_what_its_logits_say() -> None:
         .runs.query("task == 'digits' and arm == 'FL-3' and seed == 1 and scaling == 'nll'")
         .to_dict("records")
     )
-    stored = open_artifact(train_focal.OUTPUT / "digits/FL-3/1").tensors("logits.safetensors")
+    stored = open_artifact(train_focal.output / "digits/FL-3/1").tensors("logits.safetensors")
     probs = torch.softmax(stored["test.logits"].double() / row["temperature"], dim=1)
     ours = expected_calibration_error(probs, stored["test.labels"])
     assert float(ours) == pytest.approx(row["expected_calibration_error"], abs=1e-9)
 
 
 def test_without_a_shift_the_shifted_images_are_the_test_images() -> None:
-    cell = open_artifact(evaluate_focal.OUTPUT / "digits/FL-3/1")
+    cell = open_artifact(evaluate_focal.output / "digits/FL-3/1")
     runs = {row["scaling"]: row for row in cell.json("runs.json")}
     assert [row["scaling"] for row in cell.json("shift.json")] == list(runs)
     for row in cell.json("shift.json"):
@@ -107,7 +109,7 @@ def test_a_diverging_arm_is_a_result(
     assert set(records.runs[records.runs["task"] == "digits"]["arm"]) == {"FL-3"}
     table = pd.read_csv(RESULTS / "tables" / "table_1.csv")
     assert set(table[(table["task"] == "digits") & (table["method"] == "CE")]["status"]) == {"diverged"}
-    assert weights_are_finite(train_focal.OUTPUT / "digits/CE/0")
+    assert weights_are_finite(train_focal.output / "digits/CE/0")
 
 
 def test_nothing_but_divergence_is_said_in_one_line(

@@ -15,7 +15,8 @@ from softmax_temperature.papers.shared.tables import read_csv
 from softmax_temperature.params import Params
 from softmax_temperature.runner.artifacts import digest_of_file, open_artifact
 from softmax_temperature.runner.cells import CellsFailed
-from softmax_temperature.stages import fetch, train_focal
+from softmax_temperature.stages.fetch import fetch
+from softmax_temperature.stages.focal import train_focal
 from tests.pipeline.whole_runs import changed, finish, run, run_paper, with_kills
 
 RESULTS, VECTORS = Path("results/tiny/focal"), Path("raw/vectors.txt")
@@ -88,12 +89,12 @@ def project(make_project: Callable[[str], Path], params: Params) -> Path:
 
 
 def record(task: str, arm: str = "CE") -> dict[str, Any]:
-    found: dict[str, Any] = open_artifact(train_focal.OUTPUT / task / arm / "0").json("record.json")
+    found: dict[str, Any] = open_artifact(train_focal.output / task / arm / "0").json("record.json")
     return found
 
 
 def embedding(task: str) -> torch.Tensor:
-    artifact = open_artifact(train_focal.OUTPUT / task / "CE/0")
+    artifact = open_artifact(train_focal.output / task / "CE/0")
     return artifact.tensors("weights.safetensors")["embedding.weight"]
 
 
@@ -118,7 +119,7 @@ def test_frozen_vectors_are_those_of_the_file_and_no_parameters() -> None:
 @pytest.mark.parametrize("arm", ["CE", "FLSD-53"])
 @pytest.mark.parametrize("task", ["reviews", "parsed"])
 def test_what_is_evaluated_is_the_epoch_that_validation_data_choose(task: str, arm: str) -> None:
-    artifact = open_artifact(train_focal.OUTPUT / task / arm / "0")
+    artifact = open_artifact(train_focal.output / task / arm / "0")
     history = pd.DataFrame(artifact.json("history.json")).set_index(["split", "epoch"])["accuracy"]
     assert set(history.index) == {(split, e) for split in ("train", "validation", "test") for e in (1, 2, 3)}
     epoch = record(task, arm)["selected_epoch"]
@@ -161,7 +162,7 @@ def test_tables_say_where_words_come_from_and_stand_beside_the_printed_numbers()
 def test_an_interrupted_training_ends_with_the_same_bytes(
     task: str, params: Params, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    folder = train_focal.OUTPUT / task / "FLSD-53/0"
+    folder = train_focal.output / task / "FLSD-53/0"
     whole = open_artifact(folder).files
     monkeypatch.chdir(tmp_path)
     write_data()

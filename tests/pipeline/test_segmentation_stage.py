@@ -13,8 +13,7 @@ from softmax_temperature.papers.cooling.collect import segmentation_pixels, segm
 from softmax_temperature.params import Params
 from softmax_temperature.runner.artifacts import open_artifact
 from softmax_temperature.runner.errors import InputError
-from softmax_temperature.stages import train_segmentation
-from softmax_temperature.stages.train_segmentation import OUTPUT, cells
+from softmax_temperature.stages.cooling import SEGMENTATION_ARMS, train_segmentation
 from tests.pipeline.whole_runs import changed, finish, run, weights_are_finite, with_kills
 
 LETTERS = Path("data/raw/letters")
@@ -53,12 +52,12 @@ def fresh(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def record(cell: str) -> dict[str, Any]:
-    found: dict[str, Any] = open_artifact(OUTPUT / cell).json("record.json")
+    found: dict[str, Any] = open_artifact(train_segmentation.output / cell).json("record.json")
     return found
 
 
 def weights(cell: str) -> dict[str, torch.Tensor]:
-    return open_artifact(OUTPUT / cell).tensors("weights.safetensors")
+    return open_artifact(train_segmentation.output / cell).tensors("weights.safetensors")
 
 
 def test_a_row_for_every_epoch_of_every_training(params: Params) -> None:
@@ -95,13 +94,13 @@ def test_arms_of_one_seed_are_paired(params: Params) -> None:
 
 def test_pictures_show_test_images_and_every_arm(params: Params) -> None:
     pictures = segmentation_pixels(params)
-    assert set(pictures) == {"images", "labels", *train_segmentation.ARMS}
+    assert set(pictures) == {"images", "labels", *SEGMENTATION_ARMS}
     assert pictures["images"].shape == (3, 32, 32, 3)
     files = sorted((LETTERS / "labels/test").glob("*.png"))
     for row, place in enumerate(place * 10 // 8 for place in range(3)):
         stored = Image.open(files[place]).resize((32, 32), Image.Resampling.NEAREST)
         assert np.array_equal(pictures["labels"][row], np.asarray(stored))
-    for arm in train_segmentation.ARMS:
+    for arm in SEGMENTATION_ARMS:
         assert (pictures[arm].dtype, pictures[arm].shape) == (np.uint8, (3, 32, 32))
         assert pictures[arm].max() < 4
     assert segmentation_pixels(changed(params, {"cooling/segmentation/panels": 0})) == {}
@@ -111,10 +110,10 @@ def test_pictures_show_test_images_and_every_arm(params: Params) -> None:
 def test_a_training_killed_between_two_coolings_gives_the_same_bytes(
     cell: str, params: Params, request: pytest.FixtureRequest
 ) -> None:
-    expected = open_artifact(OUTPUT / cell).files
+    expected = open_artifact(train_segmentation.output / cell).files
     request.getfixturevalue("fresh")
     assert with_kills(lambda: run(params, train_segmentation, [cell]), 2) == [1, 2, 3]
-    assert open_artifact(OUTPUT / cell).files == expected
+    assert open_artifact(train_segmentation.output / cell).files == expected
 
 
 @pytest.mark.usefixtures("fresh")
@@ -123,18 +122,18 @@ def test_a_training_that_diverges_is_a_result(params: Params) -> None:
     hot = changed(params, {"cooling/segmentation/recipe/": {"schedule": explodes}, "cooling/segmentation/seeds": 1})
     run(hot, train_segmentation)
     table = segmentation_table(hot)
-    expected = [(arm, epoch) for arm in train_segmentation.ARMS for epoch in (1, 2)]
+    expected = [(arm, epoch) for arm in SEGMENTATION_ARMS for epoch in (1, 2)]
     assert [tuple(row) for row in table[["arm", "epoch"]].to_numpy()] == expected
     assert table[table["epoch"] == 2][["mean_iou", "pixel_accuracy", "temperature"]].isna().all().all()
     assert record("none/0")["diverged"]
-    assert weights_are_finite(OUTPUT / "none/0")
+    assert weights_are_finite(train_segmentation.output / "none/0")
 
 
 @pytest.mark.usefixtures("fresh")
 def test_a_changed_label_makes_the_trainings_stale_and_a_missing_one_is_refused(params: Params) -> None:
-    before, path = cells(params)[0].parameters, LETTERS / "labels/train/03.png"
+    before, path = train_segmentation.cells(params)[0].parameters, LETTERS / "labels/train/03.png"
     Image.fromarray(np.zeros((64, 64), dtype=np.uint8)).save(path)
-    assert cells(params)[0].parameters != before
+    assert train_segmentation.cells(params)[0].parameters != before
     path.unlink()
     with pytest.raises(InputError, match="have no counterpart"):
-        cells(params)
+        train_segmentation.cells(params)

@@ -13,7 +13,9 @@ from softmax_temperature.params import Params
 from softmax_temperature.runner.artifacts import open_artifact
 from softmax_temperature.runner.cells import run_cells
 from softmax_temperature.runner.errors import InputError
-from softmax_temperature.stages import embed, heuristic, search
+from softmax_temperature.stages.backbones import embed
+from softmax_temperature.stages.classifier_temperature import search
+from softmax_temperature.stages.heuristic import heuristic
 from tests.pipeline.whole_runs import WholePaper, changed, ran
 
 PAPER, RESULTS = collect, Path("results/tiny/classifier_temperature")
@@ -68,7 +70,7 @@ def test_a_missing_cell_stops_the_aggregation_and_a_left_over_is_not_read(tiny: 
 
     aggregate()
     assert set(pd.read_csv("data/fewer/pairs.csv")["backbone"]) == {"untrained-16"}
-    missing = search.OUTPUT / "digits" / "untrained-16"
+    missing = search.output / "digits" / "untrained-16"
     missing.rename("data/aside")
     try:
         with pytest.raises(InputError, match=str(missing)):

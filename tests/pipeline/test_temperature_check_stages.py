@@ -14,7 +14,7 @@ from softmax_temperature.papers.temperature_check.records import read_records
 from softmax_temperature.params import Params
 from softmax_temperature.params.temperature_check import Training
 from softmax_temperature.runner.artifacts import open_artifact
-from softmax_temperature.stages import confirm_temperature_check, train_temperature_check
+from softmax_temperature.stages.temperature_check import confirm_temperature_check, train_temperature_check
 from tests.pipeline.whole_runs import VERDICTS, WholePaper, changed, digests, run_paper
 
 PAPER, RESULTS = collect, Path("results/tiny/temperature_check")
@@ -26,7 +26,7 @@ class TestResults(WholePaper):
 
 
 def stored(name: str, *training: Any) -> Any:
-    return open_artifact(train_temperature_check.OUTPUT / Training(*training).cell).json(f"{name}.json")
+    return open_artifact(train_temperature_check.output / Training(*training).cell).json(f"{name}.json")
 
 
 def test_trainings_side_by_side_give_the_bytes_of_one_at_a_time(
@@ -68,14 +68,14 @@ def test_a_confirmation_is_a_fresh_seed_at_a_rate_that_was_tried() -> None:
     rows = runs[(runs["sweep"] == "wrn-norms") & (runs["inverse_temperature"] == 1)].set_index("start")
     tried, confirmed = rows.loc["norm-20"], rows.loc["confirmed-norm-20"]
     assert (confirmed["seed"], set(tried["seed"])) == (1, {0})
-    folder = confirm_temperature_check.OUTPUT / "wrn-norms/1/norm-20/1"
+    folder = confirm_temperature_check.output / "wrn-norms/1/norm-20/1"
     assert open_artifact(folder).json("choice.json") == {"learning_rate": confirmed["learning_rate"]}
     assert confirmed["learning_rate"] in set(tried["learning_rate"])
 
 
 def test_history_describes_tempered_logits() -> None:
     names = ("gru", 0.1, 0.1, "plain", 0)
-    tensors = open_artifact(train_temperature_check.OUTPUT / Training(*names).cell).tensors("logits.safetensors")
+    tensors = open_artifact(train_temperature_check.output / Training(*names).cell).tensors("logits.safetensors")
     nll = torch.nn.functional.cross_entropy(0.1 * tensors["test.logits"].double(), tensors["test.labels"]).item()
     last = next(row for row in reversed(stored("history", *names)) if row["split"] == "test")
     runs = read_records(RESULTS).runs.query("sweep == 'gru' and inverse_temperature == 0.1 and seed == 0")

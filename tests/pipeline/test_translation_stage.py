@@ -15,14 +15,16 @@ from softmax_temperature.runner.artifacts import open_artifact
 from softmax_temperature.runner.cells import CellsFailed
 from softmax_temperature.runner.errors import InputError
 from softmax_temperature.scaling import TEMPERATURE_GRID
-from softmax_temperature.stages import train_translation
-from softmax_temperature.stages.train_translation import ARMS, OUTPUT, cells
+from softmax_temperature.stages import focal_appendices
+from softmax_temperature.stages.focal_appendices import TRANSLATION_ARMS as ARMS
+from softmax_temperature.stages.focal_appendices import train_translation
 from softmax_temperature.training.translation.network import make_network, translate
 from softmax_temperature.training.translation.scores import bleu
 from softmax_temperature.training.translation.sentences import PADDING, SentencePairs
 from softmax_temperature.training.translation.vocabulary import Vocabulary
 from tests.pipeline.whole_runs import changed, finish, run, weights_are_finite, with_kills
 
+OUTPUT = train_translation.output
 SENTENCES = Path("data/raw/sentences")
 CHANGES: dict[str, Any] = {
     "data/root": "data/raw",
@@ -153,7 +155,7 @@ def test_bleu_is_that_of_the_translations_and_these_are_the_networks(params: Par
 
 
 def test_arms_of_one_seed_are_paired(params: Params) -> None:
-    seeds = {cell.name: cell.parameters["training_seed"] for cell in cells(params)}
+    seeds = {cell.name: cell.parameters["training_seed"] for cell in train_translation.cells(params)}
     assert seeds["CE/0"] == seeds["LS/0"] == seeds["FL/0"] != seeds["CE/1"]
     # Focal loss and cross-entropy are other numbers on the same tokens; the first is the smaller one.
     losses = {arm: stored(f"{arm}/0", "record")["history"][0]["loss"] for arm in ARMS}
@@ -181,7 +183,11 @@ def test_a_training_that_diverges_is_a_result(params: Params) -> None:
     assert runs.loc[:, "temperature":].isna().all().all()  # type: ignore[misc]
     assert len(tables["translation_curves"]) == 0
     assert weights_are_finite(OUTPUT / "CE/0")
-    assert set(open_artifact(OUTPUT / "CE/0").files) == {"record.json", "vocabulary.json", "weights.safetensors"}
+    assert set(open_artifact(OUTPUT / "CE/0").files) == {
+        "record.json",
+        "vocabulary.json",
+        "weights.safetensors",
+    }
 
 
 @pytest.mark.usefixtures("fresh")
@@ -196,6 +202,6 @@ def test_long_training_pairs_are_left_out_and_counted(params: Params) -> None:
 
 
 def test_several_processes_are_refused(params: Params, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(train_translation, "PROCESSES", 2)
+    monkeypatch.setattr(focal_appendices, "PROCESSES", 2)
     with pytest.raises(InputError, match=r"train_translation under torchrun: .* are not divided"):
         train_translation.cells(params)

@@ -36,7 +36,7 @@ def run(params: Params, stage: Any, names: Iterable[str] | None = None) -> None:
     """Run the cells of a stage, all or these, below the current folder."""
     cells: Sequence[Cell] = stage.cells(params)
     chosen = cells if names is None else [cell for cell in cells if cell.name in set(names)]
-    run_cells(chosen, output=stage.OUTPUT, compute=params.compute, seed=params.seed)
+    run_cells(chosen, output=stage.output, compute=params.compute, seed=params.seed)
 
 
 def slug(paper: Any) -> str:
@@ -130,7 +130,7 @@ class WholePaper:
         assert {row["profile"] for row in rows} == {"smoke"}
 
     def test_every_number_names_the_cells_that_it_comes_from(self, paper: Any, results: Path) -> None:
-        known = provenance([stage.OUTPUT for stage in paper.STAGES])["cells"]
+        known = provenance([stage.output for stage in paper.STAGES])["cells"]
         parts = [f"{cell['stage']}/{cell['cell']}".split("/") for cell in known]
         names = {"/".join(each[:end]) for each in parts for end in range(1, len(each) + 1)}
         claims = json.loads((results / "claims.json").read_text())
@@ -146,7 +146,7 @@ class WholePaper:
     def test_every_artifact_verifies_and_leads_back_to_the_data(self, paper: Any) -> None:
         folders = find_artifacts(Path("data"))
         assert [line for folder in folders for line in open_artifact(folder).problems()] == []
-        found = provenance([stage.OUTPUT for stage in paper.STAGES])
+        found = provenance([stage.output for stage in paper.STAGES])
         inputs = {digest for cell in found["cells"] for digest in cell["inputs"].values()}
         assert inputs <= {cell["result"] for cell in found["cells"]}
         assert all(cell["code"] in found["code"] for cell in found["cells"])

@@ -113,7 +113,7 @@ def test_a_cell_finds_torch_as_the_parameters_say_and_without_a_compiler(determi
 
 def test_the_only_cell_of_a_stage_fills_the_output_folder() -> None:
     run_cells([Cell(".", square, Number(number=7))], output=Path("data/one"), compute=SERIAL, seed=0)
-    assert open_artifact(Path("data/one"), kind="test_cells").json("square.json")["square"] == 49
+    assert open_artifact(Path("data/one"), kind="cell").json("square.json")["square"] == 49
 
 
 def test_a_damaged_input_fails_the_cell_and_a_missing_one_the_stage() -> None:

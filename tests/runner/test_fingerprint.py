@@ -62,7 +62,7 @@ def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def _digest(package: Path) -> str:
-    command = [sys.executable, "-c", DIGEST.format(f"{PACKAGE}.stages.search")]
+    command = [sys.executable, "-c", DIGEST.format(f"{PACKAGE}.stages.classifier_temperature")]
     return subprocess.run(command, env={"PYTHONPATH": str(package)}, text=True, capture_output=True, check=True).stdout
 
 

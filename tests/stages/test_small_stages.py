@@ -14,7 +14,9 @@ from softmax_temperature.params.focal import Linear
 from softmax_temperature.params.network import Network
 from softmax_temperature.params.temperature_check import Training
 from softmax_temperature.runner.cells import Job
-from softmax_temperature.stages import confirm_temperature_check, focal_linear, train_temperature_check
+from softmax_temperature.stages import temperature_check
+from softmax_temperature.stages.focal_appendices import TENSORS, focal_linear
+from softmax_temperature.stages.temperature_check import ConfirmationPlan, SweepPlan, confirm, plan_of
 from softmax_temperature.training import build_network, last_layer_inputs
 from tests.conftest import ROOT
 
@@ -39,13 +41,13 @@ def tried(right: int | None) -> Any:
 def test_the_rate_of_the_highest_mean_accuracy_is_chosen_and_rescaled(
     found: dict[str, int | None], best: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    given: list[train_temperature_check.SweepCell] = []
-    monkeypatch.setattr(train_temperature_check, "run", lambda _, plan: given.append(plan))
-    plan = train_temperature_check.plan_of(read_params(ROOT / "params.yaml"), Training("wrn", 0.1, 1.0, "plain", 7))
+    given: list[SweepPlan] = []
+    monkeypatch.setattr(temperature_check, "train", lambda _, plan: given.append(plan))
+    plan = plan_of(read_params(ROOT / "params.yaml"), Training("wrn", 0.1, 1.0, "plain", 7))
     inputs = {"data": None} | {name: tried(right) for name, right in found.items()}
     job: Any = SimpleNamespace(inputs=inputs, output=tmp_path)
     rates = {"10": 10.0, "0.1": 0.1, "1": 1.0}
-    confirm_temperature_check.run(job, confirm_temperature_check.ConfirmationCell(rates=rates, plan=plan))
+    confirm(job, ConfirmationPlan(rates=rates, plan=plan))
     assert json.loads((tmp_path / "choice.json").read_text()) == {"learning_rate": best}
     assert given[0].recipe.lr == pytest.approx(best / 0.1**2)
     assert given[0].model_dump(exclude={"recipe"}) == plan.model_dump(exclude={"recipe"})
@@ -62,10 +64,10 @@ def test_a_network_whose_units_are_out_is_not_described() -> None:
     sample: Any = SimpleNamespace(inputs=images, labels=torch.arange(8) % 2)
     trainer: Any = SimpleNamespace(outputs=lambda inputs: [last_layer_inputs(network.eval(), inputs)])
     with torch.no_grad():
-        assert train_temperature_check._statistics(trainer, sample)["dim"] == 64  # type: ignore[index]
+        assert temperature_check._statistics(trainer, sample)["dim"] == 64  # type: ignore[index]
         for parameter in network.parameters():
             parameter.zero_()
-        assert train_temperature_check._statistics(trainer, sample) is None
+        assert temperature_check._statistics(trainer, sample) is None
 
 
 # ---- focal_linear
@@ -75,7 +77,9 @@ GAMMAS = {"CE": 0.0, "FL-1": 1.0, "FL-3": 3.0}
 
 def linear_cells(seeds: int = 2, **gammas: float) -> dict[str, Any]:
     section = {"gammas": GAMMAS | gammas, "train": 400, "test": 200, "epochs": 150, "lr": 0.3, "seeds": seeds}
-    params: Any = SimpleNamespace(seed=5, focal=SimpleNamespace(linear=Linear.model_validate(section)))
+    params: Any = SimpleNamespace(
+        seed=5, papers=["focal"], focal=SimpleNamespace(linear=Linear.model_validate(section))
+    )
     return {cell.name: cell for cell in focal_linear.cells(params)}
 
 
@@ -95,7 +99,7 @@ def test_a_cell_writes_what_it_trained_and_focal_loss_errs_less_confidently_on_t
         (folder := tmp_path / name).mkdir()
         cell = linear_cells()[f"{name}/0"]
         cell.run(Job(0, {}, folder, folder, "cpu", 0), cell.plan)
-        found.append(load_file(folder / focal_linear.TENSORS))
+        found.append(load_file(folder / TENSORS))
     for tensors in found:
         assert tensors["weight_norm"].shape == tensors["logit_norm"].shape == (150,)
         assert tensors["weight_norm"][-1].item() == pytest.approx(tensors["weights"].norm().item())

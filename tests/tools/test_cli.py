@@ -15,7 +15,7 @@ from softmax_temperature.papers.shared.tables import read_csv
 from softmax_temperature.runner.artifacts import new_artifact, open_artifact
 from softmax_temperature.runner.cells import run_cells
 from softmax_temperature.runner.errors import InputError
-from softmax_temperature.stages import fetch
+from softmax_temperature.stages.fetch import fetch
 from softmax_temperature.tools import cli
 from softmax_temperature.tools.plan import plan, summary
 from softmax_temperature.tools.profiles import render_profile
@@ -33,7 +33,7 @@ def test_a_cell_that_has_run_is_up_to_date_and_what_reads_a_pending_one_has_to_r
     _, params = render_profile("smoke", project_root / "profiles")
     before = {stage.stage: stage for stage in plan(params)}
     assert len(before["fetch"].to_run) == before["fetch"].cells == len(params.datasets)
-    run_cells(fetch.cells(params), output=fetch.OUTPUT, compute=params.compute, seed=params.seed)
+    run_cells(fetch.cells(params), output=fetch.output, compute=params.compute, seed=params.seed)
     after = {stage.stage: stage for stage in plan(params)}
     assert after["fetch"].to_run == ()
     assert after["embed"].to_run == before["embed"].to_run != ()

@@ -80,7 +80,8 @@ from softmax_temperature.runner.cells import run_cells
 from softmax_temperature.params import validate
 from softmax_temperature.tools.profiles import render_profile
 from softmax_temperature.stages.programs import exit_code
-from softmax_temperature.stages import fetch, train_cooling
+from softmax_temperature.stages.cooling import train_cooling
+from softmax_temperature.stages.fetch import fetch
 
 _, smoke = render_profile("smoke", Path({str(ROOT / "profiles")!r}))
 content = smoke.model_dump()
@@ -94,8 +95,8 @@ params = validate(content, where="test")
 
 def work():
     digits = [cell for cell in fetch.cells(params) if cell.name == "digits"]
-    run_cells(digits, output=fetch.OUTPUT, compute=params.compute, seed=0)
-    run_cells(train_cooling.cells(params), output=train_cooling.OUTPUT, compute=params.compute, seed=0)
+    run_cells(digits, output=fetch.output, compute=params.compute, seed=0)
+    run_cells(train_cooling.cells(params), output=train_cooling.output, compute=params.compute, seed=0)
 
 sys.exit(exit_code(work))
 """

@@ -126,7 +126,7 @@ def set_aside(path: Path) -> None:
 def new_artifact(folder: Path, *, kind: str, about: dict[str, Any]) -> Iterator[Path]:
     """Build an artifact in a temporary folder; the old one stays in its place until the new one is complete.
 
-    `kind` says what made it, in the pipeline the stage's module; `about` holds JSON values that say from what.
+    `kind` says what made it, in the pipeline the stage; `about` holds JSON values that say from what.
     """
     with atomic_folder(folder) as temporary:
         yield temporary

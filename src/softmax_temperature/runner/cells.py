@@ -86,6 +86,7 @@ class Cell:
     `name` is unique within the stage; the only cell of a stage is called "." and fills the output folder itself.
     `plan` is all that the result depends on besides code and `inputs`, artifacts by the names that it uses for them.
     `gpu_share` is the part of a GPU that it fills, if known: cells side by side on one GPU fill at most all of it.
+    `kind` is that of its artifact, the stage's name.
     """
 
     name: str
@@ -93,6 +94,7 @@ class Cell:
     plan: BaseModel
     inputs: Mapping[str, Path] = field(default_factory=dict)
     gpu_share: float | None = None
+    kind: str = "cell"
 
     @property
     def parameters(self) -> dict[str, Any]:
@@ -236,8 +238,7 @@ def _run(task: _Task) -> None:
     module, about = cell.run.__module__, cell.reads()
     about |= {"code": {module: about["code"]}, "stage": task.stage, "cell": cell.name}
     about |= {"fingerprint": task.fingerprint, "seed": task.seed}
-    kind = module.rpartition(".")[2]
-    with new_artifact(work / RESULT, kind=kind, about=about) as output, distributed.together(cell.name):
+    with new_artifact(work / RESULT, kind=cell.kind, about=about) as output, distributed.together(cell.name):
         device = _call(task, output, work, task.compute.checkpoint_seconds)
     (work / CHECKPOINT).unlink(missing_ok=True)
     seconds = round(time.monotonic() - started, 3)

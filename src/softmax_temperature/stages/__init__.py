@@ -1,1 +1,40 @@
-"""Stages: one module for each verb of the pipeline; `cells` says what is to be done, `run` does one piece of it."""
+"""Stages: which cells each verb of the pipeline has, and what a cell does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from softmax_temperature.params import Params
+    from softmax_temperature.runner.cells import Cell  # Imports torch, which `--help` must not wait for.
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A stage that consists of cells: `declare` yields them, `output` is where they are published.
+
+    `paper` is the one that it belongs to; None: it serves all.
+    """
+
+    name: str
+    paper: str | None
+    output: Path
+    declare: Callable[[Params], Iterable[Cell]]
+
+    @property
+    def module(self) -> str:
+        """The module that declares the cells and has the functions that they run."""
+        return self.declare.__module__
+
+    def cells(self, params: Params) -> list[Cell]:
+        """The cells that the parameters declare: none if the stage's paper is not among `papers`."""
+        declared = self.declare(params) if self.paper is None or self.paper in params.papers else ()
+        return [replace(cell, kind=self.name) for cell in declared]
+
+
+def stage(paper: str | None, output: str | Path) -> Callable[[Callable[[Params], Iterable[Cell]]], Stage]:
+    """A decorator that makes a stage of the function that yields its cells, and names it after the function."""
+    return lambda declare: Stage(declare.__name__, paper, Path(output), declare)

@@ -1,6 +1,7 @@
 """Stage early_learning: gradient flow of networks against what its theory predicts (temperature_check paper)."""
 
 import math
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +19,10 @@ from softmax_temperature.runner.artifacts import write_json
 from softmax_temperature.runner.cells import Cell, Job
 from softmax_temperature.runner.errors import InputError
 from softmax_temperature.runner.folders import PREPARED
+from softmax_temperature.stages import stage
 from softmax_temperature.stages.trainings import image_set
 from softmax_temperature.training import build_network, check_network
 
-PAPER = "temperature_check"
-OUTPUT = Path("data/temperature_check/early_learning")
 QUESTIONS = CURVES, NORMS = "curves", "norms"
 
 # Deviation: the samples, networks and ranges with which the temperature_check paper shows its theory are not at hand.
@@ -30,12 +30,10 @@ QUESTIONS = CURVES, NORMS = "curves", "norms"
 # is too large for the comparison.
 
 
-class FlowCell(GradientFlow):
-    """What a cell is given; `start_seed` is of weights, images and probes."""
-
+class _Plan(GradientFlow):
     network: Network
     root: str
-    start_seed: int
+    start_seed: int  # Of weights, images and probes: the same for both questions.
     question: Curves | Norms
 
 
@@ -45,37 +43,29 @@ def courses(section: EarlyLearning | None) -> list[tuple[str, str, int]]:
     return [(name, question, seed) for name, seeds in networks for question in QUESTIONS for seed in range(seeds)]
 
 
-def cells(params: Params) -> list[Cell]:
+@stage("temperature_check", "data/temperature_check/early_learning")
+def early_learning(params: Params) -> Iterator[Cell]:
     """One cell per network, question and seed; a network with batch normalisation raises InputError."""
     section = params.temperature_check.early_learning
-    for name in section.networks if section else ():
+    if section is None:
+        return
+    for name in section.networks:
         try:
             refuse_batch_norm(check_network(params.networks[name]))
         except ValueError as error:
             where = f"temperature_check.early_learning.networks: {name}"
             raise InputError(str(error), where=where, remedy="Name one without.") from error
-    return [_cell(params, section, *names) for names in courses(section)] if section else []
+    shared = section.model_dump(include=set(GradientFlow.model_fields)) | {"root": params.data.root}
+    for name, question, seed in courses(section):
+        start_seed = seed_of(params.seed, "temperature_check", "early_learning", str(seed))
+        own = {"network": params.networks[name], "question": getattr(section, question), "start_seed": start_seed}
+        yield Cell(f"{name}/{question}/{seed}", _learn, _Plan(**shared, **own), {"images": PREPARED / section.dataset})
 
 
-def _cell(params: Params, section: EarlyLearning, network: str, question: str, seed: int) -> Cell:
-    plan = FlowCell(
-        **section.model_dump(include=set(GradientFlow.model_fields)),
-        network=params.networks[network],
-        root=params.data.root,
-        # The same for both questions: they look at the same network and images.
-        start_seed=seed_of(params.seed, "temperature_check", "early_learning", str(seed)),
-        question=getattr(section, question),
-    )
-    return Cell(f"{network}/{question}/{seed}", run, plan, {"images": PREPARED / section.dataset})
-
-
-def run(job: Job, plan: FlowCell) -> None:
+def _learn(job: Job, plan: _Plan) -> None:
     """Write `record.json`, what is predicted from the start, and `courses.json` or `starts.json`, what happened."""
-    problem = _problem(job, plan)
-    if isinstance(plan.question, Curves):
-        _curves(job, plan, plan.question, problem)
-    else:
-        _norms(job, plan, plan.question, problem)
+    measure: Any = _curves if isinstance(plan.question, Curves) else _norms
+    measure(job, plan, plan.question, _problem(job, plan))
 
 
 def times(question: Curves) -> list[float]:
@@ -84,7 +74,7 @@ def times(question: Curves) -> list[float]:
     return [question.first * math.exp(step * number) for number in range(question.points)]
 
 
-def _curves(job: Job, plan: FlowCell, question: Curves, problem: Problem) -> None:
+def _curves(job: Job, plan: _Plan, question: Curves, problem: Problem) -> None:
     """Learning from logits of 0, at each inverse temperature and with the kernel of the start.
 
     In `courses.json` stands for each inverse temperature, and for the linearised dynamics (null), how the course ended,
@@ -98,15 +88,14 @@ def _curves(job: Job, plan: FlowCell, question: Curves, problem: Problem) -> Non
     found = [{"inverse_temperature": None, **linearised}]
     for done, inverse_temperature in enumerate(question.inverse_temperatures):
         job.progress(done, len(question.inverse_temperatures))
-        own = Start(problem, 1.0, inverse_temperature)
-        kernel_times = moments[:: question.stride]
-        course = dynamics.real_course(own, settings, moments, kernel_times=kernel_times, linearised=states)
+        how = {"kernel_times": moments[:: question.stride], "linearised": states}
+        course = dynamics.real_course(Start(problem, 1.0, inverse_temperature), settings, moments, **how)
         found.append({"inverse_temperature": inverse_temperature, **course})
     write_json(job.output / "courses.json", found)
     write_json(job.output / "record.json", {**_about(problem, start), "drift_rate": start.drift_rate()})
 
 
-def _norms(job: Job, plan: FlowCell, question: Norms, problem: Problem) -> None:
+def _norms(job: Job, plan: _Plan, question: Norms, problem: Problem) -> None:
     """Learning from tempered logits of each norm, by the network and with the kernel of the start.
 
     In `starts.json` stands for each norm the correlation that has it, what is predicted from there, and when the events
@@ -125,17 +114,15 @@ def _norms(job: Job, plan: FlowCell, question: Norms, problem: Problem) -> None:
         scales = start.scales
         until = question.horizon * max(scales.unit_time, scales.logit_time)
         settings = Settings(scales.unit_time, until, plan.tolerance, plan.evaluations)
-        happened = {
-            "real": dynamics.event_times(start.gradient_flow, problem.loss, settings),
-            "linearised": dynamics.event_times(start.linearised_flow, problem.loss, settings),
-        }
+        flows = {"real": start.gradient_flow, "linearised": start.linearised_flow}
+        happened = {name: dynamics.event_times(flow, problem.loss, settings) for name, flow in flows.items()}
         found.append({"wanted_norm": logit_norm, "correlation": correlation, **scales._asdict(), **happened})
     write_json(job.output / "starts.json", found)
     about = _about(problem, Start(problem, 1.0, question.inverse_temperature))
     write_json(job.output / "record.json", {**about, "inverse_temperature": question.inverse_temperature})
 
 
-def _problem(job: Job, plan: FlowCell) -> Problem:
+def _problem(job: Job, plan: _Plan) -> Problem:
     """Two draws of the network, and training images, balanced over classes, with mean 0 and standard deviation 1."""
     seed = plan.start_seed
     classes = open_prepared(job.inputs["images"], root=Path(plan.root)).classes

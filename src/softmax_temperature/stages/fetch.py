@@ -1,5 +1,6 @@
-"""The stage `fetch`: find each data set, check it, split it, and store it in the form that later stages read."""
+"""Stage fetch: find each data set, check it, split it, and store it in the form that later stages read."""
 
+from collections.abc import Iterator
 from dataclasses import fields
 from pathlib import Path
 
@@ -13,46 +14,32 @@ from softmax_temperature.runner.cells import Cell, Job
 from softmax_temperature.runner.errors import InputError
 from softmax_temperature.runner.folders import PREPARED
 from softmax_temperature.runner.section import Fraction
-
-PAPER = None
-OUTPUT = PREPARED
+from softmax_temperature.stages import stage
 
 
-class FetchCell(Dataset):
-    """What a cell is given: the sets in `source`, joined, become `dataset`.
-
-    `archive` is the digest of the user's archive. `seed` is the project's, so that a data set is the same in every
-    stage that names it.
-    """
-
-    source: list[str]
+class _Plan(Dataset):
+    source: list[str]  # These data sets, joined, become `dataset`.
     validation_fraction: Fraction
     image_size_limit: int | None
     dataset: str
     root: str
-    archive: str | None
+    archive: str | None  # The digest of the user's archive.
     download: bool
-    seed: int
+    seed: int  # The project's, so that a data set is the same in every stage that names it.
 
 
-def cells(params: Params) -> list[Cell]:
-    """One cell per data set; the name of none is an InputError, what else one of them lacks an error of its cell."""
-    return [Cell(name, run, _plan(params, name)) for name in params.datasets]
-
-
-def _plan(params: Params, dataset: str) -> FetchCell:
-    root, own = Path(params.data.root), params.datasets[dataset]
-    sources = own.source if isinstance(own.source, list) else [own.source or dataset]
-    for source in sources:
-        check_known(source, root=root)
-    changes = {"source": sources, "validation_fraction": own.validation_fraction or params.fetch.validation_fraction}
-    return FetchCell(
-        **own.model_dump() | changes | params.data.model_dump(),
-        image_size_limit=params.fetch.image_size_limit,
-        dataset=dataset,
-        archive=_archive_digest(sources, root),
-        seed=params.seed,
-    )
+@stage(None, PREPARED)
+def fetch(params: Params) -> Iterator[Cell]:
+    """One cell per data set; an unknown name is an InputError, any other fault an error of its cell."""
+    root = Path(params.data.root)
+    for name, own in params.datasets.items():
+        sources = own.source if isinstance(own.source, list) else [own.source or name]
+        for source in sources:
+            check_known(source, root=root)
+        fraction = own.validation_fraction or params.fetch.validation_fraction
+        changes = {**params.data.model_dump(), "source": sources, "validation_fraction": fraction}
+        changes |= {"image_size_limit": params.fetch.image_size_limit, "archive": _archive_digest(sources, root)}
+        yield Cell(name, _fetch, _Plan(**own.model_dump() | changes, dataset=name, seed=params.seed))
 
 
 def _archive_digest(sources: list[str], root: Path) -> str | None:
@@ -64,8 +51,7 @@ def _archive_digest(sources: list[str], root: Path) -> str | None:
     return digest_of_text("".join(digests)) if len(digests) > 1 else next(iter(digests), None)
 
 
-def run(job: Job, plan: FetchCell) -> None:
-    """Prepare one data set; an InputError if it is missing or malformed, or a limit leaves too little of it."""
+def _fetch(job: Job, plan: _Plan) -> None:
     root = Path(plan.root)
     raw = joined([find_dataset(source, root=root, download=plan.download, seed=plan.seed) for source in plan.source])
     if plan.pool and raw.form == "images":

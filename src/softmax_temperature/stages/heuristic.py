@@ -1,6 +1,6 @@
 """Stage heuristic: statistics and searches joined into pairs, and the regression from the ones to the others (4.3)."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from itertools import product
 from typing import Any
 
@@ -9,7 +9,7 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from softmax_temperature import heuristic
+from softmax_temperature import heuristic as library
 from softmax_temperature.cosine_classifier import TemperatureGrid
 from softmax_temperature.heuristic.pairs import KEYS, matrix
 from softmax_temperature.heuristic.ridge import Study, fit_shipped, score_rules
@@ -18,37 +18,35 @@ from softmax_temperature.params.classifier_temperature import HeuristicSection
 from softmax_temperature.runner.artifacts import Artifact, write_json, write_text
 from softmax_temperature.runner.cells import Cell, Job
 from softmax_temperature.runner.folders import HEURISTIC
-from softmax_temperature.stages import describe, search
+from softmax_temperature.stages import stage
+from softmax_temperature.stages.classifier_temperature import PAPER, describe, search
 
-PAPER = "classifier_temperature"
-OUTPUT = HEURISTIC
 UNTRAINED = "untrained"
 RIDGE_RULES = {
     "heuristic": "ridge of the logarithm (ours)",
     "heuristic, backbone left out too": "the same, backbone left out too",
     "best constant": "best constant",
 }
-LeftOut = Mapping[tuple[str, str, heuristic.Method], heuristic.LeaveOneOut]
+LeftOut = Mapping[tuple[str, str, library.Method], library.LeaveOneOut]
 """By subset of the pairs, row of Table 1 and method."""
 
 
-class HeuristicCell(HeuristicSection):
-    """What the cell is given; `pairs` are data sets and backbones."""
-
-    pairs: list[list[str]]
+class _Plan(HeuristicSection):
+    pairs: list[list[str]]  # Data sets and backbones.
     select_on: str
 
 
-def cells(params: Params) -> list[Cell]:
+@stage(PAPER, HEURISTIC)
+def heuristic(params: Params) -> Iterator[Cell]:
     """One cell, which reads exactly the pairs that the parameters declare."""
     paper, pairs = params.classifier_temperature, params.embedded_pairs()
-    inputs = {f"statistics {d} {b}": describe.OUTPUT / d / b for d, b in pairs}
-    inputs |= {f"search {d} {b}": search.OUTPUT / d / b for d, b in pairs}
+    inputs = {f"statistics {d} {b}": describe.output / d / b for d, b in pairs}
+    inputs |= {f"search {d} {b}": search.output / d / b for d, b in pairs}
     settings = paper.heuristic.model_dump() | {"select_on": paper.search.select_on}
-    return [Cell(".", run, HeuristicCell(pairs=[list(pair) for pair in pairs], **settings), inputs)]
+    yield Cell(".", _heuristic, _Plan(pairs=[list(pair) for pair in pairs], **settings), inputs)
 
 
-def run(job: Job, plan: HeuristicCell) -> None:
+def _heuristic(job: Job, plan: _Plan) -> None:
     """Join and fit.
 
     Writes `runs.csv` (pair × inverse temperature), `pairs.csv` (pair, statistics, optimum, plateau),
@@ -60,13 +58,13 @@ def run(job: Job, plan: HeuristicCell) -> None:
     runs = pd.concat([_runs(d, b, *grids[d, b]) for d, b in grids], ignore_index=True)
     table = pd.DataFrame([_pair(d, b, *grids[d, b], plan.select_on) | statistics[d, b] for d, b in grids])
     grid = next(iter(grids.values()))[0].inverse_temperatures
-    clear = heuristic.identified(table, max_share=plan.max_plateau, grid=grid)
+    clear = library.identified(table, max_share=plan.max_plateau, grid=grid)
     left_out, scores = _left_out(table, clear, plan.selected), score_rules(table, runs)
     labelled = [(dict(zip(("subset", "row", "method"), names, strict=True)), one) for names, one in left_out.items()]
     tables = {
         "runs": runs,
         "pairs": table,
-        "correlations": heuristic.correlations(table),
+        "correlations": library.correlations(table),
         "predictions": _predictions(table, left_out["all pairs", "All Stats", "least_squares"].predictions),
         "leave_one_out": pd.DataFrame([label | one.summary() for label, one in labelled]),
         "folds": pd.concat([one.folds.assign(**label) for label, one in labelled], ignore_index=True),
@@ -79,18 +77,17 @@ def run(job: Job, plan: HeuristicCell) -> None:
 
 def _left_out(table: pd.DataFrame, clear: pd.DataFrame, selected: int) -> LeftOut:
     """Table 1 on all pairs, and on those whose optimum is clear and whose backbone is trained, if these are enough."""
-
-    def enough(pairs: pd.DataFrame) -> bool:
-        return bool(pairs["dataset"].nunique() >= heuristic.MINIMUM_DATASETS)
-
-    subsets = {"all pairs": table, "identified pairs": clear if enough(clear) else table}
     trained = table[~table["backbone"].str.startswith(UNTRAINED)]
-    if 0 < len(trained) < len(table) and enough(trained):
-        subsets["trained backbones"] = trained  # The paper has no untrained extractor.
+    parts = {"identified pairs": clear, "trained backbones": trained}  # The paper has no untrained extractor.
+    subsets = {"all pairs": table, "identified pairs": table} | {
+        name: some
+        for name, some in parts.items()
+        if some["dataset"].nunique() >= library.MINIMUM_DATASETS and len(some) < len(table)
+    }
     rows: dict[str, str | int] = {"Best Stat": "best", f"{selected}-Best Stats": selected, "All Stats": "all"}
-    methods: tuple[heuristic.Method, ...] = ("least_squares", "ridge")
+    methods: tuple[library.Method, ...] = ("least_squares", "ridge")
     return {
-        (subset, row, method): heuristic.leave_one_dataset_out(subsets[subset], statistics=rows[row], method=method)
+        (subset, row, method): library.leave_one_dataset_out(subsets[subset], statistics=rows[row], method=method)
         for subset, row, method in product(subsets, rows, methods)
     }
 
@@ -157,7 +154,7 @@ def _predictions(table: pd.DataFrame, left_out: pd.DataFrame) -> pd.DataFrame:
 
     As in Table 1, predictions are the regression's own values, which may lie outside the searched range.
     """
-    fitted = heuristic.fit(table, statistics="all")
+    fitted = library.fit(table, statistics="all")
     values = fitted.regression.predict(matrix(table, fitted.statistics))
     optima = table[[*KEYS, "inverse_temperature", "plateau_low", "plateau_high"]].assign(fitted=values)
     return optima.merge(left_out[[*KEYS, "linear"]].rename(columns={"linear": "left_out"}), on=KEYS)
@@ -169,8 +166,8 @@ def _rules(table: pd.DataFrame, runs: pd.DataFrame, scores: pd.DataFrame, left_o
     medians = {name: table[table["dataset"] != name]["inverse_temperature"].median() for name in names}
     of_thumb = {
         "none (1)": 1.0,
-        "square root of dimension": heuristic.square_root_of_dimension(table["dim"]),
-        "lower bound from classes": heuristic.lower_bound_from_classes(table["n_classes"]),
+        "square root of dimension": library.square_root_of_dimension(table["dim"]),
+        "lower bound from classes": library.lower_bound_from_classes(table["n_classes"]),
         "median of other data sets": table["dataset"].map(medians),
         "chosen on validation": table["inverse_temperature_validation"],
     }

@@ -1,7 +1,5 @@
 """What the programs in `pipeline/` share: arguments, exit codes, and the call of a stage's cells."""
 
-from __future__ import annotations
-
 import argparse
 import signal
 import sys
@@ -9,25 +7,25 @@ from collections.abc import Callable, Sequence
 from importlib import import_module
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, Protocol
 
-from softmax_temperature.params import Params, read_params
+from softmax_temperature.params import read_params
 from softmax_temperature.runner.errors import CellsFailed, InputError, disk_faults
+from softmax_temperature.stages import Stage
 
-if TYPE_CHECKING:
-    from softmax_temperature.runner.cells import Cell  # Imports torch.
-
-PACKAGE = "softmax_temperature.stages"
-
-
-class Stage(Protocol):
-    """A module of `softmax_temperature.stages` that consists of cells."""
-
-    PAPER: str | None
-    OUTPUT: Path
-
-    def cells(self, params: Params) -> list[Cell]:
-        """All cells of the stage, if its paper is to be rebuilt."""
+MODULES = {
+    "fetch": "fetch",
+    "pretrain": "backbones",
+    "embed": "backbones",
+    **dict.fromkeys(("describe", "search", "rescaling"), "classifier_temperature"),
+    "heuristic": "heuristic",
+    "train_focal": "focal",
+    "evaluate_focal": "focal_evaluation",
+    **dict.fromkeys(("focal_linear", "train_translation"), "focal_appendices"),
+    **dict.fromkeys(("train_cooling", "train_segmentation"), "cooling"),
+    **dict.fromkeys(("train_temperature_check", "confirm_temperature_check"), "temperature_check"),
+    "early_learning": "early_learning",
+}
+"""By stage that consists of cells, in the order of the pipeline, the module that declares it."""
 
 
 def parser(description: str | None) -> argparse.ArgumentParser:
@@ -38,27 +36,22 @@ def parser(description: str | None) -> argparse.ArgumentParser:
 
 
 def stage_program(name: str, description: str | None, arguments: Sequence[str] | None = None) -> int:
-    """Run the cells of the stage that is the module `name`; returns the exit code."""
+    """Run the cells of a stage; returns the exit code."""
     options = parser(description).parse_args(arguments)
 
     def work() -> None:
         from softmax_temperature.runner.cells import run_cells  # Imports torch, which `--help` must not wait for.
 
-        params, stage = read_params(options.params), load(name)
-        run_cells(declared(stage, params), output=stage.OUTPUT, compute=params.compute, seed=params.seed)
+        params, stage = read_params(options.params), find_stage(name)
+        run_cells(stage.cells(params), output=stage.output, compute=params.compute, seed=params.seed)
 
     return exit_code(work)
 
 
-def load(name: str) -> Stage:
-    """The module of a stage, imported when it is run: the papers' stages need different libraries."""
-    stage: Stage = import_module(f"{PACKAGE}.{name}")
-    return stage
-
-
-def declared(stage: Stage, params: Params) -> list[Cell]:
-    """The cells that the parameters declare: none if the stage's paper is not among `papers`."""
-    return stage.cells(params) if stage.PAPER is None or stage.PAPER in params.papers else []
+def find_stage(name: str) -> Stage:
+    """A stage by its name; its module is imported now, because the papers' stages need different libraries."""
+    found: Stage = getattr(import_module(f"softmax_temperature.stages.{MODULES[name]}"), name)
+    return found
 
 
 def exit_code(work: Callable[[], None]) -> int:

@@ -1,12 +1,12 @@
 """What the training stages share: a cell's plan, prepared data as networks are trained on them, and what is left."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from safetensors.torch import save_file
+from safetensors.torch import save_file, save_model
 from torch import Tensor, nn
 
 from softmax_temperature import training as loop
@@ -31,16 +31,16 @@ LAST_LOGITS = "last-logits.safetensors"
 HELD_OUT: tuple[SplitName, ...] = ("validation", "test")
 
 
-class TrainingCell(Section):
-    """What every training is given; `root` is data.root, `training_seed` draws weights, order and augmentation."""
+class TrainingPlan(Section):
+    """What the cell of every training is given."""
 
     recipe: Recipe
-    root: str
-    training_seed: int
+    root: str  # data.root.
+    training_seed: int  # Draws weights, order and augmentation: one for all arms, so that differences are paired.
 
 
-class NetworkCell(TrainingCell):
-    """What a training of one of `networks` is given."""
+class NetworkPlan(TrainingPlan):
+    """What the cell of a training of one of `networks` is given."""
 
     network: Network
 
@@ -49,6 +49,11 @@ def check_networks(params: Params, trained: Mapping[str, Any]) -> None:
     """Refuse the networks of tasks that do not take their arguments: the parameters are wrong, not a cell."""
     for name in dict.fromkeys(task.network for task in trained.values()):
         loop.check_network(params.networks[name])
+
+
+def arms_and_seeds(section: Any, arms: Iterable[str]) -> list[tuple[str, int]]:
+    """Arm and seed of every training of a section that has `seeds`; none where it is left out."""
+    return [(arm, seed) for arm in arms for seed in range(section.seeds)] if section else []
 
 
 class TrainingSets(NamedTuple):
@@ -89,20 +94,18 @@ def image_set(prepared: Artifact, split: SplitName, root: str, size: int | None 
 
 
 @lru_cache(maxsize=1)  # Counting and numbering words takes as long as an epoch, and the next cell has the same ones.
-def _numbered(folder: Path, digest: str, text: Text) -> TrainingSets:
+def _numbered(folder: Path, digest: str, text: Text) -> TrainingSets:  # noqa: ARG001
     """Texts or trees, with the vocabulary of the training ones; `digest` tells artifacts in the same folder apart."""
-    prepared = open_artifact(folder)
-    assert prepared.digest == digest, "the caller has just opened it"
-    data = PreparedData(prepared, root=folder)
+    data = PreparedData(open_artifact(folder), root=folder)
     parts: dict[SplitName, Part] = {split: data.texts(split) for split in SPLITS}
     if data.form == "trees":
         words = tree_words(map(parse_tree, parts["train"].for_vocabulary()), vocabulary_size=text.vocabulary)
         trees = {split: encode_trees(list(map(parse_tree, part.data)), words) for split, part in parts.items()}
-        numbered = {split: replace(part, data=trees[split]) for split, part in parts.items()}
-        return TrainingSets({split: TreeSet(*_ledgered(part)) for split, part in numbered.items()}, data.classes, words)
+        sets = {split: TreeSet(*_ledgered(replace(part, data=trees[split]))) for split, part in parts.items()}
+        return TrainingSets(sets, data.classes, words)
     tokeniser = Tokeniser.fit(parts["train"], vocabulary_size=text.vocabulary, length=text.length, keep=text.keep)
-    sets = {split: TokenSet(*_ledgered(tokeniser.encode_part(part))) for split, part in parts.items()}
-    return TrainingSets(sets, data.classes, tokeniser.words)
+    tokens = {split: TokenSet(*_ledgered(tokeniser.encode_part(part))) for split, part in parts.items()}
+    return TrainingSets(tokens, data.classes, tokeniser.words)
 
 
 def _ledgered(part: Part) -> Any:
@@ -118,11 +121,10 @@ class TrainingRun:
     """
 
     def __init__(
-        self, job: Job, plan: TrainingCell, network: nn.Module, objective: Objective, samples: loop.Samples
+        self, job: Job, plan: TrainingPlan, network: nn.Module, objective: Objective, samples: loop.Samples
     ) -> None:
-        self.trainer = loop.Trainer(
-            network, objective, samples, plan.recipe, seed=plan.training_seed, device=job.device
-        )
+        how: dict[str, Any] = {"seed": plan.training_seed, "device": job.device}
+        self.trainer = loop.Trainer(network, objective, samples, plan.recipe, **how)
         self.finite, self._job = True, job
 
     def run(self, *, cooling: loop.Callback | None = None, **callbacks: loop.Callback) -> None:
@@ -135,23 +137,18 @@ class TrainingRun:
         self, sets: Mapping[str, loop.Samples], outliers: Mapping[str, Tensor] | None = None, file: str = LOGITS
     ) -> None:
         """Write logits and labels of sets, and logits of outliers; nothing if they are not finite."""
+        if not self.finite:
+            return
         inputs = {name: some.inputs for name, some in sets.items()} | dict(outliers or {})
-        if self.finite:
-            try:
-                found = {f"{name}.logits": self.trainer.evaluate(some)[0] for name, some in inputs.items()}
-            except loop.Diverged:
-                self.finite = False
-                return
-            labels = {f"{name}.labels": some.labels for name, some in sets.items()}
-            save_file(found | labels, self._job.output / file)
+        labels = {f"{name}.labels": some.labels for name, some in sets.items()}
+        try:
+            logits = {f"{name}.logits": self.trainer.evaluate(some)[0] for name, some in inputs.items()}
+            save_file(logits | labels, self._job.output / file)
+        except loop.Diverged:
+            self.finite = False
 
-    def save_weights(self) -> None:
-        """Write `weights.safetensors`."""
-        weights = {name: value.cpu().contiguous() for name, value in self.trainer.network.state_dict().items()}
-        save_file(weights, self._job.output / WEIGHTS)
-
-    def save_records(self, about: Mapping[str, Any], **rows: Any) -> None:
-        """Write `record.json`: how long the training was, whether it diverged, and `about`; and a file for each row."""
+    def save(self, about: Mapping[str, Any], *, weights: bool = True, **rows: Any) -> None:
+        """Write `weights.safetensors` if asked, `record.json` with `about` and what became of it, and JSON by name."""
         trainer, recipe = self.trainer, self.trainer.recipe
         record = {
             "epochs": recipe.epochs,
@@ -162,3 +159,5 @@ class TrainingRun:
         }
         for name, content in {**rows, "record": {**record, **about}}.items():
             write_json(self._job.output / f"{name}.json", content)
+        if weights:
+            save_model(trainer.network.cpu(), str(self._job.output / WEIGHTS))

@@ -21,7 +21,7 @@ from softmax_temperature.params.network import Backbone
 from softmax_temperature.runner.artifacts import open_artifact
 from softmax_temperature.runner.errors import InputError, nearest
 from softmax_temperature.runner.progress import say
-from softmax_temperature.stages import pretrain
+from softmax_temperature.stages.backbones import WEIGHTS, pretrain
 from softmax_temperature.tools.arrays import Rows
 from softmax_temperature.tools.suggest import checked_parts
 
@@ -61,7 +61,7 @@ def load(name: str, *, download: bool) -> LoadedBackbone:
         return load_backbone(spec, root=Path(), seed=0)
     spec, root = params.backbones[name], Path(params.data.root)
     locate_weights(spec, root=root, download=download)
-    own = open_artifact(pretrain.OUTPUT / name).path(pretrain.WEIGHTS) if spec.weights == "pretrain" else None
+    own = open_artifact(pretrain.output / name).path(WEIGHTS) if spec.weights == "pretrain" else None
     return load_backbone(spec, root=root, seed=seed_of(params.seed, "backbones", name), pretrained=own)
 
 

@@ -3,14 +3,14 @@
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from importlib.util import find_spec
 from pathlib import Path
 
 from softmax_temperature.params import Params, read_yaml
 from softmax_temperature.runner.artifacts import MANIFEST, ArtifactError
 from softmax_temperature.runner.cells import DATA, RESULT, Cell, fingerprint, timing_file
 from softmax_temperature.runner.errors import InputError
-from softmax_temperature.stages.programs import PACKAGE, Stage, declared, load
+from softmax_temperature.stages import Stage
+from softmax_temperature.stages.programs import MODULES, find_stage
 
 NAMES_SHOWN = 5
 
@@ -45,21 +45,23 @@ def plan(params: Params) -> list[StagePlan]:
     plans = []
     for stage, content in read_yaml(Path("dvc.yaml"))["stages"].items():
         program = Path(content["cmd"].split()[1]).stem
-        known = find_spec(f"{PACKAGE}.{program}")
-        plans.append(_planned(stage, load(program), offline, results, minutes) if known else StagePlan(stage, None))
+        known = program in MODULES
+        plans.append(
+            _planned(stage, find_stage(program), offline, results, minutes) if known else StagePlan(stage, None)
+        )
     return plans
 
 
 def _planned(
     name: str, stage: Stage, params: Params, results: dict[Path, Path | None], minutes: Mapping[str, float]
 ) -> StagePlan:
-    output = stage.OUTPUT.relative_to(DATA).as_posix()
+    output = stage.output.relative_to(DATA).as_posix()
     try:
-        cells = declared(stage, params)
+        cells = stage.cells(params)
     except InputError as error:
         return StagePlan(name, None, note=str(error))
     found = {cell.name: _result(cell, output, params.seed, results) for cell in cells}
-    results |= {stage.OUTPUT / cell: result for cell, result in found.items()}
+    results |= {stage.output / cell: result for cell, result in found.items()}
     to_run = tuple(cell for cell, result in found.items() if result is None)
     return StagePlan(name, len(cells), to_run, minutes.get(output))
 

@@ -14,7 +14,7 @@ from softmax_temperature.params.focal import Linear
 from softmax_temperature.runner.artifacts import open_artifact
 from softmax_temperature.runner.cells import run_cells
 from softmax_temperature.runner.errors import InputError
-from softmax_temperature.stages import focal_linear
+from softmax_temperature.stages.focal_appendices import TENSORS, focal_linear
 from tests.serial import SERIAL
 
 LOSSES = ["CE", "FL-1"]
@@ -24,7 +24,7 @@ def params(*losses: str, seeds: int = 2) -> Any:
     gammas = {"CE": 0.0, "FL-1": 1.0, "FL-9": 9.0}
     section = {"train": 200, "test": 100, "epochs": 7, "lr": 0.3, "seeds": seeds}
     linear = Linear.model_validate(section | {"gammas": {name: gammas[name] for name in losses}})
-    return SimpleNamespace(seed=5, focal=SimpleNamespace(linear=linear))
+    return SimpleNamespace(seed=5, papers=["focal"], focal=SimpleNamespace(linear=linear))
 
 
 @pytest.fixture(scope="module")
@@ -32,7 +32,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the cells of three losses, one of which the tables are not asked for."""
     folder = tmp_path_factory.mktemp("linear")
     with chdir(folder):
-        run_cells(focal_linear.cells(params(*LOSSES, "FL-9")), output=focal_linear.OUTPUT, compute=SERIAL, seed=5)
+        run_cells(focal_linear.cells(params(*LOSSES, "FL-9")), output=focal_linear.output, compute=SERIAL, seed=5)
     return folder
 
 
@@ -44,8 +44,8 @@ def linear(project: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
 
 def test_tables_hold_the_declared_cells_and_what_is_in_them(linear: Any) -> None:
     assert set(linear.linear_history["loss"]) == set(LOSSES)
-    artifact = open_artifact(focal_linear.OUTPUT / "FL-1" / "1")
-    tensors = artifact.tensors(focal_linear.TENSORS)
+    artifact = open_artifact(focal_linear.output / "FL-1" / "1")
+    tensors = artifact.tensors(TENSORS)
     history, mistakes, boundary = (
         table[(table["loss"] == "FL-1") & (table["seed"] == 1)]
         for table in (linear.linear_history, linear.linear_mistakes, linear.linear_boundary)

@@ -120,7 +120,7 @@ def test_deviations_are_listed_each_joined_over_its_lines() -> None:
     source = "x = 1\n    # Deviation: the paper says so,\n    # we say this.\ny = 2  # not this\n"
     source += "# Deviation: one line.\nz = 3\n# other\n"
     assert comments(source) == ["the paper says so, we say this.", "one line."]
-    table = deviations(["softmax_temperature.stages.search", "softmax_temperature.stages.heuristic"])
+    table = deviations(["softmax_temperature.stages.classifier_temperature", "softmax_temperature.stages.heuristic"])
     assert set(table.columns) == {"where", "what"}
     assert len(table) >= 3
     assert table["what"].str.len().min() > 20

@@ -9,7 +9,10 @@ from softmax_temperature.papers.classifier_temperature.records import SLUG, Reco
 from softmax_temperature.papers.shared.records import table_names, write_results
 from softmax_temperature.params import Params
 from softmax_temperature.runner.artifacts import Artifact, open_artifact, write_text
-from softmax_temperature.stages import describe, embed, fetch, heuristic, pretrain, rescaling, search
+from softmax_temperature.stages.backbones import embed, pretrain
+from softmax_temperature.stages.classifier_temperature import describe, rescaling, search
+from softmax_temperature.stages.fetch import fetch
+from softmax_temperature.stages.heuristic import heuristic
 
 STAGES = (fetch, pretrain, embed, describe, search, rescaling, heuristic)
 """What the results rest on."""
@@ -17,12 +20,12 @@ STAGES = (fetch, pretrain, embed, describe, search, rescaling, heuristic)
 
 def collect(params: Params, folder: Path) -> None:
     """Write records, tables, claims and metrics; a cell that the parameters declare and that is missing is an error."""
-    fitted = open_artifact(heuristic.OUTPUT, kind="heuristic")
+    fitted = open_artifact(heuristic.output, kind="heuristic")
     made = {name: pd.read_csv(fitted.path(f"{name}.csv")) for name in table_names(Records) if name != "rescaling"}
-    arms = [open_artifact(rescaling.OUTPUT / cell.name, kind="rescaling") for cell in rescaling.cells(params)]
+    arms = [open_artifact(rescaling.output / cell.name, kind="rescaling") for cell in rescaling.cells(params)]
     made["rescaling"] = pd.DataFrame([row for arm in arms for row in _rescaling(arm)])
     write_text(folder / "heuristic.json", fitted.path("heuristic.json").read_text(encoding="utf-8"))
-    code = [stage.__name__ for stage in STAGES]
+    code = [stage.module for stage in STAGES]
     write_results(folder, SLUG, params.profile, made=made, code=code)
 
 

@@ -15,7 +15,9 @@ from softmax_temperature.papers.cooling.theory import theory_checks
 from softmax_temperature.papers.shared.records import named_rows, write_pixels, write_results
 from softmax_temperature.params import Params
 from softmax_temperature.runner.artifacts import Artifact, open_artifact
-from softmax_temperature.stages import fetch, train_cooling, train_segmentation
+from softmax_temperature.stages.cooling import SEGMENTATION_ARMS, train_cooling, train_segmentation
+from softmax_temperature.stages.fetch import fetch
+from softmax_temperature.stages.trainings import arms_and_seeds
 
 STAGES = (fetch, train_cooling, train_segmentation)
 """What the results rest on."""
@@ -34,7 +36,7 @@ def collect(params: Params, folder: Path) -> None:
 
     The parameters declare which cells are read: a missing one is an error, another one is not read.
     """
-    trainings = {cell.name: open_artifact(train_cooling.OUTPUT / cell.name) for cell in train_cooling.cells(params)}
+    trainings = {cell.name: open_artifact(train_cooling.output / cell.name) for cell in train_cooling.cells(params)}
     rows = {}
     for name, columns in _COLUMNS.items():
         found = ((_names(cell), training.json(f"{name}.json")) for cell, training in trainings.items())
@@ -51,7 +53,7 @@ def collect(params: Params, folder: Path) -> None:
         "cost": cost_of_cooling(),
     }
     write_pixels(folder / "tables" / "segmentation.safetensors", segmentation_pixels(params))
-    code = [*(stage.__name__ for stage in STAGES), __name__]
+    code = [*(stage.module for stage in STAGES), __name__]
     write_results(folder, SLUG, params.profile, made=made, code=code)
 
 
@@ -113,8 +115,8 @@ def segmentation_table(params: Params) -> pd.DataFrame:
     """
     section = params.cooling.segmentation
     rows: list[dict[str, Any]] = []
-    for arm, seed in train_segmentation.trainings(section):
-        record = open_artifact(train_segmentation.OUTPUT / f"{arm}/{seed}").json("record.json")
+    for arm, seed in arms_and_seeds(section, SEGMENTATION_ARMS):
+        record = open_artifact(train_segmentation.output / f"{arm}/{seed}").json("record.json")
         ended = [{"epoch": record["epochs_done"] + 1, "mean_iou": np.nan}] if record["diverged"] else []
         rows += [{"arm": arm, "seed": seed, **row} for row in [*record["history"], *ended]]
     table = pd.DataFrame(rows, columns=["arm", "seed", "epoch", "mean_iou", "pixel_accuracy", "temperature"])
@@ -130,8 +132,8 @@ def segmentation_pixels(params: Params) -> dict[str, NDArray[np.uint8]]:
     if section is None or not section.panels:
         return {}
     pictures: dict[str, NDArray[np.uint8]] = {}
-    for arm in train_segmentation.ARMS:
-        path = open_artifact(train_segmentation.OUTPUT / f"{arm}/0").path("predictions.npz")
+    for arm in SEGMENTATION_ARMS:
+        path = open_artifact(train_segmentation.output / f"{arm}/0").path("predictions.npz")
         with np.load(path, allow_pickle=False) as file:
             shown = {"images": "images", "labels": "labels", arm: "predicted"}
             pictures |= {name: file[stored][: section.panels] for name, stored in shown.items()}

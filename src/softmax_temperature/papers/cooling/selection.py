@@ -13,7 +13,7 @@ import pandas as pd
 from softmax_temperature.papers.cooling.records import Records
 from softmax_temperature.papers.shared import statistics
 from softmax_temperature.papers.shared.sources import cell_of_each
-from softmax_temperature.stages.train_cooling import JUDGED
+from softmax_temperature.stages.cooling import JUDGED
 
 # The ways to cool and the schedules, in the order of Table 1, with their printed names.
 NO_COOLING, PERIODIC, LAST = "none", "periodic", "last_layer"

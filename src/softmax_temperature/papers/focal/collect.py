@@ -18,8 +18,17 @@ from softmax_temperature.params import Params
 from softmax_temperature.runner.artifacts import Artifact, open_artifact
 from softmax_temperature.runner.errors import InputError
 from softmax_temperature.runner.folders import PREPARED
-from softmax_temperature.stages import evaluate_focal, fetch, focal_linear, train_focal, train_translation
-from softmax_temperature.stages.trainings import image_set
+from softmax_temperature.stages.fetch import fetch
+from softmax_temperature.stages.focal import train_focal
+from softmax_temperature.stages.focal_appendices import (
+    TENSORS,
+    TRANSLATION_ARMS,
+    UNSCALED,
+    focal_linear,
+    train_translation,
+)
+from softmax_temperature.stages.focal_evaluation import REFERENCE, evaluate_focal
+from softmax_temperature.stages.trainings import arms_and_seeds, image_set
 from softmax_temperature.training.translation.scores import best_temperature
 
 STAGES = (fetch, train_focal, evaluate_focal, focal_linear, train_translation)
@@ -51,7 +60,7 @@ def collect(params: Params, folder: Path) -> None:
     The cells that the parameters declare are read; a missing one is an error.
     """
     trainings, evaluated = (
-        {cell.name: open_artifact(stage.OUTPUT / cell.name) for cell in stage.cells(params)}
+        {cell.name: open_artifact(stage.output / cell.name) for cell in stage.cells(params)}
         for stage in (train_focal, evaluate_focal)
     )
     logs = {cell: one.json("record.json") for cell, one in trainings.items()}
@@ -59,7 +68,7 @@ def collect(params: Params, folder: Path) -> None:
     progress = pd.DataFrame([_names(cell) | {name: log[name] for name in columns} for cell, log in logs.items()])
     if progress["diverged"].all():
         what = "every training diverged: there is nothing to tabulate"
-        raise InputError(what, where=str(train_focal.OUTPUT), remedy="Lower focal.recipe.lr.")
+        raise InputError(what, where=str(train_focal.output), remedy="Lower focal.recipe.lr.")
     made = {
         **{name: _rows(trainings, name) for name in ("history", "gradient_norms", "reliability")},
         **{name: _rows(evaluated, name) for name in ("runs", "differences", "ood", "roc", "shift")},
@@ -69,11 +78,11 @@ def collect(params: Params, folder: Path) -> None:
         "trainings": progress,
         "theory_checks": theory_checks(),
     }
-    made["differences"]["reference"] = evaluate_focal.REFERENCE
+    made["differences"]["reference"] = REFERENCE
     made["early_stopping"] = paper.early_stopping(made["history"])
     made["panels"], pixels = choose_panels(params, trainings, made["runs"])
     write_pixels(folder / "tables" / "panels.safetensors", pixels)
-    code = [*(stage.__name__ for stage in STAGES), __name__]
+    code = [*(stage.module for stage in STAGES), __name__]
     write_results(folder, SLUG, params.profile, made=made, code=code)
 
 
@@ -150,8 +159,8 @@ def linear_tables(params: Params) -> dict[str, pd.DataFrame]:
     """The tables of appendix C, by the name of their file."""
     history, mistakes, boundary, points = [], [], [], []
     for cell in focal_linear.cells(params):
-        artifact = open_artifact(focal_linear.OUTPUT / cell.name, kind="focal_linear")
-        stored = artifact.tensors(focal_linear.TENSORS)
+        artifact = open_artifact(focal_linear.output / cell.name, kind="focal_linear")
+        stored = artifact.tensors(TENSORS)
         values = {name: some.double().round(decimals=_DIGITS).numpy() for name, some in stored.items()}
         loss, _, seed = cell.name.rpartition("/")
         names = {"loss": loss, "seed": int(seed)}
@@ -175,9 +184,9 @@ def translation_tables(params: Params) -> dict[str, pd.DataFrame]:
     section = params.focal.translation
     made: dict[str, list[dict[str, Any]]] = {f"translation_{name}": [] for name in ("runs", "curves", "history")}
     runs, curves, history = made.values()
-    for arm, seed in train_translation.trainings(section):
+    for arm, seed in arms_and_seeds(section, TRANSLATION_ARMS):
         assert section is not None, "there are trainings"
-        names, artifact = {"arm": arm, "seed": seed}, open_artifact(train_translation.OUTPUT / f"{arm}/{seed}")
+        names, artifact = {"arm": arm, "seed": seed}, open_artifact(train_translation.output / f"{arm}/{seed}")
         record = artifact.json("record.json")
         history += [names | row for row in record["history"]]
         pairs = {f"{split}_pairs": record["pairs"][split] for split in ("train", "test")}
@@ -188,7 +197,7 @@ def translation_tables(params: Params) -> dict[str, pd.DataFrame]:
             test, validation = (
                 {row["temperature"]: row for row in rows if row["split"] == split} for split in ("test", "validation")
             )
-            best, one = best_temperature(validation.values()), train_translation.UNSCALED
+            best, one = best_temperature(validation.values()), UNSCALED
             highest = max(bleu, key=lambda at: bleu[at])
             numbers = (best, test[one]["ece"], test[best]["ece"], test[one]["accuracy"], bleu[one], bleu[best])
             runs[-1] |= dict(zip(_TRANSLATED, (*numbers, bleu[highest], highest), strict=True))

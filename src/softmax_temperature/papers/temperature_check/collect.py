@@ -18,7 +18,9 @@ from softmax_temperature.params.temperature_check import CONFIRMED, Training
 from softmax_temperature.runner.artifacts import MANIFEST, Artifact, open_artifact
 from softmax_temperature.runner.folders import HEURISTIC
 from softmax_temperature.scaling import apply_temperature, fit_temperature
-from softmax_temperature.stages import confirm_temperature_check, early_learning, fetch, train_temperature_check
+from softmax_temperature.stages.early_learning import early_learning
+from softmax_temperature.stages.fetch import fetch
+from softmax_temperature.stages.temperature_check import CHOICE, confirm_temperature_check, train_temperature_check
 
 STAGES = (fetch, train_temperature_check, confirm_temperature_check, early_learning)
 """What the results rest on."""
@@ -35,7 +37,7 @@ _METRICS = (
 def collect(params: Params, folder: Path) -> None:
     """Write records, tables, claims and metrics; a cell that the parameters declare and that is missing is an error."""
     trainings = {
-        training: open_artifact(train_temperature_check.OUTPUT / training.cell)
+        training: open_artifact(train_temperature_check.output / training.cell)
         for training in params.temperature_check.trainings()
     } | _confirmations(params)
     heuristic = _heuristic()
@@ -48,7 +50,7 @@ def collect(params: Params, folder: Path) -> None:
         "heuristic": named_rows(estimates, [*NAMES, "predicted", "inside"]),
         **early_tables(params),
     }
-    code = [*(stage.__name__ for stage in STAGES), __name__]
+    code = [*(stage.module for stage in STAGES), __name__]
     write_results(folder, SLUG, params.profile, made=made, code=code)
 
 
@@ -56,8 +58,8 @@ def _confirmations(params: Params) -> dict[Training, Artifact]:
     """The confirmations, with the rates that they have chosen in their names."""
     found = {}
     for confirmation in params.temperature_check.confirmations():
-        artifact = open_artifact(confirm_temperature_check.OUTPUT / confirmation.cell)
-        rate = artifact.json(confirm_temperature_check.CHOICE)["learning_rate"]
+        artifact = open_artifact(confirm_temperature_check.output / confirmation.cell)
+        rate = artifact.json(CHOICE)["learning_rate"]
         sweep, inverse_temperature, start, seed = confirmation
         found[Training(sweep, inverse_temperature, rate, CONFIRMED + start, seed)] = artifact
     return found

@@ -11,7 +11,7 @@ from softmax_temperature.early_learning.flows import FIT, LEARNED, TENTH, UNIT, 
 from softmax_temperature.papers.shared.statistics import OverTasks, Task
 from softmax_temperature.params import Params
 from softmax_temperature.runner.artifacts import open_artifact
-from softmax_temperature.stages.early_learning import CURVES, NORMS, OUTPUT, courses
+from softmax_temperature.stages.early_learning import CURVES, NORMS, courses, early_learning
 
 if TYPE_CHECKING:
     from softmax_temperature.papers.temperature_check.records import Records
@@ -61,7 +61,7 @@ def early_tables(params: Params) -> dict[str, pd.DataFrame]:
     curves: list[dict[str, Any]] = []
     norms: list[dict[str, Any]] = []
     for network, question, seed in courses(params.temperature_check.early_learning):
-        artifact = open_artifact(OUTPUT / network / question / str(seed))
+        artifact = open_artifact(early_learning.output / network / question / str(seed))
         about = {"network": network, "seed": seed, **artifact.json("record.json")}
         if question == CURVES:
             curves += [about | course | row for course in artifact.json("courses.json") for row in course["rows"]]

@@ -1,6 +1,8 @@
-"""Stage train_temperature_check: every sweep of inverse temperatures and learning rates (temperature_check paper)."""
+"""Stages train_temperature_check and confirm_temperature_check: sweeps, and fresh seeds at the best rates."""
 
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import nn
@@ -12,14 +14,25 @@ from softmax_temperature.losses import make_objective
 from softmax_temperature.params import Params
 from softmax_temperature.params.shared import Text
 from softmax_temperature.params.temperature_check import COOLED, PLAIN, Training
+from softmax_temperature.runner.artifacts import Artifact, write_json
 from softmax_temperature.runner.cells import Cell, Job
 from softmax_temperature.runner.folders import PREPARED
-from softmax_temperature.stages.trainings import HELD_OUT, NetworkCell, TrainingRun, check_networks, training_sets
+from softmax_temperature.runner.section import Section
+from softmax_temperature.stages import stage
+from softmax_temperature.stages.trainings import (
+    HELD_OUT,
+    LOGITS,
+    NetworkPlan,
+    TrainingRun,
+    check_networks,
+    training_sets,
+)
 from softmax_temperature.training import Samples, Trainer, Watch, build_network
 from softmax_temperature.training.cooling import CoolingCallback
 
-PAPER = "temperature_check"
-OUTPUT = Path("data/temperature_check/training")
+OUTPUTS = Path("data/temperature_check")
+CHOICE = "choice.json"
+"""The file with the rescaled learning rate that a confirmation was trained with."""
 
 # Deviation: the text of the paper is not at hand, only its abstract. Optimizer, schedules, epochs, batch sizes, grids
 # of learning rates and numbers of seeds are ours, each beside its value in the parameters. Weight decay is zero, so
@@ -30,7 +43,7 @@ OUTPUT = Path("data/temperature_check/training")
 # cannot be stacked.
 
 
-class SweepCell(NetworkCell):
+class SweepPlan(NetworkPlan):
     """What a cell is given; only a training at inverse temperature 1, neither altered nor cooled, is described."""
 
     training: Training
@@ -39,30 +52,53 @@ class SweepCell(NetworkCell):
     watch_every: int
 
 
-def cells(params: Params) -> list[Cell]:
+class ConfirmationPlan(Section):
+    """What a cell is given: the rates by their names, and the training with a rate that is a placeholder."""
+
+    rates: dict[str, float]
+    plan: SweepPlan
+
+
+@stage("temperature_check", OUTPUTS / "training")
+def train_temperature_check(params: Params) -> Iterator[Cell]:
     """One cell per sweep, inverse temperature, learning rate, start and seed."""
     paper = params.temperature_check
     check_networks(params, paper.sweeps)
-    plans = {training: plan_of(params, training) for training in paper.trainings()}
-    inputs = {name: {"data": PREPARED / sweep.dataset} for name, sweep in paper.sweeps.items()}
-    return [Cell(one.cell, run, plan, inputs[one.sweep], plan.network.gpu_share) for one, plan in plans.items()]
+    for training in paper.trainings():
+        plan, inputs = plan_of(params, training), {"data": PREPARED / paper.sweeps[training.sweep].dataset}
+        yield Cell(training.cell, train, plan, inputs, plan.network.gpu_share)
 
 
-def plan_of(params: Params, training: Training) -> SweepCell:
+@stage("temperature_check", OUTPUTS / "confirmation")
+def confirm_temperature_check(params: Params) -> Iterator[Cell]:
+    """One cell per sweep, inverse temperature, start and fresh seed; each reads the trainings that it chooses from."""
+    paper = params.temperature_check
+    for confirmation in paper.confirmations():
+        name, at, start, seed = confirmation
+        rates = {f"{rate:g}": rate for rate in paper.sweeps[name].rates(at)}
+        inputs = {"data": PREPARED / paper.sweeps[name].dataset} | {
+            f"{label}/{other}": train_temperature_check.output / Training(name, at, rate, start, other).cell
+            for label, rate in rates.items()
+            for other in range(paper.seeds_of(name))
+        }
+        plan = ConfirmationPlan(rates=rates, plan=plan_of(params, Training(name, at, 1.0, start, seed)))
+        yield Cell(confirmation.cell, confirm, plan, inputs, plan.plan.network.gpu_share)
+
+
+def plan_of(params: Params, training: Training) -> SweepPlan:
     """What the cell of a training is given."""
     paper = params.temperature_check
-    return SweepCell(
+    return SweepPlan(
         network=params.networks[paper.sweeps[training.sweep].network],
         recipe=paper.recipe_of(training),
         training=training,
         **paper.model_dump(include={"text", "watch_images", "watch_every"}),
         root=params.data.root,
-        # One for all temperatures, rates and pairs: they start from the same weights and see the same batches.
         training_seed=seed_of(params.seed, "temperature_check", training.sweep, str(training.seed)),
     )
 
 
-def run(job: Job, plan: SweepCell) -> None:
+def train(job: Job, plan: SweepPlan) -> None:
     """Train one network; writes record, logits of held-out data, not yet tempered, and the rows of Cooling.
 
     Beside them `history.json`, the rows of `Watch` with tempered logits, and `statistics.json`, the 23 statistics of
@@ -74,23 +110,48 @@ def run(job: Job, plan: SweepCell) -> None:
     objective = make_objective("tempered_cross_entropy", {"inverse_temperature": asked.inverse_temperature})
     training = TrainingRun(job, plan, model, objective, sets["train"])
     initial_norm = _initial_norm(training.trainer, sets["validation"], plan)
-    settings = {"period": "epoch", "optimizer_state": "keep", "mode": "last_layer"}
+    settings: dict[str, Any] = {"period": "epoch", "optimizer_state": "keep", "mode": "last_layer"}
     cooling = CoolingCallback(model, sets["validation"], **settings) if asked.start == COOLED else None
     sample = sets["train"].sample(plan.watch_images)
     watch = Watch({**sets, "train": sample}, inverse_temperature=asked.inverse_temperature, every=plan.watch_every)
     training.run(cooling=cooling, watch=watch)
-
     training.save_logits({split: sets[split] for split in HELD_OUT})
-    described = asked.start == PLAIN and asked.inverse_temperature == 1
-    training.save_records(
+    described = asked.start == PLAIN and asked.inverse_temperature == 1 and training.finite
+    training.save(
         {"classes": data.classes, "samples": data.sizes, "initial_logit_norm": initial_norm},
+        weights=False,
         history=watch.history,
         temperatures=cooling.temperatures if cooling else [],
-        statistics=_statistics(training.trainer, sample) if described and training.finite else None,
+        statistics=_statistics(training.trainer, sample) if described else None,
     )
 
 
-def _network(plan: SweepCell, classes: int) -> nn.Module:
+def confirm(job: Job, plan: ConfirmationPlan) -> None:
+    """Train with the rate whose trainings have the highest mean validation accuracy; of equal ones, the lowest rate.
+
+    Writes `choice.json`, and the files of `train`.
+    """
+    rates, training = plan.rates, plan.plan
+    accuracies: dict[str, list[float]] = {label: [] for label in rates}
+    for name, artifact in job.inputs.items():
+        if name != "data":
+            accuracies[name.partition("/")[0]].append(_accuracy(artifact))
+    best = max(sorted(rates, key=rates.__getitem__), key=lambda label: sum(accuracies[label]) / len(accuracies[label]))
+    write_json(job.output / CHOICE, {"learning_rate": rates[best]})
+    recipe = training.recipe.changed({"lr": rates[best] / training.training.inverse_temperature**2})
+    train(job, training.model_copy(update={"recipe": recipe}))
+
+
+def _accuracy(training: Artifact) -> float:
+    """On validation data; one that diverged is as accurate as guessing."""
+    record = training.json("record.json")
+    if record["diverged"]:
+        return 1 / float(record["classes"])
+    tensors = training.tensors(LOGITS)
+    return (tensors["validation.logits"].argmax(dim=1) == tensors["validation.labels"]).double().mean().item()
+
+
+def _network(plan: SweepPlan, classes: int) -> nn.Module:
     model = build_network(plan.network, classes=classes, seed=plan.training_seed)
     if plan.training.logit_norm is not None:
         return CorrelatedPair(model, model, 1.0, share=0.0)
@@ -100,7 +161,7 @@ def _network(plan: SweepCell, classes: int) -> nn.Module:
     return CorrelatedPair(model, other, plan.training.correlation)
 
 
-def _initial_norm(trainer: Trainer, held_out: Samples, plan: SweepCell) -> float:
+def _initial_norm(trainer: Trainer, held_out: Samples, plan: SweepPlan) -> float:
     """The mean norm of the tempered logits before the first step, brought to the wanted one, if there is one."""
 
     def norm() -> float:

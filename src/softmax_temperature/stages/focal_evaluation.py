@@ -1,7 +1,6 @@
 """Stage evaluate_focal: metrics, temperature scaling, intervals and out-of-distribution scores of every training."""
 
-from collections.abc import Iterable
-from pathlib import Path
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -16,10 +15,9 @@ from softmax_temperature.runner.cells import Cell, Job
 from softmax_temperature.runner.folders import FOCAL_TRAINING
 from softmax_temperature.runner.section import Section
 from softmax_temperature.scaling import fit_temperature
+from softmax_temperature.stages import stage
 from softmax_temperature.stages.trainings import HELD_OUT, LAST_LOGITS, LOGITS
 
-PAPER = "focal"
-OUTPUT = Path("data/focal/evaluation")
 REFERENCE = "CE"
 """The arm that the paper compares with."""
 SCALINGS = ("none", "ece", "nll")
@@ -29,29 +27,26 @@ SHIFT_METRICS = ("accuracy", "negative_log_likelihood", "expected_calibration_er
 Rows = list[dict[str, Any]]
 
 
-class EvaluationCell(Section):
-    """What a cell is given; `resampling_seed` is the task's, so that all arms are evaluated on the same resamples."""
-
+class _Plan(Section):
     bootstrap: int
-    resampling_seed: int
+    resampling_seed: int  # The task's, so that all arms are evaluated on the same resamples.
     select: str
 
 
-def cells(params: Params) -> list[Cell]:
+@stage("focal", "data/focal/evaluation")
+def evaluate_focal(params: Params) -> Iterator[Cell]:
     """One cell per training; it also reads that of the reference arm with the same seed."""
-    paper, found = params.focal, []
+    paper = params.focal
     for task, arm, seed in paper.trainings():
         inputs = {"training": FOCAL_TRAINING / task / arm / str(seed)}
         if arm != REFERENCE and REFERENCE in paper.arms_of(task):
             inputs["reference"] = FOCAL_TRAINING / task / REFERENCE / str(seed)
         resampling_seed = seed_of(params.seed, "focal", "evaluation", task) % 2**32
-        bootstrap, select = paper.evaluation.bootstrap, paper.tasks[task].select
-        plan = EvaluationCell(bootstrap=bootstrap, resampling_seed=resampling_seed, select=select)
-        found.append(Cell(f"{task}/{arm}/{seed}", run, plan, inputs))
-    return found
+        own = {"bootstrap": paper.evaluation.bootstrap, "select": paper.tasks[task].select}
+        yield Cell(f"{task}/{arm}/{seed}", _evaluate, _Plan(**own, resampling_seed=resampling_seed), inputs)
 
 
-def run(job: Job, plan: EvaluationCell) -> None:
+def _evaluate(job: Job, plan: _Plan) -> None:
     """Evaluate one training.
 
     Writes lists of rows: `runs.json`, a row for each scaling ("none", or the criterion whose best temperature on
@@ -67,12 +62,10 @@ def run(job: Job, plan: EvaluationCell) -> None:
         for scaling in SCALINGS if logits else ():
             scaled, about = _scaled(logits, scaling)
             test, labels = scaled["test.logits"], scaled["test.labels"]
-            reports = (
-                metrics.calibration_report(test, labels, **settings),
-                metrics.confident_report(test, labels, threshold=CONFIDENT, **settings),
-            )
-            own = [_row(each, each.keys() - {"classes", "bins", "bootstrap", "intervals"}) for each in reports]
-            rows["runs"].append({"evaluated": evaluated, "scaling": scaling, **about, **own[0], **own[1]})
+            report = metrics.calibration_report(test, labels, **settings)
+            confident = metrics.confident_report(test, labels, threshold=CONFIDENT, **settings)
+            own = {"evaluated": evaluated, "scaling": scaling, **about}
+            rows["runs"].append(own | _row(report) | _row(confident))
             if file == LOGITS:
                 other = _scaled(reference, scaling)[0]["test.logits"] if reference else None
                 for name, found in _compared(scaled, other, settings).items():
@@ -99,9 +92,9 @@ def _scaled(logits: dict[str, Tensor], scaling: str) -> tuple[dict[str, Tensor],
     return scaled, {"temperature": temperature, "at_bound": at_bound}
 
 
-def _row(report: dict[str, Any], names: Iterable[str]) -> dict[str, Any]:
-    """Some metrics of a report, each with the ends of its interval where it has one."""
-    row = {name: report[name] for name in names}
+def _row(report: dict[str, Any], names: Iterable[str] = ()) -> dict[str, Any]:
+    """Metrics of a report, these or all, each with the ends of its interval where it has one."""
+    row = {name: report[name] for name in names or report.keys() - {"classes", "bins", "bootstrap", "intervals"}}
     for name, (low, high) in report["intervals"].items():
         row |= {f"{name}_low": low, f"{name}_high": high} if name in row else {}
     return row
@@ -120,23 +113,22 @@ def _compared(logits: dict[str, Tensor], reference: Tensor | None, settings: dic
             report = metrics.calibration_report(others, logits[f"{name}.labels"], **settings)
             rows["shift"].append({"shifted": name, **_row(report, ("samples", *SHIFT_METRICS))})
         else:
-            score, curve = _out_of_distribution(test, others, settings)
+            area = float(metrics.out_of_distribution_auroc(test, others, score="entropy"))
+            low, high = metrics.out_of_distribution_interval(test, others, score="entropy", **settings)
+            score = {"samples": len(others), "auroc": area, "auroc_low": low, "auroc_high": high}
             rows["ood"].append({"ood": name, **score})
-            rows["roc"] += [{"ood": name, **point} for point in curve]
+            rows["roc"] += [{"ood": name, **point} for point in _entropy_curve(test, others)]
     return rows
 
 
-def _out_of_distribution(inside: Tensor, outside: Tensor, settings: dict[str, int]) -> tuple[dict[str, Any], Rows]:
-    """The area under the curve by entropy (section 5), and points of the curve for drawing."""
+def _entropy_curve(inside: Tensor, outside: Tensor) -> Rows:
+    """Points of the curve that tells two sets apart by entropy, for drawing (section 5)."""
     from sklearn.metrics import roc_curve  # It imports scipy.stats: a second.
 
-    area = float(metrics.out_of_distribution_auroc(inside, outside, score="entropy"))
-    low, high = metrics.out_of_distribution_interval(inside, outside, score="entropy", **settings)
     entropies = [torch.special.entr(torch.softmax(some, dim=1)).sum(1).numpy() for some in (inside, outside)]
     truth = np.repeat([0, 1], [len(some) for some in entropies])
     false_positive, true_positive, _ = roc_curve(truth, np.concatenate(entropies))
     rates = np.linspace(0, 1, CURVE_POINTS + 1)
     heights = np.interp(rates, false_positive, true_positive)
     points = zip(rates.round(6).tolist(), heights.round(6).tolist(), strict=True)
-    curve = [{"false_positive_rate": x, "true_positive_rate": y} for x, y in points]
-    return {"samples": len(outside), "auroc": area, "auroc_low": low, "auroc_high": high}, curve
+    return [{"false_positive_rate": x, "true_positive_rate": y} for x, y in points]

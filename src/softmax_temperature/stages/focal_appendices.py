@@ -1,12 +1,12 @@
-"""Stage train_translation: translating with a network trained by each of three losses (focal paper, appendix K)."""
+"""Stages focal_linear and train_translation: the linear model and the translations of the focal paper's appendices."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from safetensors.torch import save_model
+from safetensors.torch import save_file
 
 from softmax_temperature.data.sampling import limited
 from softmax_temperature.data.seeds import seed_of
@@ -14,14 +14,15 @@ from softmax_temperature.data.splits import Part, SplitName
 from softmax_temperature.data.translation import read_translation, translation_digest
 from softmax_temperature.losses import make_objective
 from softmax_temperature.params import Params
-from softmax_temperature.params.focal import Translation, TranslationTask
+from softmax_temperature.params.focal import LinearTraining, TranslationTask
 from softmax_temperature.runner.artifacts import write_json, write_text
 from softmax_temperature.runner.cells import Cell, Job
 from softmax_temperature.runner.distributed import PROCESSES
 from softmax_temperature.runner.errors import InputError
 from softmax_temperature.scaling import TEMPERATURE_GRID
-from softmax_temperature.stages.trainings import WEIGHTS, TrainingCell, TrainingRun
-from softmax_temperature.training import BestEpoch, Diverged, Trainer
+from softmax_temperature.stages import stage
+from softmax_temperature.stages.trainings import TrainingPlan, TrainingRun, arms_and_seeds
+from softmax_temperature.training import BestEpoch, Diverged, Trainer, linear_model
 from softmax_temperature.training.translation import scores
 from softmax_temperature.training.translation.network import make_network, translate
 from softmax_temperature.training.translation.sentences import LengthBatches, SentencePairs, per_token
@@ -29,33 +30,68 @@ from softmax_temperature.training.translation.sentences import LengthBatches, Se
 if TYPE_CHECKING:
     from softmax_temperature.training.translation.vocabulary import Vocabulary  # Needs an optional package.
 
-PAPER = "focal"
-OUTPUT = Path("data/focal/translation")
-ARMS = {"CE": "cross_entropy", "LS": "label_smoothing", "FL": "focal"}
+TENSORS = "linear.safetensors"
+TRANSLATION_ARMS = {"CE": "cross_entropy", "LS": "label_smoothing", "FL": "focal"}
 """The losses of appendix K, as the paper abbreviates them."""
 UNSCALED = 1.0
 """The temperature of a network as it was trained."""
 
 
-class TranslationCell(TranslationTask, TrainingCell):
-    """What a cell is given; `digest` is that of the data set's files."""
+class _LinearPlan(LinearTraining):
+    gamma: float
+    data_seed: int
 
-    digest: str | None
+
+@stage("focal", "data/focal/linear")
+def focal_linear(params: Params) -> Iterator[Cell]:
+    """One cell per loss and seed; the losses of one seed see the same data, so differences are paired."""
+    linear = params.focal.linear
+    shared = linear.model_dump(include=set(LinearTraining.model_fields))
+    for arm, seed in arms_and_seeds(linear, linear.gammas):
+        data_seed = seed_of(params.seed, "focal", "linear", str(seed))
+        yield Cell(f"{arm}/{seed}", _fit_line, _LinearPlan(**shared, gamma=linear.gammas[arm], data_seed=data_seed))
+
+
+def _fit_line(job: Job, plan: _LinearPlan) -> None:
+    """Train one loss on one draw of the data (appendix C).
+
+    Writes `linear.safetensors`: weight_norm and logit_norm (epochs,), the latter a mean over the test points; weights
+    (2,) and misclassified_confidence (m,) at the end; test_points (test, 2) and test_labels (test,). Beside it
+    `record.json`, the gamma and the accuracies at the end.
+    """
+    fitted, held_out = linear_model.make_data(plan.train, plan.test, seed=plan.data_seed)
+    # On the CPU even where there is a GPU: a step is four thousand products of pairs.
+    path = linear_model.train_logistic(*fitted.for_fitting(), plan.gamma, epochs=plan.epochs, lr=plan.lr)
+    points, labels = held_out.for_evaluation()
+    weights = path[-1].clone()
+    mistakes = linear_model.misclassified_confidences(points, labels, weights)
+    tensors = {
+        "weight_norm": path.norm(dim=1),
+        "logit_norm": linear_model.mean_logit_norms(points, path),
+        "weights": weights,
+        "misclassified_confidence": mistakes,
+        "test_points": points.contiguous(),
+        "test_labels": labels.contiguous(),
+    }
+    save_file(tensors, job.output / TENSORS)
+    missed = len(linear_model.misclassified_confidences(*fitted.for_evaluation(), weights))
+    accuracy = {"train": 1 - missed / plan.train, "test": 1 - len(mistakes) / plan.test}
+    write_json(job.output / "record.json", {"gamma": plan.gamma, "accuracy": accuracy})
+
+
+class _TranslationPlan(TranslationTask, TrainingPlan):
+    digest: str | None  # Of the data set's files.
     loss: str
     options: dict[str, float]
     data_seed: int
 
 
-def trainings(section: Translation | None) -> list[tuple[str, int]]:
-    """Arm and seed of every training; none where the section is left out."""
-    return [] if section is None else [(arm, seed) for arm in ARMS for seed in range(section.seeds)]
-
-
-def cells(params: Params) -> list[Cell]:
-    """One cell per arm and seed; a missing or incomplete data set raises InputError."""
+@stage("focal", "data/focal/translation")
+def train_translation(params: Params) -> Iterator[Cell]:
+    """One cell per arm and seed (appendix K); a missing or incomplete data set raises InputError."""
     section, root = params.focal.translation, params.data.root
     if section is None:
-        return []
+        return
     if PROCESSES > 1:
         what = "batches of sentences differ in size and are not divided among processes"
         raise InputError(what, where="train_translation under torchrun", remedy="Run it without torchrun.")
@@ -63,16 +99,14 @@ def cells(params: Params) -> list[Cell]:
     shared = section.model_dump(include=set(TranslationTask.model_fields)) | {"root": root, "data_seed": params.seed}
     # A file that changed is noticed whenever the stage runs.
     shared["digest"] = translation_digest(section.dataset, (section.source, section.target), root=Path(root))
-    found = []
-    for arm, seed in trainings(section):
-        # One for all arms: they start from the same weights and see the same batches.
+    for arm, seed in arms_and_seeds(section, TRANSLATION_ARMS):
+        own = {"loss": TRANSLATION_ARMS[arm], "options": options[arm]}
         training_seed = seed_of(params.seed, "focal", "translation", str(seed))
-        plan = TranslationCell(**shared, loss=ARMS[arm], options=options[arm], training_seed=training_seed)
-        found.append(Cell(f"{arm}/{seed}", run, plan, gpu_share=1.0))
-    return found
+        plan = _TranslationPlan(**shared, **own, training_seed=training_seed)
+        yield Cell(f"{arm}/{seed}", _train_translation, plan, gpu_share=1.0)
 
 
-def run(job: Job, plan: TranslationCell) -> None:
+def _train_translation(job: Job, plan: _TranslationPlan) -> None:
     """Train one network, keep the epoch with the least validation NLL, and translate the test sentences.
 
     Writes weights; record, with a row for each epoch (`TokenScores`); `vocabulary.json`, for the library tokenizers;
@@ -101,8 +135,6 @@ def run(job: Job, plan: TranslationCell) -> None:
             _evaluate(job, plan, training.trainer, vocabulary, batches, parts["test"].for_evaluation()[1])
         except Diverged:
             training.finite = False
-
-    save_model(training.trainer.network.cpu(), str(job.output / WEIGHTS))
     write_text(job.output / "vocabulary.json", vocabulary.to_json())
     about = {
         "vocabulary": vocabulary.size,
@@ -112,10 +144,10 @@ def run(job: Job, plan: TranslationCell) -> None:
         "selected_epoch": best_epoch.epoch,
         "history": watch.history,
     }
-    training.save_records(about)
+    training.save(about)
 
 
-def _parts(plan: TranslationCell) -> dict[SplitName, Part]:
+def _parts(plan: _TranslationPlan) -> dict[SplitName, Part]:
     """The sentences as text."""
     limits = {"train": plan.train_limit, "validation": plan.validation_limit, "test": plan.test_limit}
     seed = plan.data_seed
@@ -136,7 +168,7 @@ def _pairs(parts: dict[SplitName, Part], vocabulary: Vocabulary, longest: int) -
 
 def _evaluate(
     job: Job,
-    plan: TranslationCell,
+    plan: _TranslationPlan,
     trainer: Trainer,
     vocabulary: Vocabulary,
     batches: dict[SplitName, LengthBatches],

@@ -1,5 +1,6 @@
 """Stage train_focal: every loss on every task, several times (focal paper, section 5, appendices E and F)."""
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Literal
 
@@ -16,66 +17,53 @@ from softmax_temperature.params.focal import Arm, Embeddings, Watching
 from softmax_temperature.params.shared import Text
 from softmax_temperature.runner.cells import Cell, Job
 from softmax_temperature.runner.folders import FOCAL_TRAINING, PREPARED
-from softmax_temperature.stages import trainings
+from softmax_temperature.stages import stage, trainings
 from softmax_temperature.stages.trainings import HELD_OUT, LAST_LOGITS, TrainingRun
 from softmax_temperature.training import BestEpoch, Samples, Watch, build_network, scaled_epochs, texts
 
-PAPER = "focal"
-OUTPUT = FOCAL_TRAINING
 OUT_OF_DISTRIBUTION, SHIFTED = "out_of_distribution/", "shifted/"
 NOISE = "gaussian-noise"
 
 
-class FocalCell(trainings.NetworkCell):
-    """What a cell is given.
-
-    `vectors_sha256` is that of the file of `embeddings`, or None if it is missing: then only the cells that need it
-    fail. `gaussian_noise` is the standard deviation of the noise on one more set, or None for no such set;
-    `noise_archive` is the digest of CIFAR-10-C, which that set is then read from, or None.
-    """
-
+class _Plan(trainings.NetworkPlan):
     arm: Arm
     watching: Watching
     text: Text | None
     embeddings: Embeddings | None
-    vectors_sha256: str | None
+    vectors_sha256: str | None  # Of the file of `embeddings`; None if it is missing: only the cells that need it fail.
     select: Literal["last", "best_validation"]
-    gaussian_noise: float | None
-    noise_archive: str | None
+    gaussian_noise: float | None  # The standard deviation of the noise on one more set; None for no such set.
+    noise_archive: str | None  # The digest of CIFAR-10-C, which that set is then read from.
 
 
-def cells(params: Params) -> list[Cell]:
+@stage("focal", FOCAL_TRAINING)
+def train_focal(params: Params) -> Iterator[Cell]:
     """One cell per task, arm and seed."""
-    trainings.check_networks(params, params.focal.tasks)
-    return [_cell(params, *names) for names in params.focal.trainings()]
+    paper, root = params.focal, Path(params.data.root)
+    trainings.check_networks(params, paper.tasks)
+    for name, arm, seed in paper.trainings():
+        task, chosen = paper.tasks[name], paper.arm_of(name, arm)
+        make_objective(chosen.loss, chosen.options)  # Refuses wrong options before any training.
+        # CIFAR-10-C is used where it is found beside the data sets; noise of our own otherwise.
+        is_noisy_cifar = task.gaussian_noise and (params.datasets[task.dataset].source or task.dataset) == "cifar10"
+        plan = _Plan(
+            network=params.networks[task.network],
+            recipe=paper.recipe_of(name, arm),
+            arm=chosen,
+            watching=paper.watching,
+            root=params.data.root,
+            **task.model_dump(include={"text", "embeddings", "select", "gaussian_noise"}),
+            vectors_sha256=word_vectors_digest(root / task.embeddings.file) if task.embeddings else None,
+            noise_archive=archive_digest(root) if is_noisy_cifar else None,
+            training_seed=seed_of(params.seed, "focal", task.variant_of or name, str(seed)),
+        )
+        inputs = {OUT_OF_DISTRIBUTION + other: PREPARED / other for other in task.out_of_distribution}
+        inputs |= {SHIFTED + other: PREPARED / other for other in task.shifted}
+        inputs["data"] = PREPARED / task.dataset
+        yield Cell(f"{name}/{arm}/{seed}", _train, plan, inputs, plan.network.gpu_share)
 
 
-def _cell(params: Params, name: str, arm: str, seed: int) -> Cell:
-    task, chosen, root = params.focal.tasks[name], params.focal.arm_of(name, arm), Path(params.data.root)
-    make_objective(chosen.loss, chosen.options)  # Refuses wrong options before any training.
-    own = task.model_dump(include={"text", "embeddings", "select", "gaussian_noise"})
-    # CIFAR-10-C is used where it is found beside the data sets; noise of our own otherwise.
-    is_noisy_cifar = task.gaussian_noise and (params.datasets[task.dataset].source or task.dataset) == "cifar10"
-    plan = FocalCell(
-        network=params.networks[task.network],
-        recipe=params.focal.recipe_of(name, arm),
-        arm=chosen,
-        watching=params.focal.watching,
-        root=params.data.root,
-        **own,
-        vectors_sha256=word_vectors_digest(root / task.embeddings.file) if task.embeddings else None,
-        noise_archive=archive_digest(root) if is_noisy_cifar else None,
-        # One for all arms: they start from the same weights and see the same batches, so that their differences are
-        # paired.
-        training_seed=seed_of(params.seed, "focal", task.variant_of or name, str(seed)),
-    )
-    inputs = {OUT_OF_DISTRIBUTION + other: PREPARED / other for other in task.out_of_distribution}
-    inputs |= {SHIFTED + other: PREPARED / other for other in task.shifted}
-    inputs["data"] = PREPARED / task.dataset
-    return Cell(f"{name}/{arm}/{seed}", run, plan, inputs, plan.network.gpu_share)
-
-
-def run(job: Job, plan: FocalCell) -> None:
+def _train(job: Job, plan: _Plan) -> None:
     """Train one network; writes weights, record, and the rows of `Watch`.
 
     `logits.safetensors` are those of validation, test and each out-of-distribution and shifted set;
@@ -95,13 +83,11 @@ def run(job: Job, plan: FocalCell) -> None:
     )
     best = BestEpoch(watch) if plan.select == "best_validation" else None
     training.run(watch=watch, **{"best": best} if best else {})
-
     held_out: dict[str, Samples] = {split: sets[split] for split in HELD_OUT}
     if best and training.finite:
         training.save_logits(held_out, file=LAST_LOGITS)
         best.restore(training.trainer)
     training.save_logits({**held_out, **shifted}, outliers)
-    training.save_weights()
     about = {
         "selected_epoch": best.epoch if best else training.trainer.epochs_done,
         "classes": data.classes,
@@ -109,12 +95,10 @@ def run(job: Job, plan: FocalCell) -> None:
         "embeddings": embeddings,
         "noise": None if plan.gaussian_noise is None else "CIFAR-10-C" if plan.noise_archive else "generated",
     }
-    training.save_records(about, **watch.state_dict())
+    training.save(about, **watch.state_dict())
 
 
-def _start_embedding(
-    model: nn.Module, words: tuple[str, ...], samples: Samples, plan: FocalCell
-) -> dict[str, Any] | None:
+def _start_embedding(model: nn.Module, words: tuple[str, ...], samples: Samples, plan: _Plan) -> dict[str, Any] | None:
     """What the record says of the words: None for images; otherwise how many there are, and which share has vectors.
 
     The share is that of the vocabulary, and that of all words of the training texts, each as often as it is there.
@@ -134,7 +118,7 @@ def _start_embedding(
     return {**vectors.model_dump(), "sha256": plan.vectors_sha256, "words": len(words), **covered}
 
 
-def _training(job: Job, plan: FocalCell, model: nn.Module, samples: Samples) -> TrainingRun:
+def _training(job: Job, plan: _Plan, model: nn.Module, samples: Samples) -> TrainingRun:
     """Training on the labels of the samples; of trees, on those of all nodes."""
     objective = make_objective(plan.arm.loss, plan.arm.options)
     if isinstance(samples, texts.TreeSet):
@@ -145,7 +129,7 @@ def _training(job: Job, plan: FocalCell, model: nn.Module, samples: Samples) -> 
     return training
 
 
-def _outliers(job: Job, plan: FocalCell, test: Tensor) -> dict[str, Tensor]:
+def _outliers(job: Job, plan: _Plan, test: Tensor) -> dict[str, Tensor]:
     """The test images of the out-of-distribution sets, and the task's own with noise, as RGB of the task's size."""
     # Deviation: sets of another size are resized to that of the training images; the paper's are all of one size. All
     # are normalised as the training images, as in the released code.
@@ -158,7 +142,7 @@ def _outliers(job: Job, plan: FocalCell, test: Tensor) -> dict[str, Tensor]:
     return found
 
 
-def _others(job: Job, plan: FocalCell, role: str, test: Tensor) -> dict[str, Samples]:
+def _others(job: Job, plan: _Plan, role: str, test: Tensor) -> dict[str, Samples]:
     """The test images of other data sets, as RGB of the task's size."""
     others = {name.removeprefix(role): one for name, one in job.inputs.items() if name.startswith(role)}
     return {name: trainings.image_set(one, "test", plan.root, test.shape[-1]) for name, one in others.items()}
