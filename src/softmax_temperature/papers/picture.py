@@ -60,7 +60,8 @@ def draw(results: Path, folder: Path) -> Path:
     _losses(grid[0], focal.read_records(_first(results, FOCAL)))
     _rules(grid[1], collection.read_records(_first(results, RULES)))
     _modes(grid[2], cooling.read_records(_first(results, COOLING)))
-    return plots.save(figure, folder, NAME)
+    plots.save(figure, folder, NAME)
+    return folder / f"{NAME}.png"
 
 
 def _first(results: Path, names: Sequence[str]) -> Path:

@@ -49,7 +49,7 @@ def test_a_figure_is_shown_as_wide_as_its_part_of_the_page_or_a_sentence_instead
     image, sentence = drawn(Figure(figsize=(3.5, 1)), tmp_path, "half"), drawn(None, tmp_path, "none", "Nothing.")
     assert isinstance(image, Image)
     assert image.width == 380
-    assert {path.name for path in (tmp_path / "figures").iterdir()} == {"half.png", "half.svg"}
+    assert {path.name for path in (tmp_path / "figures").iterdir()} == {"half.svg"}
     assert isinstance(sentence, Markdown)
     assert sentence.data == "*Nothing.*"
 

@@ -10,7 +10,7 @@ from IPython.display import HTML, Image, Markdown
 from matplotlib.figure import Figure
 
 from softmax_temperature.papers.shared.comparison import MISSING, NOT_RUN
-from softmax_temperature.papers.shared.plots import WIDTH, save
+from softmax_temperature.papers.shared.plots import WIDTH, encoded, save
 from softmax_temperature.papers.shared.sources import CELLS, Linked, link
 
 SCREEN_WIDTH = 760  # CSS pixels of a figure as wide as a page
@@ -58,12 +58,12 @@ def shown(
 
 
 def drawn(figure: Figure | None, results: Path, name: str, otherwise: str = "") -> Image | Markdown:
-    """Write a figure into `figures` of a paper's results, and show it; where there is none, say `otherwise`."""
+    """Write a figure into `figures` of a paper's results as SVG, and show it; where there is none, say `otherwise`."""
     if figure is None:
         return Markdown(f"*{otherwise or 'Nothing was trained for this in this profile.'}*")  # type: ignore[no-untyped-call]
-    path = save(figure, results / "figures", name)
+    save(figure, results / "figures", name, ["svg"])
     width = round(SCREEN_WIDTH * figure.get_figwidth() / WIDTH)
-    return Image(data=path.read_bytes(), format="png", width=width)  # type: ignore[no-untyped-call]
+    return Image(data=encoded(figure, "png"), format="png", width=width)  # type: ignore[no-untyped-call]
 
 
 def _html(texts: pd.DataFrame, name: str) -> str:

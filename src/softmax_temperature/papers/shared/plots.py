@@ -1,6 +1,6 @@
 """What all figures share: the look, a grid of panels, bands of seeds, and files that are equal when the numbers are."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from io import BytesIO
 from pathlib import Path
@@ -98,16 +98,20 @@ def seeds(axes: Axes, rows: pd.DataFrame, x: str, y: str, *, color: Any, label: 
     axes.plot(means.index, means, color=color, linewidth=1.2, marker="o", markersize=3.5, label=label)
 
 
-def save(figure: Figure, folder: Path, name: str) -> Path:
-    """Write a figure as SVG and PNG, `name` without ending; returns the path of the PNG."""
+def encoded(figure: Figure, ending: str) -> bytes:
+    """The file of a figure, "svg" or "png", in bytes that are equal when the numbers are."""
     _use_matplotlibs_own_fonts()
-    for ending, metadata in (("svg", {"Date": None}), ("png", {"Software": None})):
-        buffer = BytesIO()
-        with mpl.rc_context(_STYLE):
-            figure.savefig(buffer, format=ending, metadata=metadata)
+    buffer = BytesIO()
+    with mpl.rc_context(_STYLE):
+        figure.savefig(buffer, format=ending, metadata={"Date": None} if ending == "svg" else {"Software": None})
+    return buffer.getvalue()
+
+
+def save(figure: Figure, folder: Path, name: str, endings: Sequence[str] = ("svg", "png")) -> None:
+    """Write a figure into a folder, a file for each ending."""
+    for ending in endings:
         with atomic_file(folder / f"{name}.{ending}") as file:
-            file.write(buffer.getvalue())
-    return folder / f"{name}.png"
+            file.write(encoded(figure, ending))
 
 
 def _use_matplotlibs_own_fonts() -> None:
