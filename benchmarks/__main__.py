@@ -84,7 +84,10 @@ PROMISES: dict[str, tuple[Promise, ...]] = {
         Promise("share", 0.019, at_least=False, section="gpu"),
     ),
     "side_by_side": (),  # Not a promise: it decides how sweeps are trained.
-    "tree_lstm": (Promise("ratio", 5.0, at_least=True),),
+    "tree_lstm": (
+        Promise("ratio", 5.0, at_least=True),
+        Promise("ratio", 5.0, at_least=True, section="gpu"),
+    ),
     "embedding_memory": (Promise("gibibytes", 2.0, at_least=False),),
     "overhead": (
         Promise("help_seconds", 1.0, at_least=False),

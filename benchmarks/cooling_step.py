@@ -8,14 +8,13 @@ it, and the median over the rounds counts. Networks train in the fastest precisi
 
 import argparse
 import json
-import time
-from collections.abc import Callable
 from statistics import median
 from typing import Any
 
 import torch
 
 from benchmarks.precision import fastest_precision
+from benchmarks.timing import seconds
 from softmax_temperature.losses import make_objective
 from softmax_temperature.params.network import Network
 from softmax_temperature.params.recipe import Recipe
@@ -101,17 +100,6 @@ def cooled(
     recipe = Recipe.model_validate(RECIPE | {"precision": precision})
     trainer = Trainer(network, make_objective("cross_entropy", {}), train, recipe, seed=0, device=device)
     return trainer, CoolingCallback(network, held_out, period="epoch", optimizer_state="keep", mode=mode, **LIMITS)
-
-
-def seconds(work: Callable[[], object]) -> float:
-    """Wall-clock seconds of one call, to the end of what it left to a GPU."""
-    if torch.cuda.is_available():
-        torch.cuda.synchronize()
-    start = time.perf_counter()
-    work()
-    if torch.cuda.is_available():
-        torch.cuda.synchronize()
-    return time.perf_counter() - start
 
 
 if __name__ == "__main__":

@@ -9,7 +9,6 @@ estimates vmap cannot stack).
 import argparse
 import copy
 import json
-import time
 from collections.abc import Callable
 from statistics import median
 from typing import Any
@@ -18,6 +17,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from benchmarks.timing import seconds
 from softmax_temperature.params.network import Network
 from softmax_temperature.training import build_network
 
@@ -107,13 +107,6 @@ def difference(networks: list[nn.Module], stacked: dict[str, Any]) -> float:
         for number, network in enumerate(networks)
         for name, parameter in network.named_parameters()
     )
-
-
-def seconds(work: Callable[[], None]) -> float:
-    """Wall-clock seconds of one call."""
-    start = time.perf_counter()
-    work()
-    return time.perf_counter() - start
 
 
 if __name__ == "__main__":

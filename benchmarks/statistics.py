@@ -5,8 +5,6 @@ computes the same 23 statistics in float64 by the shortest calls of numpy, scipy
 scikit-learn's chunked one over all rows, which the paper's wording asks for.
 """
 
-import time
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -18,6 +16,7 @@ from sklearn.metrics import calinski_harabasz_score, davies_bouldin_score, silho
 from sklearn.metrics.pairwise import cosine_similarity
 from torch import Tensor
 
+from benchmarks.timing import seconds
 from softmax_temperature.dataset_statistics import NORMALITY_ROWS, describe
 
 Array = NDArray[np.float64]
@@ -57,13 +56,6 @@ def clustered_embeddings(samples: int, dim: int, n_classes: int) -> tuple[Tensor
     centres = torch.randn(n_classes, dim, generator=generator)
     noise = 2.0 * torch.randn(samples, dim, generator=generator)
     return torch.relu(centres[labels] + noise), labels
-
-
-def seconds(work: Callable[[], object]) -> float:
-    """Wall-clock seconds of one call."""
-    start = time.perf_counter()
-    work()
-    return time.perf_counter() - start
 
 
 def describe_plainly(embeddings: Tensor, labels: Tensor) -> dict[str, float]:

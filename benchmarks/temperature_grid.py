@@ -11,8 +11,6 @@ Prints the measurement as JSON.
 
 import argparse
 import json
-import time
-from collections.abc import Callable
 from statistics import median
 from typing import Any
 
@@ -21,6 +19,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from benchmarks.precision import fastest_precision
+from benchmarks.timing import gpu_gibibytes, seconds
 from softmax_temperature.cosine_classifier import TemperatureGridTrainer, normalise
 
 INVERSE_TEMPERATURES = (1.0, *(5.0 * step for step in range(1, 51)))  # section 4.3
@@ -59,7 +58,8 @@ def measure(*, quick: bool = False) -> dict[str, Any]:
 
     Returns:
         name, size, precision, rounds; ours_seconds, peer_seconds and ratio (peer over ours), an epoch and its
-        evaluation each; peak_flops, the fastest bare product in the same precision, and peak_fraction, the rate of our
+        evaluation each; embeddings_per_second of ours, one for each temperature, and gpu_gibibytes, what it holds
+        there; peak_flops, the fastest bare product in the same precision, and peak_fraction, the rate of our
         epoch's products over that of bare ones in the same round; half_dim_peak_fraction, the same at 512 dimensions;
         float32_ratio, against ours in the peer's precision; peer, a sentence on what it does.
     """
@@ -68,14 +68,16 @@ def measure(*, quick: bool = False) -> dict[str, Any]:
     train, test = clusters(samples, dim, classes, device), clusters(samples // 4, dim, classes, device)
     half = clusters(samples, HALF_DIM, classes, device)
     precision = fastest_precision()
-    narrow, wide, halved = trainer(train, precision), trainer(train, "float32"), trainer(half, precision)
+    narrow = trainer(train, precision)
+    memory = gpu_gibibytes(narrow.epoch)
+    wide, halved = trainer(train, "float32"), trainer(half, precision)
     measurements = {
-        "half": lambda: seconds(lambda: train_epochs(halved), device) / EPOCHS,
+        "half": lambda: seconds(lambda: train_epochs(halved)) / EPOCHS,
         "one_flop": lambda: seconds_of_a_flop(getattr(torch, precision), device),
-        "train": lambda: seconds(lambda: train_epochs(narrow), device) / EPOCHS,
-        "ours": lambda: seconds(lambda: train_epochs(narrow, test), device) / EPOCHS,
-        "peer": lambda: seconds(lambda: train_one_at_a_time(train, test, classes), device),
-        "float32": lambda: seconds(lambda: train_epochs(wide, test), device) / EPOCHS,
+        "train": lambda: seconds(lambda: train_epochs(narrow)) / EPOCHS,
+        "ours": lambda: seconds(lambda: train_epochs(narrow, test)) / EPOCHS,
+        "peer": lambda: seconds(lambda: train_one_at_a_time(train, test, classes)),
+        "float32": lambda: seconds(lambda: train_epochs(wide, test)) / EPOCHS,
     }
     rounds = [{name: measure() for name, measure in measurements.items()} for _ in range(1 if quick else ROUNDS)]
 
@@ -89,6 +91,8 @@ def measure(*, quick: bool = False) -> dict[str, Any]:
         "precision": precision,
         "rounds": len(rounds),
         "ours_seconds": median(round_["ours"] for round_ in rounds),
+        "embeddings_per_second": len(INVERSE_TEMPERATURES) * samples / median(round_["train"] for round_ in rounds),
+        "gpu_gibibytes": memory,
         "peer_seconds": median(round_["peer"] for round_ in rounds),
         "ratio": ratio("peer", "ours"),
         "peak_flops": 1 / min(round_["one_flop"] for round_ in rounds),
@@ -150,23 +154,8 @@ def seconds_of_a_flop(dtype: torch.dtype, device: torch.device) -> float:
         left, right = torch.randn(rows, inner, device=device), torch.randn(inner, columns, device=device)
         operands, out = (left.to(dtype), right.to(dtype)), torch.empty(rows, columns, dtype=dtype, device=device)
         flops = PRODUCTS * 2 * rows * inner * columns
-        rates.append(seconds(lambda: [torch.mm(*operands, out=out) for _ in range(PRODUCTS)], device) / flops)  # noqa: B023 - called at once
+        rates.append(seconds(lambda: [torch.mm(*operands, out=out) for _ in range(PRODUCTS)]) / flops)  # noqa: B023 - called at once
     return min(rates)
-
-
-def seconds(work: Callable[[], object], device: torch.device) -> float:
-    """Wall-clock seconds of one call, to the end of what it left to a GPU."""
-    finish(device)
-    start = time.perf_counter()
-    work()
-    finish(device)
-    return time.perf_counter() - start
-
-
-def finish(device: torch.device) -> None:
-    """Wait for what a GPU has been left with."""
-    if device.type == "cuda":
-        torch.cuda.synchronize(device)
 
 
 if __name__ == "__main__":

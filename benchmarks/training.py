@@ -15,7 +15,6 @@ import argparse
 import json
 import multiprocessing
 import os
-import time
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from itertools import pairwise
@@ -30,6 +29,7 @@ from torch import nn
 from torch.utils.data import DataLoader, Dataset
 from torchvision import transforms
 
+from benchmarks import timing
 from benchmarks.precision import fastest_precision
 from softmax_temperature.losses import make_objective
 from softmax_temperature.params.network import Network
@@ -93,11 +93,7 @@ def begin(build: Callable[..., Callable[[], None]], *arguments: Any) -> None:
 
 def seconds() -> float:
     """Wall-clock seconds of an epoch of this process's side."""
-    start = time.perf_counter()
-    _sides[0]()
-    if torch.cuda.is_available():
-        torch.cuda.synchronize()
-    return time.perf_counter() - start
+    return timing.seconds(_sides[0])
 
 
 def random_images(count: int) -> tuple[np.ndarray, np.ndarray]:

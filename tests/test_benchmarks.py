@@ -4,12 +4,13 @@ import importlib
 import os
 import subprocess
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 import torch
 
-from benchmarks import gpu_check, precision, side_by_side, training
+from benchmarks import gpu_check, precision, side_by_side, temperature_grid, training
 from benchmarks.__main__ import BENCHMARKS, PROMISES, Promise, merged
 from softmax_temperature.cosine_classifier.products import Products, RoundedProducts
 from softmax_temperature.params.network import Network
@@ -94,10 +95,14 @@ def test_without_a_gpu_its_check_is_one_line(project_root: Path) -> None:
     assert done.stdout == "There is no GPU: torch sees none on this machine, so nothing was checked.\n"
 
 
-def test_the_check_of_a_gpu_prints_a_row(monkeypatch: pytest.MonkeyPatch) -> None:
+def pretend_to_measure(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("reset_peak_memory_stats", "synchronize"):
         monkeypatch.setattr(torch.cuda, name, lambda: None)
     monkeypatch.setattr(torch.cuda, "max_memory_allocated", lambda: 2**29)
+
+
+def test_the_check_of_a_gpu_prints_a_row(monkeypatch: pytest.MonkeyPatch) -> None:
+    pretend_to_measure(monkeypatch)
     monkeypatch.setattr(gpu_check, "STEPS", 5)
     tiny = Network(architecture="mlp", arguments={"widths": [8], "image_size": 32})
     # 3072 * 8 + 8 * 10 products, two operations each, three times; the host's millisecond is what limits it.
@@ -106,3 +111,23 @@ def test_the_check_of_a_gpu_prints_a_row(monkeypatch: pytest.MonkeyPatch) -> Non
         for captured, kind, expected in ((False, "plain", "4,000"), (True, "captured", "13,333")):
             name, found, per_second, _, gibibytes, measured = gpu_check.row("tiny", tiny, 4, 1e15, captured=captured)
             assert (name, found, per_second, gibibytes, measured) == ("tiny", kind, expected, "0.00", "0.50")
+
+
+@pytest.mark.parametrize("on_gpu", [False, True])
+@pytest.mark.parametrize(
+    ("name", "promises"), [("temperature_grid", ["ratio >= 20", "peak_fraction >= 0.5"]), ("tree_lstm", ["ratio >= 5"])]
+)
+def test_the_check_of_a_gpu_compares_with_what_is_promised(
+    name: str, promises: list[str], on_gpu: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(temperature_grid, "QUICK_SIZE", (64, 32, 4))
+    monkeypatch.setattr(temperature_grid, "HALF_DIM", 16)
+    monkeypatch.setattr(temperature_grid, "PRODUCT_SIZES", ((16, 16, 16),))
+    pretend_to_measure(monkeypatch)
+    with pretended_gpu() if on_gpu else nullcontext():
+        result = importlib.import_module(f"benchmarks.{name}").measure(quick=True)
+    assert result["gpu_gibibytes"] == (0.5 if on_gpu else 0.0)
+    lines = [line.split("  ") for line in gpu_check.comparison(name, result)]
+    assert [line[:2] for line in lines] == [[name, expected] for expected in [*promises, "-", "-"]]
+    assert all(float(line[2].split()[0].replace(",", "")) > 0 for line in lines[:-1])
+    assert lines[-1][2] == ("0.50 GiB" if on_gpu else "0.00 GiB")

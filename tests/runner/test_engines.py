@@ -152,14 +152,20 @@ def _start_node(words: list[str], number: int, port: int, running: ExitStack) ->
     program = f"import ray, sys; ray.init('127.0.0.1:{port}'); sys.exit(len(ray.nodes()) < {number})"
     for _ in range(3):
         node = subprocess.Popen(words, start_new_session=True)
+        deadline, answer = time.monotonic() + 120, ""
         while node.poll() is None:
             time.sleep(5)  # A question takes seconds of CPU, which the start needs.
-            asked = subprocess.run([sys.executable, "-c", program], check=False, capture_output=True)
+            asked = subprocess.run([sys.executable, "-c", program], check=False, capture_output=True, text=True)
             if asked.returncode == 0:
                 running.callback(node.wait, 60)
                 running.callback(os.killpg, node.pid, signal.SIGTERM)
                 return
-    pytest.fail(f"node {number} did not start")
+            answer = asked.stderr.strip()
+            if "AuthenticationError" in answer or time.monotonic() > deadline:
+                os.killpg(node.pid, signal.SIGTERM)
+                node.wait(60)
+                pytest.fail(f"node {number} was started by {' '.join(words)}, and does not answer: {answer[-1000:]}")
+    pytest.fail(f"node {number} ended by itself, three times")
 
 
 def test_a_killed_worker_ends_the_stage_and_the_next_run_does_the_rest() -> None:
