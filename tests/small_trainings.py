@@ -10,8 +10,9 @@ from torch import Tensor, nn
 from softmax_temperature.data.splits import SplitName
 from softmax_temperature.data.trees import encode_trees, parse_tree
 from softmax_temperature.losses import make_objective
-from softmax_temperature.networks.architectures import ARCHITECTURES
-from softmax_temperature.networks.unet import UNet
+from softmax_temperature.networks.convolutional import UNet
+from softmax_temperature.networks.layers import drawn_from
+from softmax_temperature.networks.registry import ARCHITECTURES
 from softmax_temperature.params.focal import Transformer
 from softmax_temperature.params.recipe import Recipe
 from softmax_temperature.training import Callback, ImageSet, Norms, Samples, Trainer, Watch
@@ -63,8 +64,7 @@ class Training(NamedTuple):
 
 
 def seeded(build: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(3)
+    with drawn_from(3):
         return build(*arguments, **options)
 
 

@@ -21,10 +21,10 @@ from softmax_temperature.cosine_classifier import TemperatureGridTrainer
 from softmax_temperature.data.splits import Part
 from softmax_temperature.early_learning.courses import Problem, Start, event_times
 from softmax_temperature.early_learning.flows import Settings, SoftmaxCrossEntropy
-from softmax_temperature.networks.architectures import ARCHITECTURES
 from softmax_temperature.networks.backbones.preprocessing import Preprocess
 from softmax_temperature.networks.backbones.pretraining import Pretraining
 from softmax_temperature.networks.embeddings import extract
+from softmax_temperature.networks.registry import ARCHITECTURES
 from softmax_temperature.params.classifier_temperature import GridTraining
 from softmax_temperature.params.focal import BeamSearch
 from softmax_temperature.runner.cells import Job
@@ -169,14 +169,6 @@ def test_a_training_goes_on_where_another_device_left_it(gpu: Device, tmp_path: 
 def test_a_divergence_is_found_at_the_end_of_its_epoch(gpu: Device) -> None:
     with pytest.raises(Diverged, match="epoch 1"):
         small.vgg(gpu.name, lr=1e30).trainer.epoch()
-
-
-def test_precision_is_that_of_the_parameter(gpu: Device) -> None:
-    narrow, exact = (small.resnet(gpu.name, precision=precision) for precision in ("bfloat16", "float32"))
-    for training in (narrow, exact):
-        training.trainer.epoch()
-    assert narrow.trainer.loss != exact.trainer.loss
-    assert narrow.trainer.loss == pytest.approx(exact.trainer.loss, rel=0.05)
 
 
 def test_float32_is_exact() -> None:

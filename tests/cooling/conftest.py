@@ -7,11 +7,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from softmax_temperature.networks.densenet import DenseNet
+from softmax_temperature.networks.convolutional import DenseNet, SmallVGG, UNet
 from softmax_temperature.networks.layers import CReLU
 from softmax_temperature.networks.resnets import BottleneckResNet, CifarResNet, WideResNet
-from softmax_temperature.networks.unet import UNet
-from softmax_temperature.networks.vgg import SmallVGG
 
 CLASSES = 4
 MakeNetwork = Callable[..., nn.Module]

@@ -13,7 +13,7 @@ from softmax_temperature.data.splits import SPLITS
 from softmax_temperature.params.shared import Data, Dataset, Fetch
 from softmax_temperature.runner.artifacts import open_artifact
 from softmax_temperature.runner.cells import fingerprint, run_cells
-from softmax_temperature.runner.errors import CellsFailed, InputError
+from softmax_temperature.runner.errors import CellsFailed
 from softmax_temperature.runner.section import Compute
 from softmax_temperature.stages.fetch import fetch
 
@@ -106,8 +106,3 @@ def test_data_sets_that_are_missing_or_wrong_do_not_stop_the_others(root: Path) 
     assert not fetch.output.exists()
     done = Path("data/work/prepared").glob("*/*/result/card.json")
     assert {path.parts[3] for path in done} == {"digits", "birds", "phrases"}
-
-
-def test_an_unknown_name_is_refused_before_any_cell_runs(root: Path) -> None:
-    with pytest.raises(InputError, match=r"unknown data set 'bird'\. Did you mean 'birds'"):
-        fetch.cells(SomeParams(root, "digits", "bird"))  # type: ignore[arg-type]

@@ -44,16 +44,6 @@ def test_pools_are_large_disjoint_and_without_look_alikes() -> None:
         assert len((downstream | pretraining) & set(alike)) <= 1
 
 
-@pytest.mark.parametrize(("name", "chance"), [("glyphs-10", 0.1), ("glyphs-100", 0.01)])
-def test_raw_pixels_tell_classes_apart_but_not_perfectly(name: str, chance: float) -> None:
-    raw = read_glyphs(name, seed=0)
-    assert raw.test is not None
-    fitted, asked = (np.reshape(part.samples, (len(part.labels), -1)).astype(float) for part in (raw.train, raw.test))
-    means = np.stack([fitted[raw.train.labels == label].mean(0) for label in range(raw.train.labels.max() + 1)])
-    closeness = 2 * asked @ means.T - (means**2).sum(1)  # Minus the squared distance, but for a constant of the row.
-    assert 2 * chance < (closeness.argmax(1) == raw.test.labels).mean() < 0.9
-
-
 @pytest.mark.parametrize("name", ["glyphs-1", "glyphs-5000", "glyphs-pretrain-1000"])
 def test_a_number_of_classes_outside_the_pool_is_refused(name: str) -> None:
     with pytest.raises(InputError, match=f"{name}: cannot have .* Choose a number of classes from 2 to "):

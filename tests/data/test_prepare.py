@@ -68,9 +68,3 @@ def test_a_validation_part_of_the_source_is_kept_whole_and_takes_nothing_from_th
     [left_out] = {*raw.class_names} - {*names}
     with pytest.raises(InputError, match="class_limit: leaves no validation samples"):
         division(replace(raw, validation=part([raw.class_names.index(left_out)])), class_limit=7)
-
-
-def test_without_a_train_part_only_test_images_remain() -> None:
-    raw = replace(dataset(4, 16, 4), train=part([]))
-    _, splits = division(raw, class_limit=3, test_limit=6)
-    assert [len(rows.labels) for rows in splits] == [0, 0, 6]

@@ -6,9 +6,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from softmax_temperature.data.sampling import balanced_subset, limited, stratified_holdout
 from softmax_temperature.data.seeds import generator_for
-from softmax_temperature.data.splits import LeakError, Part, SplitName
+from softmax_temperature.data.splits import LeakError, Part, SplitName, balanced_subset, limited, stratified_holdout
 
 label_columns = st.lists(st.integers(0, 6), min_size=1, max_size=60).map(np.array)
 ROWS = torch.arange(3)
@@ -35,17 +34,9 @@ def test_a_holdout_takes_the_nearest_number_but_at_least_one_and_never_all(
         assert taken == (min(max(np.floor(size * fraction + 0.5), 1), size - 1))
 
 
-def test_seed_and_purpose_decide_and_nothing_else() -> None:
-    labels = np.arange(200) % 5
-    draws = [stratified_holdout(labels, 0.5, generator_for(*key)) for key in ((1, "a"), (1, "a"), (1, "b"), (2, "a"))]
-    assert (draws[0] == draws[1]).all()
-    assert not (draws[0] == draws[2]).all()
-    assert not (draws[0] == draws[3]).all()
-
-
 def test_a_limit_draws_pairs_at_random_and_keeps_them_together() -> None:
     sources, targets = (tuple(f"{side}{row}" for row in range(100)) for side in "st")
-    whole = Part.of_pairs("letters", "train", sources, targets)
+    whole = Part.of_all("letters", "train", sources, targets)
     some = limited(whole, 10, seed=0)
     numbers = [int(source[1:]) for source in some.data]
     assert numbers == sorted(numbers) != list(range(10))
@@ -57,7 +48,7 @@ def test_a_limit_draws_pairs_at_random_and_keeps_them_together() -> None:
 def parts(split: SplitName) -> tuple[Part, Part, Part]:
     """Images, texts, and sentences with their translations."""
     images, texts = (Part("birds", split, data, ROWS, ROWS) for data in (torch.zeros(3, 2), ("a", "b", "c")))
-    return images, texts, Part.of_pairs("birds", split, ("a", "b"), ("c", "d"))
+    return images, texts, Part.of_all("birds", split, ("a", "b"), ("c", "d"))
 
 
 @pytest.mark.parametrize("split", ["train", "validation", "test"])

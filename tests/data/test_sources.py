@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_digits
 
+from softmax_temperature.data import sources
 from softmax_temperature.data.archives import JsonlArchive, NpzArchive
 from softmax_temperature.data.catalogue import CATALOGUE
 from softmax_temperature.data.image_files import ClassFolders
-from softmax_temperature.data.sources import check_known, find_archive, find_dataset, is_built_in, is_torchvision_set
+from softmax_temperature.data.sources import check_known, find_archive, find_dataset, is_built_in
 from softmax_temperature.runner.errors import InputError
 
 BY_HAND = ["photoart", "pinterest_faces_105", "cub200", "imagenet_r", "fss1000", "imagenet_mini", "things"]
@@ -55,7 +56,7 @@ def test_every_listed_data_set_says_what_to_put_where(tmp_path: Path, name: str)
     images = (f"{place}.npz", "x_train", f"{place}/train/CLASS/")
     for needed in (f"data set {name}", *((f"{place}.jsonl",) if CATALOGUE[name].keys else images)):
         assert needed in message
-    if is_torchvision_set(name):
+    if name in {*sources._ARRAYS, *sources._FILES}:
         assert "data.download: true" in message
     else:
         assert f"{CATALOGUE[name].classes:,} classes" in message

@@ -98,11 +98,6 @@ def test_caltech_lacks_its_background_class_and_a_split(
         found(name, tmp_path)
 
 
-@pytest.mark.parametrize("name", ["mnist", "cifar10", "svhn", "dtd", "caltech256", "omniglot"])
-def test_what_is_absent_is_not_found(tmp_path: Path, name: str) -> None:
-    assert find_torchvision_set(name, root=tmp_path, download=False) is None
-
-
 @pytest.mark.parametrize(("name", "kind"), [("mnist", "MNIST"), ("caltech101", "Caltech101")])
 def test_a_failed_download_is_one_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, kind: str) -> None:
     monkeypatch.setattr(getattr(datasets, kind), "download", Mock(side_effect=URLError("no route to host")))

@@ -12,7 +12,6 @@ from softmax_temperature.data.splits import SPLITS
 from softmax_temperature.data.tokens import UNKNOWN
 from softmax_temperature.data.trees import WORD
 from softmax_temperature.params.shared import Text
-from softmax_temperature.runner.artifacts import open_artifact
 from softmax_temperature.runner.errors import InputError
 from softmax_temperature.stages.trainings import image_set, training_sets
 from softmax_temperature.training.texts import TreeSet
@@ -63,16 +62,6 @@ def test_tree_sets_hold_the_trees_and_classes_of_their_splits(trees: PreparedDat
     assert train.labels.tolist() == [0, 0, 1, 1] * 8
     numbers = {word: number for number, word in enumerate(words, start=2)}
     assert train.inputs[0, :, WORD].tolist() == [0, numbers["its"], 0, numbers["own"], numbers["train0"]]
-
-
-def test_sets_are_kept_for_the_next_cell_and_not_for_other_data(trees: PreparedData) -> None:
-    first = training_sets(trees.artifact, "", TEXT)
-    assert training_sets(open_artifact(trees.artifact.folder), "", TEXT).sets is first.sets
-    assert training_sets(trees.artifact, "", TEXT.model_copy(update={"vocabulary": 5})).words == (
-        "its",
-        "own",
-        "train0",
-    )
 
 
 def test_texts_and_images_are_not_taken_for_each_other(talk: PreparedData) -> None:

@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from softmax_temperature.data.word_vectors import WordVectors, read_word_vectors, word_vectors_digest
-from softmax_temperature.runner.artifacts import digest_of_file
+from softmax_temperature.data.word_vectors import WordVectors, read_word_vectors
 from softmax_temperature.runner.errors import InputError
 
 LINES = (b"the 0.5 -1 2e-1", b"cat 1 2 3", b". . . 4 5 6 ", b"\xff\xfe 7 8 9\r")  # Spaces in a word; no encoding.
@@ -57,11 +56,3 @@ def test_an_archive_of_another_form_and_a_missing_file_are_refused(tmp_path: Pat
         read_npz(tmp_path, words=WORDS)
     with pytest.raises(InputError, match=r"absent\.txt: no such file of word vectors\. Get glove\.6B\.zip"):
         read_word_vectors(tmp_path / "absent.txt", WORDS, width=3)
-
-
-def test_the_digest_follows_the_file(tmp_path: Path) -> None:
-    path = tmp_path / "glove.txt"
-    assert word_vectors_digest(path) is None
-    for content in (LINES[0], LINES[0] + b"0"):
-        path.write_bytes(content)
-        assert word_vectors_digest(path) == digest_of_file(path)

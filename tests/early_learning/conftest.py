@@ -8,9 +8,8 @@ from torch import Tensor, nn
 
 from softmax_temperature.early_learning.courses import Problem
 from softmax_temperature.early_learning.flows import SoftmaxCrossEntropy
+from softmax_temperature.networks.convolutional import MLP, ConvNet, SmallVGG
 from softmax_temperature.networks.resnets import WideResNet
-from softmax_temperature.networks.small_networks import MLP, ConvNet
-from softmax_temperature.networks.vgg import SmallVGG
 
 CLASSES, SAMPLES, SIDE = 4, 6, 8
 MAKERS: dict[str, Callable[[], nn.Module]] = {

@@ -54,20 +54,6 @@ def test_a_weight_multiplies_each_samples_loss() -> None:
     assert MMCELoss(weight=weight)(logits, labels).item() == pytest.approx(expected.item(), rel=1e-6)
 
 
-@pytest.mark.parametrize(
-    ("make", "said"),
-    [
-        (lambda: FocalLoss(-1.0), "gamma"),
-        (lambda: BrierLoss(reduction="median"), "reduction"),
-        (lambda: SampleDependentFocalLoss("35"), "policy"),
-        (lambda: MMCELoss(-0.5), "penalty"),
-    ],
-)
-def test_a_wrong_option_is_refused(make: Any, said: str) -> None:
-    with pytest.raises(ValueError, match=said):
-        make()(torch.zeros(2, 2), torch.tensor([0, 1]))
-
-
 def test_labels_of_another_shape_are_refused() -> None:
     logits, labels = pixels()
     with pytest.raises(ValueError, match=r"labels must have shape \(4, 5, 2\)"):

@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from softmax_temperature import losses
-from softmax_temperature.losses import make_objective, objective_names
+from softmax_temperature.losses import OBJECTIVES, make_objective
 from softmax_temperature.runner.errors import InputError
 
 Loss = Callable[[Tensor, Tensor], Tensor]
@@ -56,7 +56,7 @@ def test_each_is_the_loss_it_names(name: str, options: dict[str, Any], expected:
 
 
 def test_every_loss_is_tested_and_scheduled_focal_loss_changes_at_its_milestones() -> None:
-    assert {name for name, _, _ in LOSSES} == set(objective_names())
+    assert {name for name, _, _ in LOSSES} == set(OBJECTIVES)
     logits, labels = batch()
     changing = make_objective("scheduled_focal", {"gammas": [5.0, 3.0, 1.0], "milestones": [100, 250]})
     for position, gamma in ((0, 5), (99.99, 5), (100, 3), (249.99, 3), (250, 1), (350, 1)):

@@ -5,7 +5,7 @@ from sklearn.metrics import roc_auc_score
 from torch import Tensor
 
 from softmax_temperature import metrics
-from softmax_temperature.metrics.evidence import resample_weights
+from softmax_temperature.metrics.report import resample_weights
 
 SCORES = ("entropy", "confidence")
 
@@ -23,7 +23,7 @@ def slow_uncertainty(logits: Tensor, score: str) -> Tensor:
 
 
 @pytest.mark.parametrize("score", SCORES)
-def test_auroc_is_the_share_of_pairs_ranked_right_and_out_of_distribution_the_positive_class(score: str) -> None:
+def test_auroc_is_the_share_of_all_ranked_right_and_out_of_distribution_the_positive_class(score: str) -> None:
     logits_in, logits_out = sets()
     inside, outside = (slow_uncertainty(logits, score) for logits in (logits_in, logits_out))
     area = metrics.out_of_distribution_auroc(logits_in, logits_out, score=score)

@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 
 from softmax_temperature import metrics
-from softmax_temperature.metrics.evidence import resample_weights
+from softmax_temperature.metrics.report import resample_weights
 
 BINNED = [f"{form}_calibration_error" for form in ("expected", "maximum", "adaptive", "classwise")]
 NAMES = ["accuracy", "top5_accuracy", "negative_log_likelihood", "brier_score", *BINNED]
@@ -24,7 +24,7 @@ def one_by_one(logits: Tensor, labels: Tensor, bins: int = 15) -> dict[str, floa
     probs = torch.softmax(logits, dim=1)
     binned = {name: getattr(metrics, name)(probs, labels, bins=bins).item() for name in BINNED}
     return binned | {
-        "accuracy": metrics.accuracy(logits, labels).item(),
+        "accuracy": metrics.top_accuracy(logits, labels, top=1).item(),
         "top5_accuracy": metrics.top_accuracy(logits, labels).item(),
         "negative_log_likelihood": metrics.negative_log_likelihood(logits, labels).item(),
         "brier_score": metrics.brier_score(probs, labels).item(),

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from softmax_temperature.data.tokens import PADDING
 from softmax_temperature.data.trees import WORD
-from softmax_temperature.networks.tree_lstm import TreeLSTM
+from softmax_temperature.networks.texts import TreeLSTM
 
 
 def plain_states(model: TreeLSTM, trees: Tensor) -> Tensor:

@@ -9,11 +9,8 @@ import torch.nn.functional as F
 import torchvision
 from torch import Tensor, nn
 
-from softmax_temperature.networks.densenet import DenseNet
+from softmax_temperature.networks.convolutional import MLP, ConvNet, DenseNet, SmallVGG, UNet
 from softmax_temperature.networks.resnets import BasicBlock, BottleneckResNet, WideResNet
-from softmax_temperature.networks.small_networks import MLP, ConvNet
-from softmax_temperature.networks.unet import UNet
-from softmax_temperature.networks.vgg import SmallVGG
 
 
 def images(samples: int = 4, side: int = 16) -> Tensor:

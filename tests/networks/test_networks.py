@@ -8,8 +8,10 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from softmax_temperature.networks.architectures import ARCHITECTURES
-from softmax_temperature.networks.unet import UNet
+from softmax_temperature.networks.convolutional import UNet
+from softmax_temperature.networks.registry import ARCHITECTURES, build_network
+from softmax_temperature.params.network import Network
+from softmax_temperature.runner.errors import InputError
 from tests.networks.test_formulas import images
 
 CLASSES = 5
@@ -23,6 +25,21 @@ TINY: dict[str, tuple[str, dict[str, Any]]] = {
     "wide-released": ("wide_resnet", {"depth": 14, "width": 1, "as_released": True}),
     "wide-unnormalised": ("wide_resnet", {"depth": 14, "width": 1, "batch_norm": False}),
 }
+
+
+def test_weights_depend_on_the_seed_alone() -> None:
+    spec = Network(architecture="cifar_resnet", arguments={"blocks": 1, "widths": [4, 8, 16]})
+    before = torch.get_rng_state()
+    first, second, other = (build_network(spec, classes=4, seed=seed).state_dict() for seed in (3, 3, 4))
+    assert torch.equal(torch.get_rng_state(), before)
+    assert all(torch.equal(value, second[name]) for name, value in first.items())
+    assert not torch.equal(first["conv1.weight"], other["conv1.weight"])
+
+
+@pytest.mark.parametrize("arguments", [{"depth": 3}, {"num_classes": 3}])
+def test_arguments_that_the_network_does_not_take_are_named(arguments: dict[str, Any]) -> None:
+    with pytest.raises(InputError, match=rf"network 'cifar_resnet': does not take .*{next(iter(arguments))}"):
+        build_network(Network(architecture="cifar_resnet", arguments=arguments), classes=4, seed=0)
 
 
 @pytest.mark.parametrize("name", TINY)
@@ -89,7 +106,6 @@ def test_parameters_and_layers_of_weights(build: Callable[[], nn.Module], count:
         ("bottleneck_resnet", {"activation": "elu"}, "activation must be 'relu' or 'crelu', got 'elu'"),
         ("mlp", {"activation": "gelu"}, "activation must be 'tanh' or 'relu', got 'gelu'"),
         ("vgg", {"pooling": "max"}, "pooling must be 'flatten' or 'average', got 'max'"),
-        ("vgg", {"weights": "he"}, "weights must be 'glorot' or 'pytorch', got 'he'"),
         ("wide_resnet", {"batch_norm": False, "as_released": True}, "as_released must be false without batch_norm"),
         ("wide_resnet", {"depth": 27}, r"depth must be 6 n \+ 2 or 6 n \+ 4 of at least 8, got 27"),
     ],

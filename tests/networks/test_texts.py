@@ -8,6 +8,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from softmax_temperature.data.tokens import PADDING
+from softmax_temperature.networks.layers import drawn_from
 from softmax_temperature.networks.texts import GRU, TextCNN
 from softmax_temperature.training import last_layer_inputs
 
@@ -18,14 +19,12 @@ LABELS = torch.arange(len(LENGTHS)) % 3
 
 
 def gru() -> GRU:
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(0)
+    with drawn_from(0):
         return GRU(VOCABULARY, embedding=5, hidden=7, num_classes=3)
 
 
 def text_cnn() -> TextCNN:
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(0)
+    with drawn_from(0):
         model = TextCNN(VOCABULARY, embedding=5, filters=6, width=3, dense=7, dropout=0.0, num_classes=3)
         for layer in (0, 3, 6):  # As after some training, so that biases count too.
             torch.nn.init.normal_(model.convolutions[layer].bias, std=0.01)
@@ -119,12 +118,3 @@ def test_features_of_a_text_cnn_are_those_of_its_layers_one_text_after_the_other
     assert expected.std(0).max() > 1e-3
     torch.testing.assert_close(model.features(rows).double(), expected, rtol=1e-5, atol=1e-7)
     assert torch.equal(model.classifier(model.features(rows)), model(rows))
-
-
-def test_weights_of_a_text_cnn_start_as_keras_draws_them() -> None:
-    model = TextCNN(1000, embedding=20)
-    assert model.embedding.weight.abs().max() <= 0.05 < 1.1 * model.embedding.weight.abs().max()
-    bound = (6 / (5 * 20 + 5 * 128)) ** 0.5
-    first = model.convolutions[0]
-    assert first.weight.abs().max() <= bound < 1.1 * first.weight.abs().max()
-    assert not any(layer.bias.any() for layer in (first, model.hidden[0], model.classifier))

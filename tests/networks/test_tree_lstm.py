@@ -6,7 +6,8 @@ from torch import Tensor
 
 from softmax_temperature.data.tokens import PADDING
 from softmax_temperature.data.trees import LABEL, encode_trees, parse_tree
-from softmax_temperature.networks.tree_lstm import TreeLSTM
+from softmax_temperature.networks.layers import drawn_from
+from softmax_temperature.networks.texts import TreeLSTM
 from tests.networks.node_by_node import plain_states
 
 WORDS = ("a", "b", "c", "d", "e")
@@ -32,8 +33,7 @@ def trees() -> Tensor:
 
 
 def network() -> TreeLSTM:
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(0)
+    with drawn_from(0):
         sizes = {"embedding": 4, "hidden": HIDDEN, "num_classes": CLASSES}
         return TreeLSTM(VOCABULARY, **sizes, dropout=0.0).double()
 

@@ -6,7 +6,7 @@ from typing import Any, Literal, get_args
 import pytest
 
 from softmax_temperature import losses
-from softmax_temperature.networks import architectures
+from softmax_temperature.networks import registry
 from softmax_temperature.params import read_params, read_yaml, validate
 from softmax_temperature.params.network import Architecture
 from softmax_temperature.params.recipe import Loss
@@ -150,8 +150,8 @@ def test_an_unknown_profile_writes_nothing(tmp_path: Path) -> None:
 
 
 def test_the_names_in_params_are_those_of_the_registries() -> None:
-    assert tuple(sorted(architectures.ARCHITECTURES)) == get_args(Architecture)
-    assert tuple(losses.objective_names()) == get_args(Loss)
+    assert tuple(sorted(registry.ARCHITECTURES)) == get_args(Architecture)
+    assert tuple(sorted(losses.OBJECTIVES)) == get_args(Loss)
 
 
 @pytest.mark.parametrize(("batch", "rows", "size"), [(128, 266, 128), ({"share": 0.1, "least": 32}, 1201, 121)])

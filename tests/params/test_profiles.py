@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from softmax_temperature.data.farm import FARM
+from softmax_temperature.data.phrases import FARM
 from softmax_temperature.params import Params, read_params
 from softmax_temperature.tools.profiles import apply_profile, profile_names, render_profile
 from softmax_temperature.training import scaled_epochs

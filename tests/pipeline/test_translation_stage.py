@@ -7,7 +7,7 @@ import pytest
 import torch
 from tokenizers import Tokenizer
 
-from softmax_temperature.data.farm import read_farm
+from softmax_temperature.data.phrases import read_farm
 from softmax_temperature.metrics import expected_calibration_error
 from softmax_temperature.papers.focal.collect import COLUMNS, translation_tables
 from softmax_temperature.params import Params

@@ -164,7 +164,7 @@ def _start_node(words: list[str], number: int, port: int, running: ExitStack) ->
             if "AuthenticationError" in answer or time.monotonic() > deadline:
                 os.killpg(node.pid, signal.SIGTERM)
                 node.wait(60)
-                pytest.fail(f"node {number} was started by {' '.join(words)}, and does not answer: {answer[-1000:]}")
+                pytest.fail(f"node {number} was started by {' '.join(words)}, and does not answer: {answer[-1500:]}")
     pytest.fail(f"node {number} ended by itself, three times")
 
 

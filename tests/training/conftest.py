@@ -5,10 +5,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from softmax_temperature.networks.layers import drawn_from
 from softmax_temperature.networks.resnets import CifarResNet
 from softmax_temperature.params.recipe import Recipe
 from softmax_temperature.runner.cells import Job
@@ -54,8 +54,7 @@ def make_network() -> Callable[..., nn.Module]:
     """ "resnet", which has batch norm, or "two-layers", which may have dropout."""
 
     def make(name: str = "two-layers", dropout: float = 0.0) -> nn.Module:
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(0)
+        with drawn_from(0):
             if name == "two-layers":
                 return TwoLayers(dropout)
             return CifarResNet(blocks=1, num_classes=CLASSES, widths=(4, 8, 16))

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 import torch
 
-from softmax_temperature.cooling import Cooling
-from softmax_temperature.networks.vgg import SmallVGG
+from softmax_temperature.networks.convolutional import SmallVGG
+from softmax_temperature.networks.layers import drawn_from
 from softmax_temperature.runner.cells import Job
 from softmax_temperature.scaling import fit_temperature
 from softmax_temperature.training import ImageSet, Trainer, train
@@ -44,8 +44,7 @@ def start(make_trainer: Callable[..., Trainer]) -> Start:
     def begin(
         *, period: str | int = "epoch", optimizer_state: str = "keep", optimizer: str = "sgd", **settings: Any
     ) -> tuple[Trainer, CoolingCallback]:
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(0)
+        with drawn_from(0):
             network = SmallVGG(CLASSES, widths=(6, 6), dense=8, image_size=8, batch_norm=True)
         settings |= {"period": period, "optimizer_state": optimizer_state}
         callback = CoolingCallback(network, some_images(30, seed=1), **settings)
@@ -99,31 +98,3 @@ def test_a_temperature_that_overflows_is_a_divergence(start: Start, make_job: Ma
     assert train(trainer, {"cooling": callback}, make_job(tmp_path))
     assert (trainer.epochs_done, callback.temperatures) == (0, [])
     assert all(torch.equal(value, before[name]) for name, value in trainer.network.state_dict().items())
-
-
-def test_a_training_that_diverges_within_an_epoch_stands_where_the_last_one_ended(
-    start: Start, make_job: MakeJob, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    standing, cooled = start(period=2, mode="distributed")
-    standing.epoch()
-    cooled.after_epoch(standing)
-    whole, calls = Cooling.cool, []
-
-    def overflows(*arguments: Any, **options: Any) -> float:
-        calls.append(len(calls) + 1)
-        if calls[-1] == 4:  # The second of the second epoch: the first is undone with it.
-            raise ValueError("temperature must be finite and positive, got inf")
-        return whole(*arguments, **options)
-
-    monkeypatch.setattr(Cooling, "cool", overflows)
-    trainer, callback = start(period=2, mode="distributed")
-    assert train(trainer, {"cooling": callback}, make_job(tmp_path))
-    assert calls == [1, 2, 3, 4]
-    assert (trainer.epochs_done, len(callback.temperatures)) == (1, 2)
-    assert content(trainer, callback.temperatures) == content(standing, cooled.temperatures)
-
-
-def test_what_is_set_wrongly_is_no_divergence(start: Start) -> None:
-    trainer, callback = start(mode="distributed", optimizer="adagrad", optimizer_state="rescale")
-    with pytest.raises(ValueError, match="optimizer must be one of SGD, Adam, AdamW"):
-        callback.after_epoch(trainer)

@@ -5,10 +5,8 @@ import math
 import numpy as np
 import pytest
 import torch
-from sklearn.linear_model import LogisticRegression
 from torch import Tensor
 
-from softmax_temperature.data.splits import LeakError
 from softmax_temperature.training.linear_model import (
     make_data,
     mean_logit_norms,
@@ -40,19 +38,6 @@ def test_clusters_lie_on_the_corners_of_a_square_of_side_four_and_classes_on_opp
     assert np.sign(sides).tolist() in [[-1, -1, 1, 1], [1, 1, -1, -1]]
 
 
-def test_data_are_their_seeds_alone_and_the_parts_are_apart() -> None:
-    train, test = make_data(40, 10, seed=2**62)
-    again, _ = make_data(40, 10, seed=2**62)
-    other, _ = make_data(40, 10, seed=2**62 + 1)
-    assert (train.data.shape, test.data.shape) == ((40, 2), (10, 2))
-    assert torch.equal(train.data, again.data)
-    assert torch.equal(train.labels, again.labels)
-    assert not torch.equal(train.data, other.data)
-    assert not (train.data[:, None] == test.data).all(dim=2).any()
-    with pytest.raises(LeakError):
-        test.for_fitting()
-
-
 @pytest.mark.parametrize("gamma", [0.0, 0.5, 1.0, 3.0])
 def test_the_path_is_that_of_the_gradient_in_closed_form(gamma: float) -> None:
     """Worked out by hand, g as the paper prints it, point by point."""
@@ -69,14 +54,6 @@ def test_the_path_is_that_of_the_gradient_in_closed_form(gamma: float) -> None:
         expected.append(w.tolist())
     path = train_logistic(points, labels, gamma, epochs=20, lr=0.7)
     torch.testing.assert_close(path, torch.tensor(expected, dtype=torch.float64), rtol=1e-12, atol=1e-13)
-
-
-def test_cross_entropy_ends_where_scikit_learn_does() -> None:
-    points, labels = small()
-    weights = train_logistic(points, labels, 0.0, epochs=3000, lr=0.5)[-1]
-    reference = LogisticRegression(C=np.inf, fit_intercept=False, tol=1e-10, max_iter=1000)
-    reference.fit(points.numpy(), labels.numpy())
-    assert weights.tolist() == pytest.approx(reference.coef_[0].tolist(), rel=1e-5)
 
 
 def test_norms_and_mistakes_by_hand() -> None:

@@ -40,7 +40,7 @@ def new_trainer(loss="cross_entropy", batch_norm=False, pair=False, **changes):
     return Trainer(network, make_objective(loss, {}), images(45, size=8), recipe, seed=7, device="cpu")
 
 class Interrupts(Callback):
-    epoch = 2
+    epoch, kept = 2, ()
 
     def after_epoch(self, trainer):
         if trainer.epochs_done == self.epoch:
@@ -187,10 +187,3 @@ def test_a_process_that_hangs_ends_the_run(tmp_path: Path) -> None:
     code, said = run(HANG, tmp_path, count=2)
     assert code != 0
     assert "imed out" in said
-
-
-def test_torchrun_and_other_processes_are_refused_together(tmp_path: Path) -> None:
-    code, said = run(STAGE, tmp_path, "processes", count=2)
-    assert code == 1  # Torchrun's own, whatever a process ends with.
-    assert "compute.engine: is 'processes' under torchrun." in said
-    assert not (tmp_path / "data/prepared").exists()

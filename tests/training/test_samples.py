@@ -10,7 +10,7 @@ from torch import Tensor
 from torchvision.transforms import v2
 
 from softmax_temperature.training import ImageSet, to_rgb
-from softmax_temperature.training.samples import augment, normalise
+from softmax_temperature.training.samples import augment
 from softmax_temperature.training.texts import TokenSet, TreeSet
 
 
@@ -41,11 +41,12 @@ def test_augmentation_pads_crops_and_flips_one_image_at_a_time(make_recipe: Any,
     assert torch.equal(images.inputs, before)
 
 
-def test_normalisation_is_that_of_torchvision() -> None:
+def test_normalisation_is_that_of_torchvision(make_recipe: Any) -> None:
     images, mean, std = noise(6), [0.49, 0.48, 0.45], [0.2, 0.3, 0.25]
     before = images.clone()
     theirs = v2.Normalize(mean, std)(v2.functional.to_dtype(images, torch.float32, scale=True))
-    torch.testing.assert_close(normalise(images, mean, std), theirs, rtol=1e-5, atol=1e-6)
+    ours = ImageSet(images, torch.zeros(6).long()).prepare(images, make_recipe(mean=mean, std=std))
+    torch.testing.assert_close(ours, theirs, rtol=1e-5, atol=1e-6)
     assert torch.equal(images, before)
 
 

@@ -7,15 +7,11 @@ from typing import Any
 import pytest
 import torch
 import torch.nn.functional as F
-from sklearn.linear_model import LogisticRegression
 from torch import Tensor, nn
 
-from softmax_temperature.data.phrases import read_phrases
-from softmax_temperature.data.splits import Part
-from softmax_temperature.data.tokens import Tokeniser
 from softmax_temperature.data.trees import LABEL, NEUTRAL, UNLABELLED, encode_trees, parse_tree
-from softmax_temperature.networks.texts import GRU, TextCNN
-from softmax_temperature.networks.tree_lstm import TreeLSTM
+from softmax_temperature.networks.layers import drawn_from
+from softmax_temperature.networks.texts import TextCNN
 from softmax_temperature.training import Trainer, count_parameters
 from softmax_temperature.training.texts import (
     EmbeddingSteps,
@@ -33,33 +29,8 @@ WORDS, WIDTH = 8, 4
 
 
 def seeded(network: type[nn.Module], *sizes: int, **options: Any) -> Any:
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(0)
+    with drawn_from(0):
         return network(*sizes, **options)
-
-
-def test_a_gru_learns_what_a_bag_of_words_cannot(make_trainer: MakeTrainer) -> None:
-    raw = read_phrases(seed=0)
-    assert raw.test is not None
-    labels = {split: torch.from_numpy(part.labels) for split, part in (("train", raw.train), ("test", raw.test))}
-    train = Part(raw.name, "train", tuple(raw.train.samples), labels["train"], torch.arange(len(labels["train"])))
-    tokeniser = Tokeniser.fit(train, vocabulary_size=200, length=24, keep="end")
-    size, tokens = len(tokeniser.words) + 2, tokeniser.encode(tuple(raw.test.samples))
-    sets = {"train": TokenSet(tokeniser.encode(train.data), train.labels), "test": TokenSet(tokens, labels["test"])}
-    how = {"optimizer": "adam", "lr": 0.02, "weight_decay": 0.0, "batch_size": 64, "schedule": {"name": "linear"}}
-    network = seeded(GRU, size, embedding=16, hidden=32)
-    trainer = make_trainer(network, images=sets["train"], epochs=5, planned_epochs=5, **TEXT, **how)
-    for _ in range(5):
-        trainer.epoch()
-    logits, _ = trainer.evaluate(tokens)
-    accuracy = (logits.argmax(1) == labels["test"]).double().mean().item()
-    bags = {
-        split: torch.zeros(len(some), size).scatter_add_(1, some.inputs, torch.ones(some.inputs.shape))[:, 1:]
-        for split, some in sets.items()
-    }
-    model = LogisticRegression(max_iter=1000).fit(bags["train"], labels["train"])
-    assert accuracy > 0.9
-    assert accuracy > model.score(bags["test"], labels["test"]) + 0.25
 
 
 # ---- trees
@@ -100,17 +71,6 @@ def test_an_objective_is_summed_over_the_nodes_of_a_tree_and_averaged_over_trees
     assert over_nodes(logits, labels, 2.0).item() == pytest.approx(2 * sum(of_trees) / 3)
     roots = F.cross_entropy(logits[:2, 0], labels[:2, 0])
     assert over_nodes(logits[:2, 0], labels[:2, 0], 1.0).item() == pytest.approx(roots.item())
-
-
-def test_a_tree_lstm_learns_what_negation_does(make_trainer: MakeTrainer) -> None:
-    trees, network = sentences(), seeded(TreeLSTM, 6, embedding=4, hidden=6, dropout=0.2)
-    objective = over_labelled_nodes(lambda logits, labels, _: F.cross_entropy(logits, labels))
-    how = {"optimizer": "adagrad", "lr": 0.1, "weight_decay": 0.0, "epochs": 12, "planned_epochs": 12, **TEXT}
-    trainer = make_trainer(network, objective=objective, images=trees.labelled_nodes(), **how)
-    for _ in range(12):
-        trainer.epoch()
-    logits, _ = trainer.evaluate(trees.inputs)
-    assert torch.equal(logits.argmax(1), trees.labels)
 
 
 # ---- word embeddings

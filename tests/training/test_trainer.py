@@ -14,9 +14,10 @@ from safetensors.torch import save
 from torch import Tensor, nn
 
 from softmax_temperature.losses import make_objective
+from softmax_temperature.params.recipe import Schedule
 from softmax_temperature.runner.artifacts import canonical_json
 from softmax_temperature.runner.cells import Job
-from softmax_temperature.training import Callback, Diverged, ImageSet, Trainer, Watch, train
+from softmax_temperature.training import Callback, Diverged, ImageSet, Trainer, Watch, learning_rate_factor, train
 from tests.small_trainings import LOSSES
 
 MakeTrainer = Callable[..., Trainer]
@@ -140,10 +141,6 @@ def test_every_epoch_has_its_own_order_which_the_seed_decides(make_trainer: Make
     assert rows_of(make_trainer, make_images(21), seed=5, network="resnet", flip=True, lr=0.001) == rows
 
 
-def test_a_batch_larger_than_the_set_is_the_set(make_trainer: MakeTrainer, make_images: Any) -> None:
-    assert [sorted(rows) for rows in rows_of(make_trainer, make_images(5), batch_size=64)] == [[0, 1, 2, 3, 4]] * 3
-
-
 def test_images_are_augmented_for_training_and_not_for_evaluation(make_trainer: MakeTrainer) -> None:
     # Columns ascend and nothing is black: a black pixel was padded, descending columns were mirrored.
     ramp = torch.arange(10, 16, dtype=torch.uint8).expand(64, 3, 6, 6).contiguous()
@@ -254,6 +251,8 @@ class Killed(BaseException):
 class Kills(Callback):
     """Kills a training after each of the given epochs, once."""
 
+    kept = ()
+
     def __init__(self, epochs: set[int]) -> None:
         self.epochs = epochs
 
@@ -325,3 +324,38 @@ def test_a_diverged_training_stops_and_keeps_what_was_finite(
         assert train(trainer, {"watch": watch}, job)
         assert trainer.epochs_done == 2
         assert content(trainer, watch.state_dict()) == content(standing, watched.state_dict())
+
+
+# ---- learning rates
+
+
+def schedule(name: str, **values: Any) -> Schedule:
+    return Schedule.model_validate({"name": name, "milestones": [4.0, 9.0], "factor": 0.3, **values})
+
+
+@pytest.mark.parametrize("name", ["constant", "steps", "linear", "exponential", "cosine"])
+def test_whole_epochs_are_those_of_torch_and_a_warm_up_rises_from_zero(name: str) -> None:
+    optimizer = torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=1.0)
+    rates: dict[str, Any] = {
+        "constant": lambda: torch.optim.lr_scheduler.ConstantLR(optimizer, 1.0),
+        "steps": lambda: torch.optim.lr_scheduler.MultiStepLR(optimizer, [4, 9], gamma=0.3),
+        "linear": lambda: torch.optim.lr_scheduler.LinearLR(optimizer, 1.0, 0.0, total_iters=12),
+        "exponential": lambda: torch.optim.lr_scheduler.ExponentialLR(optimizer, 0.3 ** (1 / 12)),
+        "cosine": lambda: torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, 12),
+    }
+    theirs = rates[name]()
+    for epoch in range(12):
+        ours, warm = (learning_rate_factor(schedule(name, warmup=warmup), epoch, 12) for warmup in (0.0, 5.0))
+        assert ours == pytest.approx(optimizer.param_groups[0]["lr"], rel=1e-9)
+        assert warm == pytest.approx(ours * min(1, epoch / 5))
+        optimizer.step()
+        theirs.step()
+
+
+@pytest.mark.parametrize("warmup", [4.0, 0.68])
+def test_the_inverse_square_root_is_that_of_vaswani_et_al(warmup: float) -> None:
+    # Section 5.3: min(step^-0.5, step * warmup_steps^-1.5), here over its value where the warm-up ends.
+    inverse = Schedule.model_validate({"name": "inverse_square_root", "warmup": warmup})
+    for step in (1, 300, 3999, 4000, 4001, 16_000, 99_999):
+        expected = min(step**-0.5, step * 4000**-1.5) * 4000**0.5
+        assert learning_rate_factor(inverse, step * warmup / 4000, 25 * warmup) == pytest.approx(expected)

@@ -1,15 +1,11 @@
 """Glyphs: Unicode characters in many typefaces, distorted and noisy; image data of any number of classes, offline.
 
-`glyphs-N` has N classes; `glyphs-pretrain-N` has N classes that no `glyphs-N` uses, to train backbones on. A class has
-TRAIN_PER_CLASS images to train on and TEST_PER_CLASS to test on, of 32 x 32 grey pixels.
-
-`glyph-scenes-N` has a class for every pixel: N characters, which are the classes 1 to N; class 0 is paper. A scene of
-64 x 64 grey pixels has two to four of them in its quarters. Pixels that ink fills in part, at the edges of strokes, are
-void: nobody could say what they are.
+`glyphs-N` has N classes of 32 x 32 grey pixels; `glyphs-pretrain-N` N classes that no `glyphs-N` uses, to train
+backbones on. `glyph-scenes-N` has a class for every pixel: N characters, which are the classes 1 to N, two to four of
+them in the quarters of 64 x 64 grey pixels; class 0 is paper, and pixels that ink fills in part are void.
 
 The characters depend only on the fonts that matplotlib ships. All random numbers are small integers, and every step
-after the rendering is exact in floating point, so equal versions of numpy, Pillow and matplotlib draw equal pixels on
-every machine.
+after the rendering is exact in floating point: equal versions of numpy, Pillow and matplotlib draw equal pixels.
 """
 
 import re
@@ -30,6 +26,7 @@ from softmax_temperature.runner.errors import InputError
 TRAIN_PER_CLASS, TEST_PER_CLASS = 40, 15
 TRAIN_SCENES, TEST_SCENES = 400, 100
 VOID = 255
+IS_GLYPHS, IS_GLYPH_SCENES = (re.compile(form) for form in (r"glyphs-(pretrain-)?[0-9]+", r"glyph-scenes-[0-9]+"))
 Pixels = NDArray[np.uint8]
 Scenes = tuple[Pixels, Pixels]
 
@@ -51,11 +48,6 @@ _LEFT_OUT = ("BRAILLE", "BOX DRAWINGS", "OBJECT REPLACEMENT")  # Patterns that d
 _PRETRAINING_SHARE = 4  # One character in this many is kept for pretraining.
 
 
-def is_glyphs(name: str) -> bool:
-    """Whether a data set's name is one of glyphs."""
-    return re.fullmatch(r"glyphs-(pretrain-)?[0-9]+", name) is not None
-
-
 def read_glyphs(name: str, *, seed: int) -> RawDataset:
     """Draw "glyphs-N" or "glyphs-pretrain-N"; with one seed, a smaller set is part of a larger one."""
     pool = pretraining_pool if name.startswith("glyphs-pretrain-") else downstream_pool
@@ -67,11 +59,6 @@ def read_glyphs(name: str, *, seed: int) -> RawDataset:
     source = {"how": "drawn by softmax_temperature.data.glyphs", "seed": seed}
     rule = f"of each class {TRAIN_PER_CLASS} images to train and {TEST_PER_CLASS} to test, drawn independently"
     return RawDataset(name, names, *parts, source, rule)
-
-
-def is_glyph_scenes(name: str) -> bool:
-    """Whether a data set's name is one of glyph scenes."""
-    return re.fullmatch(r"glyph-scenes-[0-9]+", name) is not None
 
 
 def read_glyph_scenes(name: str, *, seed: int) -> Scenes:
@@ -110,10 +97,7 @@ def choose_characters(number: int, pool: Callable[[], tuple[str, ...]], *, where
 
 
 def draw_glyphs(characters: Sequence[str], images_per_class: int, *, seed: int) -> tuple[Pixels, NDArray[np.int64]]:
-    """Images (n, 32, 32, 1) uint8 and labels (n,), class by class, in random typefaces, distortions and contrasts.
-
-    A character's images depend only on it and on the seed.
-    """
+    """Images (n, 32, 32, 1) uint8 and labels (n,), class by class; a character's depend on it and the seed alone."""
     images = []
     for character in characters:
         generator = np.random.default_rng([seed, ord(character)])
@@ -141,13 +125,11 @@ def _developed(ink: Pixels, generator: np.random.Generator) -> Pixels:
     return np.asarray(pixels.clip(0, 255), dtype=np.uint8)
 
 
-@cache
 def downstream_pool() -> tuple[str, ...]:
     """The characters that `glyphs-N` chooses from."""
     return tuple(character for number, character in enumerate(_pool()) if number % _PRETRAINING_SHARE)
 
 
-@cache
 def pretraining_pool() -> tuple[str, ...]:
     """The characters that `glyphs-pretrain-N` chooses from: none is in the other pool, or looks like one in it."""
     return _pool()[::_PRETRAINING_SHARE]

@@ -1,11 +1,8 @@
 """Image files in class folders: listed, decoded, brought to grey or RGB, and shrunk where larger than needed.
 
-Class folders are one folder for each class, image files directly in it, below `NAME/train` and `NAME/test`. A data set
-without a split of its own is in `NAME/all/CLASS` and is split when it is prepared; one that has nothing but
-`NAME/test/CLASS` can be an out-of-distribution or a shifted set.
-
-Pixels are taken as stored: an orientation tag is not applied, and transparency is dropped, as torchvision's own image
-folders do.
+Class folders, with image files directly in them, are below `NAME/train` and `NAME/test`; or below `NAME/all`, to be
+split when the data set is prepared; or below `NAME/test` alone, for an out-of-distribution or shifted set. As in
+torchvision's folders, an orientation tag is not applied, and transparency is dropped.
 """
 
 import hashlib
@@ -15,7 +12,6 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,32 +32,20 @@ _LAYOUT = "Make train and test, or all, of a folder for each class with image fi
 _REPLACE = "Replace the file, or take it out of the folder."
 
 
-class ImageFacts(NamedTuple):
-    """What the index of a data set records of a file; height, width and colour are of the image as it is read."""
-
-    sha256: str
-    height: int
-    width: int
-    grey: bool
-
-
 def image_files(folder: Path) -> list[Path]:
     """The image files directly in a folder, sorted, without hidden ones."""
     files = sorted(folder.iterdir())
     return [file for file in files if file.suffix.lower() in ENDINGS and not file.name.startswith(".")]
 
 
-def inspect_image(path: Path, *, size_limit: int | None) -> ImageFacts:
-    """Decode a file completely; one that is missing, damaged, or of more than 8 bits per channel raises InputError."""
+def inspect_image(path: Path, *, size_limit: int | None) -> tuple[str, tuple[int, int, int]]:
+    """The sha256 of a file, and height, width and channels (1 or 3) as it is read; InputError if it cannot be."""
     sha256, image = _decode(path, channels=None, size_limit=size_limit)
-    return ImageFacts(sha256, image.height, image.width, image.mode == "L")
+    return sha256, (image.height, image.width, len(image.getbands()))
 
 
 def read_image(path: Path, *, sha256: str | None, channels: int, size_limit: int | None) -> NDArray[np.uint8]:
-    """One file as (channels, height, width) uint8, 1 channel or 3, its short side shrunk to `size_limit` pixels.
-
-    A file that is missing, damaged, or of another digest than `sha256` (None: not indexed) raises InputError.
-    """
+    """A file as (channels, height, width) uint8, its short side at most `size_limit`; InputError if it is another."""
     _, image = _decode(path, channels=channels, size_limit=size_limit, sha256=sha256)
     return np.array(np.atleast_3d(np.asarray(image)).transpose(2, 0, 1), order="C")  # A copy: Pillow's is read-only.
 

@@ -1,26 +1,34 @@
-"""Phrases: made-up sentences that praise or pan something; text data offline, and nothing but a stand-in for real ones.
+"""Made-up texts: phrases to classify and sentences to translate, offline, and nothing but stand-ins for real ones.
 
-A third are one clause, "the plot is never dull"; the others are two that disagree. "But" and "yet" give the verdict to
-the clause after them, "although" and "though" to the clause before. Negations turn a word's sense around. Where two
-clauses disagree, exactly as many positive as negative sentences hold the same words: a bag of words can only guess.
+**Phrases** praise or pan something. A third are one clause, "the plot is never dull"; the others are two that disagree.
+"But" and "yet" give the verdict to the clause after them, "although" and "though" to the clause before. Negations turn
+a word's sense around. Where two clauses disagree, exactly as many positive as negative sentences hold the same words: a
+bag of words can only guess.
+
+**Farm** has English sentences and their German translations: "a small dog saw the 23 old cows yesterday." is "gestern
+hat ein kleiner Hund die dreiundzwanzig alten Kühe gesehen." It knows as much German as these need: genders, cases and
+endings, the verb in second place, a participle at the end for the English past, units before tens. What English leaves
+open is drawn at random: whether a German sentence opens with its adverb, and one of two words for some adjectives.
 """
 
 from collections.abc import Sequence
+from itertools import islice
+from typing import Any
 
 import numpy as np
 
 from softmax_temperature.data.seeds import generator_for
-from softmax_temperature.data.splits import RawDataset, RawPart
+from softmax_temperature.data.splits import RawDataset, RawPart, SplitName
 
 PHRASES = "phrases"
 TRAIN, TEST = 3000, 1000
 
-_ADJECTIVES = (  # Of the classes negative and positive.
+_VERDICTS = (  # Of the classes negative and positive.
     ("awful", "boring", "clumsy", "dull", "feeble", "lame", "poor", "tedious"),
     ("brilliant", "charming", "clever", "funny", "good", "great", "lovely", "moving"),
 )
 _SUBJECTS = ("acting", "camera work", "cast", "dialogue", "ending", "humour", "music", "pace", "plot", "story")
-_VERBS = ("is", "was", "seems", "feels", "looks")
+_SEEMS = ("is", "was", "seems", "feels", "looks")
 _NEGATIONS = ("not", "never", "hardly")
 _DEGREES = ("", "", "really", "quite", "very", "all that", "exactly")
 _OPENINGS = ("", "", "", "to be fair ,", "in the end ,", "well ,", "for what it is worth ,", "as far as i can tell ,")
@@ -56,8 +64,8 @@ def _sentence(label: int, generator: np.random.Generator) -> str:
     def clause(label: int) -> str:
         """A subject and a verdict on it; one in four is negated."""
         negated = generator.integers(4) == 0
-        subject, verb, negation = one_of(_SUBJECTS), one_of(_VERBS), one_of(_NEGATIONS) if negated else ""
-        return joined("the", subject, verb, negation, one_of(_DEGREES), one_of(_ADJECTIVES[label ^ negated]))
+        subject, verb, negation = one_of(_SUBJECTS), one_of(_SEEMS), one_of(_NEGATIONS) if negated else ""
+        return joined("the", subject, verb, negation, one_of(_DEGREES), one_of(_VERDICTS[label ^ negated]))
 
     if generator.integers(3) == 0:
         words = [clause(label)]
@@ -66,3 +74,87 @@ def _sentence(label: int, generator: np.random.Generator) -> str:
     else:
         words = [clause(label), ",", one_of(_FIRST_COUNTS), clause(1 - label)]
     return joined(one_of(_OPENINGS), *words, one_of(_CLOSINGS), ".")
+
+
+FARM = "farm"
+LANGUAGES = ("en", "de")
+SIZES: dict[SplitName, int] = {"train": 3000, "validation": 500, "test": 500}
+
+_NOUN_FORMS = (  # Masculine, feminine, neuter.
+    """dog dogs Hund Hunde, donkey donkeys Esel Esel, rooster roosters Hahn Hähne, fox foxes Fuchs Füchse,
+    bird birds Vogel Vögel, frog frogs Frosch Frösche""",
+    """cat cats Katze Katzen, cow cows Kuh Kühe, duck ducks Ente Enten, goat goats Ziege Ziegen,
+    goose geese Gans Gänse, mouse mice Maus Mäuse""",
+    """horse horses Pferd Pferde, sheep sheep Schaf Schafe, hen hens Huhn Hühner, pig pigs Schwein Schweine,
+    calf calves Kalb Kälber, lamb lambs Lamm Lämmer""",
+)
+_NOUNS = [(gender, noun.split()) for gender, nouns in enumerate(_NOUN_FORMS) for noun in nouns.split(",")]
+_VERB_FORMS = """see sees saw sieht sehen gesehen, hear hears heard hört hören gehört,
+    find finds found findet finden gefunden, seek seeks sought sucht suchen gesucht,
+    chase chases chased jagt jagen gejagt, call calls called ruft rufen gerufen,
+    push pushes pushed schiebt schieben geschoben, know knows knew kennt kennen gekannt"""
+_VERBS = [forms.split() for forms in _VERB_FORMS.split(",")]
+_ADJECTIVES = [
+    *[("small", ("klein", "winzig")), ("old", ("alt",)), ("young", ("jung",)), ("brown", ("braun",))],
+    *[("white", ("weiß",)), ("lazy", ("faul",)), ("clever", ("klug", "schlau"))],
+    *[("beautiful", ("schön", "hübsch")), ("loud", ("laut",))],
+]
+_PRESENT_ADVERBS = (("now", "jetzt"), ("today", "heute"), ("often", "oft"), ("every day", "jeden Tag"))
+_PAST_ADVERBS = (("yesterday", "gestern"), ("in the evening", "am Abend"), ("last week", "letzte Woche"))
+
+_UNITS = ("", "ein", "zwei", "drei", "vier", "fünf", "sechs", "sieben", "acht", "neun")
+_TEENS = ("zehn", "elf", "zwölf", *(f"{tens}zehn" for tens in ("drei", "vier", "fünf", "sech", "sieb", "acht", "neun")))
+_TENS = ("", "", "zwanzig", "dreißig", "vierzig", "fünfzig", "sechzig", "siebzig", "achtzig", "neunzig")
+
+# Article and ending of the adjective of the masculine, feminine and neuter, as a subject and as an object.
+_DEFINITE = ((("der", "e"), ("die", "e"), ("das", "e")), (("den", "en"), ("die", "e"), ("das", "e")))
+_INDEFINITE = ((("ein", "er"), ("eine", "e"), ("ein", "es")), (("einen", "en"), ("eine", "e"), ("ein", "es")))
+
+
+def read_farm(*, seed: int) -> dict[SplitName, tuple[tuple[str, ...], tuple[str, ...]]]:
+    """Generate SIZES of English and German sentences, no English one twice."""
+    generator = generator_for(seed, FARM)
+    pairs: dict[str, str] = {}
+    while len(pairs) < sum(SIZES.values()):
+        english, german = _pair(generator)
+        pairs.setdefault(english, german)
+    sentences = iter(pairs.items())
+    some = {split: dict(islice(sentences, size)) for split, size in SIZES.items()}
+    return {split: (tuple(own), tuple(own.values())) for split, own in some.items()}
+
+
+def _in_words(number: int) -> str:
+    tens, units = divmod(number, 10)
+    if tens == 1:
+        return _TEENS[units]
+    return f"{_UNITS[units]}und{_TENS[tens]}" if tens and units else _UNITS[units] or _TENS[tens]
+
+
+def _pair(generator: np.random.Generator) -> tuple[str, str]:
+    def one_of(choices: Any) -> Any:
+        return choices[generator.integers(len(choices))]
+
+    def phrase(*, is_object: bool) -> tuple[str, str, bool]:
+        """A subject or an object in English and German, and whether it is plural."""
+        gender, (dog, dogs, hund, hunde) = one_of(_NOUNS)
+        english, choices = one_of(_ADJECTIVES) if generator.integers(2) else ("", ("",))
+        german, definite = one_of(choices), bool(generator.integers(2))
+        if generator.integers(2):
+            number = int(generator.integers(2, 100))
+            the, die, ending = ("the", "die", "en") if definite else ("", "", "e")
+            counted = _in_words(number), german and german + ending, hunde
+            return joined(the, str(number), english, dogs), joined(die, *counted), True
+        the = "the" if definite else "an" if (english or dog)[0] in "aeiou" else "a"
+        article, ending = (_DEFINITE if definite else _INDEFINITE)[is_object][gender]
+        return joined(the, english, dog), joined(article, german and german + ending, hund), False
+
+    (subject, subjekt, plural), (thing, ding, _) = phrase(is_object=False), phrase(is_object=True)
+    see, sees, saw, sieht, sehen, gesehen = one_of(_VERBS)
+    past = bool(generator.integers(2))
+    when, wann = one_of(_PAST_ADVERBS if past else _PRESENT_ADVERBS)
+    if past:
+        does, tut, end = saw, "haben" if plural else "hat", gesehen
+    else:
+        does, tut, end = (see, sehen, "") if plural else (sees, sieht, "")
+    opens = [wann, tut, subjekt] if generator.integers(2) else [subjekt, tut, wann]
+    return f"{subject} {does} {thing} {when}.", f"{joined(*opens, ding, end)}."

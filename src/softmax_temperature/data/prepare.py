@@ -3,6 +3,7 @@
 import json
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -13,9 +14,8 @@ from safetensors.numpy import save_file
 from softmax_temperature.data.catalogue import CATALOGUE, Entry
 from softmax_temperature.data.image_files import inspect_image
 from softmax_temperature.data.prepared import CARD, ROWS
-from softmax_temperature.data.sampling import balanced_subset, stratified_holdout
 from softmax_temperature.data.seeds import generator_for
-from softmax_temperature.data.splits import RawDataset, RawPart, SplitName
+from softmax_temperature.data.splits import RawDataset, RawPart, SplitName, balanced_subset, stratified_holdout
 from softmax_temperature.runner.artifacts import digest_of_file, write_json, write_text
 from softmax_temperature.runner.errors import InputError
 
@@ -51,12 +51,9 @@ class Rows:
 def divide(raw: RawDataset, rules: Rules) -> tuple[tuple[str, ...], dict[SplitName, Rows]]:
     """Choose classes, then samples, then validation samples, all balanced: the classes' names, and the splits.
 
-    A validation part of the source's own is kept whole, except for unused classes. A limit that leaves a class without
-    training samples, or a split without any, raises InputError.
+    The source's own validation part is kept whole. A limit that leaves a class or a split without samples is refused.
     """
-
-    def generator(purpose: str) -> np.random.Generator:
-        return generator_for(rules.seed, raw.name, purpose)
+    generator = partial(generator_for, rules.seed, raw.name)
 
     def limited(rows: Rows, limit: int | None, purpose: str) -> Rows:
         if limit is None or limit >= len(rows.labels):
@@ -123,13 +120,9 @@ def prepare(
     labels = {f"{split}.labels": rows.labels for split, rows in splits.items()}
     save_file(labels | {f"{split}.index": rows.index for split, rows in splits.items()}, output / ROWS)
     entry = CATALOGUE.get(raw.name, Entry(raw.name, len(raw.class_names)))
-    own = raw.validation is not None
+    own, own_part = raw.validation is not None, "the source's own validation part"
+    drawn = f"of the rest of each class a fraction of {rules.validation_fraction:.4g} drawn for validation"
     rule = raw.split_rule if raw.test else f"{TEST_FRACTION:.0%} of each class drawn for test"
-    rule += (
-        "; the source's own validation part"
-        if own
-        else (f"; of the rest of each class a fraction of {rules.validation_fraction:.4g} drawn for validation")
-    )
     card: dict[str, Any] = {
         "name": name or raw.name,
         "title": entry.title,
@@ -139,7 +132,7 @@ def prepare(
         "class_names": list(class_names),
         **asdict(rules),
         "validation_fraction": None if own else rules.validation_fraction,
-        "split_rule": rule,
+        "split_rule": f"{rule}; {own_part if own else drawn}",
         "splits": {},
     }
     kind = "images" if raw.form == "images" else "texts"
@@ -177,5 +170,5 @@ def _store(rows: Rows, kind: str, place: Path, root: Path, size_limit: int | Non
     path = place.with_suffix(".sha256")
     with ThreadPoolExecutor() as pool:  # Pillow releases the interpreter's lock while it decodes.
         facts = list(pool.map(lambda file: inspect_image(root / file, size_limit=size_limit), own))
-    write_text(path, "".join(f"{fact.sha256}  {file}\n" for fact, file in zip(facts, own, strict=True)))
-    return path, [(fact.height, fact.width, 1 if fact.grey else 3) for fact in facts]
+    write_text(path, "".join(f"{sha256}  {file}\n" for (sha256, _), file in zip(facts, own, strict=True)))
+    return path, [size for _, size in facts]

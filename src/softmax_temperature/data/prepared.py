@@ -5,10 +5,8 @@ The artifact of kind "fetch" holds
     card.json           name, source, licence, classes, splits, rules and limits
     rows.safetensors    {split}.labels and {split}.index
     {split}.safetensors the images, (n, channels, height, width) uint8; or
-    {split}.sha256      one line per image file, "digest  path below data.root", as `sha256sum --check` reads it; or
+    {split}.sha256      one line per image file, "digest  path below data.root", checked whenever the file is read; or
     {split}.jsonl       one JSON string per line, a text or a tree in brackets
-
-so a data set of large image files is not copied; each file is compared with its digest whenever it is read.
 """
 
 import json
@@ -32,10 +30,7 @@ ROWS = "rows.safetensors"
 
 
 class PreparedData:
-    """A prepared data set of any form; ArtifactError if its card or labels are missing or damaged.
-
-    `card` holds what is known about it, `root` is data.root; `form` is "images", "texts" or "trees".
-    """
+    """A prepared data set of "images", "texts" or "trees" (`form`); ArtifactError if card or labels are damaged."""
 
     splits = SPLITS
 

@@ -15,7 +15,7 @@ import torch
 from PIL import Image
 
 from softmax_temperature.data.catalogue import BY_HAND
-from softmax_temperature.data.glyphs import TRAIN_SCENES, VOID, Pixels, is_glyph_scenes, read_glyph_scenes
+from softmax_temperature.data.glyphs import IS_GLYPH_SCENES, TRAIN_SCENES, VOID, Pixels, read_glyph_scenes
 from softmax_temperature.data.image_files import UNREADABLE, digest_of_files, image_files, read_image
 from softmax_temperature.data.seeds import generator_for
 from softmax_temperature.data.splits import Part, SplitName
@@ -42,29 +42,25 @@ class Form(NamedTuple):
 
 def segmentation_digest(name: str, *, root: Path) -> str | None:
     """A sha256 over the files of a data set, or None for one that is drawn; a missing one raises InputError."""
-    if is_glyph_scenes(name):
+    if IS_GLYPH_SCENES.fullmatch(name):
         return None
     files = [file for pairs in _all_pairs(name, root).values() for pair in pairs for file in pair]
     return digest_of_files(root / name, [file.relative_to(root / name).as_posix() for file in files])
 
 
 def read_segmentation(name: str, form: Form, *, root: Path, seed: int) -> Parts:
-    """All parts of "glyph-scenes-N", which `seed` draws, or of a folder below `root` (data.root), in memory.
-
-    `data` (n, 3, height, width) and `labels` (n, height, width) are uint8, in the order of the files' names.
-    """
-    if not is_glyph_scenes(name):
+    """All parts of "glyph-scenes-N" or a folder: data (n, 3, height, width), labels (n, height, width), uint8."""
+    if not IS_GLYPH_SCENES.fullmatch(name):
         found = {split: _read(pairs, form) for split, pairs in _all_pairs(name, root).items()}
-    elif form != (1 + int(name.rpartition("-")[2]), VOID, None, None):
-        what = f"has {1 + int(name.rpartition('-')[2])} classes with paper, void {VOID}, and one size"
+    elif form != ((classes := 1 + int(name.rpartition("-")[2])), VOID, None, None):
+        what = f"has {classes} classes with paper, void {VOID}, and one size"
         _refuse(f"data set {name}", what, f"Say so in {_PARAMETERS}: classes, void, crop: null, size: null.")
     else:
         images, labels = read_glyph_scenes(name, seed=seed)
-        colour = np.repeat(images[:, None], 3, axis=1)
-        parts: dict[SplitName, slice] = {"train": slice(TRAIN_SCENES), "test": slice(TRAIN_SCENES, None)}
-        found = {split: (colour[rows], labels[rows]) for split, rows in parts.items()}
+        sides = (np.split(side, [TRAIN_SCENES]) for side in (np.repeat(images[:, None], 3, axis=1), labels))
+        found = dict(zip(("train", "test"), zip(*sides, strict=True), strict=True))
     return {
-        split: Part(name, split, torch.from_numpy(images), torch.from_numpy(labels), torch.arange(len(labels)))
+        split: Part.of_all(name, split, torch.from_numpy(images), torch.from_numpy(labels))
         for split, (images, labels) in found.items()
     }
 
@@ -92,20 +88,16 @@ def _all_pairs(name: str, root: Path) -> dict[SplitName, list[tuple[Path, Path]]
         _refuse(f"data set {name}", f"not found in {root}", BY_HAND.get(name, layout).format(folder=folder))
     pairs: dict[SplitName, list[tuple[Path, Path]]] = {}
     for split, part in _FOLDERS.items():
-        images, labels = ({file.stem: file for file in _files(folder / kind / part)} for kind in ("images", "labels"))
+        folders = (folder / kind / part for kind in ("images", "labels"))
+        images, labels = ({file.stem: file for file in image_files(one)} if one.is_dir() else {} for one in folders)
         if alone := sorted(images.keys() ^ labels.keys()):
-            _refuse(
-                folder, f"{part}: {len(alone)} files have no counterpart of the same stem, such as {alone[0]}", layout
-            )
+            what = f"{part}: {len(alone)} files have no counterpart of the same stem, such as {alone[0]}"
+            _refuse(folder, what, layout)
         if images:
             pairs[split] = [(images[stem], labels[stem]) for stem in sorted(images)]
         elif split != "validation":
             _refuse(folder, f"{part} holds no images", layout)
     return pairs
-
-
-def _files(folder: Path) -> list[Path]:
-    return image_files(folder) if folder.is_dir() else []
 
 
 def _read(pairs: list[tuple[Path, Path]], form: Form) -> tuple[Pixels, Pixels]:
@@ -130,8 +122,9 @@ def _read_pair(image_file: Path, label_file: Path, form: Form) -> tuple[Pixels, 
         height, width = form.crop
         top, left = (image.height - height) // 2, (image.width - width) // 2
         if top < 0 or left < 0:
-            what = f"is {_sides(image)} pixels, smaller than the crop {height}×{width}"
-            _refuse(image_file, what, f"Set a smaller {_PARAMETERS}.crop, or use {_PARAMETERS}.size.")
+            _refuse(
+                image_file, f"is {_sides(image)} pixels", f"Set a smaller {_PARAMETERS}.crop, or {_PARAMETERS}.size."
+            )
         image, labels = (one.crop((left, top, left + width, top + height)) for one in (image, labels))
     if form.size is not None:
         height, width = form.size

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from softmax_temperature.data.archives import JsonlArchive, NpzArchive
 from softmax_temperature.data.catalogue import BY_HAND, CATALOGUE
-from softmax_temperature.data.glyphs import is_glyphs, read_glyphs
+from softmax_temperature.data.glyphs import IS_GLYPHS, read_glyphs
 from softmax_temperature.data.image_files import ClassFolders, class_files, has_class_folders, part_of
 from softmax_temperature.data.phrases import PHRASES, read_phrases
 from softmax_temperature.data.splits import RawDataset, RawPart
@@ -29,7 +29,7 @@ _EXAMPLES = ("glyphs-10", "glyphs-100", "glyphs-1000", "glyphs-pretrain-100")
 
 def is_built_in(name: str) -> bool:
     """Whether a data set needs nothing in data.root; nothing there can change what it is, either."""
-    return name in {DIGITS, PHRASES} or is_glyphs(name)
+    return name in {DIGITS, PHRASES} or IS_GLYPHS.fullmatch(name) is not None
 
 
 def find_archive(name: str, *, root: Path) -> NpzArchive | JsonlArchive | ClassFolders | None:
@@ -60,13 +60,13 @@ def find_dataset(name: str, *, root: Path, download: bool, seed: int) -> RawData
     check_known(name, root=root)
     if name == DIGITS:
         return _read_digits()
-    if is_glyphs(name):
+    if IS_GLYPHS.fullmatch(name):
         return read_glyphs(name, seed=seed)
     if name == PHRASES:
         return read_phrases(seed=seed)
     if archive := find_archive(name, root=root):
         return archive.read()
-    if is_torchvision_set(name) and (found := find_torchvision_set(name, root=root, download=download)):
+    if name in {*_ARRAYS, *_FILES} and (found := find_torchvision_set(name, root=root, download=download)):
         return found
     raise _missing(name, root)
 
@@ -92,14 +92,9 @@ def _missing(name: str, root: Path) -> InputError:
     if name in BY_HAND:
         remedy = BY_HAND[name].format(folder=folder)
         remedy += f" ({entry.classes:,} classes; licence: {entry.licence}.)" if entry else ""
-    elif is_torchvision_set(name):
+    elif name in {*_ARRAYS, *_FILES}:
         remedy = "Put one of them there, or set data.download: true to let torchvision download it."
     return InputError(f"not found in {root}, expected {expected}", where=f"data set {name}", remedy=remedy)
-
-
-def is_torchvision_set(name: str) -> bool:
-    """Whether torchvision knows a data set of this name."""
-    return name in _ARRAYS or name in _FILES
 
 
 def find_torchvision_set(name: str, *, root: Path, download: bool) -> RawDataset | None:
@@ -173,12 +168,10 @@ def _textures(root: Path) -> tuple[Files, Files]:
 
 def _omniglot(root: Path) -> tuple[Files, None]:
     """All 1,623 characters: of both halves, and of every alphabet."""
-    characters: Files = {}
-    for half in ("images_background", "images_evaluation"):
-        for alphabet in sorted(path.name for path in (root / "omniglot-py" / half).iterdir() if path.is_dir()):
-            files = class_files(root, f"omniglot-py/{half}/{alphabet}")
-            characters |= {f"{half}/{alphabet}/{name}": own for name, own in files.items()}
-    return characters, None
+    halves = [root / "omniglot-py" / half for half in ("images_background", "images_evaluation")]
+    names = [f"{half.name}/{path.name}" for half in halves for path in sorted(half.iterdir()) if path.is_dir()]
+    found = {name: class_files(root, f"omniglot-py/{name}") for name in names}
+    return {f"{name}/{letter}": own for name, files in found.items() for letter, own in files.items()}, None
 
 
 def _caltech(folder: str, leave_out: str) -> Callable[[Path], tuple[Files, None]]:

@@ -1,13 +1,10 @@
-"""Data sets of sentences and their translations: `NAME/PART.LANGUAGE` in UTF-8, for instance `wmt/train.en`.
-
-PART is train, validation or test. Line k of one language is the translation of line k of the other.
-"""
+"""Data sets of translations: `NAME/PART.LANGUAGE` in UTF-8, for instance `wmt/train.en`; line k translates line k."""
 
 from pathlib import Path
 
 from softmax_temperature.data.catalogue import BY_HAND
-from softmax_temperature.data.farm import FARM, LANGUAGES, read_farm
 from softmax_temperature.data.image_files import digest_of_files
+from softmax_temperature.data.phrases import FARM, LANGUAGES, read_farm
 from softmax_temperature.data.splits import SPLITS, Part, SplitName
 from softmax_temperature.runner.errors import InputError
 
@@ -21,20 +18,19 @@ def translation_digest(name: str, languages: tuple[str, str], *, root: Path) -> 
 
 
 def read_translation(name: str, languages: tuple[str, str], *, root: Path, seed: int) -> dict[SplitName, Part]:
-    """All splits of "farm", which `seed` draws, or of a folder below `root` (data.root), in memory.
-
-    Translations are from the first of the `languages`, the endings of the files, to the second.
-    """
+    """All splits of "farm", which `seed` draws, or of a folder below `root`, from the first language to the second."""
     if name != FARM:
         found = {split: _read(*pair) for split, pair in _files(name, languages, root).items()}
     elif set(languages) != set(LANGUAGES):
-        what = f"is in {' and '.join(LANGUAGES)}, not {' and '.join(languages)}"
-        remedy = "Correct focal.translation.source or focal.translation.target."
+        what, remedy = (
+            f"is in {' and '.join(LANGUAGES)}",
+            "Correct focal.translation.source or focal.translation.target.",
+        )
         raise InputError(what, where=f"data set {name}", remedy=remedy)
     else:
         order = 1 if languages == LANGUAGES else -1
         found = {split: sides[::order] for split, sides in read_farm(seed=seed).items()}
-    return {split: Part.of_pairs(name, split, *sides) for split, sides in found.items()}
+    return {split: Part.of_all(name, split, *sides) for split, sides in found.items()}
 
 
 def _files(name: str, languages: tuple[str, str], root: Path) -> dict[SplitName, list[Path]]:

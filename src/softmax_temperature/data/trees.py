@@ -82,8 +82,7 @@ def tree_words(trees: Iterable[Tree], *, vocabulary_size: int) -> tuple[str, ...
 def encode_trees(trees: Sequence[Tree], words: Sequence[str]) -> Tensor:
     """Trees as numbers, (n, nodes, 4) int64, padded to the largest of them with `PADDING`, 0, 0, `UNLABELLED`.
 
-    Of each node: the number of its word, `UNKNOWN` for one that is not in `words`, `PADDING` where there is none; the
-    numbers of the nodes below, or 0; and the class, by `SENTIMENTS`.
+    Of each node: its word's number (`UNKNOWN` if not in `words`, `PADDING` if none), the nodes below or 0, its class.
     """
     numbers = {"": PADDING} | {word: number for number, word in enumerate(words, start=RESERVED)}
     tables = [

@@ -51,8 +51,7 @@ def _digest(path: Path, modified: int) -> str:  # noqa: ARG001
 def read_word_vectors(path: Path, words: Sequence[str], *, width: int) -> WordVectors:
     """The vectors of some words, the only ones kept in memory; the word `words[number - 2]` has that number.
 
-    Words of a text file may hold spaces, as a few of GloVe's do; the first line of a word counts. InputError if the
-    file is missing, of neither form, or has other than `width` finite numbers for each word.
+    The first line of a word counts. InputError for a missing file, or one without `width` finite numbers for each word.
     """
     if not path.is_file():
         raise InputError("no such file of word vectors", where=str(path), remedy=_REMEDY)

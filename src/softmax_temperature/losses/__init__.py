@@ -21,9 +21,9 @@ from softmax_temperature.losses.focal import (
     scheduled_gamma,
     true_class_probs,
 )
-from softmax_temperature.losses.objectives import OBJECTIVES, Objective, make_objective, objective_names
+from softmax_temperature.losses.modules import OBJECTIVES, Objective, make_objective
 
 __all__ = ["brier_loss", "label_smoothing_loss", "rescaled_cross_entropy"]
 __all__ += ["focal_loss", "sample_dependent_gamma", "scheduled_gamma", "true_class_probs"]
 __all__ += ["gamma_star", "gradient_ratio", "mmce", "weighted_mmce"]
-__all__ += ["OBJECTIVES", "Objective", "make_objective", "objective_names"]
+__all__ += ["OBJECTIVES", "Objective", "make_objective"]

@@ -11,8 +11,7 @@ from softmax_temperature.metrics.checks import check_batch, check_positive
 def rescaled_cross_entropy(logits: Tensor, labels: Tensor, inverse_temperature: float) -> Tensor:
     """Cross-entropy of the scaled logits over the scale, CE(alpha z) / alpha (classifier_temperature, section 3.1).
 
-    The division keeps the gradient of order one at every alpha, so that one learning rate serves them all. Raises
-    ValueError if a shape disagrees or `inverse_temperature` is not finite and positive.
+    One learning rate then serves every alpha. Raises ValueError for a wrong shape or an alpha that is not positive.
     """
     check_positive(inverse_temperature, "inverse_temperature")
     check_batch(logits, labels)
@@ -20,10 +19,7 @@ def rescaled_cross_entropy(logits: Tensor, labels: Tensor, inverse_temperature: 
 
 
 def brier_loss(logits: Tensor, labels: Tensor, *, reduction: str = "mean") -> Tensor:
-    """Squared distance of the probabilities to the one-hot label, summed over classes, in [0, 2] (baseline b).
-
-    `reduction` is as in `focal_loss`. Raises ValueError if a shape disagrees, or it is unknown.
-    """
+    """Squared distance of the probabilities to the one-hot label, in [0, 2] (baseline b); the rest as `focal_loss`."""
     check_batch(logits, labels)
     probs = torch.softmax(logits, dim=1)
     targets = F.one_hot(labels.long(), logits.shape[1]).to(logits.dtype)

@@ -21,16 +21,9 @@ REDUCTIONS = ("mean", "sum", "none")
 def focal_loss(logits: Tensor, labels: Tensor, gamma: float | Tensor, *, reduction: str = "mean") -> Tensor:
     """Focal loss, -(1 - p)^gamma log p, with p the probability of the true class (focal paper, section 4), nats.
 
-    Computed from log(1 - p), so value and gradient are right to rounding for every p, both ends included.
-
-    Args:
-        logits: Shape (n, classes).
-        labels: True classes, shape (n,), integers.
-        gamma: A number, or one per sample, shape (n,); at least 0. With 0 this is the cross-entropy.
-        reduction: "mean", "sum" or "none" (shape (n,)).
-
-    Raises:
-        ValueError: If a shape disagrees, `gamma` is negative or not finite, or `reduction` is unknown.
+    Logits (n, classes), integer labels (n,); `gamma`, at least 0, is a number or one per sample, (n,), and 0 gives the
+    cross-entropy; `reduction` is "mean", "sum" or "none", (n,). Computed from log(1 - p), so value and gradient are
+    right to rounding for every p. Raises ValueError if a shape, `gamma` or `reduction` is wrong.
     """
     # Deviation: the released code sums over the batch by default, which multiplies the step by the batch size; the
     # paper's loss is that of a sample, and its mean is the default here. "sum" gives the released objective.
@@ -74,8 +67,7 @@ def scheduled_gamma(
 ) -> float:
     """Gamma of an epoch, from 0: the first until the first milestone, then the next (focal paper, appendix F).
 
-    The defaults are FLSc-531 over 350 epochs. Raises ValueError if `epoch` is negative, there is not one gamma more
-    than milestones, or the milestones do not ascend.
+    The defaults are FLSc-531 over 350 epochs. Raises ValueError for a negative epoch or milestones that do not fit.
     """
     check_count(epoch, "epoch", least=0)
     if len(gammas) != len(milestones) + 1:
@@ -95,9 +87,8 @@ def reduced(losses: Tensor, reduction: str) -> Tensor:
 def gradient_ratio(true_probs: Tensor, gamma: float | Tensor) -> Tensor:
     """The factor g(p, gamma) between the gradients of focal loss and cross-entropy (focal paper, Proposition 1).
 
-    g = (1 - p)^gamma - gamma p (1 - p)^(gamma - 1) log p, in the equal form (1 - p)^gamma (1 + gamma r(p)) with r = -p
-    log p / (1 - p), which needs no epsilon. `true_probs` has any shape, and `gamma` is a number or broadcasts. Raises
-    ValueError if a probability is outside [0, 1] or `gamma` is negative or not finite.
+    g = (1 - p)^gamma - gamma p (1 - p)^(gamma - 1) log p, as (1 - p)^gamma (1 + gamma r), r = -p log p / (1 - p), which
+    needs no epsilon. `gamma` broadcasts. Raises ValueError if a probability or `gamma` is out of range.
     """
     check_fractions(true_probs, "true_probs")
     check_gamma(gamma)

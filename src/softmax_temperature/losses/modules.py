@@ -1,14 +1,19 @@
 """The losses as modules, in the manner of `torch.nn.CrossEntropyLoss`; what params.yaml names is made of them too."""
 
 import math
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from softmax_temperature.losses.baselines import brier_loss, weighted_mmce
-from softmax_temperature.losses.focal import focal_loss, reduced, sample_dependent_gamma, true_class_probs
-from softmax_temperature.metrics.checks import as_rows, check_gamma
+from softmax_temperature.losses import focal
+from softmax_temperature.losses.baselines import brier_loss, label_smoothing_loss, weighted_mmce
+from softmax_temperature.losses.focal import focal_loss, reduced, sample_dependent_gamma
+from softmax_temperature.metrics.checks import as_rows, check_gamma, check_positive
+from softmax_temperature.runner.errors import InputError, nearest
 
 Weight = Tensor | None
 Ignored = int | None
@@ -56,21 +61,15 @@ class _ClassifierLoss(nn.Module):
 class FocalLoss(_ClassifierLoss):
     """Focal loss, -(1 - p)^gamma log p, nats (focal paper, section 4); see `losses.focal_loss`.
 
-    Args:
-        gamma: At least 0; with 0 this is the cross-entropy.
-        weight: Of each class, shape (classes,). A mean is over the weights, as in `torch.nn.CrossEntropyLoss`.
-        ignore_index: Labels of this value do not count. None skips the check, which would force a GPU sync.
-        reduction: "mean", "sum", or "none" (the shape of the labels).
-
-    Called with logits (n, classes) and labels (n,), or (n, classes, ...) and (n, ...).
+    Called with logits (n, classes) and labels (n,), or (n, classes, ...) and (n, ...). `weight` is of each class,
+    (classes,), and a mean is over the weights, as in `torch.nn.CrossEntropyLoss`. Labels of `ignore_index` do not
+    count; None skips the check, which would force a GPU sync. `reduction` is "mean", "sum", or "none".
 
     Examples:
         >>> import torch
         >>> logits, labels = torch.tensor([[2.0, 0.0], [0.0, 1.0]]), torch.tensor([0, 0])
         >>> FocalLoss(gamma=3.0)(logits, labels)
         tensor(0.2567)
-        >>> FocalLoss(gamma=0.0)(logits, labels) == torch.nn.functional.cross_entropy(logits, labels)
-        tensor(True)
     """
 
     def __init__(
@@ -88,11 +87,6 @@ class SampleDependentFocalLoss(_ClassifierLoss):
     """Focal loss whose gamma depends on the sample, FLSD (focal paper, section 4, appendix F); else as `FocalLoss`.
 
     `policy` "53" has gamma 5 below a probability of 0.2 of the true class and 3 above; "532" has 5, 3 and 2.
-
-    Examples:
-        >>> import torch
-        >>> SampleDependentFocalLoss()(torch.tensor([[0.0, 3.0], [0.0, 1.0]]), torch.tensor([0, 0]))
-        tensor(1.4521)
     """
 
     def __init__(
@@ -103,18 +97,12 @@ class SampleDependentFocalLoss(_ClassifierLoss):
         self.policy = policy
 
     def _losses(self, logits: Tensor, labels: Tensor) -> Tensor:
-        gamma = sample_dependent_gamma(true_class_probs(logits, labels), policy=self.policy)
+        gamma = sample_dependent_gamma(focal.true_class_probs(logits, labels), policy=self.policy)
         return focal_loss(logits, labels, gamma, reduction="none")
 
 
 class BrierLoss(_ClassifierLoss):
-    """Squared distance of the probabilities to the one-hot label, in [0, 2]; arguments and shapes as `FocalLoss`.
-
-    Examples:
-        >>> import torch
-        >>> BrierLoss()(torch.zeros(1, 2), torch.tensor([1]))  # 0.5 ** 2 + 0.5 ** 2
-        tensor(0.5000)
-    """
+    """Squared distance of the probabilities to the one-hot label, in [0, 2]; arguments and shapes as `FocalLoss`."""
 
     def _losses(self, logits: Tensor, labels: Tensor) -> Tensor:
         return brier_loss(logits, labels, reduction="none")
@@ -123,11 +111,8 @@ class BrierLoss(_ClassifierLoss):
 class MMCELoss(_ClassifierLoss):
     """Cross-entropy plus a multiple of the weighted maximum mean calibration error (focal paper, appendix E), nats.
 
-    Args:
-        penalty: The multiple, lambda.
-        weight: Of each class in the cross-entropy, shape (classes,).
-        ignore_index: As in `FocalLoss`, and so are the shapes.
-        as_released: Use the penalty of the released code, see `losses.weighted_mmce`.
+    `penalty` is the multiple, lambda, `weight` of each class in the cross-entropy, (classes,); `as_released` uses the
+    penalty of the released code, see `losses.weighted_mmce`. The rest is as for `FocalLoss`.
 
     Examples:
         >>> import torch
@@ -151,3 +136,59 @@ class MMCELoss(_ClassifierLoss):
         penalty = weighted_mmce(rows, classes, as_released=self.as_released)
         weight = None if self.weight is None else self.weight.to(rows.dtype)
         return F.cross_entropy(rows, classes.long(), weight) + self.penalty * penalty
+
+
+# ---- what params.yaml names, in the form in which a training loop takes it
+
+# Mean loss of a batch from logits (n, classes), labels (n,) and the position in the written recipe, in epochs.
+Objective = Callable[[Tensor, Tensor, float], Tensor]
+
+
+def at_every_epoch(loss: Callable[[Tensor, Tensor], Tensor]) -> Objective:
+    """The objective of a loss that does not change during training."""
+    return lambda logits, labels, _position: loss(logits, labels)
+
+
+def _tempered_cross_entropy(*, inverse_temperature: float) -> Objective:
+    check_positive(inverse_temperature, "inverse_temperature")
+    return at_every_epoch(lambda logits, labels: F.cross_entropy(inverse_temperature * logits, labels))
+
+
+def _label_smoothing(*, smoothing: float = 0.05) -> Objective:
+    if not 0 <= smoothing < 1:
+        raise ValueError(f"smoothing must be in [0, 1), got {smoothing}")
+    return at_every_epoch(partial(label_smoothing_loss, smoothing=smoothing))
+
+
+def _scheduled_focal(*, gammas: Sequence[float], milestones: Sequence[int]) -> Objective:
+    for gamma in gammas:
+        check_gamma(gamma)
+    gamma_of = partial(focal.scheduled_gamma, gammas=gammas, milestones=milestones)
+    gamma_of(0)  # Refuses wrong milestones before any training.
+    return lambda logits, labels, position: focal_loss(logits, labels, gamma_of(int(position)))
+
+
+OBJECTIVES: dict[str, Callable[..., Objective]] = {
+    "brier": lambda: at_every_epoch(BrierLoss(ignore_index=None)),
+    "cross_entropy": lambda: at_every_epoch(F.cross_entropy),
+    "focal": lambda *, gamma: at_every_epoch(FocalLoss(gamma, ignore_index=None)),
+    "label_smoothing": _label_smoothing,
+    # The weight is the focal paper's lambda.
+    "mmce": lambda *, weight=2.0, **options: at_every_epoch(MMCELoss(weight, ignore_index=None, **options)),
+    "sample_dependent_focal": lambda *, policy="53": at_every_epoch(
+        SampleDependentFocalLoss(policy, ignore_index=None)
+    ),
+    "scheduled_focal": _scheduled_focal,  # FLSc of the focal paper, appendix F, over epochs of the recipe.
+    "tempered_cross_entropy": _tempered_cross_entropy,  # Of beta times the logits (temperature_check, abstract).
+}
+
+
+def make_objective(name: str, options: dict[str, Any]) -> Objective:
+    """A loss by name; raises InputError if no loss has this name, or it does not take the options."""
+    if name not in OBJECTIVES:
+        raise InputError("no such loss", where=f"loss {name!r}", remedy=nearest(name, OBJECTIVES))
+    try:
+        return OBJECTIVES[name](**options)
+    except (TypeError, ValueError) as error:
+        what = f"does not take the options {options} ({error})"
+        raise InputError(what, where=f"loss {name!r}", remedy="Correct `options`.") from error

@@ -46,18 +46,9 @@ def reliability_bins(probs: Tensor, labels: Tensor, *, bins: int = 15) -> Reliab
 def expected_calibration_error(probs: Tensor, labels: Tensor, *, bins: int = 15) -> Tensor:
     """Gap between accuracy and confidence, averaged over equal-width bins weighted by their samples (ECE, section 2).
 
-    Biased upwards: see `noise_floor` and `debiased_calibration_error`.
-
-    Args:
-        probs: Shape (n, classes); rows sum to one.
-        labels: True classes, shape (n,), integers.
-        bins: Number of bins on [0, 1], closed on the right; the first also holds 0.
-
-    Returns:
-        A scalar in [0, 1], float64.
-
-    Raises:
-        ValueError: If the shapes disagree, a row does not sum to one, a label is out of range or `bins` is below 1.
+    `probs` (n, classes) have rows that sum to one, `labels` (n,) are integers, `bins` are on [0, 1]. A scalar in [0,
+    1], float64, biased upwards: see `noise_floor` and `debiased_calibration_error`. Raises ValueError if the shapes
+    disagree, a row does not sum to one, a label is out of range or `bins` is below 1.
     """
     table = reliability_bins(probs, labels, bins=bins)
     return (table.shares * table.gaps.abs()).sum()
@@ -81,10 +72,7 @@ def adaptive_calibration_error(probs: Tensor, labels: Tensor, *, bins: int = 15)
 
 
 def classwise_calibration_error(probs: Tensor, labels: Tensor, *, bins: int = 15) -> Tensor:
-    """ECE of the probability of each class, averaged over all classes, absent ones too (Classwise-ECE, section 2).
-
-    Every sample counts for every class; otherwise as `expected_calibration_error`.
-    """
+    """ECE of the probability of each class, a mean over all classes, absent ones too (Classwise-ECE, section 2)."""
     # Deviation: the released code averages over the classes up to the largest label that occurs.
     _check(probs, labels, bins)
     samples, classes = probs.shape
@@ -101,8 +89,7 @@ def classwise_calibration_error(probs: Tensor, labels: Tensor, *, bins: int = 15
 def noise_floor(probs: Tensor, *, bins: int = 15, seed: int = 0) -> Tensor:
     """ECE that a perfectly calibrated model with these confidences shows on average at this n (source: ours).
 
-    Right and wrong are drawn from the confidences 500 times, the same draws on every device. An ECE near the floor is
-    no evidence of miscalibration. Otherwise as `expected_calibration_error`.
+    The mean of 500 draws of right and wrong, the same on every device; an ECE near it is no evidence of miscalibration.
     """
     check_probs(probs)
     check_count(bins, "bins", least=1)

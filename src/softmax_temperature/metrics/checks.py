@@ -53,7 +53,7 @@ def check_labels(labels: Tensor, scores: Tensor, *, values: bool = True) -> None
 
 def check_positive(value: float, name: str) -> None:
     """Refuse a number that is not finite and above zero."""
-    if not (math.isfinite(value) and value > 0):
+    if not 0 < value < math.inf:
         raise ValueError(f"{name} must be finite and positive, got {value}")
 
 
@@ -81,7 +81,7 @@ def check_fractions(fractions: Tensor, name: str) -> None:
 def check_gamma(gamma: float | Tensor) -> None:
     """Refuse a gamma that is negative or not finite; tensors are read as in `check_batch`."""
     if not isinstance(gamma, Tensor):
-        if not (math.isfinite(gamma) and gamma >= 0):
+        if not 0 <= gamma < math.inf:
             raise ValueError(f"gamma must be finite and at least 0, got {gamma}")
     elif _may_be_read(gamma) and not ((gamma >= 0) & torch.isfinite(gamma)).all():
         raise ValueError(f"gamma must be finite and at least 0, got {gamma.min().item()} to {gamma.max().item()}")

@@ -7,19 +7,14 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from softmax_temperature.metrics.checks import check_count, check_logits
-from softmax_temperature.metrics.evidence import INTERVAL, resample_weights
+from softmax_temperature.metrics.report import INTERVAL, resample_weights
 
 
 def out_of_distribution_auroc(logits_in: Tensor, logits_out: Tensor, *, score: str = "entropy") -> Tensor:
     """Area under the ROC curve for detecting out-of-distribution samples, which are the positive class; float64.
 
-    Args:
-        logits_in: Of in-distribution samples, shape (n, classes).
-        logits_out: Of out-of-distribution samples, shape (m, classes).
-        score: "entropy" of the softmax, as in the paper; or "confidence", low probability of the predicted class.
-
-    Raises:
-        ValueError: If a shape is wrong, the numbers of classes differ, a logit is not finite or `score` is unknown.
+    Logits have shapes (n, classes) and (m, classes); `score` is "entropy" of the softmax, as in the paper, or
+    "confidence", low probability of the predicted class. ValueError if a shape, logit or `score` is not so.
     """
     # scikit-learn takes a second to import, and every process of the pipeline imports this package.
     from sklearn.metrics import roc_auc_score
@@ -35,7 +30,6 @@ def out_of_distribution_interval(
 ) -> tuple[float, float]:
     """5th and 95th percentile of the area over `bootstrap` resamples of both sets (source: ours)."""
     check_count(bootstrap, "bootstrap", least=1)
-    check_count(seed, "seed", least=0)
     inside, outside = _scores(logits_in, logits_out, score)
     ordered, order = inside.sort()
     # For each sample from outside: how many from inside lie below it, those that tie counting half.

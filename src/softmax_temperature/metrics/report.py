@@ -1,13 +1,25 @@
-"""All metrics of an arm, or the difference of two, with bootstrap intervals (focal paper, section 5, appendix G)."""
+"""All metrics of an arm, or the difference of two, with bootstrap intervals (focal paper, section 5, appendix G).
 
+Every metric is made of sums over samples, so that a bootstrap resample is a matrix product.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+import numpy as np
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
-from softmax_temperature.metrics.calibration import debiased_calibration_error, noise_floor
+from softmax_temperature.metrics import calibration
+from softmax_temperature.metrics.calibration import class_gaps, equal_mass_membership, equal_width_bins
 from softmax_temperature.metrics.checks import check_count, check_labels, check_logits
-from softmax_temperature.metrics.evidence import INTERVAL, Evidence, resample_weights
+from softmax_temperature.metrics.scores import label_ranks, squared_distances
+
+SCORES = ("accuracy", "top5_accuracy", "negative_log_likelihood", "brier_score")
+INTERVAL = (0.05, 0.95)  # 90 %, focal paper, section 5.
 
 
 class Difference(NamedTuple):
@@ -23,21 +35,12 @@ def calibration_report(
 ) -> dict[str, Any]:
     """Accuracy, proper scores and calibration errors of a classifier, with what is needed to judge them.
 
-    Args:
-        logits: Shape (n, classes), any float dtype; cast to float64 before the softmax.
-        labels: True classes, shape (n,), integers.
-        bins: Number of bins of every binned metric.
-        bootstrap: Resamples for the intervals, 1000 in the paper; 0 for none.
-        seed: Of the resamples and of the noise floor, at least 0.
-
-    Returns:
-        Plain numbers: `samples`, `classes`, `bins`, `bootstrap`; the metrics of this package by their names and
-        `top5_accuracy`; and `intervals`, name to (low, high): the 5th and 95th percentile over the resamples. A
-        calibration error is biased upwards, that of a resample twice as much, so its interval is reflected at the value
-        (the basic bootstrap), and extended to hold it.
-
-    Raises:
-        ValueError: If the shapes disagree, a value is not finite or out of range, or a number is too small.
+    Logits (n, classes) of any float dtype are cast to float64, `labels` (n,) are integers; `bootstrap` is the number of
+    resamples for the intervals, 1000 in the paper, 0 for none, and `seed` theirs and the noise floor's. Returns plain
+    numbers: `samples`, `classes`, `bins`, `bootstrap`; the metrics of this package by their names and `top5_accuracy`;
+    and `intervals`, name to (low, high): the 5th and 95th percentile over the resamples. A calibration error is biased
+    upwards, that of a resample twice as much, so its interval is reflected at the value (the basic bootstrap), and
+    extended to hold it. Raises ValueError if a shape, value or number is wrong.
     """
     # Deviation: the released error bars are reflected for every metric, (2 value - high, 2 value - low). Here those of
     # calibration errors are, which are biased; they hold the value and stay above 0. The others are plain percentiles.
@@ -51,8 +54,8 @@ def calibration_report(
         "bins": bins,
         "bootstrap": bootstrap,
         **estimates,
-        "debiased_calibration_error": debiased_calibration_error(probs, labels, bins=bins).item(),
-        "noise_floor": noise_floor(probs, bins=bins, seed=seed).item(),
+        "debiased_calibration_error": calibration.debiased_calibration_error(probs, labels, bins=bins).item(),
+        "noise_floor": calibration.noise_floor(probs, bins=bins, seed=seed).item(),
         "intervals": _intervals(resampled, estimates, least=0.0),
     }
 
@@ -63,9 +66,8 @@ def paired_difference(
     """How every metric that has an interval differs between two arms on the same samples (source: ours).
 
     Both arms see the same resamples, so what they share cancels. Logits (n, classes) of both arms, in the same order;
-    the other arguments and errors are those of `calibration_report`, with at least one resample.
+    the other arguments and errors are those of `calibration_report`.
     """
-    check_count(bootstrap, "bootstrap", least=1)
     if logits_a.shape != logits_b.shape:
         raise ValueError(f"logits_b must have shape {tuple(logits_a.shape)} like logits_a, got {tuple(logits_b.shape)}")
     for name, logits in (("logits_a", logits_a), ("logits_b", logits_b)):
@@ -81,11 +83,9 @@ def paired_difference(
 def confident_report(
     logits: Tensor, labels: Tensor, *, threshold: float = 0.99, bootstrap: int = 0, seed: int = 0
 ) -> dict[str, Any]:
-    """The predictions of at least a confidence: how many, and how many of them are right (focal paper, Table H.1).
+    """The predictions of at least a confidence: `confident_share`, `confident_accuracy` (focal paper, Table H.1).
 
-    `confident_share`, `confident_accuracy` (None when no prediction counts), and `intervals` as in
-    `calibration_report`, on its very resamples; that of the accuracy is over the resamples that draw a confident
-    prediction.
+    `intervals` as in `calibration_report`; that of the accuracy is over resamples that draw a confident prediction.
     """
     _check(logits, labels, 1, bootstrap, seed)
     confidences, predicted = torch.softmax(logits.detach().double(), dim=1).max(1)
@@ -138,3 +138,70 @@ def _intervals(
             low, high = max(least, min(2 * value - high, value)), max(2 * value - low, value)
         intervals[name] = low, high
     return intervals
+
+
+def resample_weights(samples: int, resamples: int, seed: int, *, rows: int | None = None) -> Iterator[Tensor]:
+    """How often each sample is drawn: float64 tensors of shape (rows, samples) on the CPU, `resamples` rows together.
+
+    Depends on nothing but the first three arguments, so that every arm and every device sees the same resamples.
+    """
+    # A stream of its own: the noise floor draws from the same seed.
+    generator = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(1,)))
+    most = rows or max(1, calibration.CHUNK // samples)
+    for start in range(0, resamples, most):
+        count = min(most, resamples - start)
+        drawn = generator.integers(0, samples, size=(count, samples)) + samples * np.arange(count)[:, None]
+        counts = np.bincount(drawn.ravel(), minlength=count * samples)
+        yield torch.from_numpy(counts.reshape(count, samples).astype(np.float64))
+
+
+class Evidence(NamedTuple):
+    """Contributions of each sample; weighted sums of them give every metric of the report."""
+
+    # Shape (n, columns): the SCORES; gaps and counts of the equal-width bins; gaps of the equal-mass bins; gaps of each
+    # class over all bins.
+    dense: Tensor
+    # The gaps of each class in each bin but the first, sparse, shape (classes * (bins - 1), n): at most `bins` classes
+    # of a sample can be above the first bin. The gap of the first is what is missing from the total.
+    upper: Tensor
+    bins: int
+
+    @classmethod
+    def of(cls, logits: Tensor, labels: Tensor, bins: int) -> Evidence:
+        """The evidence in checked logits of shape (n, classes), float64, and labels of shape (n,), int64."""
+        probs = torch.softmax(logits, dim=1)
+        ranks = label_ranks(logits, labels)
+        correct = (ranks == 0).double()
+        # The prediction is the first largest logit: softmax may round two logits to one probability.
+        confidences = probs.gather(1, logits.argmax(dim=1, keepdim=True)).squeeze(1)
+        gaps = (correct - confidences)[:, None]
+        in_bin = F.one_hot(equal_width_bins(confidences, bins), bins).double()
+        losses = F.cross_entropy(logits, labels, reduction="none")
+        scores = torch.stack([correct, (ranks < 5).double(), losses, squared_distances(probs, labels)], dim=1)
+        by_class = class_gaps(probs, labels)
+        dense = [scores, gaps * in_bin, in_bin, gaps * equal_mass_membership(confidences, bins), by_class]
+
+        index = equal_width_bins(probs, bins)
+        sample, column = torch.nonzero(index, as_tuple=True)
+        positions = torch.stack([column * (bins - 1) + index[sample, column] - 1, sample])
+        shape = (probs.shape[1] * (bins - 1), len(probs))
+        # The positions are right by construction; saying so explicitly keeps torch from warning that it does not look.
+        upper = torch.sparse_coo_tensor(positions, by_class[sample, column], shape, check_invariants=False)
+        return cls(torch.cat(dense, 1), upper.coalesce(), bins)
+
+    def metrics(self, weights: Tensor) -> dict[str, Tensor]:
+        """Every metric, shape (resamples,), for weights (resamples, n): how often each sample is drawn."""
+        samples = weights.shape[1]
+        classes = self.dense.shape[1] - len(SCORES) - 3 * self.bins
+        sums = weights @ self.dense
+        scores, gaps, counts, equal_mass, totals = sums.split([len(SCORES), *[self.bins] * 3, classes], dim=1)
+        upper = torch.sparse.mm(self.upper, weights.t().contiguous()).t().unflatten(1, (classes, self.bins - 1))
+        first = totals - upper.sum(dim=2)
+        classwise = upper.abs().sum(dim=(1, 2)) + first.abs().sum(dim=1)
+        return {
+            **dict(zip(SCORES, (scores / samples).unbind(dim=1), strict=True)),
+            "expected_calibration_error": gaps.abs().sum(dim=1) / samples,
+            "maximum_calibration_error": (gaps.abs() / counts.clamp(min=1)).amax(dim=1),
+            "adaptive_calibration_error": equal_mass.abs().sum(dim=1) / samples,
+            "classwise_calibration_error": classwise / (samples * classes),
+        }

@@ -1,4 +1,4 @@
-"""Accuracy and the two proper scores."""
+"""Accuracy, the two proper scores, and scores of images of which every pixel is classified (cooling, section 4.4)."""
 
 import torch
 import torch.nn.functional as F
@@ -7,16 +7,10 @@ from torch import Tensor
 from softmax_temperature.metrics.checks import check_count, check_labels, check_logits, check_probs
 
 
-def accuracy(logits: Tensor, labels: Tensor) -> Tensor:
-    """Share of samples whose largest logit is that of the label: `top_accuracy` with `top` 1."""
-    return top_accuracy(logits, labels, top=1)
-
-
 def top_accuracy(logits: Tensor, labels: Tensor, *, top: int = 5) -> Tensor:
     """Share of samples whose label is among the `top` largest logits (focal paper, Table F.7), float64.
 
-    Of equal logits the one of the lower class ranks first. Raises ValueError as `negative_log_likelihood`, and if `top`
-    is below 1.
+    Of equal logits the lower class ranks first. Raises ValueError as `negative_log_likelihood`, or if `top` is below 1.
     """
     check_logits(logits)
     check_labels(labels, logits)
@@ -58,3 +52,34 @@ def label_ranks(logits: Tensor, labels: Tensor) -> Tensor:
     of_label = logits.gather(1, index)
     earlier = torch.arange(logits.shape[1], device=logits.device) < index
     return ((logits > of_label) | ((logits == of_label) & earlier)).sum(dim=1)
+
+
+def confusion_matrix(predictions: Tensor, labels: Tensor, *, classes: int, void: int | None = None) -> Tensor:
+    """Count the pixels of each class by their predicted class: shape (classes, classes), int64, rows true classes.
+
+    Predictions and labels are integers of one shape in [0, classes), or ValueError; labels may also be `void`, which
+    leaves the pixel out. Matrices of several batches add up.
+    """
+    if predictions.shape != labels.shape or predictions.is_floating_point():
+        given = f"{predictions.dtype} {tuple(predictions.shape)}"
+        raise ValueError(f"predictions must be integers of shape {tuple(labels.shape)}, got {given}")
+    kept = torch.ones_like(labels, dtype=torch.bool) if void is None else labels != void
+    rows, columns = labels[kept].long(), predictions[kept].long()
+    for found, name in ((rows, "labels"), (columns, "predictions")):
+        wrong = found[(found < 0) | (found >= classes)]
+        if len(wrong):
+            raise ValueError(f"{name} must be in [0, {classes}), got {wrong[0].item()}")
+    return torch.bincount(rows * classes + columns, minlength=classes**2).view(classes, classes)
+
+
+def mean_intersection_over_union(confusion: Tensor) -> Tensor:
+    """Mean over the classes that labels or predictions have of the share of pixels in both among those in either."""
+    counts = confusion.double()
+    both = counts.diagonal()
+    return (both / (counts.sum(0) + counts.sum(1) - both)).nanmean()
+
+
+def pixel_accuracy(confusion: Tensor) -> Tensor:
+    """Share of the pixels that were predicted right."""
+    counts = confusion.double()
+    return counts.trace() / counts.sum()

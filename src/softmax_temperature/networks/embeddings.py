@@ -35,8 +35,7 @@ def extract(
 ) -> Iterator[Tensor]:
     """Embed images as they arrive: (n, dim) float32 on the CPU for each batch of images that `preprocess` takes.
 
-    `network` is moved to the device; "bfloat16" keeps weights and normalisation in float32. `where` names the images in
-    the InputError for an embedding that is not finite or all zero: neither has a direction for the cosine.
+    `where` names the images in the InputError for an embedding that is not finite or all zero: it has no direction.
     """
     network = network.to(device=device, memory_format=torch.channels_last)  # type: ignore[call-overload]
     done = 0

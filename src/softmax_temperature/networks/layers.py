@@ -1,7 +1,9 @@
 """What the networks share: the form of a classifier, activations, how weights start, and uploads to a GPU."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
 from functools import lru_cache
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -25,6 +27,27 @@ class Classifier(nn.Module):
         return logits
 
 
+def last_layer_inputs(network: Any, inputs: Tensor) -> tuple[Tensor, Tensor]:
+    """Logits, and the features that the last layer makes them of, both float32, under autocast too.
+
+    In bfloat16 logits would fall into steps, too coarse for the calibration metrics.
+    """
+    head, features = network.classifier, []
+    forward = head.forward
+
+    def in_full_precision(last: Tensor) -> Tensor:
+        features.append(last.float())
+        with torch.autocast(last.device.type, enabled=False):
+            logits: Tensor = forward(features[-1])
+        return logits
+
+    head.forward = in_full_precision
+    try:
+        return network(inputs), features[-1]
+    finally:
+        del head.forward
+
+
 class CReLU(nn.Module):
     """The concatenated ReLU (Shang et al. 2016): relu(x) and then relu(-x) along dimension 1, which it doubles."""
 
@@ -41,6 +64,14 @@ def rectifier(activation: str) -> tuple[Callable[[], nn.Module], int]:
     """The constructor of ReLU or CReLU (cooling paper, section 4.2), and how many channels it makes of one."""
     check_choice("activation", activation, ("relu", "crelu"))
     return (nn.ReLU, 1) if activation == "relu" else (CReLU, 2)
+
+
+@contextmanager
+def drawn_from(seed: int) -> Iterator[None]:
+    """Draw weights that depend on the seed alone; the caller's random numbers stay as they are."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        yield
 
 
 @torch.no_grad()

@@ -9,15 +9,13 @@ from torch import Tensor, nn
 
 from softmax_temperature.networks.layers import Classifier, rectifier, redraw
 
-EXPANSION = 4
-STEM = 16
+EXPANSION, STEM = 4, 16
 
 
 class CifarResNet(Classifier):
     """A residual network of basic blocks with 6 `blocks` + 2 layers of weights (He et al. 2016, section 4.2).
 
-    3 blocks in each of the three stages give ResNet-20, 18 give ResNet-110. `widths` are the channels of the stages,
-    with even differences. Shortcuts have no parameters.
+    `widths` are the channels of the three stages, with even differences. Shortcuts have no parameters.
     """
 
     def __init__(self, blocks: int = 3, num_classes: int = 10, widths: Sequence[int] = (16, 32, 64)) -> None:
@@ -41,10 +39,7 @@ class CifarResNet(Classifier):
 
 
 class BasicBlock(nn.Module):
-    """Two 3×3 convolutions beside the identity, which is subsampled and padded with zeros where the size changes.
-
-    Half of the zero channels come before and half after: option A of the paper, which leaves their order open.
-    """
+    """Two 3×3 convolutions beside the identity, subsampled and padded with zero channels on both sides (option A)."""
 
     def __init__(self, inputs: int, outputs: int, stride: int) -> None:
         super().__init__()
@@ -79,9 +74,8 @@ def _basic_stage(inputs: int, outputs: int, blocks: int, stride: int) -> nn.Sequ
 class BottleneckResNet(Classifier):
     """A residual network with 3 sum(`blocks`) + 2 layers of weights, the projections of shortcuts not counted.
 
-    (3, 4, 6, 3) is ResNet-50, and (3, 4, 26, 3) what the focal paper's released code calls ResNet-110. `width` is the
-    number of channels of the stem and of the first stage's inner convolutions; each further stage halves height and
-    width of the maps and doubles the channels. `as_released` is the focal paper's network for Tiny-ImageNet.
+    (3, 4, 6, 3) is ResNet-50, and (3, 4, 26, 3) what the focal paper's released code calls ResNet-110. `width` channels
+    of the stem double in each further stage. `as_released` is the focal paper's network for Tiny-ImageNet.
     """
 
     def __init__(
@@ -107,10 +101,7 @@ class BottleneckResNet(Classifier):
 
 
 class _Bottleneck(nn.Module):
-    """1×1, 3×3 and 1×1 convolution beside a shortcut, which is a projection where the shape changes.
-
-    It returns the sum before its activation, which the next block applies: identity shortcuts with CReLU need the sum.
-    """
+    """1×1, 3×3, 1×1 convolution beside a shortcut; returns the sum, whose activation the next block applies."""
 
     def __init__(self, inputs: int, outputs: int, stride: int, *, activation: str) -> None:
         super().__init__()
@@ -217,11 +208,9 @@ class _ReleasedWideBlock(nn.Module):
         self.inner = nn.Sequential(*first, nn.ReLU(), *second)
         same = stride == 1 and inputs == outputs
         self.shortcut = nn.Sequential() if same else nn.Sequential(*_normalised(inputs, outputs, 1, stride))
-        self.relu = nn.ReLU()
 
     def forward(self, maps: Tensor) -> Tensor:
-        following: Tensor = self.relu(self.inner(maps) + self.shortcut(maps))
-        return following
+        return F.relu(self.inner(maps) + self.shortcut(maps))
 
 
 def _stages(

@@ -12,7 +12,7 @@ Architecture = Literal[
     "wide_resnet",
 ]
 # fmt: on
-"""The names of `networks.architectures`, which would import torch."""
+"""The names of `networks.registry`, which would import torch."""
 
 
 class Network(Section):

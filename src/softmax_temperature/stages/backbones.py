@@ -10,14 +10,14 @@ from torch import Tensor
 
 from softmax_temperature.data.glyphs import choose_characters, draw_glyphs, pretraining_pool
 from softmax_temperature.data.prepared import open_prepared
-from softmax_temperature.data.sampling import stratified_holdout
 from softmax_temperature.data.seeds import generator_for, seed_of
-from softmax_temperature.data.splits import SplitName
+from softmax_temperature.data.splits import SplitName, stratified_holdout
 from softmax_temperature.networks.backbones.loading import load_backbone, locate_weights
-from softmax_temperature.networks.backbones.networks import build_classifier
 from softmax_temperature.networks.backbones.preprocessing import described_preprocess
 from softmax_temperature.networks.backbones.pretraining import Pretraining
 from softmax_temperature.networks.embeddings import extract, write_embeddings
+from softmax_temperature.networks.layers import drawn_from
+from softmax_temperature.networks.registry import build_classifier
 from softmax_temperature.params import Params
 from softmax_temperature.params.network import Backbone
 from softmax_temperature.params.shared import Embed, Pretrain, PretrainRecipe
@@ -50,8 +50,7 @@ def pretrain(params: Params) -> Iterator[Cell]:
 def _pretrain(job: Job, plan: _PretrainPlan) -> None:
     """Train a backbone on glyphs that no other data set uses; writes the weights of the whole network and a record."""
     images, labels, held_out = _glyphs(plan)
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(job.seed)
+    with drawn_from(job.seed):
         network = build_classifier(plan.spec, num_classes=plan.classes)
     settings = plan.model_dump(include=set(PretrainRecipe.model_fields)) | {"seed": job.seed, "device": job.device}
     preprocess = described_preprocess(plan.spec)

@@ -6,12 +6,12 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from softmax_temperature.data.sampling import limited
 from softmax_temperature.data.seeds import seed_of
 from softmax_temperature.data.segmentation import Form, read_segmentation, segmentation_digest, set_aside
-from softmax_temperature.data.splits import SplitName
+from softmax_temperature.data.splits import SplitName, limited
 from softmax_temperature.losses import make_objective
-from softmax_temperature.networks.unet import UNet
+from softmax_temperature.networks.convolutional import UNet
+from softmax_temperature.networks.layers import drawn_from
 from softmax_temperature.params import Params
 from softmax_temperature.params.cooling import Arm, SegmentationTask, Watching
 from softmax_temperature.runner.artifacts import atomic_file
@@ -129,8 +129,7 @@ def _segment(job: Job, plan: _SegmentationPlan) -> None:
     few test images.
     """
     images, void, cooling = _image_sets(plan), plan.void, None
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(plan.training_seed)
+    with drawn_from(plan.training_seed):
         model = UNet(plan.classes, plan.width)
     if plan.factor is not None:
         settings = {"void": void, "factor": plan.factor, "seed": plan.data_seed}

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from softmax_temperature.data.prepared import open_prepared
-from softmax_temperature.data.sampling import balanced_subset
 from softmax_temperature.data.seeds import generator_for, seed_of
+from softmax_temperature.data.splits import balanced_subset
 from softmax_temperature.early_learning import courses as dynamics
 from softmax_temperature.early_learning.courses import Problem, Start
 from softmax_temperature.early_learning.flows import Settings, SoftmaxCrossEntropy

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from safetensors.torch import save_file
 
-from softmax_temperature.data.sampling import limited
 from softmax_temperature.data.seeds import seed_of
-from softmax_temperature.data.splits import Part, SplitName
+from softmax_temperature.data.splits import Part, SplitName, limited
 from softmax_temperature.data.translation import read_translation, translation_digest
 from softmax_temperature.losses import make_objective
 from softmax_temperature.params import Params

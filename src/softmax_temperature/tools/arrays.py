@@ -14,7 +14,7 @@ from safetensors import SafetensorError
 from safetensors.numpy import load_file
 from torch import Tensor
 
-from softmax_temperature.data.sampling import stratified_holdout
+from softmax_temperature.data.splits import stratified_holdout
 from softmax_temperature.runner.errors import InputError
 
 Arrays = dict[str, NDArray[Any]]

@@ -22,10 +22,9 @@ class CoolingCallback(Callback):
     """Cools a network on held-out samples, once per epoch or per so many batches of the training (`period`).
 
     For a period in batches put `after_batch` into the trainer's. `optimizer_state` is the policy of
-    `rescale_optimizer_state`, and `settings` are those of `Cooling`. `temperatures` has a row for each Cooling:
-    `cooling` and `epoch` (from 1), `applied` (what the logits were divided by), `total` (the product of all so far) and
-    `at_bound` (there was no best temperature, so nothing happened). Raises Diverged if a logit or temperature is not
-    finite.
+    `rescale_optimizer_state`, and `settings` are those of `Cooling`. A row of `temperatures`: `cooling` and `epoch`
+    (from 1), `applied` (what the logits were divided by), `total` (the product of all so far), and `at_bound` (there
+    was no best temperature, so nothing happened). Raises Diverged if a logit or temperature is not finite.
     """
 
     kept = ("batches", "temperatures")
@@ -64,9 +63,10 @@ class CoolingCallback(Callback):
 class PixelCoolingCallback(Callback):
     """Last-layer Cooling after each epoch of a network that classifies pixels; its state is in the network.
 
-    `images` are held out; pixels labelled `void` are left out. `seed` chooses the `pixels` that each temperature is
-    fitted on if there are more than `most`. Raises ValueError if no pixel has a class.
+    The temperature is fitted on the pixels of held-out images that are not `void`, or on `most` that `seed` chooses.
     """
+
+    kept = ()
 
     def __init__(
         self, network: nn.Module, images: ImageSet, *, void: int, factor: float, seed: int, most: int = MOST_PIXELS
@@ -89,17 +89,13 @@ class PixelCoolingCallback(Callback):
 
     def after_epoch(self, trainer: Trainer) -> None:
         """Cool; raises Diverged if a logit or the temperature is not finite."""
-        logits = self._chosen_logits(trainer)
-        trainer.check_finite(logits)
-        _cooled(self._cooling, logits, self._labels)
-
-    def _chosen_logits(self, trainer: Trainer) -> Tensor:
-        """Logits of the chosen pixels, (pixels, classes), on the CPU."""
-        rows = trainer.resident(self._rows)
         pixels = BATCH * self._images[0, 0].numel()
         counts = torch.bincount(self._rows // pixels, minlength=-(-len(self._images) // BATCH)).tolist()
-        batches = zip(pixel_logits(trainer, self._images), (rows % pixels).split(counts), strict=True)
-        return torch.cat([pixel_table(logits)[inside] for logits, inside in batches]).cpu()
+        rows = (trainer.resident(self._rows) % pixels).split(counts)
+        batches = zip(pixel_logits(trainer, self._images), rows, strict=True)
+        logits = torch.cat([pixel_table(logits)[inside] for logits, inside in batches]).cpu()
+        trainer.check_finite(logits)
+        _cooled(self._cooling, logits, self._labels)
 
 
 def _cooled(cooling: Cooling, logits: Tensor, labels: Tensor, **options: Any) -> float:

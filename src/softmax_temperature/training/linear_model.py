@@ -5,6 +5,7 @@ Points have shape (n, features), labels (n,) are 0 or 1, weights have shape (fea
 
 import numpy as np
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from softmax_temperature.data.splits import Part
@@ -18,26 +19,18 @@ SETTINGS = {"n_features": 2, "n_redundant": 0, "n_clusters_per_class": 2, "class
 
 
 def make_data(train: int, test: int, *, seed: int) -> tuple[Part, Part]:
-    """Draw a training and a test part of two classes with two clusters each, with wrong labels among them.
-
-    The clusters lie on the corners of a square of side 4 around the origin, those of a class beside each other.
-    """
+    """A training and a test part: two classes of two clusters each, on the corners of a square, and wrong labels."""
     from sklearn.datasets import make_classification  # It imports scipy.stats and pandas: a second.
 
     state = int(np.random.default_rng(seed).integers(2**32))  # scikit-learn takes no more than 32 bits.
     drawn = make_classification(train + test, random_state=state, **SETTINGS)
-    points, labels = (torch.from_numpy(array) for array in drawn)
-    rows = torch.arange(train + test)
-    return (
-        Part("linear", "train", points[:train], labels[:train], rows[:train]),
-        Part("linear", "test", points[train:], labels[train:], rows[train:] - train),
-    )
+    (fitted, held_out) = zip(*(torch.from_numpy(array).split([train, test]) for array in drawn), strict=True)
+    return Part.of_all("linear", "train", *fitted), Part.of_all("linear", "test", *held_out)
 
 
 def two_class_logits(points: Tensor, weights: Tensor) -> Tensor:
     """The logits (0, w·x), shape (n, 2): a softmax over them is the logistic model, and their norm is |w·x|."""
-    scores = points @ weights
-    return torch.stack((torch.zeros_like(scores), scores), dim=1)
+    return F.pad((points @ weights)[:, None], (1, 0))
 
 
 def train_logistic(points: Tensor, labels: Tensor, gamma: float, *, epochs: int, lr: float) -> Tensor:

@@ -7,9 +7,9 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from softmax_temperature.losses import Objective
-from softmax_temperature.metrics.segmentation import confusion_matrix, mean_intersection_over_union, pixel_accuracy
+from softmax_temperature.metrics.scores import confusion_matrix, mean_intersection_over_union, pixel_accuracy
 from softmax_temperature.training.samples import ImageSet
-from softmax_temperature.training.trainer import Diverged, History, Trainer
+from softmax_temperature.training.trainer import Callback, Trainer
 
 BATCH = 16  # Images; logits of 150 classes for 256×256 pixels then take 630 MB.
 
@@ -41,11 +41,8 @@ def pixel_predictions(trainer: Trainer, images: Tensor) -> Tensor:
     return torch.cat([logits.argmax(1).cpu() for logits in pixel_logits(trainer, images)])
 
 
-class PixelScores(History):
-    """Scores a network on pixels after each epoch, those labelled `void` left out; Diverged if logits are not finite.
-
-    A row of `history`: `epoch`, `loss` (of training), `mean_iou`, `pixel_accuracy` (fractions), and `temperature`.
-    """
+class PixelScores(Callback):
+    """Scores pixels that are not `void` after each epoch: `mean_iou` and `pixel_accuracy`, fractions; `temperature`."""
 
     def __init__(self, images: ImageSet, *, void: int, temperature: Callable[[], float]) -> None:
         super().__init__()
@@ -56,10 +53,9 @@ class PixelScores(History):
         finite, confusion = [], []
         labels = trainer.resident(self._images.labels).split(BATCH)
         for logits, truth in zip(pixel_logits(trainer, self._images.inputs), labels, strict=True):
-            finite.append(logits.isfinite().all())
+            finite.append(logits.sum())  # Not finite if one of them is not.
             confusion.append(confusion_matrix(logits.argmax(1), truth, classes=logits.shape[1], void=self._void))
-        if not bool(torch.stack(finite).all()):
-            raise Diverged(f"logits are not finite after epoch {trainer.epochs_done}")
+        trainer.check_finite(torch.stack(finite))
         whole = torch.stack(confusion).sum(0).cpu()
         row = {"epoch": trainer.epochs_done, "loss": trainer.loss}
         row |= {"mean_iou": mean_intersection_over_union(whole).item(), "pixel_accuracy": pixel_accuracy(whole).item()}

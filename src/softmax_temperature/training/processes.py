@@ -1,10 +1,9 @@
 """One training by several processes, one per GPU, started by `torchrun`: they divide every batch among them.
 
 Each computes the logits of its share of a batch and receives those of the others, so that all have the loss of the
-whole batch, whatever couples its samples; the gradients of the shares are added up. Batches and steps are those of one
-process, and so are the weights, to the rounding of sums. Two things differ. Dropout draws other masks. And batch norm
-needs the statistics of the whole batch, which torch gathers on GPUs alone: those of each share would be another method,
-so without GPUs a network with batch norm is refused.
+whole batch, whatever couples its samples; the gradients of the shares are added up. Batches, steps and weights are
+those of one process, to the rounding of sums; dropout draws other masks. Batch norm needs the statistics of the whole
+batch, which torch gathers on GPUs alone: without GPUs a network with batch norm is refused.
 """
 
 from collections.abc import Callable
@@ -25,23 +24,20 @@ class Processes:
         self.count, self.rank = count, rank
 
     def train_together(self, network: nn.Module, batch_size: int) -> nn.Module:
-        """The network to call when training: its gradients become sums over all processes.
+        """The network to call when training: its gradients become sums over all processes; batch norms are replaced.
 
-        Its batch norms are replaced in place. Raises ValueError if the batch cannot be divided evenly, or for a batch
-        norm that is not on a GPU, or frozen, which torch cannot convert.
+        Raises ValueError if the batch cannot be divided evenly, or for a batch norm that is frozen or not on a GPU.
         """
         if self.count == 1:
             return network
         if batch_size % self.count:
             raise ValueError(f"batch_size must be a multiple of the {self.count} processes, got {batch_size}")
-        norms = [
-            each for each in network.modules() if isinstance(each, (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d))
-        ]
+        norms = [each for each in network.modules() if isinstance(each, nn.BatchNorm1d | nn.BatchNorm2d)]
+        trained = f"to be trained by {self.count} processes"
         if any("weight" in dict(each.named_buffers(recurse=False)) for each in norms):
-            what = "network must have no frozen batch norm, as correlated pairs have,"
-            raise ValueError(f"{what} to be trained by {self.count} processes")
+            raise ValueError(f"network must have no frozen batch norm, as correlated pairs have, {trained}")
         if norms and not next(network.parameters()).is_cuda:
-            raise ValueError(f"network must have no batch norm to be trained by {self.count} processes without GPUs")
+            raise ValueError(f"network must have no batch norm {trained} without GPUs")
         shared = _Shared(nn.SyncBatchNorm.convert_sync_batchnorm(network))
         # Torch's own takes the mean. A lambda, because torch compares annotations with types, and here they are text.
         shared.register_comm_hook(None, lambda _, bucket: _sum(bucket))

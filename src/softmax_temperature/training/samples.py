@@ -1,6 +1,5 @@
 """What a training needs to know of a split, whatever its samples are; and images, augmented on the device."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar, Self
 
@@ -14,11 +13,7 @@ from softmax_temperature.params.recipe import Recipe
 
 @dataclass(frozen=True)
 class Samples:
-    """One split: inputs (n, ...) and labels (n,), or more where a sample has several.
-
-    Each kind of samples says itself how a network is given them, so that the loop is the same for all. `one_shape` says
-    that all batches have the same shape.
-    """
+    """One split: inputs (n, ...), labels (n,) or more, and how a network is given them; `one_shape` if batches have."""
 
     inputs: Tensor
     labels: Tensor
@@ -103,9 +98,12 @@ class ImageSet(Samples):
         return self.prepare(augment(images, drawn, recipe.crop_padding) if len(drawn) else images, recipe)
 
     def prepare(self, inputs: Tensor, recipe: Recipe) -> Tensor:
-        """Images (b, 3, height, width) uint8, normalised."""
+        """Images (b, 3, height, width) uint8 as (pixel / 255 - mean) / std, float32, channels last in memory."""
         assert recipe.mean and recipe.std, "check refuses a recipe without"  # noqa: PT018
-        return normalise(inputs, recipe.mean, recipe.std)
+        shift, scale = (
+            255 * channels(tuple(values), inputs.device)[None, :, None, None] for values in (recipe.mean, recipe.std)
+        )
+        return inputs.to(torch.float32, memory_format=torch.channels_last).sub_(shift).div_(scale)
 
 
 def to_rgb(images: Tensor, size: int | None = None) -> Tensor:
@@ -117,10 +115,7 @@ def to_rgb(images: Tensor, size: int | None = None) -> Tensor:
 
 
 def augment(images: Tensor, drawn: Tensor, crop_padding: int) -> Tensor:
-    """Pad images (n, channels, height, width) on all sides, crop and mirror as `ImageSet.draw` drew, in one gather.
-
-    That is the augmentation of the focal paper, appendix E.
-    """
+    """Pad images (n, channels, height, width), crop and mirror them as `ImageSet.draw` drew (focal, appendix E)."""
     count, _, height, width = images.shape
     along = torch.arange(max(height, width, count), device=images.device)
     down, right, mirrored = drawn[:, :, None]
@@ -129,9 +124,3 @@ def augment(images: Tensor, drawn: Tensor, crop_padding: int) -> Tensor:
     index = (along[:count, None, None], (down + along[:height])[:, :, None], (right + columns)[:, None, :])
     # Channels last within the gather: each pixel's channels are moved together.
     return padded.permute(0, 2, 3, 1)[index].permute(0, 3, 1, 2)
-
-
-def normalise(images: Tensor, mean: Sequence[float], std: Sequence[float]) -> Tensor:
-    """Pixels (n, 3, height, width) uint8 as (pixel / 255 - mean) / std, float32, channels last in memory."""
-    shift, scale = (255 * channels(tuple(values), images.device)[None, :, None, None] for values in (mean, std))
-    return images.to(torch.float32, memory_format=torch.channels_last).sub_(shift).div_(scale)

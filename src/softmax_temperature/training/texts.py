@@ -19,8 +19,8 @@ class TokenSet(HostSamples):
     """Texts: inputs (n, length) int64, padded on the right with `PADDING`, no row without a token; labels (n,)."""
 
     def __post_init__(self) -> None:
-        shape, sound = tuple(self.inputs.shape), self.inputs.ndim == 2 and self.inputs.dtype == torch.int64
-        self.require(sound, "tokens must be (n, length) int64", shape[:1])
+        sound = self.inputs.ndim == 2 and self.inputs.dtype == torch.int64
+        self.require(sound, "tokens must be (n, length) int64", tuple(self.inputs.shape[:1]))
         real = self.inputs != PADDING
         wrong = ((real[:, 1:] & ~real[:, :-1]).any(1) | ~real.any(1)).nonzero()
         if len(wrong):
@@ -29,10 +29,7 @@ class TokenSet(HostSamples):
 
 @dataclass(frozen=True)
 class TreeSet(HostSamples):
-    """Parse trees: inputs (n, nodes, 4) int64, as `trees.encode_trees` returns them.
-
-    Labels are (n,) int64, of the roots; or (n, nodes), of all nodes, `UNLABELLED` where there is none.
-    """
+    """Parse trees as of `encode_trees`, (n, nodes, 4) int64; labels of the roots, (n,), or of all nodes, (n, nodes)."""
 
     def __post_init__(self) -> None:
         shape = tuple(self.inputs.shape)
@@ -54,10 +51,7 @@ class TreeSet(HostSamples):
 
 
 def over_labelled_nodes(objective: Objective) -> Objective:
-    """An objective's sum over the nodes of a tree that have a label with a logit, as a mean over the trees of a batch.
-
-    Logits are (b, nodes, classes) and labels (b, nodes), or those of roots alone, (b, classes) and (b,).
-    """
+    """An objective summed over the labelled nodes (b, nodes) of each tree, or its root (b,), as a mean over trees."""
 
     def loss(logits: Tensor, labels: Tensor, position: float) -> Tensor:
         known = ((labels != UNLABELLED) & (labels < logits.shape[-1])).flatten().nonzero().squeeze(1)
@@ -86,10 +80,7 @@ def freeze_embedding(network: nn.Module) -> None:
 
 
 class EmbeddingSteps:
-    """Moves the word embedding by plain gradient steps of its own size; append it to the trainer's `after_batch`.
-
-    It removes the embedding from the trainer's optimizer, and with it from weight decay.
-    """
+    """Moves the word embedding by plain steps of its own, without weight decay; append it to `Trainer.after_batch`."""
 
     # Deviation: section E says that the vectors were tuned, not how. Plain steps of 0.1 are the released code's.
 
@@ -97,7 +88,7 @@ class EmbeddingSteps:
         self._weight, self._step = embedding_of(trainer.network).weight, step
         for group in trainer.optimizer.param_groups:
             group["params"] = [parameter for parameter in group["params"] if parameter is not self._weight]
-        trainer.optimizer.state.pop(self._weight, None)
+        trainer.optimizer.state.pop(self._weight, None)  # Adagrad has made one by now.
 
     @torch.no_grad()
     def __call__(self, _: Trainer) -> None:

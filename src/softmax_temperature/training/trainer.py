@@ -10,10 +10,10 @@ from torch import Tensor, nn
 
 from softmax_temperature.data.seeds import seed_of
 from softmax_temperature.losses import Objective
+from softmax_temperature.networks.layers import last_layer_inputs
 from softmax_temperature.params.recipe import Recipe, Schedule
 from softmax_temperature.runner.cells import Job
 from softmax_temperature.runner.machine import resolve_precision
-from softmax_temperature.training.networks import last_layer_inputs
 from softmax_temperature.training.processes import processes
 from softmax_temperature.training.samples import Samples
 from softmax_temperature.training.step_graph import StepGraph, say_not_captured
@@ -26,15 +26,13 @@ class Diverged(ArithmeticError):
 
 
 class Trainer:
-    """A network and its optimizer while they are trained by a recipe.
+    """A network with a `classifier`, trained in place by a recipe, and its optimizer.
 
-    The network maps prepared inputs to logits, has a `classifier`, and is trained in place. The order of the samples,
-    their augmentation and dropout depend on the seed and the number of the epoch alone. `loss` is the mean over the
-    samples of the last epoch, as the objective gives it; nan before the first. `after_batch` are functions called after
-    each step, while its gradients are still there. What they change has to lie in the network, in the optimizer, or in
-    the state of a callback (see `train`), and they have to leave the network in training mode.
-
-    Raises ValueError if the samples cannot be trained by the recipe, or not by several processes.
+    The order of the samples, their augmentation and dropout depend on the seed and the number of the epoch alone.
+    `loss` is the mean over the samples of the last epoch, nan before the first. `after_batch` are functions called
+    after each step, while its gradients are still there; what they change has to lie in the network, the optimizer or
+    the state of a callback, and they leave the network in training mode. Raises ValueError if the samples cannot be
+    trained by the recipe, or not by several processes.
     """
 
     def __init__(
@@ -61,14 +59,15 @@ class Trainer:
 
     def capture_steps(self) -> str | None:
         """Replay steps as a CUDA graph from now on; on a GPU, says and returns why not where that cannot be."""
+        faults = {
+            "its batches differ in shape": not self.samples.one_shape,
+            f"{self.recipe.optimizer} has no fused form": self._rate is None,
+            "several processes train it": self._processes.count > 1,
+        }
         if self.device == "cpu":
             return None
-        if not self.samples.one_shape:
-            return say_not_captured("its batches differ in shape")
-        if self._rate is None:
-            return say_not_captured(f"{self.recipe.optimizer} has no fused form")
-        if self._processes.count > 1:
-            return say_not_captured("several processes train it")
+        if why := next((why for why, is_so in faults.items() if is_so), None):
+            return say_not_captured(why)
         self._graph = StepGraph(lambda table, position: self._compute(table, table[0], position))
         return None
 
@@ -93,10 +92,7 @@ class Trainer:
         self.epochs_done, self.loss = self.epochs_done + 1, loss
 
     def evaluate(self, inputs: Tensor) -> tuple[Tensor, Tensor]:
-        """Logits (n, classes) float32 in evaluation mode, and the norms (n,) float64 of what the last layer reads.
-
-        Both are on the CPU. Raises Diverged if a logit is not finite.
-        """
+        """Logits (n, classes) float32, and norms (n,) float64 of the last layer's inputs, on the CPU; or Diverged."""
 
         def compute(rows: Tensor) -> tuple[Tensor, ...]:
             found = [(logits, features.flatten(1).double().norm(dim=1)) for logits, features in self.outputs(rows)]
@@ -117,9 +113,8 @@ class Trainer:
     ) -> Iterator[tuple[Tensor, Tensor]]:
         """Logits and last-layer features in evaluation mode, on the device, a batch at a time."""
         self.network.eval()
-        samples = self.samples if samples is None else samples
         for batch in self.resident(inputs).split(batch_size):
-            yield self.forward(samples.prepare(batch, self.recipe))
+            yield self.forward((samples or self.samples).prepare(batch, self.recipe))
 
     def resident(self, tensor: Tensor) -> Tensor:
         """A tensor where the training samples are; a copy made for that stays there for the next time."""
@@ -183,9 +178,12 @@ class Trainer:
 
 
 class Callback:
-    """Acts or observes after each epoch; `kept` names the plain attributes that its next epoch depends on."""
+    """Acts or observes after each epoch; `kept` names what the next depends on: `history`, rows of JSON values."""
 
-    kept: ClassVar[tuple[str, ...]] = ()
+    kept: ClassVar[tuple[str, ...]] = ("history",)
+
+    def __init__(self) -> None:
+        self.history: list[dict[str, Any]] = []
 
     def after_epoch(self, trainer: Trainer) -> None:
         """Called once after each epoch; may raise Diverged."""
@@ -201,20 +199,10 @@ class Callback:
             setattr(self, name, copy.copy(state[name]))
 
 
-class History(Callback):
-    """A callback whose state is `history`, a list of rows of JSON values."""
-
-    kept = ("history",)
-
-    def __init__(self) -> None:
-        self.history: list[dict[str, Any]] = []
-
-
 def train(trainer: Trainer, callbacks: Mapping[str, Callback], job: Job) -> bool:
     """Train for the epochs of the recipe, from the job's checkpoint if there is one; returns whether it diverged.
 
-    The callbacks are called in this order after each epoch, and have their names in the checkpoint. A training that
-    diverged stops, and all are as they were when last finite.
+    The callbacks are called in this order after each epoch. A training that diverged ends as it was when last finite.
     """
     parts: dict[str, Trainer | Callback] = {"trainer": trainer, **callbacks}
 

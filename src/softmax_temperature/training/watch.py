@@ -16,7 +16,7 @@ from softmax_temperature.losses import Objective
 from softmax_temperature.metrics import expected_calibration_error
 from softmax_temperature.metrics.calibration import reliability_bins
 from softmax_temperature.training.samples import Samples
-from softmax_temperature.training.trainer import Callback, Diverged, History, Trainer, planned_epoch
+from softmax_temperature.training.trainer import Callback, Diverged, Trainer, planned_epoch
 
 NORM_EDGES = tuple(10 ** (power / 4) for power in range(-24, 9))  # Of gradient norms; the ends hold those beyond.
 RELIABILITY_BINS = 25  # Figure A.1.
@@ -27,12 +27,10 @@ class Watch(Callback):
     """Metrics of the splits after epochs; after some, the gradient norms and the reliability of the training samples.
 
     `history` has a row for each evaluated epoch and split: `epoch`, `split`, `loss`, `weight_norm`, `feature_norm` (its
-    mean) and what `describe_logits` returns; `gradient_norms` one for each of `gradient_epochs` and bin: `epoch`,
-    `low`, `high`, `count` (focal paper, Figure 3); `reliability` one for each of `reliability_epochs` and bin, with
-    `accuracy` and `confidence` too (None where the bin is empty; Figure A.1).
-
-    Epochs count from 1; evaluated are every `every`-th, the first, the `final` last ones and those two sets. `splits`
-    are evaluated without augmentation, and `inverse_temperature` multiplies the logits that `history` describes.
+    mean) and what `describe_logits` returns; `gradient_norms` one for each of `gradient_epochs` and bin (focal paper,
+    Figure 3); `reliability` one for each of `reliability_epochs` and bin (Figure A.1; None where it is empty). Epochs
+    count from 1; evaluated are every `every`-th, the first, the `final` last ones and those two sets.
+    `inverse_temperature` multiplies the logits that `history` describes.
     """
 
     kept = ("history", "gradient_norms", "reliability")
@@ -49,7 +47,7 @@ class Watch(Callback):
     ) -> None:
         self._splits, self._inverse_temperature, self._every, self._final = splits, inverse_temperature, every, final
         self._gradient_epochs, self._reliability_epochs = gradient_epochs, reliability_epochs
-        self.history: list[dict[str, Any]] = []
+        super().__init__()
         self.gradient_norms: list[dict[str, Any]] = []
         self.reliability: list[dict[str, Any]] = []
 
@@ -68,10 +66,9 @@ class Watch(Callback):
             if name == "train" and epoch in self._gradient_epochs:
                 position = planned_epoch(trainer.recipe, epoch)
                 norms = last_layer_gradient_norms(logits, split.labels, feature_norms, trainer.objective, position)
-                self.gradient_norms += [{"epoch": epoch, **row} for row in _norm_counts(norms)]
+                self.gradient_norms += _norm_counts(epoch, norms)
             if name == "train" and epoch in self._reliability_epochs:
-                rows = _reliability_rows(torch.softmax(logits.double(), dim=1), split.labels)
-                self.reliability += [{"epoch": epoch, **row} for row in rows]
+                self.reliability += _reliability_rows(epoch, logits, split.labels)
 
 
 def scaled_epochs(planned: Sequence[int], epochs: int, planned_epochs: int) -> frozenset[int]:
@@ -80,16 +77,11 @@ def scaled_epochs(planned: Sequence[int], epochs: int, planned_epochs: int) -> f
 
 
 class BestEpoch(Callback):
-    """Keeps the weights of the first `epoch` with the best `score` of its row of validation data in `watch.history`.
-
-    `watch` is called before this callback. The score is by default the accuracy (focal, appendix E).
-    """
+    """Keeps the weights of the first `epoch` with the best `score` (accuracy: focal, appendix E) on validation data."""
 
     kept = ("epoch", "best", "weights")
 
-    def __init__(
-        self, watch: Watch | History, score: Callable[[dict[str, Any]], float] = itemgetter("accuracy")
-    ) -> None:
+    def __init__(self, watch: Callback, score: Callable[[dict[str, Any]], float] = itemgetter("accuracy")) -> None:
         self.epoch, self.best = 0, -math.inf
         self.weights: dict[str, Tensor] = {}
         self._watch, self._score = watch, score
@@ -106,12 +98,11 @@ class BestEpoch(Callback):
         trainer.network.load_state_dict(self.weights)
 
 
-class Norms(History):
+class Norms(Callback):
     """Norms of logits, weights and gradients (cooling paper, section 3.3); put `after_batch` into the trainer's.
 
-    `history` has a row for each epoch: `epoch`, `logit_norm` (mean over held-out `inputs`, after the epoch),
-    `weight_norm` (of all parameters together, after the epoch) and `gradient_norm` (of all parameters together, mean
-    over the epoch's batches, as the optimizer used them).
+    A row of `history`: `epoch`, and after it `logit_norm` (mean over held-out `inputs`) and `weight_norm` (of all
+    parameters together); and `gradient_norm` (likewise, mean over the epoch's batches, as the optimizer used them).
     """
 
     def __init__(self, inputs: Tensor) -> None:
@@ -130,18 +121,17 @@ class Norms(History):
         gradients = torch.stack(self._gradients).double().mean().item()
         weights = get_total_norm([each.detach() for each in trainer.network.parameters()]).item()
         self._gradients.clear()
-        if not (math.isfinite(gradients) and math.isfinite(weights)):
-            where = f"after epoch {trainer.epochs_done}"
-            raise Diverged(f"norms of gradients and weights are {gradients} and {weights} {where}")
+        if not math.isfinite(gradients + weights):
+            what = f"norms of gradients and weights are {gradients} and {weights}"
+            raise Diverged(f"{what} after epoch {trainer.epochs_done}")
         row = {"epoch": trainer.epochs_done, "logit_norm": logits.double().norm(dim=1).mean().item()}
         self.history.append({**row, "weight_norm": weights, "gradient_norm": gradients})
 
 
 def describe_logits(logits: Tensor, labels: Tensor) -> dict[str, float | None]:
-    """What logits (n, classes) say of labels (n,): `nll`, `entropy`, `accuracy` and `ece` (15 bins, a fraction).
+    """What logits (n, classes) say of labels (n,): `nll`, `entropy` (nats), `accuracy` and `ece` (15 bins, a fraction).
 
-    `nll_right`, `nll_wrong`, `entropy_right` and `entropy_wrong` (nats) are means over the samples predicted so, or
-    None where there is none.
+    `nll_right`, `nll_wrong`, `entropy_right`, `entropy_wrong` are means over the samples predicted so; None without.
     """
     log_probs = torch.log_softmax(logits.double(), dim=1)
     probs = log_probs.exp()
@@ -171,18 +161,18 @@ def last_layer_gradient_norms(
     return norms
 
 
-def _norm_counts(norms: Tensor) -> list[dict[str, Any]]:
-    inside = norms.clamp(NORM_EDGES[0], NORM_EDGES[-1])
-    counts, _ = torch.histogram(inside.double(), torch.tensor(NORM_EDGES, dtype=torch.float64))
+def _norm_counts(epoch: int, norms: Tensor) -> list[dict[str, Any]]:
+    inside = norms.double().clamp(NORM_EDGES[0], NORM_EDGES[-1])
+    counts, _ = torch.histogram(inside, torch.tensor(NORM_EDGES, dtype=torch.float64))
     bins = zip(pairwise(NORM_EDGES), counts, strict=True)
-    return [{"low": low, "high": high, "count": int(count)} for (low, high), count in bins]
+    return [{"epoch": epoch, "low": low, "high": high, "count": int(count)} for (low, high), count in bins]
 
 
-def _reliability_rows(probs: Tensor, labels: Tensor) -> list[dict[str, Any]]:
-    bins, rows = reliability_bins(probs, labels, bins=RELIABILITY_BINS), []
-    for number, count in enumerate(map(int, bins.counts)):
+def _reliability_rows(epoch: int, logits: Tensor, labels: Tensor) -> list[dict[str, Any]]:
+    bins = reliability_bins(torch.softmax(logits.double(), dim=1), labels, bins=RELIABILITY_BINS)
+    rows = []
+    for number, count in enumerate(bins.counts.tolist()):
+        means = {name: getattr(bins, name)[number].item() if count else None for name in ("accuracy", "confidence")}
         low, high = (edge / RELIABILITY_BINS for edge in (number, number + 1))
-        accuracy, confidence = (mean[number].item() if count else None for mean in (bins.accuracy, bins.confidence))
-        row = {"low": low, "high": high, "count": count, "accuracy": accuracy, "confidence": confidence}
-        rows.append(row)
+        rows.append({"epoch": epoch, "low": low, "high": high, "count": count, **means})
     return rows

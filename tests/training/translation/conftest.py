@@ -24,7 +24,7 @@ TARGETS = (
 
 @pytest.fixture(scope="session")
 def part() -> Part:
-    return Part.of_pairs("pets", "train", SOURCES, TARGETS)
+    return Part.of_all("pets", "train", SOURCES, TARGETS)
 
 
 @pytest.fixture(scope="session")

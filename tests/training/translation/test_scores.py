@@ -1,6 +1,5 @@
 """BLEU equals sacrebleu's, and calibration over temperatures that of all logits at once."""
 
-import math
 import re
 import subprocess
 import sys
@@ -10,14 +9,11 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from softmax_temperature.data.farm import read_farm
+from softmax_temperature.data.phrases import read_farm
 from softmax_temperature.metrics import expected_calibration_error
 from softmax_temperature.scaling import TEMPERATURE_GRID, fit_temperature
 from softmax_temperature.training.translation import scores
 from softmax_temperature.training.translation.scores import best_temperature, bleu, calibration_by_temperature
-
-REFERENCES = ["the small cat sees the old dog now .", "three birds sing in the evening .", "a fox !"]
-TRANSLATIONS = ["the small cat sees an old dog .", "three birds sing in the evening .", "the fox !"]
 
 
 def test_it_is_what_the_program_sacrebleu_prints(tmp_path: Path) -> None:
@@ -30,15 +26,6 @@ def test_it_is_what_the_program_sacrebleu_prints(tmp_path: Path) -> None:
     score = bleu(translations, references)
     assert 100 * score["bleu"] == pytest.approx(float(printed), abs=1e-6)
     assert 20 < 100 * score["bleu"] < 90
-
-
-def test_it_is_the_geometric_mean_of_precisions_times_the_brevity_penalty() -> None:
-    # Of 18 words 16 are right, of 15 pairs 4 + 6 + 1, of 12 triples 2 + 5, of 9 quadruples 1 + 4; the references have
-    # 19 words.
-    score = bleu(TRANSLATIONS, REFERENCES)
-    assert score["bleu"] == pytest.approx(math.exp(1 - 19 / 18) * (16 / 18 * 11 / 15 * 7 / 12 * 5 / 9) ** 0.25)
-    assert score["length_ratio"] == pytest.approx(18 / 19)
-    assert score["signature"].startswith("nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|version:")
 
 
 @pytest.fixture

@@ -50,16 +50,6 @@ def test_a_beam_that_holds_everything_finds_the_best(seed: int, temperature: flo
         assert tuple(found[sentence]) == max(scores, key=lambda words: scores[words])
 
 
-def test_a_narrow_beam_misses_some_and_is_never_better() -> None:
-    step, limits = made_up(1), torch.full((30,), LONGEST)
-    scores = [
-        [score(step, tuple(words), sentence, 1.0, 0.6) for sentence, words in enumerate(found)]
-        for found in (beam_search(step, limits, beam=beam, length_penalty=0.6) for beam in (1, 2, 81))
-    ]
-    assert all(few <= everything + 1e-6 for few, everything in zip(scores[0], scores[2], strict=True))
-    assert sum(scores[0]) < sum(scores[1]) <= sum(scores[2]) + 1e-6
-
-
 def test_padding_and_start_are_never_said_and_a_search_that_is_decided_stops() -> None:
     def fixed(logits: list[float]) -> Step:
         def step(prefixes: Tensor, _: Tensor) -> Tensor:

@@ -1,8 +1,6 @@
 """Pieces of words: of training sentences alone, the same whatever their order, and back to text."""
 
-import hypothesis
 import pytest
-from hypothesis import strategies as st
 
 from softmax_temperature.data.splits import LeakError, Part
 from softmax_temperature.training.translation.sentences import END, PADDING, START, UNKNOWN
@@ -40,20 +38,7 @@ def test_characters_that_no_training_sentence_has_are_unknown(vocabulary: Vocabu
     assert vocabulary.decode([row]) == ["a  dog"]
 
 
-def test_the_order_of_the_sentences_changes_nothing(part: Part, vocabulary: Vocabulary) -> None:
-    other = Part.of_pairs(part.dataset, part.split, part.data[::-1], part.labels[::-1])
-    assert Vocabulary.fit(other, size=60).to_json() == vocabulary.to_json()
-
-
-@hypothesis.given(st.text(alphabet="abcdeghilnorstuvwz ä.,!?", max_size=40))
-def test_any_text_of_known_characters_survives_but_for_outer_spaces(text: str) -> None:
-    letters = "abcdeghilnorstuvwzä.,!?"
-    part = Part.of_pairs("letters", "train", tuple(letters), (" ".join(letters),) * len(letters))
-    vocabulary = Vocabulary.fit(part, size=40)
-    assert vocabulary.decode(rows(vocabulary, text))[0].strip() == text.strip()
-
-
 def test_only_training_sentences_make_a_vocabulary(part: Part) -> None:
     for split in ("validation", "test"):
         with pytest.raises(LeakError, match=f"the {split} split"):
-            Vocabulary.fit(Part.of_pairs("pets", split, part.data, part.labels), size=60)  # type: ignore[arg-type]
+            Vocabulary.fit(Part.of_all("pets", split, part.data, part.labels), size=60)  # type: ignore[arg-type]

@@ -18,7 +18,8 @@ from safetensors.torch import load_file
 from torch import Tensor, nn
 
 from softmax_temperature.networks.backbones import preprocessing
-from softmax_temperature.networks.backbones.networks import backbone_error, build_embedding_network, require_known
+from softmax_temperature.networks.layers import drawn_from
+from softmax_temperature.networks.registry import backbone_error, build_embedding_network, require_known
 from softmax_temperature.params.network import Backbone
 from softmax_temperature.runner.artifacts import digest_of_file
 from softmax_temperature.runner.errors import InputError
@@ -44,8 +45,7 @@ def load_backbone(spec: Backbone, *, root: Path, seed: int, pretrained: Path | N
     safetensors file of weights "pretrain". Raises InputError if the weights or the embedding are not as described.
     """
     path = pretrained if spec.weights == "pretrain" else locate_weights(spec, root=root, download=False)
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
+    with drawn_from(seed):
         network, preprocess = _build(spec, path)
     network.eval().requires_grad_(False)
     _check_embedding(spec, network, preprocess)
@@ -61,14 +61,14 @@ def _build(spec: Backbone, path: Path | None) -> tuple[nn.Module, preprocessing.
         network, _ = build_embedding_network(spec, timm_file=path)
         return network, preprocessing.timm_preprocess(network)
     network, unused = build_embedding_network(spec)
-    if hub and hasattr(network, "transform_input"):
-        # The weights of googlenet and inception_v3 expect images in the scale of their first training.
-        setattr(network, "transform_input", True)  # noqa: B010
     if path is not None:
         _load_weights(network, path, unused)
-    if hub:
-        return network, preprocessing.torchvision_preprocess(_torchvision_weights(spec))
-    return network, preprocessing.described_preprocess(spec)
+    if not hub:
+        return network, preprocessing.described_preprocess(spec)
+    if hasattr(network, "transform_input"):
+        # The weights of googlenet and inception_v3 expect images in the scale of their first training.
+        setattr(network, "transform_input", True)  # noqa: B010
+    return network, preprocessing.torchvision_preprocess(_torchvision_weights(spec))
 
 
 @torch.inference_mode()
@@ -84,10 +84,7 @@ def _check_embedding(spec: Backbone, network: nn.Module, preprocess: preprocessi
 
 
 def locate_weights(spec: Backbone, *, root: Path, download: bool) -> Path | None:
-    """The file that holds a backbone's weights, or None for weights that the pipeline makes itself.
-
-    With `download`, the library may fetch missing weights into its own cache. InputError if it is not there.
-    """
+    """The file of a backbone's weights, None for the pipeline's own; `download` lets the library fetch missing ones."""
     if spec.weights == "hub":
         return _timm_file(spec, download) if spec.library == "timm" else _torchvision_file(spec, download)
     if spec.weights != "file" or spec.file is None:

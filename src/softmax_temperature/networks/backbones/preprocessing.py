@@ -20,10 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Preprocess:
-    """From uint8 images of any size to what a network expects; `params.backbone.Backbone` says how.
-
-    It differs from the library's own transform by at most one grey level (bicubic: two), where rounding differs.
-    """
+    """From uint8 images to what a network expects (`params.network`), within two grey levels of the library's own."""
 
     size: int
     resize: int

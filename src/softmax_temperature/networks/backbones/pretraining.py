@@ -16,8 +16,7 @@ from softmax_temperature.networks.backbones.preprocessing import Preprocess
 class Pretraining:
     """Stochastic gradient descent with momentum on the cross-entropy; the learning rate falls to 0 along a half cosine.
 
-    The order of the images (n, channels, height, width) uint8 depends on the seed and the epoch alone, so a training
-    resumed from `state_dict` gives the same bits on a CPU. The last, smaller batch of an epoch is left out.
+    The order of the images depends on seed and epoch alone. The last, smaller batch of an epoch is left out.
     """
 
     network: nn.Module

@@ -11,9 +11,9 @@ from torch import Tensor, nn
 
 from softmax_temperature import cooling
 from softmax_temperature.cooling.last_layer import hold, set_last_layer_temperature
-from softmax_temperature.networks.densenet import DenseNet
+from softmax_temperature.networks.convolutional import DenseNet, SmallVGG
+from softmax_temperature.networks.layers import drawn_from
 from softmax_temperature.networks.resnets import BottleneckResNet, WideResNet
-from softmax_temperature.networks.vgg import SmallVGG
 
 TEMPERATURE = 100.0  # Above which the paper's periodic Cooling redistributes.
 CLASSES, IMAGES, SIZE = 10, 16, 8
@@ -67,8 +67,7 @@ def _checks(name: str) -> list[Row]:
 
 def _overheated(name: str) -> tuple[nn.Module, Tensor, Tensor]:
     """A network whose temperature is 100, images and labels."""
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(0)
+    with drawn_from(0):
         network = NETWORKS[name]().double()
         images = torch.randn(IMAGES, 3, SIZE, SIZE, dtype=torch.float64)
         labels = torch.randint(CLASSES, (IMAGES,))

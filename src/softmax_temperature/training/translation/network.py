@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from softmax_temperature.networks.layers import upload
+from softmax_temperature.networks.layers import drawn_from, upload
 from softmax_temperature.params.focal import BeamSearch, Transformer
 from softmax_temperature.training.translation.sentences import END, PADDING, START, Ragged
 
@@ -81,8 +81,7 @@ def positions(length: int, width: int, device: torch.device) -> Tensor:
 
 def make_network(vocabulary: int, sizes: Transformer, *, seed: int) -> TranslationTransformer:
     """A network with random weights that depend on the seed alone."""
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
+    with drawn_from(seed):
         return TranslationTransformer(vocabulary, sizes)
 
 
@@ -93,18 +92,14 @@ Step = Callable[[Tensor, Tensor], Tensor]
 def translate(
     network: TranslationTransformer, sources: Ragged, search: BeamSearch, *, temperature: float, device: str
 ) -> list[list[int]]:
-    """Translate sentences in evaluation mode, in float32; `temperature` divides the logits.
-
-    Returns the tokens of each translation, in the order of the sentences, without END.
-    """
+    """The tokens of each translation, without END, in evaluation mode and float32; `temperature` divides the logits."""
     network.eval()
     order = sources.lengths.argsort(stable=True)
     found: list[list[int]] = []
+    options = {"temperature": temperature, "length_penalty": search.length_penalty}
     for rows in order.split(search.sentences):
-        step = _steps(network, sources.padded(rows).to(device))
         limits = sources.lengths[rows].to(device) + search.extra_length
-        options = {"temperature": temperature, "length_penalty": search.length_penalty}
-        found += beam_search(step, limits, beam=search.beam, **options)
+        found += beam_search(_steps(network, sources.padded(rows).to(device)), limits, beam=search.beam, **options)
     return [found[row] for row in order.argsort().tolist()]
 
 
@@ -138,10 +133,8 @@ def beam_search(
     prefixes = torch.full((len(limits), 1, 1), START, device=limits.device)
     scores = torch.zeros(len(limits), 1, device=limits.device)
     never_on = torch.tensor([PADDING, START, END], device=limits.device)
-    length = 0
     while len(sentences):
-        length += 1
-        width = prefixes.shape[1]
+        _, width, length = prefixes.shape
         logits = step(prefixes.flatten(0, 1), sentences.repeat_interleave(width))
         log_probs = torch.log_softmax(logits.float() / temperature, dim=1).unflatten(0, (-1, width))
         totals = scores[:, :, None] + log_probs  # (sentences, prefixes, vocabulary)

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from softmax_temperature.metrics.calibration import CHUNK, binned_sums, equal_width_bins
 from softmax_temperature.scaling import TEMPERATURE_GRID
-from softmax_temperature.training.trainer import History, Trainer
+from softmax_temperature.training.trainer import Callback, Trainer
 from softmax_temperature.training.translation.sentences import PADDING, LengthBatches
 
 BINS = 15
@@ -37,9 +37,8 @@ def calibration_by_temperature(
 ) -> list[dict[str, Any]]:
     """What each temperature does to the calibration of predictions that are too many for the memory.
 
-    `batches` of logits (n, classes) and labels (n,) are read once; `temperatures` divide the logits. Returns a row for
-    each temperature: `temperature`, `ece` (15 bins, a fraction), `nll` (mean, nats), and the same on each row,
-    `accuracy` (the first largest logit predicts) and `tokens`.
+    `batches` of logits (n, classes) and labels (n,) are read once; `temperatures` divide the logits. A row for each:
+    `temperature`, `ece` (15 bins, a fraction), `nll` (mean, nats), and the same on all, `accuracy` and `tokens`.
     """
     gaps = torch.zeros(len(temperatures), BINS, dtype=torch.float64)
     losses = torch.zeros(len(temperatures), dtype=torch.float64)
@@ -69,16 +68,13 @@ def best_temperature(rows: Iterable[dict[str, Any]]) -> float:
 
 
 def token_logits(trainer: Trainer, batches: LengthBatches) -> Iterator[tuple[Tensor, Tensor]]:
-    """Logits (tokens, vocabulary) of every target token given those before it, and labels, a batch at a time.
-
-    Raises Diverged if logits are not finite.
-    """
+    """Logits (tokens, vocabulary) of every target token given those before it, and labels, a batch at a time."""
     for (logits, _), labels in zip(trainer.outputs(batches.inputs, 1, batches), batches.labels, strict=True):
         trainer.check_finite(logits)
         yield logits, labels[labels != PADDING].to(logits.device)
 
 
-class TokenScores(History):
+class TokenScores(Callback):
     """Scores a training on the tokens of `batches` after each epoch: `epoch`, `loss`, `nll`, `accuracy` and `ece`."""
 
     def __init__(self, batches: LengthBatches) -> None:

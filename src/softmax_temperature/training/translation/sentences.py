@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import chain
+from itertools import accumulate, chain
 from typing import Self
 
 import torch
@@ -31,8 +31,8 @@ class Ragged:
     @classmethod
     def of(cls, rows: Sequence[Sequence[int]]) -> Ragged:
         """These rows, on the CPU."""
-        lengths = torch.tensor([len(row) for row in rows], dtype=torch.int64)
-        return cls(torch.tensor(list(chain.from_iterable(rows)), dtype=torch.int32), lengths.cumsum(0))
+        ends = torch.tensor(list(accumulate(map(len, rows))), dtype=torch.int64)
+        return cls(torch.tensor(list(chain.from_iterable(rows)), dtype=torch.int32), ends)
 
     def __len__(self) -> int:
         return len(self.ends)
@@ -90,10 +90,7 @@ class SentencePairs:
 
 @dataclass(frozen=True)
 class LengthBatches(HostSamples):
-    """Sentence pairs in batches of similar length: to the training loop, a sample is one such batch.
-
-    Inputs are the numbers of the batches, `batches` their rows; labels are the target tokens of each, then PADDING.
-    """
+    """Batches of pairs of similar length, each one sample: their numbers, target tokens as labels, and rows."""
 
     pairs: SentencePairs
     batches: list[Tensor]
