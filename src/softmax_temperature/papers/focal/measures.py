@@ -9,15 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from softmax_temperature.papers.focal import records as paper
-from softmax_temperature.papers.focal.records import FIXED, PROPOSED, REFERENCE, RUN, Records
+from softmax_temperature.papers.focal.records import FIXED, FIXED_FOCAL_ARMS, PROPOSED, REFERENCE, RUN, SCALED, Records
 from softmax_temperature.papers.shared.claims import Measurement, NotTested, in_note
 from softmax_temperature.papers.shared.sources import cells_of
-from softmax_temperature.papers.shared.statistics import OverTasks, Share, Task, is_part, pooled
+from softmax_temperature.papers.shared.statistics import OverTasks, Quantity, Share, Task, is_part, paired, pooled
 
 # Deviation: Multi30k stands in for WMT14, on which no study here can train; the paper has no other task of translation.
 DATA = ("cifar10", "cifar100", "tiny_imagenet", "newsgroups20", "sst_trees", "wmt14_en_de", "multi30k")
@@ -30,6 +31,7 @@ OVERFITTED = 1.05  # A test NLL that ends at less than this multiple of its mini
 EARLY = 150 / 350  # The share of the training before the learning rate first falls: "initially" in section 4.
 SURE = 0.9  # Appendix C: a confident mistake.
 CRITERIA = {"last": "last epoch", "accuracy": "by accuracy", "nll": "by NLL", "ece": "by ECE"}  # Of Table J.1.
+LOSSES = (REFERENCE, "LS", "FL")  # Of the translation models.
 _SEED, _ARM = ["task", "seed"], ["task", "seed", "arm"]
 _AGAINST = " against "
 _UNSCALED = "at their last epoch, texts have no numbers after temperature scaling: focal/runs.csv lacks them"
@@ -44,39 +46,49 @@ def in_order(*arms: str) -> Pairs:
 
 
 def last_epoch(
-    records: Records, *, pairs: Pairs, column: str = "ece", unit: str = "ECE", log: bool = False, texts: bool = False
+    records: Records,
+    *,
+    pairs: Pairs = ((PROPOSED, REFERENCE),),
+    column: str = "ece",
+    unit: str = "ECE",
+    log: bool = False,
+    texts: bool = False,
 ) -> Found:
     """A test number after the last epoch, first arm minus second; of a single pair also at the selected epoch."""
     known = paper.main_tasks(records)
     known = known[known["embeddings"] != ""] if texts else known
     if known.empty:
         return NotTested("no task of this profile is on texts")
-    rows = _of(records, "history", *np.unique(pairs))
-    is_last = rows["epoch"] == rows.groupby(RUN)["epoch"].transform("max")
-    rows = rows[is_last & rows["task"].isin(known["task"]) & (rows["split"] == "test")]
-    tasks: tuple[Task, ...] = ()
+    rows = _of(records, "history", *np.unique(pairs)).query("split == 'test' and task in @known.task")
+    rows = rows[rows["epoch"] == rows.groupby(RUN)["epoch"].transform("max")]
+    selected: tuple[Task, ...] = ()
     if len(pairs) == 1:
         runs = _of(records, "runs", *pairs[0]).query("scaling == 'none'")
         runs = runs[runs["task"].isin(known.loc[known["select"] != "last", "task"])]
-        tasks = _tasks(records, _differences(runs, *pairs[0], paper.LONG_NAMES.get(column, column), log=log))
-    note = ", ".join(f"{task.name} {{}}" for task in tasks)
-    note = f"at the epoch of best validation accuracy: {note}" if tasks else ""
-    beside, parts = tuple(float(np.mean(task.values)) for task in tasks), _pairs(rows, pairs, column, log=log)
-    return _measured(records, paper.TRAINING, rows, parts, unit, note=note, beside=beside)
+        [pair] = _pairs(runs, pairs, paper.LONG_NAMES.get(column, column), log=log).values()
+        selected = _tasks(records, pair)
+    note = ", ".join(f"{task.name} {{}}" for task in selected)
+    note = f"at the epoch of best validation accuracy: {note}" if selected else ""
+    beside = tuple(float(np.mean(task.values)) for task in selected)
+    return _measured(records, rows, _pairs(rows, pairs, column, log=log), unit, note=note, beside=beside)
 
 
-def evaluated(records: Records, *, arm: str, scaling: str, column: str = paper.ECE, unit: str = "ECE") -> Found:
+def evaluated(
+    records: Records, *, arm: str = PROPOSED, scaling: str = SCALED, column: str = paper.ECE, unit: str = "ECE"
+) -> Found:
     """A number of the evaluation, of an arm minus of cross-entropy."""
     rows, note = _scored(records, scaling, arm, REFERENCE)
-    return _measured(records, paper.EVALUATION, rows, _pairs(rows, [(arm, REFERENCE)], column), unit, note=note)
+    parts = _pairs(rows, [(arm, REFERENCE)], column)
+    return _measured(records, rows, parts, unit, stage=paper.EVALUATION, note=note)
 
 
-def feature_norms(records: Records, *, pairs: Pairs) -> Found:
-    """Mean over the epochs of the feature norm on training data, as logarithms."""
+def feature_norms(records: Records) -> Found:
+    """Mean over the epochs of the feature norm on training data, as logarithms, of neighbours in the paper's order."""
+    pairs = in_order(*FIXED_FOCAL_ARMS[::-1], REFERENCE)
     rows = _of(records, "history", *np.unique(pairs)).query("split == 'train'")
     means = rows.groupby(_ARM)["feature_norm"].mean().reset_index()
     parts = _pairs(means, pairs, "feature_norm", log=True)
-    return _measured(records, paper.TRAINING, means, parts, "logarithm of the ratio of norms")
+    return _measured(records, means, parts, "logarithm of the ratio of norms")
 
 
 def gradient_norms(records: Records) -> Found:
@@ -86,25 +98,24 @@ def gradient_norms(records: Records) -> Found:
     weighted = rows.assign(total=rows["count"] * np.log(np.sqrt(rows["low"] * rows["high"])))
     sums = weighted.groupby([*_ARM, "epoch"])[["total", "count"]].sum()
     means = (sums["total"] / sums["count"]).groupby(_ARM).mean().rename("norm").reset_index()
-    return _measured(records, paper.TRAINING, means, _pairs(means, [(FIXED, REFERENCE)], "norm"), "log gradient norm")
+    return _measured(records, means, _pairs(means, [(FIXED, REFERENCE)], "norm"), "log gradient norm")
 
 
 def temperature(records: Records, *, arm: str) -> Found:
     """The temperature of least validation ECE."""
-    rows, note = _scored(records, paper.SCALED, arm)
+    rows, note = _scored(records, SCALED, arm)
     if rows.empty:
         return NotTested(note or _why_untested(records, arm))
     bound = int(rows["at_bound"].sum())
     notes = "; ".join(filter(None, (f"{bound} at the bound of the grid" if bound else "", note)))
-    part = OverTasks(_tasks(records, rows.assign(value=rows["temperature"])), resolution=GRID)
+    part = OverTasks(_tasks(records, rows.assign(difference=rows["temperature"])), resolution=GRID)
     return Measurement({arm: part}, "temperature", notes, cells=cells_of(paper.EVALUATION, rows, "task", "arm"))
 
 
 def overfitting(records: Records) -> Found:
     """Change of the NLL of wrong samples, and minus that of right ones, from the best epoch to the last."""
     rows = _of(records, "history", REFERENCE).query("split == 'test'")
-    runs = rows.groupby(_SEED)
-    sides = ["nll", "nll_right", "nll_wrong"]
+    runs, sides = rows.groupby(_SEED), ["nll", "nll_right", "nll_wrong"]
     best, last = (rows.loc[at].set_index(_SEED)[sides] for at in (runs["nll"].idxmin(), runs["epoch"].idxmax()))
     overfitted = last["nll"] >= OVERFITTED * best["nll"]
     if not overfitted.any():
@@ -112,95 +123,103 @@ def overfitting(records: Records) -> Found:
         return NotTested(nothing if len(rows) else _why_untested(records, REFERENCE))
     change = (last - best)[overfitted].dropna().reset_index()
     signs = {"misclassified": change["nll_wrong"], "right, sign reversed": -change["nll_right"]}
-    parts = {name: change.assign(value=values) for name, values in signs.items()}
+    parts = {name: change.assign(difference=values) for name, values in signs.items()}
     note = f"{overfitted.sum()} of {len(overfitted)} runs overfit"
-    return _measured(records, paper.TRAINING, rows, parts, "nats", REFERENCE, note=note)
+    return _measured(records, rows, parts, "nats", REFERENCE, note=note)
 
 
 def weight_norms(records: Records) -> Found:
     """Norm with FL-3 minus norm with cross-entropy early on, and the other way round at the end."""
     rows = _of(records, "history", REFERENCE, FIXED)
-    table = _differences(rows.query("split == 'test'"), FIXED, REFERENCE, "weight_norm", [*_SEED, "epoch"])
+    table = paired(rows.query("split == 'test'"), FIXED, REFERENCE, "weight_norm", by=[*_SEED, "epoch"])
     last = table.groupby(_SEED)["epoch"].transform("max")
-    early = table[table["epoch"] <= (EARLY * last).clip(lower=1)].groupby(_SEED)["value"].mean().reset_index()
-    late = table[table["epoch"] == last].assign(value=-table["value"])
+    early = table[table["epoch"] <= (EARLY * last).clip(lower=1)].groupby(_SEED)["difference"].mean().reset_index()
+    late = table[table["epoch"] == last].assign(difference=-table["difference"])
     parts = {f"{FIXED} above CE at first": early, f"CE above {FIXED} in the end": late}
-    return _measured(records, paper.TRAINING, rows, parts, "weight norm", REFERENCE, FIXED)
+    return _measured(records, rows, parts, "weight norm", REFERENCE, FIXED)
 
 
 def stopped_early(records: Records) -> Found:
     """ECE of FLSD-53 minus that of cross-entropy at the epochs that validation data choose, by each criterion."""
     rows = _of(records, "history", REFERENCE, PROPOSED)
     groups = paper.early_stopping(rows).groupby("criterion", sort=False)
-    parts = {CRITERIA[str(name)]: _differences(some, PROPOSED, REFERENCE, paper.ECE) for name, some in groups}
-    return _measured(records, paper.TRAINING, rows, parts, "ECE", REFERENCE, PROPOSED)
+    parts = {CRITERIA[str(name)]: paired(some, PROPOSED, REFERENCE, paper.ECE, by=_SEED) for name, some in groups}
+    return _measured(records, rows, parts, "ECE", REFERENCE, PROPOSED)
 
 
 def outliers(records: Records, *, scaled: bool = False) -> Found:
     """AUROC of FLSD-53 minus that of cross-entropy; or of cross-entropy, scaled minus not scaled."""
     if records.ood.empty:
         return NotTested("no task of this profile has an out-of-distribution set")
-    by, one, other = ("scaling", paper.SCALED, "none") if scaled else ("arm", PROPOSED, REFERENCE)
+    across, one, other = ("scaling", SCALED, "none") if scaled else ("arm", PROPOSED, REFERENCE)
     arms = [REFERENCE] if scaled else [PROPOSED, REFERENCE]
     rows = _of(records, "ood", *arms)
     rows = rows if scaled else rows.query("scaling == 'none'")
-    table = _differences(rows, one, other, "auroc", [*_SEED, "ood"], by)
+    table = paired(rows, one, other, "auroc", by=[*_SEED, "ood"], across=across)
     is_printed = table["ood"].isin(OUTLIERS)
-    own = table[is_printed].groupby(_SEED)["value"].mean().reset_index()
+    own = table[is_printed].groupby(_SEED)["difference"].mean().reset_index()
     others = table[~is_printed].assign(task=table["task"] + ", " + table["ood"])  # No task of the paper's.
     parts = {"AUROC": pd.concat([own, others.sort_values("task")])}
-    return _measured(records, paper.EVALUATION, rows, parts, "AUROC", *arms)
+    return _measured(records, rows, parts, "AUROC", *arms, stage=paper.EVALUATION)
 
 
 def linear(records: Records, *, mistakes: bool = False) -> Found:
     """The linear model's norms at the end, or how many of its mistakes are confident, CE minus each focal loss."""
-    history, wrong = records.linear_history, records.linear_mistakes
-    rows = history[history["epoch"] == history.groupby(["loss", "seed"])["epoch"].transform("max")]
-    columns = {"weight norm, {}": "weight_norm", "logit norm, {}": "logit_norm"}
+    history, wrong, names = records.linear_history, records.linear_mistakes, ["loss", "seed"]
+    rows = history[history["epoch"] == history.groupby(names)["epoch"].transform("max")]
+    values = {f"{name} norm, ": rows.assign(value=np.log(rows[f"{name}_norm"])) for name in ("weight", "logit")}
     if mistakes:
-        sure = wrong.assign(sure=wrong["confidence"] > SURE).groupby(["seed", "loss"])
-        rows, columns = sure[["sure"]].mean().reset_index(), {"{}": "sure"}
+        sure = wrong.assign(value=wrong["confidence"] > SURE)
+        values = {"": sure.groupby(names)["value"].mean().reset_index()}
     parts = {
-        name.format(loss): _by_seed(rows, REFERENCE, loss, column, by="loss", log=not mistakes)
-        for name, column in columns.items()
-        for loss in sorted(set(rows["loss"]) - {REFERENCE})
+        name + loss: _over_seeds(some, REFERENCE, loss, across="loss")
+        for name, some in values.items()
+        for loss in sorted(set(some["loss"]) - {REFERENCE})
     }
     return Measurement(parts, "of the mistakes" if mistakes else "logarithm of the ratio", cells=("focal/linear",))
 
 
-def translation(records: Records, *, column: str, unit: str, scale: float) -> Found:
+def _translated(measure: Callable[..., Mapping[str, Quantity]]) -> Callable[..., Found]:
+    """Gives a measure the translation models of some losses that did not diverge, each loss with at least one."""
+
+    def found(records: Records, *, arms: Sequence[str] = LOSSES, unit: str = "of the trainings", **about: Any) -> Found:
+        runs = records.translation_runs
+        if runs.empty:
+            return NotTested("this profile does not translate")
+        runs = runs[~runs["diverged"].astype(bool) & runs["arm"].isin(arms)]
+        if lost := [arm for arm in arms if arm not in set(runs["arm"])]:
+            return NotTested(f"every translation model of {lost[0]} diverged")
+        parts = measure(runs, records.translation_curves, is_part(runs["dataset"].iloc[0], DATA), **about)
+        return Measurement(parts, unit, cells=cells_of(paper.TRANSLATION, runs, "arm"))
+
+    return found
+
+
+@_translated
+def translation(runs: pd.DataFrame, _: Any, own: bool, *, column: str, scale: float = 1) -> dict[str, OverTasks]:
     """A number of the translation model of focal loss minus that of each other loss."""
-    runs = _translated(records, *(others := (REFERENCE, "LS")), "FL")
-    if isinstance(runs, NotTested):
-        return runs
-    rows, own = runs.assign(number=scale * runs[column]), is_part(runs["dataset"].iloc[0], DATA)
-    parts = {f"against {other}": _by_seed(rows, "FL", other, "number", own=own) for other in others}
-    return Measurement(parts, unit, cells=cells_of(paper.TRANSLATION, runs, "arm"))
+    rows = runs.assign(value=scale * runs[column])
+    return {f"against {other}": _over_seeds(rows, "FL", other, own=own) for other in LOSSES[:-1]}
 
 
-def translation_temperature(records: Records, *, arms: Sequence[str], near: bool) -> Found:
+@_translated
+def translation_temperature(runs: pd.DataFrame, _: Any, own: bool, *, near: bool) -> dict[str, Share]:
     """The share of trainings whose temperature is 1, or is not."""
-    runs = _translated(records, *arms)
-    if isinstance(runs, NotTested):
-        return runs
-    hits = runs["temperature"].between(*ONE) == near
-    return _counted(runs, {str(arm): some for arm, some in hits.groupby(runs["arm"], sort=False)})
+    hits = (runs["temperature"].between(*ONE) == near).groupby(runs["arm"], sort=False)
+    return {str(arm): Share(int(some.sum()), len(some), own=own) for arm, some in hits}
 
 
-def translation_agreement(records: Records) -> Found:
+@_translated
+def translation_agreement(_: Any, curves: pd.DataFrame, own: bool) -> dict[str, Share]:
     """The share of seeds whose best BLEU and best ECE are, for every loss, at temperatures at most 0.2 apart."""
-    runs, names = _translated(records, REFERENCE), ["arm", "seed"]
-    if isinstance(runs, NotTested):
-        return runs
-    curves = records.translation_curves.merge(records.translation_runs[[*names, "dataset"]], on=names)
-    groups = curves.groupby(names)
+    groups = curves.groupby(["arm", "seed"])
     best, calibrated = (
-        curves.loc[chosen].set_index(names)["temperature"]
-        for chosen in (groups["bleu"].idxmax(), groups["validation_ece"].idxmin())
+        curves.loc[at].set_index(["arm", "seed"])["temperature"]
+        for at in (groups["bleu"].idxmax(), groups["validation_ece"].idxmin())
     )
     # The three losses of one seed start alike: a seed counts once, and only if all its losses agree.
     agree = ((best - calibrated).abs() <= 2 * GRID + 1e-9).groupby(level="seed").all()
-    return _counted(curves, {"seeds": agree})
+    return {"seeds": Share(int(agree.sum()), len(agree), own=own)}
 
 
 def _of(records: Records, name: str, *arms: str, evaluated: str | None = None) -> pd.DataFrame:
@@ -216,39 +235,24 @@ def _scored(records: Records, scaling: str, *arms: str) -> tuple[pd.DataFrame, s
     return rows[rows["scaling"] == scaling], _UNSCALED if lacking else ""
 
 
-def _differences(
-    rows: pd.DataFrame,
-    one: str,
-    other: str,
-    column: str,
-    keys: Sequence[str] = _SEED,
-    by: str = "arm",
-    log: bool = False,
-) -> pd.DataFrame:
-    """A number of one arm (or scaling) minus that of another, as the column value, for every key that has both."""
-    values = rows.assign(value=np.log(rows[column]) if log else rows[column])
-    table = values.pivot(index=list(keys), columns=by, values="value").reindex(columns=[one, other]).dropna()
-    return (table[one] - table[other]).rename("value").reset_index()
-
-
 def _pairs(rows: pd.DataFrame, pairs: Pairs, column: str, *, log: bool = False) -> dict[str, pd.DataFrame]:
-    return {_AGAINST.join(pair): _differences(rows, *pair, column, log=log) for pair in pairs}
+    rows = rows.assign(value=np.log(rows[column]) if log else rows[column])
+    return {_AGAINST.join(pair): paired(rows, *pair, "value", by=_SEED) for pair in pairs}
 
 
 def _measured(
     records: Records,
-    stage: str,
     rows: pd.DataFrame,
     parts: Mapping[str, pd.DataFrame],
     unit: str,
     *arms: str,
+    stage: str = paper.TRAINING,
     note: str = "",
     beside: tuple[float, ...] = (),
 ) -> Found:
-    """Parts over tasks, each with a value per task and seed, from some rows of the records; a pair names its arms."""
+    """Parts over tasks, each with a difference per task and seed, from some rows of a stage; a pair names its arms."""
     found = {name: OverTasks(_tasks(records, some)) for name, some in parts.items() if len(some)}
-    lacking = {name: arms or name.split(_AGAINST) for name in parts if name not in found}
-    why = {name: _why_untested(records, *some) for name, some in lacking.items()}
+    why = {name: _why_untested(records, *(arms or name.split(_AGAINST))) for name in parts if name not in found}
     if not found:
         return NotTested("; ".join(filter(None, (*dict.fromkeys(why.values()), in_note(note, beside)))))
     return Measurement(found, unit, note, why, cells_of(stage, rows, "task", "arm"), beside)
@@ -256,9 +260,15 @@ def _measured(
 
 def _tasks(records: Records, rows: pd.DataFrame) -> tuple[Task, ...]:
     """The values of each task, one per seed."""
-    own = paper.main_tasks(records).set_index("task")["dataset"].map(lambda name: is_part(name, DATA))
-    values = {str(task): some.tolist() for task, some in rows.groupby("task", sort=False)["value"]}
-    return pooled(values, lambda task: bool(own.get(task, False)))
+    datasets = paper.main_tasks(records).set_index("task")["dataset"]
+    values = {str(task): some.tolist() for task, some in rows.groupby("task", sort=False)["difference"]}
+    return pooled(values, lambda task: is_part(datasets.get(task, ""), DATA))
+
+
+def _over_seeds(rows: pd.DataFrame, one: str, other: str, across: str = "arm", *, own: bool = True) -> OverTasks:
+    """The differences within a single task."""
+    values = paired(rows, one, other, "value", by=["seed"], across=across)["difference"]
+    return OverTasks((Task("seeds", tuple(values.tolist()), own),))
 
 
 def _why_untested(records: Records, *arms: str) -> str:
@@ -269,29 +279,3 @@ def _why_untested(records: Records, *arms: str) -> str:
         if diverged.all():
             return f"every run of {arm} diverged" if len(diverged) else f"no task of this profile trains {arm}"
     return f"no seed has a finished run of {' and '.join(arms)} that was measured"
-
-
-def _by_seed(
-    rows: pd.DataFrame, one: str, other: str, column: str, *, by: str = "arm", log: bool = False, own: bool = True
-) -> OverTasks:
-    """The differences within a single task."""
-    values = _differences(rows, one, other, column, ["seed"], by, log)["value"]
-    return OverTasks((Task("seeds", tuple(values.tolist()), own),))
-
-
-def _translated(records: Records, *arms: str) -> pd.DataFrame | NotTested:
-    """The translation models of some losses that did not diverge, each loss with at least one."""
-    table = records.translation_runs
-    if table.empty:
-        return NotTested("this profile does not translate")
-    runs = table[~table["diverged"].astype(bool) & table["arm"].isin(arms)]
-    lost = [arm for arm in arms if arm not in set(runs["arm"])]
-    return NotTested(f"every translation model of {lost[0]} diverged") if lost else runs
-
-
-def _counted(runs: pd.DataFrame, by_part: Mapping[str, pd.Series[bool]]) -> Measurement:
-    parts = {
-        name: Share(int(some.sum()), len(some), own=is_part(runs["dataset"].iloc[0], DATA))
-        for name, some in by_part.items()
-    }
-    return Measurement(parts, "of the trainings", cells=cells_of(paper.TRANSLATION, runs, "arm"))

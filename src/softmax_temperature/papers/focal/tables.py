@@ -4,9 +4,8 @@ They are long, one row per data set, network, method and metric; `wide` lays the
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -21,40 +20,33 @@ from softmax_temperature.papers.shared.statistics import LEVEL
 from softmax_temperature.papers.shared.tables import PUBLISHED, published, read_csv
 
 AFTER = "_after_scaling"
-"""The end of the name of a metric at the temperature of least validation ECE."""
-METRICS = (
-    {"ece": paper.ECE, "mce": "maximum_calibration_error", "nll": "negative_log_likelihood", "auroc": "auroc"}
-    | {"adaptive_ece": "adaptive_calibration_error", "classwise_ece": "classwise_calibration_error"}
-    | {"error": "accuracy", "top1": "accuracy", "top5": "top5_accuracy", "temperature": "temperature"}
-    | {"s99_share": "confident_share", "s99_accuracy": "confident_accuracy"}
-)
+"""The end of the name of a metric at the temperature of least validation ECE; "+" in the tables' specifications."""
+METRICS = {
+    "ece": paper.ECE, "mce": "maximum_calibration_error", "nll": "negative_log_likelihood", "auroc": "auroc",
+    "adaptive_ece": "adaptive_calibration_error", "classwise_ece": "classwise_calibration_error",
+    "error": "accuracy", "top1": "accuracy", "top5": "top5_accuracy", "temperature": "temperature",
+    "s99_share": "confident_share", "s99_accuracy": "confident_accuracy",
+}  # fmt: skip
 """Where the records hold a metric, named as in `data/published/focal.csv`."""
 RELEASED = {
-    "error": "test error %",
-    "ece": "ECE% pre T (15 bins)",
-    f"ece{AFTER}": "ECE% post T=2.5",
-    "mce": "MCE% pre T",
-} | {f"mce{AFTER}": "MCE% post T=2.5", "temperature": "optimal T", "auroc": "AUROC% pre T (entropy)"}
+    "error": "test error %", "ece": "ECE% pre T (15 bins)", "ece+": "ECE% post T=2.5", "mce": "MCE% pre T",
+    "mce+": "MCE% post T=2.5", "temperature": "optimal T", "auroc": "AUROC% pre T (entropy)",
+}  # fmt: skip
 """The metrics as the authors' notebooks name them."""
+_IN_FULL = {f"{metric}+": f"{metric}{AFTER}" for metric in METRICS}
 
 
-@dataclass(frozen=True)
-class Spec:
-    """A table; methods and metrics are in the paper's order, a metric with "+" is that after scaling."""
+class Spec(NamedTuple):
+    """A table; methods and metrics are in the paper's order."""
 
     title: str
     arms: tuple[str, ...]
-    columns: str
+    metrics: str
     source: str = "runs"  # The table of the records.
-    condition: str | None = None  # A column of the source that names a row beside data set and network.
+    condition: str = ""  # A column of the source that names a row beside data set and network.
     printed: bool = False  # Whether `data/published/focal.csv` has its numbers.
     released: bool = False  # Whether it has the names of `RELEASED`, and nothing that is not printed.
     classes: int = 2  # The least number that a task must have.
-
-    @property
-    def metrics(self) -> list[str]:
-        """Their full names."""
-        return self.columns.replace("+", AFTER).split()
 
 
 SPECS: Mapping[str, Spec] = {
@@ -77,7 +69,7 @@ SPECS: Mapping[str, Spec] = {
     "table_j1": Spec("Table J.1", (REFERENCE, PROPOSED), "error ece", "early_stopping", "criterion"),
     # The weights that the authors released, by their own notebooks, with more digits than the tables.
     "released": Spec(
-        "evaluation notebook", (REFERENCE,), "error ece ece+ mce mce+ temperature", "runs", None, True, True
+        "evaluation notebook", (REFERENCE,), "error ece ece+ mce mce+ temperature", printed=True, released=True
     ),
     "released_ood": Spec(
         "notebook evaluate_single_model_ood.ipynb", (REFERENCE,), "auroc", "ood", "ood", printed=True, released=True
@@ -86,24 +78,21 @@ SPECS: Mapping[str, Spec] = {
     "table_shift": Spec("Labelled shift", MAIN_ARMS, "error ece ece+", "shift", "shifted"),
 }
 """The tables that one function makes, by the name of their file."""
-ABLATED = ("error", "ece", f"ece{AFTER}", "temperature", "nll")
+ABLATED = ("error", "ece", "ece+", "temperature", "nll")
 """What a variant of a recipe is compared by."""
 
 # Deviation: where CIFAR-10-C is not at hand, Gaussian noise of its severity 5 is compared with what is printed for it.
 _PRINTED_OUTLIERS = {"svhn": "SVHN", "gaussian-noise": "CIFAR-10-C (Gaussian noise sev 5)"}
 _COLUMNS = ["published", "ours", "ours_sd", "seeds", "diverged_seeds", "difference_in_standard_errors"]
-_BEST = "best BLEU over temperatures"
+_BEST, _K1_TITLE = "best BLEU over temperatures", "text of appendix K"
 _K1 = {
     "ECE": {"ece": "ece", "ece_after_scaling": "ece_after_scaling", "temperature": "temperature"},
     "BLEU": {"bleu": "bleu", "bleu_after_scaling": "bleu_after_scaling"},
     _BEST: {"best_bleu": "bleu", "best_bleu_temperature": "temperature"},
 }
 """For each row of Table K.1, the columns of the records and our names of them."""
-_K1_PRINTED = {
-    "best test BLEU over temperatures": (_BEST, "bleu", 100),
-    "optimal T (validation)": ("ECE", "temperature", 1),
-}
-"""Where the printed numbers belong, and how many of their units make one of ours."""
+_K1_PRINTED = {"best test BLEU over temperatures": (_BEST, "bleu"), "optimal T (validation)": ("ECE", "temperature")}
+"""Where the printed numbers belong."""
 
 
 def table(records: Records, name: str) -> pd.DataFrame:
@@ -118,23 +107,18 @@ def table(records: Records, name: str) -> pd.DataFrame:
     spec = SPECS[name]
     # An out-of-distribution or shifted set is part of the data set's name.
     names = ["dataset", "network", *(["criterion"] if spec.condition == "criterion" else []), "method", "metric"]
-    printed = pd.DataFrame(columns=[*names, "published"]).astype({"published": float})
-    if spec.printed:
-        rows = published(paper.SLUG, spec.title).rename(columns={"model": "network"})
-        unit = np.where(rows["unit"] == "percent", 100, 1)
-        printed = rows[names].assign(published=rows["value"].astype(float) / unit)
+    printed = _printed(spec.title) if spec.printed else _printed("Table 1")[:0]
     columns = [*_COLUMNS, "embeddings", "differs", "status", CELLS]
+    rows, printed = _rows(records, spec), printed.reindex(columns=[*names, "published"])
     about: dict[str, Any] = {"columns": columns, "profile": _profile, "printed_only": spec.released}
-    return beside_printed(_rows(records, spec), printed, ["task", *names], **about)
+    return beside_printed(rows, printed, ["task", *names], **about)
 
 
 def table_k1(records: Records) -> pd.DataFrame:
     """Table K.1 with the printed numbers of the text; columns as in `table`, without embeddings and differs."""
     names = ["dataset", "network", "criterion", "method", "metric"]
-    printed = published(paper.SLUG, "text of appendix K").rename(columns={"model": "network"})
-    criterion, metric, unit = zip(*printed["metric"].map(_K1_PRINTED), strict=True)
-    values = printed["value"].astype(float) / np.array(unit)
-    printed = printed.assign(criterion=criterion, metric=metric, published=values)[[*names, "published"]]
+    printed = _printed(_K1_TITLE)
+    printed[["criterion", "metric"]] = printed["metric"].map(_K1_PRINTED).tolist()
     runs = records.translation_runs.astype({"diverged": bool})
     rows = [
         {"task": f"translation-{dataset}", "dataset": "WMT14 En-De" if dataset == "wmt14_en_de" else dataset}
@@ -147,7 +131,8 @@ def table_k1(records: Records) -> pd.DataFrame:
         for column, metric in metrics.items()
     ]
     ours = pd.DataFrame(rows, columns=["task", *names, "ours", "ours_sd", "seeds", "runs", "diverged_seeds", CELLS])
-    return beside_printed(ours, printed, ["task", *names], columns=[*_COLUMNS, "status", CELLS], profile=_profile)
+    about: dict[str, Any] = {"columns": [*_COLUMNS, "status", CELLS], "profile": _profile}
+    return beside_printed(ours, printed[[*names, "published"]], ["task", *names], **about)
 
 
 def ablation(records: Records) -> pd.DataFrame:
@@ -155,24 +140,25 @@ def ablation(records: Records) -> pd.DataFrame:
 
     Means are over the seeds that finished with both, diverged_seeds those of the variant; `task` is the main one.
     """
-    keys, changes = ["task", "arm", "by", "metric"], _changes(records)
-    measured = [_measured(records, "runs", name).assign(by=SCALED) for name in ABLATED]
-    measured += [_measured(records, "runs", name, "nll").assign(by="nll") for name in ABLATED if _is_scaled(name)]
-    values = pd.concat(measured)[[*paper.RUN, "metric", "by", "value"]]
+    names, changes = ["task", "arm", "by"], _changes(records)
+    asked = [(metric, by) for by in (SCALED, "nll") for metric in ABLATED if by == SCALED or _is_scaled(metric)]
+    values = pd.concat([_measured(records, "runs", *each) for each in asked])[[*paper.RUN, "metric", "by", "value"]]
     main = values[values["by"] == SCALED].drop(columns="by")
     main = main.rename(columns={"task": "main_task", "arm": "method", "value": "main"})
-    pairs = values.merge(changes[["task", "arm", "by", "main_task", "method"]], on=["task", "arm", "by"])
+    pairs = values.merge(changes[[*names, "main_task", "method"]], on=names)
     pairs = pairs.merge(main, on=["main_task", "method", "metric", "seed"])
-    groups = pairs.assign(difference=pairs["value"] - pairs["main"]).groupby(keys, sort=False)
+    groups = pairs.assign(difference=pairs["value"] - pairs["main"]).groupby([*names, "metric"], sort=False)
     means = groups.agg(
         main=("main", "mean"), changed=("value", "mean"), **mean_and_sd("difference"), seeds=("difference", "count")
     )
-    rows = changes.merge(pd.DataFrame({"metric": ABLATED}), how="cross").merge(means.reset_index(), "left", keys)
+    rows = changes.merge(pd.DataFrame({"metric": ABLATED}), how="cross")
+    rows = rows.merge(means.reset_index(), "left", [*names, "metric"])
     rows = rows[(rows["by"] == SCALED) | rows["seeds"].notna()].fillna({"seeds": 0}).astype({"seeds": int})
     otherwise = np.where(rows["runs"] == rows["diverged_seeds"], DIVERGED, "no finished run of the main recipe")
-    both = (cell_of_each(paper.EVALUATION, rows, *names) for names in (("task", "arm"), ("main_task", "method")))
+    both = (cell_of_each(paper.EVALUATION, rows, *cell) for cell in (("task", "arm"), ("main_task", "method")))
     rows = rows.assign(
         task=rows["main_task"],
+        metric=rows["metric"].replace(_IN_FULL),
         status=np.where(rows["seeds"] > 0, MEASURED, otherwise),
         cells=[together(cells) for cells in zip(*both, strict=True)],
     ).merge(paper.tasks(records)[["task", "embeddings"]], on="task", how="left")
@@ -182,7 +168,7 @@ def ablation(records: Records) -> pd.DataFrame:
 
 def not_in_a_table(_: Records | None = None) -> pd.DataFrame:
     """The printed numbers that belong to no table, because they are ranges over several networks."""
-    titles = {"text of appendix K", *(spec.title for spec in SPECS.values() if spec.printed)}
+    titles = {_K1_TITLE, *(spec.title for spec in SPECS.values() if spec.printed)}
     rows = read_csv(PUBLISHED / f"{paper.SLUG}.csv").rename(columns={"model": "network"})
     rows = rows[~rows["table"].isin(titles)].assign(status="a range over two networks, see Table 1")
     return rows[["table", "dataset", "network", "method", "metric", "value", "unit", "status"]].reset_index(drop=True)
@@ -203,33 +189,37 @@ def wide_ablation(table: pd.DataFrame) -> pd.DataFrame:
 
 def _rows(records: Records, spec: Spec) -> pd.DataFrame:
     """One row per number of the table that the trainings of the main tasks should give; those that diverged too."""
-    condition = [spec.condition] if spec.condition else []
-    keys = ["task", "arm", *condition, "metric"]
-    others = paper.other_arms(records) if spec.arms == MAIN_ARMS else []
+    metrics, condition = spec.metrics.split(), [spec.condition] if spec.condition else []
     rows = paper.main_tasks(records)
+    rows = rows[rows["classes"] >= spec.classes]
     is_printed = rows["printed_dataset"] != ""
-    is_shorter = is_printed & (rows["epochs"] < rows["planned_epochs"])
     lengths = rows["epochs"].astype(str) + " of " + rows["planned_epochs"].astype(str) + " epochs"
-    differs = zip(lengths.where(is_shorter, ""), rows["differs"].astype(str), strict=True)
-    rows = rows.assign(differs=[", ".join(filter(None, both)) for both in differs], is_printed=is_printed)
-    for column in ("dataset", "network"):
-        rows[column] = rows[f"printed_{column}"].where(is_printed, rows[column])
-    rows = rows.loc[
-        rows["classes"] >= spec.classes, ["task", "dataset", "network", "is_printed", "embeddings", "differs"]
-    ]
+    lengths = lengths.where(is_printed & (rows["epochs"] < rows["planned_epochs"]), "")
+    differs = [", ".join(filter(None, both)) for both in zip(lengths, rows["differs"].astype(str), strict=True)]
+    names = {name: rows[f"printed_{name}"].where(is_printed, rows[name]) for name in ("dataset", "network")}
+    rows = rows.assign(**names, differs=differs, is_printed=is_printed)
     if condition:
         rows = rows.merge(getattr(records, spec.source)[["task", *condition]].drop_duplicates(), on="task")
-    rows = rows.merge(pd.DataFrame({"arm": [*spec.arms, *others]}), how="cross")
-    rows = rows.merge(_trained(records), on=["task", "arm"]).merge(pd.DataFrame({"metric": spec.metrics}), how="cross")
-    values = pd.concat([_measured(records, spec.source, name) for name in spec.metrics]).groupby(keys, sort=False)
-    means = values.agg(**mean_and_sd("ours", "value"), seeds=("value", "count"), error=("error", "first"))
+    arms = [*spec.arms, *(paper.other_arms(records) if spec.arms == MAIN_ARMS else [])]
+    rows = rows.merge(pd.DataFrame({"arm": arms}), how="cross").merge(_trained(records), on=["task", "arm"])
+    rows = rows.merge(pd.DataFrame({"metric": metrics}), how="cross")
+    keys, values = ["task", "arm", *condition, "metric"], [_measured(records, spec.source, name) for name in metrics]
+    means = pd.concat(values).groupby(keys, sort=False)
+    means = means.agg(**mean_and_sd("ours", "value"), seeds=("value", "count"), error=("error", "first"))
     rows = rows.merge(means.reset_index(), how="left", on=keys).fillna({"seeds": 0}).astype({"seeds": int})
     stage = paper.TRAINING if spec.source == "early_stopping" else paper.EVALUATION
     rows = rows.rename(columns={"arm": "method"}).assign(cells=cell_of_each(stage, rows, "task", "arm"))
     if spec.condition in {"ood", "shifted"}:
         other = rows[spec.condition]
         rows["dataset"] += " vs " + other.replace(_PRINTED_OUTLIERS).where(rows["is_printed"], other)
-    return rows.replace({"metric": RELEASED}) if spec.released else rows
+    return rows.replace({"metric": RELEASED if spec.released else _IN_FULL})
+
+
+def _printed(title: str) -> pd.DataFrame:
+    """The printed numbers of a table, in our units; the paper's BLEU is in percent too."""
+    rows = published(paper.SLUG, title).rename(columns={"model": "network"})
+    is_percent = (rows["unit"] == "percent") | rows["metric"].str.contains("BLEU")
+    return rows.assign(published=rows["value"].astype(float) / np.where(is_percent, 100, 1))
 
 
 def _trained(records: Records) -> pd.DataFrame:
@@ -239,17 +229,17 @@ def _trained(records: Records) -> pd.DataFrame:
 
 
 def _is_scaled(metric: str) -> bool:
-    return metric == "temperature" or metric.endswith(AFTER)
+    return metric == "temperature" or metric.endswith("+")
 
 
-def _measured(records: Records, source: str, metric: str, criterion: str = SCALED) -> pd.DataFrame:
+def _measured(records: Records, source: str, metric: str, by: str = SCALED) -> pd.DataFrame:
     """The finished runs with a metric's value, and its error: the width of the bootstrap interval over 2 × 1.645."""
-    rows, column = paper.finished(records, source), METRICS[metric.removesuffix(AFTER)]
+    rows, column = paper.finished(records, source), METRICS[metric.removesuffix("+")]
     if "scaling" in rows:
-        rows = rows[rows["scaling"] == (criterion if _is_scaled(metric) else "none")]
+        rows = rows[rows["scaling"] == (by if _is_scaled(metric) else "none")]
     value = 1 - rows[column] if metric == "error" else rows[column]
     width: Any = rows[f"{column}_high"] - rows[f"{column}_low"] if f"{column}_low" in rows else np.nan
-    return rows.assign(metric=metric, value=value, error=width / (2 * float(stats.norm.ppf((1 + LEVEL) / 2))))
+    return rows.assign(metric=metric, by=by, value=value, error=width / (2 * float(stats.norm.ppf((1 + LEVEL) / 2))))
 
 
 def _profile(dataset: str, network: str) -> str:
@@ -261,20 +251,16 @@ def _profile(dataset: str, network: str) -> str:
 def _changes(records: Records) -> pd.DataFrame:
     """Each variant with the task and method that it is one of, and the criterion of its temperatures: `by`."""
     about = paper.tasks(records)[["task", "dataset", "network", "variant", "variant_of"]]
-    trained = _trained(records).merge(about, on="task")
-    trained = trained.assign(method=trained["arm"].replace(paper.WRITTEN_ARMS), by=SCALED)
+    trained = _trained(records).merge(about, on="task").assign(by=SCALED)
     is_main = trained["variant"] == ""
-    trained["main_task"] = trained["task"].where(is_main, trained["variant_of"])
+    main_task = trained["task"].where(is_main, trained["variant_of"])
+    trained = trained.assign(main_task=main_task, method=trained["arm"].replace(paper.WRITTEN_ARMS))
     main = trained[is_main]
-    released = main[main["arm"].isin(paper.WRITTEN_ARMS)].assign(variant="as written")
+    written = main[main["arm"].isin(paper.WRITTEN_ARMS)].assign(variant="as written")
     by_likelihood = main.assign(method=main["arm"], variant="temperature by NLL", by="nll")
-    return pd.concat([trained[~is_main], released, by_likelihood], ignore_index=True)
+    return pd.concat([trained[~is_main], written, by_likelihood], ignore_index=True)
 
 
-TABLES: Mapping[str, Callable[[Records], pd.DataFrame]] = {
-    **{name: partial(table, name=name) for name in SPECS},
-    "table_k1": table_k1,
-    "not_in_a_table": not_in_a_table,
-    "ablation": ablation,
-}
+TABLES: dict[str, Callable[[Records], pd.DataFrame]] = {name: partial(table, name=name) for name in SPECS}
+TABLES |= {"table_k1": table_k1, "not_in_a_table": not_in_a_table, "ablation": ablation}
 """Every table, by the name of its file."""
