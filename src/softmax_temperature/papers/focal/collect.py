@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from softmax_temperature.papers.focal import records as paper
 from softmax_temperature.papers.focal.records import RUN, SCALED, SLUG
 from softmax_temperature.papers.focal.theory import theory_checks
-from softmax_temperature.papers.shared.records import write_pixels, write_results
+from softmax_temperature.papers.shared.records import named_rows, write_pixels, write_results
 from softmax_temperature.params import Params
 from softmax_temperature.runner.artifacts import Artifact, open_artifact
 from softmax_temperature.runner.errors import InputError
@@ -33,12 +33,7 @@ from softmax_temperature.training.translation.scores import best_temperature
 
 STAGES = (fetch, train_focal, evaluate_focal, focal_linear, train_translation)
 """What the results rest on."""
-_TRANSLATED = (
-    *("temperature", "ece", "ece_after_scaling", "accuracy", "bleu", "bleu_after_scaling"),
-    *("best_bleu", "best_bleu_temperature"),
-)
-_TRAINED = ("dataset", "train_pairs", "test_pairs", "parameters", "epochs", "epochs_done", "diverged")
-COLUMNS: Mapping[str, tuple[str, ...]] = {
+COLUMNS = {
     "differences": (*RUN, "scaling", "metric", "value", "low", "high"),
     "ood": (*RUN, "scaling", "ood", "samples", "auroc"),
     "roc": (*RUN, "scaling", "ood", "false_positive_rate", "true_positive_rate"),
@@ -46,7 +41,11 @@ COLUMNS: Mapping[str, tuple[str, ...]] = {
     "gradient_norms": (*RUN, "epoch", "low", "high", "count"),
     "reliability": (*RUN, "epoch", "low", "high", "count", "accuracy", "confidence"),
     "panels": (*RUN, "scaling", "image", "label", "predicted", "confidence", "true_probability"),
-    "translation_runs": ("arm", "seed", *_TRAINED, *_TRANSLATED),
+    "translation_runs": (
+        *("arm", "seed", "dataset", "train_pairs", "test_pairs", "parameters", "epochs", "epochs_done", "diverged"),
+        *("temperature", "ece", "ece_after_scaling", "accuracy", "bleu", "bleu_after_scaling"),
+        *("best_bleu", "best_bleu_temperature"),
+    ),
     "translation_curves": ("arm", "seed", "temperature", "bleu", "validation_ece"),
     "translation_history": ("arm", "seed", "epoch", "loss", "nll", "accuracy", "ece"),
 }
@@ -86,10 +85,6 @@ def collect(params: Params, folder: Path) -> None:
     write_results(folder, SLUG, params.profile, made=made, code=code)
 
 
-def _frame(name: str, rows: list[dict[str, Any]]) -> pd.DataFrame:
-    return pd.DataFrame(rows, columns=list(COLUMNS[name]))
-
-
 def _names(cell: str) -> dict[str, Any]:
     task, arm, seed = cell.split("/")
     return {"task": task, "arm": arm, "seed": int(seed)}
@@ -98,17 +93,17 @@ def _names(cell: str) -> dict[str, Any]:
 def _rows(artifacts: Mapping[str, Artifact], name: str) -> pd.DataFrame:
     """The rows of one file of every cell, each with the cell's names."""
     rows = [{**_names(cell), **row} for cell, one in artifacts.items() for row in one.json(f"{name}.json")]
-    return pd.DataFrame(rows) if rows else _frame(name, rows)
+    return pd.DataFrame(rows, columns=None if rows else list(COLUMNS[name]))
 
 
 def _task(params: Params, task: str, logs: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
     about, log = params.focal.tasks[task], logs[f"{task}/{params.focal.arms_of(task)[0]}/0"]
+    recipe = params.focal.recipe.changed(about.recipe)
     names = ("dataset", "network", "printed_dataset", "printed_network", "differs")
     row = {"task": task} | {name: getattr(about, name) for name in names}
     row |= {"variant": task.removeprefix(f"{about.variant_of}-") if about.variant_of else ""}
     row |= {"variant_of": about.variant_of} | {name: log[name] for name in ("classes", "parameters", "noise")}
     row |= {"embeddings": _embeddings(log["embeddings"]), "select": about.select}
-    recipe = params.focal.recipe.changed(about.recipe)
     row |= {"epochs": recipe.epochs, "planned_epochs": recipe.planned_epochs}
     return row | {f"{split}_images": count for split, count in log["samples"].items()}
 
@@ -127,10 +122,7 @@ def choose_panels(
     """Predictions of the losses of Figure H.1 on images that all of them get right, then on some that all get wrong.
 
     Of each kind the first of the test split are taken, half of `focal.evaluation.panels`, by the first seed: the choice
-    favours no loss.
-
-    Returns:
-        The rows of `panels.csv`, of every main task; and by task the pixels (images, height, width, channels).
+    favours no loss. Returns the rows of `panels.csv`, and by main task the pixels (images, height, width, channels).
     """
     temperatures = runs.set_index([*RUN, "scaling"])["temperature"].to_dict()
     rows: list[dict[str, Any]] = []
@@ -147,12 +139,12 @@ def choose_panels(
         for arm, scaling in product(arms, ("none", SCALED)):
             logits = stored[arm]["test.logits"][images].double() / temperatures[task, arm, 0, scaling]
             for image, probs in zip(images, torch.softmax(logits, dim=1), strict=True):
-                row = {"task": task, "arm": arm, "seed": 0, "scaling": scaling, "image": image}
-                row |= {"label": int(labels[image]), "predicted": int(probs.argmax()), "confidence": float(probs.max())}
-                rows.append(row | {"true_probability": float(probs[labels[image]])})
+                label, predicted = int(labels[image]), int(probs.argmax())
+                numbers = (image, label, predicted, float(probs[predicted]), float(probs[label]))
+                rows.append(dict(zip(COLUMNS["panels"], (task, arm, 0, scaling, *numbers), strict=True)))
         test = image_set(open_artifact(PREPARED / about.dataset), "test", params.data.root)
         pixels[task] = test.inputs[images].permute(0, 2, 3, 1).numpy()
-    return _frame("panels", rows), pixels
+    return pd.DataFrame(rows, columns=list(COLUMNS["panels"])), pixels
 
 
 def linear_tables(params: Params) -> dict[str, pd.DataFrame]:
@@ -167,30 +159,26 @@ def linear_tables(params: Params) -> dict[str, pd.DataFrame]:
         norms = {name: values[name] for name in ("weight_norm", "logit_norm")}
         history.append(pd.DataFrame({**names, "epoch": range(1, len(norms["weight_norm"]) + 1), **norms}))
         mistakes.append(pd.DataFrame({**names, "confidence": values["misclassified_confidence"]}))
-        names |= {f"weight_{place}": weight for place, weight in enumerate(values["weights"])}
-        boundary.append(names | {"test_accuracy": artifact.json("record.json")["accuracy"]["test"]})
-        x_0, x_1 = values["test_points"].T
-        points += [{"x_0": x_0, "x_1": x_1, "label": stored["test_labels"].numpy()}] if seed == "0" else []
-    return {
-        "linear_history": pd.concat(history, ignore_index=True),
-        "linear_mistakes": pd.concat(mistakes, ignore_index=True),
-        "linear_boundary": pd.DataFrame(boundary),
-        "linear_points": pd.DataFrame(points[0]),
-    }
+        weights = dict(zip(("weight_0", "weight_1"), values["weights"], strict=True))
+        boundary.append(names | weights | {"test_accuracy": artifact.json("record.json")["accuracy"]["test"]})
+        labels = stored["test_labels"].numpy()
+        points.append(pd.DataFrame(values["test_points"], columns=["x_0", "x_1"]).assign(label=labels))
+    made = (pd.concat(history, ignore_index=True), pd.concat(mistakes, ignore_index=True), pd.DataFrame(boundary))
+    names = [f"linear_{name}" for name in ("history", "mistakes", "boundary", "points")]
+    return dict(zip(names, (*made, points[0]), strict=True))  # The first cell is of seed 0.
 
 
 def translation_tables(params: Params) -> dict[str, pd.DataFrame]:
     """The tables of appendix K, by the name of their file; without rows where the section is left out."""
     section = params.focal.translation
-    made: dict[str, list[dict[str, Any]]] = {f"translation_{name}": [] for name in ("runs", "curves", "history")}
+    made: dict[str, list[Any]] = {f"translation_{name}": [] for name in ("runs", "curves", "history")}
     runs, curves, history = made.values()
     for arm, seed in arms_and_seeds(section, TRANSLATION_ARMS):
         assert section is not None, "there are trainings"
         names, artifact = {"arm": arm, "seed": seed}, open_artifact(train_translation.output / f"{arm}/{seed}")
         record = artifact.json("record.json")
-        history += [names | row for row in record["history"]]
-        pairs = {f"{split}_pairs": record["pairs"][split] for split in ("train", "test")}
-        runs.append(names | record | pairs | {"dataset": section.dataset})
+        history.append((names, record["history"]))
+        run = record | {f"{split}_pairs": record["pairs"][split] for split in ("train", "test")}
         if not record["diverged"]:
             bleu = {row["temperature"]: row["bleu"] for row in artifact.json("bleu.json")}
             rows = artifact.json("calibration.json")
@@ -199,10 +187,12 @@ def translation_tables(params: Params) -> dict[str, pd.DataFrame]:
             )
             best, one = best_temperature(validation.values()), UNSCALED
             highest = max(bleu, key=lambda at: bleu[at])
-            numbers = (best, test[one]["ece"], test[best]["ece"], test[one]["accuracy"], bleu[one], bleu[best])
-            runs[-1] |= dict(zip(_TRANSLATED, (*numbers, bleu[highest], highest), strict=True))
-            curves += [
-                names | {"temperature": at, "bleu": bleu[at], "validation_ece": validation[at]["ece"]}
-                for at in section.temperatures
-            ]
-    return {name: _frame(name, some) for name, some in made.items()}
+            run |= {"temperature": best, "ece": test[one]["ece"], "ece_after_scaling": test[best]["ece"]}
+            run |= {"accuracy": test[one]["accuracy"], "bleu": bleu[one], "bleu_after_scaling": bleu[best]}
+            run |= {"best_bleu": bleu[highest], "best_bleu_temperature": highest}
+            known = [(at, bleu[at], validation[at]["ece"]) for at in section.temperatures]
+            curves.append(
+                (names, [dict(zip(("temperature", "bleu", "validation_ece"), row, strict=True)) for row in known])
+            )
+        runs.append((names, [run | {"dataset": section.dataset}]))
+    return {name: named_rows(cells, COLUMNS[name]) for name, cells in made.items()}
