@@ -54,10 +54,7 @@ _DIGITS = 6  # Of the linear model, after the point: far below what a figure sho
 
 
 def collect(params: Params, folder: Path) -> None:
-    """Write records, tables, claims and metrics into `results/<profile>/focal`.
-
-    The cells that the parameters declare are read; a missing one is an error.
-    """
+    """Write records, tables, claims and metrics into a folder; a missing cell of the parameters is an error."""
     trainings, evaluated = (
         {cell.name: open_artifact(stage.output / cell.name) for cell in stage.cells(params)}
         for stage in (train_focal, evaluate_focal)
@@ -119,10 +116,9 @@ def _embeddings(about: dict[str, Any] | None) -> str | None:
 def choose_panels(
     params: Params, trainings: Mapping[str, Artifact], runs: pd.DataFrame
 ) -> tuple[pd.DataFrame, dict[str, NDArray[np.uint8]]]:
-    """Predictions of the losses of Figure H.1 on images that all of them get right, then on some that all get wrong.
+    """Predictions on the first test images that all losses of Figure H.1 get right, and wrong; by task their pixels.
 
-    Of each kind the first of the test split are taken, half of `focal.evaluation.panels`, by the first seed: the choice
-    favours no loss. Returns the rows of `panels.csv`, and by main task the pixels (images, height, width, channels).
+    Half of `focal.evaluation.panels` are of each kind, by the first seed: the choice favours no loss.
     """
     temperatures = runs.set_index([*RUN, "scaling"])["temperature"].to_dict()
     rows: list[dict[str, Any]] = []

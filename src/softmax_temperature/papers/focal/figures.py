@@ -23,6 +23,7 @@ from softmax_temperature.papers.focal import records as paper
 from softmax_temperature.papers.focal.records import REFERENCE, Records
 from softmax_temperature.papers.focal.theory import optimal_probability, threshold
 from softmax_temperature.papers.shared import plots
+from softmax_temperature.papers.shared.plots import PERCENT
 
 CURVES = (REFERENCE, *paper.FIXED_FOCAL_ARMS)  # The methods that the paper shows during training.
 _BLUE, _ORANGE, _GREEN, _RED, _GREY, _CYAN = (plots.HUES[place] for place in (0, 1, 2, 3, 7, 9))
@@ -37,21 +38,19 @@ CONFIDENT = 0.9  # Section C: cross-entropy errs "almost always with greater tha
 _RARE = 0.001  # A bin with a smaller share of the samples does not widen the axis.
 _POINTS = 201
 _EDGES = np.linspace(0.5, 1, 26)
-_LABEL_0 = "#2166ac"  # Labels have the colours of their regions: others are mistakes.
-Drawing = Callable[[pd.DataFrame], Figure]
-Drawn = Callable[[Records], Figure | None]
+_GUIDE: dict[str, Any] = {"color": "0.5", "linewidth": 0.8, "linestyle": ":"}
+_SIDES = (("all", "", plots.BLACK), ("right", "_right", _GREEN), ("wrong", "_wrong", _RED))
 
 
 def task_title(records: Records, task: str) -> str:
-    """Data set and network as the project calls them."""
-    row = paper.tasks(records).set_index("task").loc[task]
-    return ", ".join(part for part in (row["dataset"], row["network"], row["variant"]) if part)
+    """Data set, network and variant as the project calls them."""
+    return ", ".join(filter(None, paper.tasks(records).set_index("task").loc[task, ["dataset", "network", "variant"]]))
 
 
-def of_first_task(table: str, arms: Sequence[str], title: str = "{}") -> Callable[[Drawing], Drawn]:
+def of_first_task(table: str, arms: Sequence[str], title: str = "{}") -> Callable[[Any], Any]:
     """Makes a drawing of some rows of a table into a figure of the first task, None where it has no such rows."""
 
-    def decorate(draw: Drawing) -> Drawn:
+    def decorate(draw: Callable[[pd.DataFrame], Figure]) -> Callable[[Records], Figure | None]:
         @plots.style()
         def figure(records: Records) -> Figure | None:
             task = str(paper.main_tasks(records)["task"].iloc[0])
@@ -62,17 +61,16 @@ def of_first_task(table: str, arms: Sequence[str], title: str = "{}") -> Callabl
             made.suptitle(title.format(task_title(records, task)), fontsize=10)
             return made
 
-        figure.__doc__ = draw.__doc__
         return figure
 
     return decorate
 
 
-def curves(axes: Axes, rows: pd.DataFrame, column: str, *, by: str = "arm", **about: Any) -> None:
-    """The band of each loss over the epochs; `about` are the title and the label of the panel."""
+def curves(axes: Axes, rows: pd.DataFrame, column: str, title: str, unit: str, *, by: str = "arm", **axis: Any) -> None:
+    """A panel with the band of each loss over the epochs."""
     for name, some in rows.groupby(by, sort=False):
         plots.band(axes, some, "epoch", column, color=COLOURS[str(name)], label=str(name))
-    axes.set(xlabel="epoch", **about)
+    axes.set(xlabel="epoch", title=title, ylabel=unit, **axis)
 
 
 @of_first_task("history", (REFERENCE,), title="{}: CE")
@@ -80,20 +78,20 @@ def figure_1(history: pd.DataFrame) -> Figure:
     """NLL and entropy of right and wrong samples, errors and ECE, while cross-entropy trains."""
     history = history.assign(error=1 - history["accuracy"])
     train, test = (history[history["split"] == split] for split in ("train", "test"))
-    figure, grid = plots.panels(4, columns=2, row=2.4, extra=0.3)
-    for axes, rows, title in ((grid[0], train, "(a) training data"), (grid[1], test, "(b) test data")):
-        for kind, suffix, colour in (("all", "", plots.BLACK), ("right", "_right", _GREEN), ("wrong", "_wrong", _RED)):
+    figure, (a, b, c, d) = plots.panels(4, columns=2, row=2.4, extra=0.3)
+    for axes, rows, title in ((a, train, "(a) training data"), (b, test, "(b) test data")):
+        for kind, suffix, colour in _SIDES:
             plots.band(axes, rows, "epoch", f"nll{suffix}", color=colour, label=f"NLL, {kind}")
             plots.band(axes, rows, "epoch", f"entropy{suffix}", color=colour, linestyle="--", label=f"entropy, {kind}")
         axes.set(title=title, ylabel="nats", ylim=(0, None))
-    grid[0].sharey(grid[1])
-    for rows, name, colour in ((train, "training data", _BLUE), (test, "test data", _ORANGE)):
-        plots.band(grid[2], rows, "epoch", "error", scale=plots.PERCENT, color=colour, label=name)
-    plots.band(grid[3], test, "epoch", "ece", scale=plots.PERCENT, color=_ORANGE)
-    for axes, title in ((grid[2], "(c) error"), (grid[3], "(d) ECE on test data")):
+    a.sharey(b)
+    plots.band(c, train, "epoch", "error", scale=PERCENT, color=_BLUE, label="training data")
+    plots.band(c, test, "epoch", "error", scale=PERCENT, color=_ORANGE, label="test data")
+    plots.band(d, test, "epoch", "ece", scale=PERCENT, color=_ORANGE)
+    for axes, title in ((c, "(c) error"), (d, "(d) ECE on test data")):
         axes.set(title=title, xlabel="epoch", ylabel="%", ylim=(0, None))
-    grid[2].legend()
-    plots.legend_below(figure, grid[0], columns=3)
+    c.legend()
+    plots.legend_below(figure, a, columns=3)
     return figure
 
 
@@ -102,11 +100,11 @@ def figure_2(history: pd.DataFrame) -> Figure:
     """Test NLL, that of right and wrong samples, entropy of wrong ones and the last layer's weight norm, by loss."""
     test = history[history["split"] == "test"]
     figure, (a, b, c, d, e, legend) = plots.panels(6, row=2.2)
-    curves(a, test, "nll", title="(a) NLL", ylabel="nats")
-    curves(b, test, "nll_right", title="(b) NLL, right samples", ylabel="nats")
-    curves(c, test, "nll_wrong", title="(c) NLL, wrong samples", ylabel="nats")
-    curves(d, test, "entropy_wrong", title="(d) entropy, wrong samples", ylabel="nats")
-    curves(e, test, "weight_norm", title="(e) weights of the last layer", ylabel="norm")
+    curves(a, test, "nll", "(a) NLL", "nats")
+    curves(b, test, "nll_right", "(b) NLL, right samples", "nats")
+    curves(c, test, "nll_wrong", "(c) NLL, wrong samples", "nats")
+    curves(d, test, "entropy_wrong", "(d) entropy, wrong samples", "nats")
+    curves(e, test, "weight_norm", "(e) weights of the last layer", "norm")
     legend.set_axis_off()
     legend.legend(*a.get_legend_handles_labels(), loc="center", fontsize=9)
     return figure
@@ -117,7 +115,7 @@ def figure_3a() -> Figure:
     """g(p, γ), focal loss's gradient over that of the cross-entropy, with the p0 where it falls through 1."""
     probs = torch.linspace(0, 1, _POINTS, dtype=torch.float64)
     figure, (axes,) = plots.panels(1, width=0.75 * plots.WIDTH, row=3.2)
-    axes.axhline(1, color="0.5", linewidth=0.8, linestyle=":")
+    axes.axhline(1, **_GUIDE)
     for gamma, colour in zip(GAMMAS_3A, sns.color_palette("viridis_r", len(GAMMAS_3A)), strict=True):
         p0 = threshold(gamma)
         axes.plot(probs, gradient_ratio(probs, gamma), color=colour, label=f"γ = {gamma} ($p_0$ = {p0:.2f})")
@@ -129,18 +127,15 @@ def figure_3a() -> Figure:
 
 @of_first_task("gradient_norms", CURVES)
 def figure_3bcd(table: pd.DataFrame) -> Figure:
-    """Histograms of the last layer's gradient norm over training samples, one panel per epoch, seeds together.
-
-    Bins are equally wide on a logarithmic scale; norms beyond the outermost bins are counted in them.
-    """
+    """Histograms of the last layer's gradient norm over training samples, one panel per epoch, seeds together."""
     counts = table.groupby(["epoch", "arm", "low", "high"], as_index=False)["count"].sum()
     counts["share"] = counts["count"] / counts.groupby(["epoch", "arm"])["count"].transform("sum")
-    epochs = counts["epoch"].unique()
+    epochs = counts.groupby("epoch")
     figure, grid = plots.panels(len(epochs), columns=len(epochs), row=2.9, sharex=True, sharey=True)
-    for axes, epoch, letter in zip(grid, epochs, ascii_lowercase[1:], strict=False):
-        for arm, rows in counts[counts["epoch"] == epoch].groupby("arm"):
+    for axes, (epoch, some), letter in zip(grid, epochs, ascii_lowercase[1:], strict=False):
+        for arm, rows in some.groupby("arm"):
             edges = [*rows["low"], rows["high"].iloc[-1]]
-            axes.stairs(plots.PERCENT * rows["share"], edges, color=COLOURS[str(arm)], linewidth=1.2, label=str(arm))
+            axes.stairs(PERCENT * rows["share"], edges, color=COLOURS[str(arm)], linewidth=1.2, label=str(arm))
         axes.set(title=f"({letter}) epoch {epoch}", xlabel="gradient norm", xscale="log")
     common = counts[counts["share"] > _RARE]
     grid[0].set(xlim=(common["low"].min(), common["high"].max()), ylabel="training samples (%)")
@@ -157,9 +152,9 @@ def figure_a1(table: pd.DataFrame) -> Figure:
         centres, width = (bins["low"] + bins["high"]) / 2, bins["high"] - bins["low"]
         share = bins["count"] / bins["count"].sum()
         for axes, heights, colour in ((upper, bins["accuracy"], _BLUE), (lower, share, _ORANGE)):
-            axes.bar(centres, plots.PERCENT * heights, width, color=colour, edgecolor="white", lw=0.3)
-            axes.set(xlim=(0, 1), ylim=(0, plots.PERCENT))
-        upper.plot([0, 1], [0, plots.PERCENT], color="0.4", linewidth=0.8, linestyle="--")
+            axes.bar(centres, PERCENT * heights, width, color=colour, edgecolor="white", lw=0.3)
+            axes.set(xlim=(0, 1), ylim=(0, PERCENT))
+        upper.plot([0, 1], [0, PERCENT], color="0.4", linewidth=0.8, linestyle="--")
         upper.set_title(f"epoch {epoch}")
         lower.set_xlabel("confidence")
     grid[0].set_ylabel("accuracy (%)")
@@ -185,10 +180,8 @@ def figure_b1() -> Figure:
 def figure_c1(records: Records) -> Figure:
     """Norms of the linear model's logits and weights over training: mean ± sd over seeds."""
     figure, (a, b) = plots.panels(2, row=2.9)
-    table = records.linear_history
-    look: dict[str, Any] = {"by": "loss", "ylim": (0, None)}
-    curves(a, table, "logit_norm", title="(a)", ylabel="mean norm of the test logits", **look)
-    curves(b, table, "weight_norm", title="(b)", ylabel="norm of the weights", **look)
+    curves(a, records.linear_history, "logit_norm", "(a)", "mean norm of the test logits", by="loss", ylim=(0, None))
+    curves(b, records.linear_history, "weight_norm", "(b)", "norm of the weights", by="loss", ylim=(0, None))
     plots.legend_below(figure, a, columns=len(CURVES))
     return figure
 
@@ -200,16 +193,16 @@ def figure_c2(records: Records) -> Figure:
     figure = Figure(figsize=(plots.WIDTH, 5.2), layout="constrained")
     grid = figure.add_gridspec(2, len(weights), height_ratios=(1, 1.2))
     above = figure.add_subplot(grid[0, :])
+    below = [figure.add_subplot(grid[1, column]) for column in range(len(weights))]
     # Shares of each loss's own mistakes, because the losses need not make equally many.
     for loss, confidence in records.linear_mistakes.groupby("loss", sort=False)["confidence"]:
-        share = plots.PERCENT * np.histogram(confidence, _EDGES)[0] / len(confidence)
+        share = PERCENT * np.histogram(confidence, _EDGES)[0] / len(confidence)
         above.stairs(share, _EDGES, fill=True, color=COLOURS[str(loss)], alpha=0.25)
         above.stairs(share, _EDGES, color=COLOURS[str(loss)], label=str(loss))
-    above.axvline(CONFIDENT, color="0.5", linewidth=0.8, linestyle=":")
+    above.axvline(CONFIDENT, **_GUIDE)
     above.set(title="(a)", xlabel="confidence of misclassified test points", ylabel="share of mistakes (%)")
     above.set_xlim(0.5, 1)
     above.legend(loc="upper left")
-    below = [figure.add_subplot(grid[1, column]) for column in range(len(weights))]
     for axes, (name, pair), letter in zip(below, weights.iterrows(), ascii_lowercase[1:], strict=False):
         regions = _regions(axes, records.linear_points, pair.to_numpy(float))
         angle = np.degrees(np.arctan2(pair["weight_1"], pair["weight_0"]))
@@ -225,26 +218,26 @@ def figure_c2(records: Records) -> Figure:
 def figure_i1(history: pd.DataFrame) -> Figure:
     """Norm of the features that enter the last layer, by loss."""
     figure, (axes,) = plots.panels(1, width=0.7 * plots.WIDTH, row=3.0)
-    train = history[history["split"] == "train"]
-    curves(axes, train, "feature_norm", ylabel="mean norm of the features", ylim=(0, None))
+    curves(axes, history[history["split"] == "train"], "feature_norm", "", "mean norm of the features", ylim=(0, None))
     axes.legend()
     return figure
 
 
 def _regions(axes: Axes, points: pd.DataFrame, weights: NDArray[np.float64]) -> AxesImage:
     """Probability of label 1 over the plane, the lines of one half and of 90 % confidence, and the points."""
-    reach = 1.02 * points[["x_0", "x_1"]].abs().to_numpy().max()
+    places, labels = points[["x_0", "x_1"]].to_numpy(), points["label"]
+    reach = 1.02 * np.abs(places).max()
     side = np.linspace(-reach, reach, _POINTS)
     scores = weights[0] * side[None, :] + weights[1] * side[:, None]
     probs, extent = 1 / (1 + np.exp(-scores)), (-reach, reach, -reach, reach)
     regions = axes.imshow(probs, extent=extent, origin="lower", cmap="RdBu_r", vmin=0, vmax=1, alpha=0.4)
     sure = np.log(CONFIDENT / (1 - CONFIDENT))
     axes.contour(side, side, scores, levels=[-sure, 0, sure], colors="black", linestyles=["--", "-", "--"])
-    for label, marker, colour in ((0, "o", _LABEL_0), (1, "^", plots.WARNING)):
-        some = points[points["label"] == label]
-        axes.scatter(some["x_0"], some["x_1"], s=7, marker=marker, color=colour, linewidth=0, label=f"label {label}")
-    wrong = points[(points[["x_0", "x_1"]].to_numpy() @ weights > 0) != (points["label"] == 1)]
-    axes.plot(wrong["x_0"], wrong["x_1"], "ko", markersize=3.7, fillstyle="none", label="misclassified")
+    # Labels have the colours of their regions: others are mistakes.
+    for label, marker, colour in ((0, "o", "#2166ac"), (1, "^", plots.WARNING)):
+        axes.scatter(*places[labels == label].T, s=7, marker=marker, color=colour, linewidth=0, label=f"label {label}")
+    wrong = (places @ weights > 0) != (labels == 1)
+    axes.plot(*places[wrong].T, "ko", markersize=3.7, fillstyle="none", label="misclassified")
     axes.plot([], [], color="black", label="decision boundary")
     axes.plot([], [], color="black", linestyle="--", label="confidence 90 %")
     return regions

@@ -38,6 +38,7 @@ _UNSCALED = "at their last epoch, texts have no numbers after temperature scalin
 Found = Measurement | NotTested
 Measure = Callable[[Records], Found]
 Pairs = Sequence[tuple[str, str]]
+PAIR: Pairs = ((PROPOSED, REFERENCE),)  # What most claims compare.
 
 
 def in_order(*arms: str) -> Pairs:
@@ -46,13 +47,7 @@ def in_order(*arms: str) -> Pairs:
 
 
 def last_epoch(
-    records: Records,
-    *,
-    pairs: Pairs = ((PROPOSED, REFERENCE),),
-    column: str = "ece",
-    unit: str = "ECE",
-    log: bool = False,
-    texts: bool = False,
+    records: Records, *, pairs: Pairs = PAIR, column: str = "ece", log: bool = False, texts: bool = False
 ) -> Found:
     """A test number after the last epoch, first arm minus second; of a single pair also at the selected epoch."""
     known = paper.main_tasks(records)
@@ -70,6 +65,7 @@ def last_epoch(
     note = ", ".join(f"{task.name} {{}}" for task in selected)
     note = f"at the epoch of best validation accuracy: {note}" if selected else ""
     beside = tuple(float(np.mean(task.values)) for task in selected)
+    unit = ("logarithm of the ratio of " if log else "") + {"ece": "ECE"}.get(column, column)
     return _measured(records, rows, _pairs(rows, pairs, column, log=log), unit, note=note, beside=beside)
 
 
@@ -101,7 +97,7 @@ def gradient_norms(records: Records) -> Found:
     return _measured(records, means, _pairs(means, [(FIXED, REFERENCE)], "norm"), "log gradient norm")
 
 
-def temperature(records: Records, *, arm: str) -> Found:
+def temperature(records: Records, *, arm: str = PROPOSED) -> Found:
     """The temperature of least validation ECE."""
     rows, note = _scored(records, SCALED, arm)
     if rows.empty:
@@ -151,11 +147,10 @@ def outliers(records: Records, *, scaled: bool = False) -> Found:
     """AUROC of FLSD-53 minus that of cross-entropy; or of cross-entropy, scaled minus not scaled."""
     if records.ood.empty:
         return NotTested("no task of this profile has an out-of-distribution set")
-    across, one, other = ("scaling", SCALED, "none") if scaled else ("arm", PROPOSED, REFERENCE)
-    arms = [REFERENCE] if scaled else [PROPOSED, REFERENCE]
+    across, pair, arms = ("scaling", (SCALED, "none"), [REFERENCE]) if scaled else ("arm", PAIR[0], PAIR[0])
     rows = _of(records, "ood", *arms)
     rows = rows if scaled else rows.query("scaling == 'none'")
-    table = paired(rows, one, other, "auroc", by=[*_SEED, "ood"], across=across)
+    table = paired(rows, *pair, "auroc", by=[*_SEED, "ood"], across=across)
     is_printed = table["ood"].isin(OUTLIERS)
     own = table[is_printed].groupby(_SEED)["difference"].mean().reset_index()
     others = table[~is_printed].assign(task=table["task"] + ", " + table["ood"])  # No task of the paper's.

@@ -20,10 +20,8 @@ MAIN_ARMS = (REFERENCE, "Brier", "MMCE", "LS-0.05", FIXED, PROPOSED)  # Table 1,
 FIXED_FOCAL_ARMS = ("FL-1", "FL-2", FIXED)
 QUALITATIVE_ARMS = (REFERENCE, "Brier", "MMCE", PROPOSED)  # Figure H.1.
 FOCAL_ARMS = (*FIXED_FOCAL_ARMS, "FLSc-531", "FLSc-532", "FLSD-532", PROPOSED)  # Tables F.3 to F.6, in their order.
-WRITTEN_ARMS = {"MMCE-written": "MMCE"}
-"""Methods as the text has them, where the main ones follow the authors' code: they are in the ablation alone."""
-SCALED = "ece"
-"""The criterion of the temperature behind every number "after scaling": section 5 reports this one."""
+WRITTEN_ARMS = {"MMCE-written": "MMCE"}  # As the text has them, where the main ones follow the authors' code.
+SCALED = "ece"  # The criterion of the temperature behind every number "after scaling": section 5 reports this one.
 NEAR_BEST = 0.02  # Early stopping chooses among the epochs whose validation accuracy is this near to the best.
 TRAINING, EVALUATION, TRANSLATION = "focal/training", "focal/evaluation", "focal/translation"
 """The stages that the numbers come from, as the manifests of their cells name them."""
@@ -49,7 +47,7 @@ class Records:
     gradient_norms: training × epoch × bin: low, high, count: last-layer gradient norms of training samples.
     reliability: training × epoch × bin (25) of training samples: low, high, count, accuracy, confidence.
     differences: training × scaling × metric: value, low, high: arm minus reference arm on the same test samples.
-    early_stopping: see `early_stopping`.
+    early_stopping: training × criterion ("last", "accuracy", "nll", "ece"): see the function.
     ood, roc: training × ood (data set) × scaling: samples, auroc; the points of its curve.
     shift: training × shifted (data set of the same classes) × scaling: the columns of `SHIFT_COLUMNS`.
     panels: image (its number in the test split) × training × scaling: label, predicted, confidence, true_probability;
@@ -133,20 +131,16 @@ def of_task(table: pd.DataFrame, task: str, arms: Sequence[str]) -> pd.DataFrame
 def early_stopping(history: pd.DataFrame) -> pd.DataFrame:
     """Table J.1: the epoch that validation data choose by each criterion, and the test metrics at that epoch.
 
-    An epoch is chosen among those whose validation accuracy is near the best: the least ECE of all epochs may be that
-    of an untrained network. The first of equally good epochs is chosen.
-
-    Returns:
-        task, arm, seed, criterion ("last", "accuracy", "nll", "ece"), epoch, and of the test data accuracy,
-        expected_calibration_error and negative_log_likelihood.
+    It is the first of the best among those whose validation accuracy is near the highest: the least ECE of all epochs
+    may be that of an untrained network.
     """
     validation, test = (history[history["split"] == split] for split in ("validation", "test"))
-    best = validation.groupby(RUN, sort=False)["accuracy"].transform("max")
-    groups = validation[validation["accuracy"] >= best - NEAR_BEST].groupby(RUN, sort=False)
-    rows = {"accuracy": groups["accuracy"].idxmax(), "nll": groups["nll"].idxmin(), "ece": groups["ece"].idxmin()}
+    runs = validation.groupby(RUN, sort=False)
+    good = validation[validation["accuracy"] >= runs["accuracy"].transform("max") - NEAR_BEST].groupby(RUN, sort=False)
+    rows = {"last": runs["epoch"].idxmax(), "accuracy": good["accuracy"].idxmax()}
+    rows |= {"nll": good["nll"].idxmin(), "ece": good["ece"].idxmin()}
     chosen = {name: validation.loc[some].set_index(RUN)["epoch"] for name, some in rows.items()}
-    last = validation.groupby(RUN, sort=False)["epoch"].max()
-    epochs = pd.concat({"last": last, **chosen}, names=["criterion"]).rename("epoch").reset_index()
+    epochs = pd.concat(chosen, names=["criterion"]).reset_index()
     found = epochs.merge(test, on=[*RUN, "epoch"], how="left", validate="many_to_one").rename(columns=LONG_NAMES)
     table: pd.DataFrame = found[[*RUN, "criterion", "epoch", "accuracy", *LONG_NAMES.values()]]
     return table

@@ -44,15 +44,14 @@ class Spec(NamedTuple):
     metrics: str
     source: str = "runs"  # The table of the records.
     condition: str = ""  # A column of the source that names a row beside data set and network.
-    printed: bool = False  # Whether `data/published/focal.csv` has its numbers.
-    released: bool = False  # Whether it has the names of `RELEASED`, and nothing that is not printed.
+    printed: str = ""  # The "table" or "notebook" of `data/published/focal.csv`; the latter has nothing of ours alone.
     classes: int = 2  # The least number that a task must have.
 
 
 SPECS: Mapping[str, Spec] = {
-    "table_1": Spec("Table 1", MAIN_ARMS, "ece ece+ temperature", printed=True),
-    "table_2": Spec("Table 2", MAIN_ARMS, "error", printed=True),
-    "table_3": Spec("Table 3", MAIN_ARMS, "auroc auroc+", "ood", "ood", printed=True),
+    "table_1": Spec("Table 1", MAIN_ARMS, "ece ece+ temperature", printed="table"),
+    "table_2": Spec("Table 2", MAIN_ARMS, "error", printed="table"),
+    "table_3": Spec("Table 3", MAIN_ARMS, "auroc auroc+", "ood", "ood", printed="table"),
     "table_f1": Spec("Table F.1", MAIN_ARMS, "adaptive_ece adaptive_ece+ temperature"),
     "table_f2": Spec("Table F.2", MAIN_ARMS, "classwise_ece classwise_ece+ temperature"),
     "table_f3": Spec("Table F.3", FOCAL_ARMS, "ece ece+ temperature"),
@@ -68,12 +67,8 @@ SPECS: Mapping[str, Spec] = {
     # Deviation: which focal loss Table J.1 has is not said; this is FLSD-53, the method that the paper proposes.
     "table_j1": Spec("Table J.1", (REFERENCE, PROPOSED), "error ece", "early_stopping", "criterion"),
     # The weights that the authors released, by their own notebooks, with more digits than the tables.
-    "released": Spec(
-        "evaluation notebook", (REFERENCE,), "error ece ece+ mce mce+ temperature", printed=True, released=True
-    ),
-    "released_ood": Spec(
-        "notebook evaluate_single_model_ood.ipynb", (REFERENCE,), "auroc", "ood", "ood", printed=True, released=True
-    ),
+    "released": Spec("evaluation notebook", (REFERENCE,), "error ece ece+ mce mce+ temperature", printed="notebook"),
+    "released_ood": Spec("notebook evaluate_single_model_ood.ipynb", (REFERENCE,), "auroc", "ood", "ood", "notebook"),
     # Ours: test images of another data set with the same classes.
     "table_shift": Spec("Labelled shift", MAIN_ARMS, "error ece ece+", "shift", "shifted"),
 }
@@ -96,13 +91,9 @@ _K1_PRINTED = {"best test BLEU over temperatures": (_BEST, "bleu"), "optimal T (
 
 
 def table(records: Records, name: str) -> pd.DataFrame:
-    """One of the tables of `SPECS`, ours beside what is printed (see `beside_printed`).
+    """One of the tables of `SPECS`, ours beside what is printed (see `beside_printed`), fractions but for T and NLL.
 
-    Returns:
-        Columns task (empty where nothing ran), dataset and network (as printed, or the task's own), criterion (Table
-        J.1 alone), method, metric; the numbers, fractions but for temperatures and NLL, where the error of a single
-        seed is that of its bootstrap over test samples; embeddings (where word vectors come from), differs (how else
-        our task differs from the paper's), status, cells.
+    A single seed has the error of its bootstrap over test samples. `differs` says how our task is not the paper's.
     """
     spec = SPECS[name]
     # An out-of-distribution or shifted set is part of the data set's name.
@@ -110,7 +101,7 @@ def table(records: Records, name: str) -> pd.DataFrame:
     printed = _printed(spec.title) if spec.printed else _printed("Table 1")[:0]
     columns = [*_COLUMNS, "embeddings", "differs", "status", CELLS]
     rows, printed = _rows(records, spec), printed.reindex(columns=[*names, "published"])
-    about: dict[str, Any] = {"columns": columns, "profile": _profile, "printed_only": spec.released}
+    about: dict[str, Any] = {"columns": columns, "profile": _profile, "printed_only": spec.printed == "notebook"}
     return beside_printed(rows, printed, ["task", *names], **about)
 
 
@@ -136,10 +127,7 @@ def table_k1(records: Records) -> pd.DataFrame:
 
 
 def ablation(records: Records) -> pd.DataFrame:
-    """Each variant of a recipe, of a method, or of the search for a temperature, minus the main one.
-
-    Means are over the seeds that finished with both, diverged_seeds those of the variant; `task` is the main one.
-    """
+    """Each variant of a recipe, a method, or the search for a temperature, minus the main one, over seeds with both."""
     names, changes = ["task", "arm", "by"], _changes(records)
     asked = [(metric, by) for by in (SCALED, "nll") for metric in ABLATED if by == SCALED or _is_scaled(metric)]
     values = pd.concat([_measured(records, "runs", *each) for each in asked])[[*paper.RUN, "metric", "by", "value"]]
@@ -212,7 +200,7 @@ def _rows(records: Records, spec: Spec) -> pd.DataFrame:
     if spec.condition in {"ood", "shifted"}:
         other = rows[spec.condition]
         rows["dataset"] += " vs " + other.replace(_PRINTED_OUTLIERS).where(rows["is_printed"], other)
-    return rows.replace({"metric": RELEASED if spec.released else _IN_FULL})
+    return rows.replace({"metric": RELEASED if spec.printed == "notebook" else _IN_FULL})
 
 
 def _printed(title: str) -> pd.DataFrame:

@@ -29,30 +29,26 @@ def threshold(gamma: float) -> float:
 def optimal_probability(q: float, gamma: float) -> float:
     """The predicted probability that minimises focal loss when the class has probability q (appendix B, Figure B.1).
 
-    Two classes, soft targets: L(p) = -(1 - p)^gamma q log p - p^gamma (1 - q) log(1 - p). Its slope vanishes where
-    (1 - q) p g(1 - p, gamma) = q (1 - p) g(p, gamma), which one p solves; gamma 0 gives p = q.
+    The slope of L(p) = -(1 - p)^gamma q log p - p^gamma (1 - q) log(1 - p) vanishes at one p.
     """
     return float(brentq(lambda p: (1 - q) * p * _g(1 - p, gamma) - q * (1 - p) * _g(p, gamma), 0, 1, xtol=1e-14))
 
 
 def theory_checks() -> pd.DataFrame:
-    """The propositions and the entropy bound on random logits, in float64.
+    """The propositions and the entropy bound on random logits: what, predicted, measured, largest_difference.
 
-    Returns:
-        Columns what, predicted, measured, largest_difference: over all samples, of an equality its error (relative to
-        the cross-entropy's gradient, for Proposition 1), of an inequality the amount by which it is violated.
+    The difference is over all samples: of an equality its error (in Proposition 1 relative to the cross-entropy's
+    gradient), of an inequality the amount by which it is violated.
     """
     generator = torch.Generator().manual_seed(0)
     features = torch.randn(SAMPLES, FEATURES, generator=generator, dtype=torch.float64)
     weights = torch.randn(FEATURES, CLASSES, generator=generator, dtype=torch.float64) * SCALE / math.sqrt(FEATURES)
     labels = torch.randint(CLASSES, (SAMPLES,), generator=generator)
     soft = torch.softmax(SCALE * torch.randn(SAMPLES, CLASSES, generator=generator, dtype=torch.float64), dim=1)
-    bounded = [(F.one_hot(labels, CLASSES).double(), gamma, "one-hot") for gamma in GAMMAS] + [
-        (soft, GAMMAS[-1], "soft")
-    ]
-    rows = [_proposition_1(features, weights, labels, gamma) for gamma in GAMMAS]
-    rows += _proposition_2()
-    rows += [_entropy_bound(features @ weights, *case) for case in bounded]
+    logits, one_hot = features @ weights, F.one_hot(labels, CLASSES).double()
+    rows = [*(_proposition_1(features, weights, labels, gamma) for gamma in GAMMAS), *_proposition_2()]
+    rows += [_entropy_bound(logits, one_hot, gamma, "one-hot") for gamma in GAMMAS]
+    rows += [_entropy_bound(logits, soft, GAMMAS[-1], "soft")]
     return pd.DataFrame(rows, columns=["what", "predicted", "measured", "largest_difference"])
 
 
