@@ -18,15 +18,10 @@ from softmax_temperature.params import Params
 from softmax_temperature.runner.artifacts import Artifact, open_artifact
 from softmax_temperature.runner.errors import InputError
 from softmax_temperature.runner.folders import PREPARED
+from softmax_temperature.stages import focal_appendices
 from softmax_temperature.stages.fetch import fetch
 from softmax_temperature.stages.focal import train_focal
-from softmax_temperature.stages.focal_appendices import (
-    TENSORS,
-    TRANSLATION_ARMS,
-    UNSCALED,
-    focal_linear,
-    train_translation,
-)
+from softmax_temperature.stages.focal_appendices import focal_linear, train_translation
 from softmax_temperature.stages.focal_evaluation import REFERENCE, evaluate_focal
 from softmax_temperature.stages.trainings import arms_and_seeds, image_set
 from softmax_temperature.training.translation.scores import best_temperature
@@ -148,7 +143,7 @@ def linear_tables(params: Params) -> dict[str, pd.DataFrame]:
     history, mistakes, boundary, points = [], [], [], []
     for cell in focal_linear.cells(params):
         artifact = open_artifact(focal_linear.output / cell.name, kind="focal_linear")
-        stored = artifact.tensors(TENSORS)
+        stored = artifact.tensors(focal_appendices.TENSORS)
         values = {name: some.double().round(decimals=_DIGITS).numpy() for name, some in stored.items()}
         loss, _, seed = cell.name.rpartition("/")
         names = {"loss": loss, "seed": int(seed)}
@@ -169,7 +164,7 @@ def translation_tables(params: Params) -> dict[str, pd.DataFrame]:
     section = params.focal.translation
     made: dict[str, list[Any]] = {f"translation_{name}": [] for name in ("runs", "curves", "history")}
     runs, curves, history = made.values()
-    for arm, seed in arms_and_seeds(section, TRANSLATION_ARMS):
+    for arm, seed in arms_and_seeds(section, focal_appendices.TRANSLATION_ARMS):
         assert section is not None, "there are trainings"
         names, artifact = {"arm": arm, "seed": seed}, open_artifact(train_translation.output / f"{arm}/{seed}")
         record = artifact.json("record.json")
@@ -181,7 +176,7 @@ def translation_tables(params: Params) -> dict[str, pd.DataFrame]:
             test, validation = (
                 {row["temperature"]: row for row in rows if row["split"] == split} for split in ("test", "validation")
             )
-            best, one = best_temperature(validation.values()), UNSCALED
+            best, one = best_temperature(validation.values()), focal_appendices.UNSCALED
             highest = max(bleu, key=lambda at: bleu[at])
             run |= {"temperature": best, "ece": test[one]["ece"], "ece_after_scaling": test[best]["ece"]}
             run |= {"accuracy": test[one]["accuracy"], "bleu": bleu[one], "bleu_after_scaling": bleu[best]}
