@@ -1,7 +1,7 @@
 """No criterion says "holds" more than one time in twenty where there is no effect; what it finds where there is one."""
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -15,11 +15,12 @@ from softmax_temperature.papers.classifier_temperature import claims as classifi
 from softmax_temperature.papers.focal import claims as focal
 from softmax_temperature.papers.focal.records import TABLES, Records
 from softmax_temperature.papers.shared.claims import HOLDS, Claim, Criterion, above, judge_all
-from softmax_temperature.papers.shared.scorecard import best_evidence, chance_of_holding, power_table, replaced
+from softmax_temperature.papers.shared.scorecard import best_evidence
 from softmax_temperature.papers.shared.statistics import OverTasks, Task
 from softmax_temperature.papers.temperature_check import claims as temperature
 from softmax_temperature.papers.temperature_check.measures import common_slope
 from softmax_temperature.papers.temperature_check.records import Records as Sweeps
+from tests.papers.power import chance_of_holding, power_table
 
 ALLOWED = 0.05
 
@@ -88,32 +89,43 @@ def test_shares_at_the_bound_rarely_hold(n: int) -> None:
 @pytest.mark.slow
 def test_every_judged_row_of_the_committed_studies(project_root: Path) -> None:
     table = power_table([rows[0] for claims in best_evidence(project_root / "results").values() for rows in claims])
+    written("power", list(table), table.itertuples(index=False))
     assert (table["holds without an effect"].astype(float) <= limit(2000)).all(), table.to_string()
 
 
-SIMULATED: list[tuple[object, ...]] = []
-"""What `held` found, for docs/scorecard.md."""
+SIMULATED: dict[tuple[str, int], list[str]] = {}
+"""By simulated records and number of studies what `held` found, for docs/scorecard.md."""
+
+
+def written(name: str, columns: Sequence[str], rows: Iterable[Iterable[object]]) -> None:
+    """Put a table between the markers of a name in the file that SCORECARD names, if it is set."""
+    if path := os.environ.get("SCORECARD"):
+        lines = [columns, ["---"] * len(columns), *([str(cell) for cell in row] for row in rows)]
+        before, found, rest = Path(path).read_text().partition(f"<!-- {name} -->")
+        _, closed, after = rest.partition(f"<!-- /{name} -->")
+        table = "\n".join(f"| {' | '.join(line)} |" for line in lines)
+        Path(path).write_text(f"{before}{found}\n{table}\n{closed}{after}")
 
 
 @pytest.fixture(scope="module", autouse=True)
 def _table() -> Iterator[None]:
-    """Write what was simulated between the markers of the file that SCORECARD names, if it is set."""
+    """Write what was simulated from whole records."""
     yield
-    if SIMULATED and (name := os.environ.get("SCORECARD")):
-        lines = ["| claim | simulated records | studies | holds in |", "| --- | --- | --- | --- |"]
-        lines += [f"| {' | '.join(map(str, row))} |" for row in SIMULATED]
-        Path(name).write_text(replaced(Path(name).read_text(), "simulated", lambda: "\n".join(lines)))
+    if SIMULATED:
+        rows = [(said, repeats, ", ".join(found)) for (said, repeats), found in SIMULATED.items()]
+        written("simulated", ("simulated records", "studies", "share of studies in which a claim holds"), rows)
 
 
-def held(claims: Sequence[Claim[Any]], name: str, make: Callable[[np.random.Generator], Any], repeats: int) -> float:
-    """How often a claim holds on simulated records."""
+def held(
+    claims: Sequence[Claim[Any]], name: str, make: Callable[[np.random.Generator], Any], repeats: int, design: str = ""
+) -> float:
+    """How often a claim holds on simulated records; what `make` says of itself and the design describe them."""
     (claim,) = (each for each in claims if each.id == name)
     generator = np.random.default_rng(4)
     rows = [judge_all("paper", [claim], make(generator), profile="study")[0] for _ in range(repeats)]
     found = sum(row["verdict"] == HOLDS for row in rows) / repeats
-    words = str(getattr(make, "func", make).__doc__).partition("\n")[0]
-    words += "".join(f" {key} {value}." for key, value in getattr(make, "keywords", {}).items())
-    SIMULATED.append((name, words, repeats, f"{found:.3f}"))
+    said = "; ".join(filter(None, (str(getattr(make, "func", make).__doc__).removesuffix("."), design)))
+    SIMULATED.setdefault((said, repeats), []).append(f"{name} {found:.3f}")
     return found
 
 
@@ -154,17 +166,19 @@ def swept(rows: list[dict[str, Any]]) -> Sweeps:
 
 
 def sweeps(generator: np.random.Generator, *, best: Sequence[int] = (), start: str = "plain", **design: Any) -> Sweeps:
-    """Sweeps of four architectures; flat, but for one inverse temperature that is `best` in each."""
+    """Sweeps of four architectures."""
     peaks = [*best, *[None] * 4][:4]
     accuracies = [[0.7 + 0.05 * (column == peak) for column in range(len(PLACES))] for peak in peaks]
     each = enumerate(accuracies)
     return swept([row for net, some in each for row in sweep(generator, f"net{net}", start, some, **design)])
 
 
+CONFIRMED = "2 seeds to choose by, 10 to confirm"
+NOISIER = f"{CONFIRMED}, small inverse temperatures noisier"
 DESIGNS: dict[str, dict[str, Any]] = {
-    "three seeds": {"seeds": 3},
-    "confirmed": {"seeds": 2, "confirm": 10},
-    "confirmed, noisier where small": {"seeds": 2, "confirm": 10, "noise": (0.04, 0.03, 0.02, 0.01, 0.01, 0.01, 0.01)},
+    "3 seeds": {"seeds": 3},
+    CONFIRMED: {"seeds": 2, "confirm": 10},
+    NOISIER: {"seeds": 2, "confirm": 10, "noise": (0.04, 0.03, 0.02, 0.01, 0.01, 0.01, 0.01)},
 }
 
 
@@ -182,15 +196,15 @@ DESIGNS: dict[str, dict[str, Any]] = {
     ],
 )
 def test_flat_sweeps_rarely_hold_whatever_is_chosen_in_them(name: str, design: str) -> None:
-    if (name, design) == ("small-spreads-more", "confirmed, noisier where small"):
+    if (name, design) == ("small-spreads-more", NOISIER):
         pytest.skip("here the claim is true")
-    assert held(temperature.CLAIMS, name, partial(sweeps, **DESIGNS[design]), 120) <= limit(120)
+    assert held(temperature.CLAIMS, name, partial(sweeps, **DESIGNS[design]), 120, f"no effect, {design}") <= limit(120)
 
 
 @pytest.mark.slow
 def test_flat_sweeps_from_one_start_rarely_hold() -> None:
-    flat = partial(sweeps, start="norm-1", seeds=2, confirm=10)
-    assert held(temperature.CLAIMS, "not-a-matter-of-confidence-at-the-start", flat, 120) <= limit(120)
+    flat, said = partial(sweeps, start="norm-1", **DESIGNS[CONFIRMED]), f"no effect, all from one start, {CONFIRMED}"
+    assert held(temperature.CLAIMS, "not-a-matter-of-confidence-at-the-start", flat, 120, said) <= limit(120)
 
 
 @pytest.mark.slow
@@ -207,10 +221,11 @@ def test_a_norm_that_matters_half_as_much_as_the_temperature_rarely_passes_for_w
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("design", ["three seeds", "confirmed"])
+@pytest.mark.parametrize("design", ["3 seeds", CONFIRMED])
 def test_best_places_that_differ_by_two_decades_are_found(design: str) -> None:
     apart = partial(sweeps, best=(1, 5, 1, 5), **DESIGNS[design])
-    assert held(temperature.CLAIMS, "best-depends-on-architecture", apart, 50) > 0.8
+    said = f"the best inverse temperatures lie two decades apart, {design}"
+    assert held(temperature.CLAIMS, "best-depends-on-architecture", apart, 50, said) > 0.8
 
 
 @pytest.mark.slow

@@ -89,7 +89,9 @@ def verify(as_json: Json = False) -> None:
 
 @command
 def scorecard(
-    write: Annotated[Path | None, typer.Option(help="The Markdown file to write, as docs/scorecard.md.")] = None,
+    write: Annotated[
+        Path | None, typer.Option(exists=True, help="The Markdown file to write, as docs/scorecard.md.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Print the verdict on every claim, best evidence first."""
