@@ -36,7 +36,7 @@ def lightning_callback(
                 return cooling.model(inputs), labels
 
             optimizer = trainer.optimizers[0] if len(trainer.optimizers) == 1 else None
-            _cool(cooling, pl_module, map(predicted, held_out), optimizer, policy)
+            _cool(cooling, pl_module, map(predicted, held_out), optimizer=optimizer, policy=policy)
 
     return CoolingCallback()
 
@@ -63,18 +63,12 @@ def trainer_callback(
                 return loop["model"](**moved).logits, moved["labels"]
 
             optimizer = getattr(loop["optimizer"], "optimizer", loop["optimizer"])  # Accelerate wraps it.
-            _cool(cooling, loop["model"], map(predicted, held_out), optimizer, policy)
+            _cool(cooling, loop["model"], map(predicted, held_out), optimizer=optimizer, policy=policy)
 
     return CoolingCallback()
 
 
-def _cool(
-    cooling: Cooling,
-    model: nn.Module,
-    predictions: Iterable[tuple[Tensor, Tensor]],
-    optimizer: torch.optim.Optimizer | None,
-    policy: str,
-) -> None:
+def _cool(cooling: Cooling, model: nn.Module, predictions: Iterable[tuple[Tensor, Tensor]], **options: Any) -> None:
     """Cool with predictions that are made, one by one, while the model is in evaluation mode."""
     modes = [(module, module.training) for module in model.modules()]
     model.eval()
@@ -82,4 +76,4 @@ def _cool(
         logits, labels = (torch.cat(parts) for parts in zip(*predictions, strict=True))
     for module, training in modes:  # Some may be frozen in evaluation mode.
         module.training = training
-    cooling.cool(logits, labels, optimizer=optimizer, policy=policy)
+    cooling.cool(logits, labels, **options)

@@ -7,12 +7,7 @@ from torch import Tensor, nn, optim
 
 from softmax_temperature.cooling.last_layer import as_stored, hold, last_layer_temperature, set_last_layer_temperature
 from softmax_temperature.cooling.optimizer_state import check_policy, rescale_optimizer_state
-from softmax_temperature.cooling.redistribution import (
-    Redistribution,
-    parameter_scales,
-    plan_redistribution,
-    rescale_parameters,
-)
+from softmax_temperature.cooling.redistribution import parameter_scales, plan_redistribution, rescale_parameters
 from softmax_temperature.metrics.checks import as_rows, check_positive
 from softmax_temperature.scaling import TemperatureFit, fit_temperature
 
@@ -88,7 +83,7 @@ class Cooling:
             check_positive(reset_temperature, "reset_temperature")
         self.model, self.mode, self.factor, self.refit = model, mode, float(factor), refit
         self.max_temperature, self.reset_temperature = LIMITS.get(mode, (max_temperature, reset_temperature))
-        self.redistribution: Redistribution | None = None if mode == "last_layer" else plan_redistribution(model)
+        self.redistribution = None if mode == "last_layer" else plan_redistribution(model)
         self.last_fit: TemperatureFit | None = None
         hold(model)
 

@@ -7,13 +7,10 @@ from torch import nn, optim
 
 POLICIES = ("keep", "rescale")
 
-# The power of the gradient that each entry of the state is in.
 _ADAM = {"exp_avg": 1, "exp_avg_sq": 2, "max_exp_avg_sq": 2}
-GRADIENT_POWERS: dict[type[optim.Optimizer], dict[str, int]] = {
-    optim.SGD: {"momentum_buffer": 1},
-    optim.Adam: _ADAM,
-    optim.AdamW: _ADAM,
-}
+_SGD = {"momentum_buffer": 1}
+GRADIENT_POWERS: dict[type[optim.Optimizer], dict[str, int]] = {optim.SGD: _SGD, optim.Adam: _ADAM, optim.AdamW: _ADAM}
+"""The power of the gradient that each entry of the state is in."""
 
 
 def rescale_optimizer_state(

@@ -44,14 +44,22 @@ def plan_redistribution(model: nn.Module) -> Redistribution:
     # skip forces one scale on both its ends, so the layers between share nothing of the temperature; a batch
     # normalisation keeps its input, and its affine parameters carry the scale.
     graph = scale_graph(model)
-    powers = _powers(graph)
+    if graph.logits in graph.fixed:
+        where = graph.fixed[graph.logits]
+        raise ValueError(f"model cannot be cooled layer by layer: no layer between {where} and the logits")
+    depths = _depths(graph)
+    powers = [
+        0.0 if group in graph.fixed else depth / max(1, depths[graph.logits]) for group, depth in enumerate(depths)
+    ]
+    # Already so, unless only batch normalisations count, or the logits lead back to a tensor added to the input.
+    powers[graph.logits] = 1.0
     parameters: dict[str, float] = {}
     for layer in graph.layers:
         parameters[layer.weight] = powers[layer.target] - powers[layer.source]
         if layer.bias is not None:
             parameters[layer.bias] = powers[layer.target]
     return Redistribution(
-        layers=_depths(graph)[graph.logits],
+        layers=depths[graph.logits],
         parameters={name: power for name, power in parameters.items() if power != 0},
         outputs={path: powers[group] for path, group in graph.outputs.items()},
     )
@@ -70,23 +78,12 @@ def rescale_parameters(scales: Mapping[nn.Parameter, float]) -> None:
         parameter.mul_(scale)
 
 
-def _powers(graph: ScaleGraph) -> list[float]:
-    """Of the temperature, for each group."""
-    if graph.logits in graph.fixed:
-        where = graph.fixed[graph.logits]
-        raise ValueError(f"model cannot be cooled layer by layer: no layer between {where} and the logits")
-    depths = _depths(graph)
-    total = max(1, depths[graph.logits])
-    powers = [0.0 if group in graph.fixed else depths[group] / total for group in range(graph.groups)]
-    # Already so, unless only batch normalisations count, or the logits lead back to a tensor added to the input.
-    powers[graph.logits] = 1.0
-    return powers
-
-
 def _depths(graph: ScaleGraph) -> list[int]:
     """Layers on the longest path to each group; groups that lead back to each other have one depth."""
-    loops, depths = _loops(graph), [0] * graph.groups
-    changed = True
+    sources, targets = ([getattr(layer, end) for layer in graph.layers] for end in ("source", "target"))
+    links = coo_array((np.ones(len(sources)), (sources, targets)), shape=(graph.groups, graph.groups))
+    loops = connected_components(links, directed=True, connection="strong")[1].tolist()
+    depths, changed = [0] * graph.groups, True
     while changed:  # Ends: between different loops there is no way back, so no depth exceeds the number of layers.
         changed = False
         for layer in graph.layers:
@@ -94,13 +91,4 @@ def _depths(graph: ScaleGraph) -> list[int]:
             reached = depths[above] + layer.counts
             if above != below and depths[below] < reached:
                 depths[below], changed = reached, True
-    return [depths[loops[group]] for group in range(graph.groups)]
-
-
-def _loops(graph: ScaleGraph) -> list[int]:
-    """For each group, a number that it shares with those it leads to and is reached from."""
-    sources, targets = ([getattr(layer, end) for layer in graph.layers] for end in ("source", "target"))
-    links = coo_array((np.ones(len(sources)), (sources, targets)), shape=(graph.groups, graph.groups))
-    _, loops = connected_components(links, directed=True, connection="strong")
-    found: list[int] = loops.tolist()
-    return found
+    return [depths[loop] for loop in loops]

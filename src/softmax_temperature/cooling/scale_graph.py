@@ -13,34 +13,30 @@ from torch import fx, nn
 
 from softmax_temperature.cooling.last_layer import divide
 
-# Types are compared exactly: a subclass may do anything to its weights, standardise them for instance.
-CONVOLUTIONS = (nn.Conv1d, nn.Conv2d, nn.Conv3d, nn.ConvTranspose1d, nn.ConvTranspose2d, nn.ConvTranspose3d)
-LINEAR_LAYERS: frozenset[type[nn.Module]] = frozenset({nn.Linear, *CONVOLUTIONS})
-BATCH_NORMS: frozenset[type[nn.Module]] = frozenset({nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d, nn.SyncBatchNorm})
 
+def _kinds(*names: str) -> frozenset[type[nn.Module]]:
+    """Modules by name, those that end in Nd for 1, 2 and 3 dimensions."""
+    return frozenset(getattr(nn, name.replace("Nd", f"{n}d")) for name in names for n in (1, 2, 3))
+
+
+# Types are compared exactly: a subclass may do anything to its weights, standardise them for instance.
+LINEAR_LAYERS = _kinds("Linear", "ConvNd", "ConvTransposeNd")
+BATCH_NORMS = _kinds("BatchNormNd", "SyncBatchNorm")
 # f(c x) = c f(x) for every c > 0.
-HOMOGENEOUS_MODULES: frozenset[type[nn.Module]] = frozenset(
-    {
-        *(nn.ReLU, nn.LeakyReLU, nn.PReLU, nn.Identity),
-        *(nn.Dropout, nn.Dropout1d, nn.Dropout2d, nn.Dropout3d),
-        *(nn.MaxPool1d, nn.MaxPool2d, nn.MaxPool3d, nn.AvgPool1d, nn.AvgPool2d, nn.AvgPool3d),
-        *(nn.AdaptiveMaxPool1d, nn.AdaptiveMaxPool2d, nn.AdaptiveMaxPool3d),
-        *(nn.AdaptiveAvgPool1d, nn.AdaptiveAvgPool2d, nn.AdaptiveAvgPool3d),
-        *(nn.Flatten, nn.Unflatten, nn.PixelShuffle, nn.PixelUnshuffle, nn.ChannelShuffle),
-        *(nn.Upsample, nn.UpsamplingNearest2d, nn.UpsamplingBilinear2d),
-        *(nn.ZeroPad1d, nn.ZeroPad2d, nn.ZeroPad3d, nn.ReflectionPad2d, nn.ReplicationPad2d),
-    }
+HOMOGENEOUS_MODULES = _kinds(
+    *("ReLU", "LeakyReLU", "PReLU", "Identity", "Dropout", "DropoutNd"),
+    *("MaxPoolNd", "AvgPoolNd", "AdaptiveMaxPoolNd", "AdaptiveAvgPoolNd"),
+    *("Flatten", "Unflatten", "PixelShuffle", "PixelUnshuffle", "ChannelShuffle"),
+    *("Upsample", "UpsamplingNearest2d", "UpsamplingBilinear2d", "ZeroPadNd", "ReflectionPad2d", "ReplicationPad2d"),
 )
 
 # Functions and methods by name. A homogeneous one reads one tensor, and any numbers.
 HOMOGENEOUS = frozenset(
     {
         *("relu", "relu_", "leaky_relu", "neg", "abs"),
-        *("dropout", "dropout1d", "dropout2d", "dropout3d"),
-        *("clone", "detach", "contiguous", "float", "double", "to"),
-        *("max_pool1d", "max_pool2d", "max_pool3d", "avg_pool1d", "avg_pool2d", "avg_pool3d"),
-        *("adaptive_max_pool1d", "adaptive_max_pool2d", "adaptive_max_pool3d"),
-        *("adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d"),
+        *(f"{kind}{n}d" for kind in ("dropout", "max_pool", "avg_pool") for n in (1, 2, 3)),
+        *(f"adaptive_{kind}_pool{n}d" for kind in ("max", "avg") for n in (1, 2, 3)),
+        *("dropout", "clone", "detach", "contiguous", "float", "double", "to"),
         *("mean", "sum", "amax", "amin"),
         *("flatten", "unflatten", "view", "reshape", "squeeze", "unsqueeze"),
         *("permute", "transpose", "movedim", "expand", "getitem", "chunk", "split", "narrow"),
@@ -123,35 +119,29 @@ class _Walk:
         self.numbers: set[fx.Node] = set()  # Sizes and what is computed from them: nothing that could be scaled.
         self.fixed: list[tuple[fx.Node, str]] = []
         self.layers: list[tuple[fx.Node, fx.Node, str, str | None, bool]] = []
-        self.logits: fx.Node | None = None
         self.owners: dict[nn.Parameter, str] = {}
 
-    def _visit(self, node: fx.Node) -> None:
-        if node.op == "placeholder":
-            self.groups.add(node)
-            self.fixed.append((node, f"the input {node.target!r}"))
-        elif node.op == "output":
-            logits = node.args[0]
-            if not isinstance(logits, fx.Node) or logits not in self.groups:
-                raise ValueError(f"model must return one tensor of logits to be cooled, got {logits}")
-            self.logits = logits
-        elif node.op == "call_module":
-            self._module(node)
-        elif node.op in {"call_function", "call_method"}:
-            self._function(node)
-        else:
-            raise _refusal(f"{node.target!r}", "is a tensor used outside of the layers that can be scaled")
-
     def result(self) -> ScaleGraph:
-        for node in _trace(self.model).nodes:
-            self._visit(node)
-        assert self.logits is not None, "a traced network has an output"
+        *nodes, output = _trace(self.model).nodes
+        for node in nodes:
+            if node.op == "placeholder":
+                self.groups.add(node)
+                self.fixed.append((node, f"the input {node.target!r}"))
+            elif node.op == "call_module":
+                self._module(node)
+            elif node.op in {"call_function", "call_method"}:
+                self._function(node)
+            else:
+                raise _refusal(f"{node.target!r}", "is a tensor used outside of the layers that can be scaled")
+        logits = output.args[0]
+        if not isinstance(logits, fx.Node) or logits not in self.groups:
+            raise ValueError(f"model must return one tensor of logits to be cooled, got {logits}")
         index: dict[fx.Node, int] = {}
         group = {node: index.setdefault(self.groups[node], len(index)) for node in self.groups}
         layers = tuple(Layer(group[a], group[b], weight, bias, counts) for a, b, weight, bias, counts in self.layers)
         outputs = {str(node.target): group[node] for node in self.groups if node.op == "call_module"}
         fixed = {group[node]: why for node, why in self.fixed}
-        return ScaleGraph(layers, len(index), fixed, group[self.logits], outputs)
+        return ScaleGraph(layers, len(index), fixed, group[logits], outputs)
 
     def _module(self, node: fx.Node) -> None:
         path = str(node.target)
@@ -189,7 +179,7 @@ class _Walk:
 
     def _function(self, node: fx.Node) -> None:
         name, what = _operation_name(node.target), _called(node)
-        scaled = [each for each in node.all_input_nodes if each not in self.numbers]
+        scaled = self._scaled(node)
         if not scaled or name in SIZES or (name == "getattr" and node.args[1] in SIZE_ATTRIBUTES):
             self.numbers.add(node)
             return
@@ -202,9 +192,11 @@ class _Walk:
         else:
             raise _refusal(what, "does not pass the scale of its input on to its output")
 
+    def _scaled(self, node: fx.Node) -> list[fx.Node]:
+        return [each for each in node.all_input_nodes if each not in self.numbers]
+
     def _only_input(self, node: fx.Node, what: str) -> fx.Node:
-        scaled = [each for each in node.all_input_nodes if each not in self.numbers]
-        if len(scaled) != 1:
+        if len(scaled := self._scaled(node)) != 1:
             raise _refusal(what, f"reads {len(scaled)} tensors where one is expected")
         return scaled[0]
 

@@ -1,7 +1,6 @@
 """What the cooling paper predicts of outputs and gradients (Lemma 3.3, Proposition 3.5, Theorem 3.7), and measures."""
 
 import copy
-from dataclasses import dataclass
 
 import torch
 import torch.nn.functional as F
@@ -38,8 +37,7 @@ def predicted_gradient_ratios(model: nn.Module, temperature: float, *, relative:
     β_i / β_(i+1) for weights and 1 / β_(i+1) for biases: the inverse of what the parameter was multiplied by, or its
     square for gradients divided by their parameters (`relative`).
     """
-    powers = plan_redistribution(model).parameters
-    times = 2 if relative else 1
+    powers, times = plan_redistribution(model).parameters, 2 if relative else 1
     return {name: temperature ** (times * powers.get(name, 0.0)) for name, _ in model.named_parameters()}
 
 
@@ -54,64 +52,30 @@ def predicted_last_layer_gradients(model: nn.Module, images: Tensor, labels: Ten
     return _gradients_by_name(model, raw, residual / (temperature * len(labels)))
 
 
-@dataclass(frozen=True)
-class MeasuredRatio:
-    """How one tensor relates to another of its shape."""
-
-    value: float  # The factor that brings the second nearest to the first (least squares); NaN if the second is zero.
-    deviation: float  # Norm of what the factor leaves, over the norm of the first: 0 where they are proportional.
-
-
-def measured_output_ratios(model: nn.Module, other: nn.Module, images: Tensor) -> dict[str, MeasuredRatio]:
-    """Output of each module without submodules of `other`, a copy of `model`, over that in `model`, by path."""
-    before, after = (_outputs(network, images) for network in (model, other))
-    return {path: _ratio(after[path], output) for path, output in before.items()}
-
-
-def measured_gradient_ratios(
-    model: nn.Module, other: nn.Module, images: Tensor, labels: Tensor, *, relative: bool = False
-) -> dict[str, MeasuredRatio]:
-    """Gradient of the mean cross-entropy in each parameter of `other`, a copy, over that in `model`, by name.
-
-    `relative` divides each gradient by its parameter first, and leaves parameters out that are 0.
-    """
-    before, after = (_gradients(network, images, labels, relative=relative) for network in (model, other))
-    return {name: _ratio(after[name], gradient) for name, gradient in before.items()}
-
-
-def measured_gradients(model: nn.Module, images: Tensor, labels: Tensor) -> dict[str, Tensor]:
-    """Gradients of the mean cross-entropy by autograd, by name."""
-    return _gradients_by_name(model, F.cross_entropy(model(images), labels.long()))
-
-
-def _gradients(model: nn.Module, images: Tensor, labels: Tensor, *, relative: bool) -> dict[str, Tensor]:
-    gradients = measured_gradients(model, images, labels)
+def measured_gradients(
+    model: nn.Module, images: Tensor, labels: Tensor, *, relative: bool = False
+) -> dict[str, Tensor]:
+    """Gradients of the mean cross-entropy by autograd, by name; `relative` ones over their parameter, where not 0."""
+    gradients = _gradients_by_name(model, F.cross_entropy(model(images), labels.long()))
     if not relative:
         return gradients
     parameters = {name: parameter.detach() for name, parameter in model.named_parameters()}
-    present = {name: parameters[name] != 0 for name in gradients}
-    return {name: gradients[name][mask] / parameters[name][mask] for name, mask in present.items()}
+    return {name: (each / parameters[name])[parameters[name] != 0] for name, each in gradients.items()}
 
 
 @torch.no_grad()
-def _outputs(model: nn.Module, images: Tensor) -> dict[str, Tensor]:
+def measured_outputs(model: nn.Module, images: Tensor) -> dict[str, Tensor]:
+    """Output of each module without submodules, by path; cloned, as the next operation may be in place."""
     found: dict[str, Tensor] = {}
     handles = [
-        # Cloned: the next operation may be in place.
         module.register_forward_hook(lambda _module, _inputs, output, path=path: found.update({path: output.clone()}))
         for path, module in model.named_modules()
-        if path and not any(True for _ in module.children())
+        if path and not [*module.children()]
     ]
     model(images)
     for handle in handles:
         handle.remove()
     return found
-
-
-def _ratio(numerator: Tensor, denominator: Tensor) -> MeasuredRatio:
-    above, below = numerator.double().flatten(), denominator.double().flatten()
-    value = (above @ below) / (below @ below)
-    return MeasuredRatio(value.item(), ((above - value * below).norm() / above.norm()).item())
 
 
 def _gradients_by_name(model: nn.Module, outputs: Tensor, weights: Tensor | None = None) -> dict[str, Tensor]:

@@ -42,7 +42,7 @@ def records() -> Records:
     ]
     cost = {"mode": ["last_layer", "distributed", "periodic"], "share": [0.0040, 0.0041, 0.0042]}
     tables = {
-        "experiments": experiments.assign(change="", printed_model="", classes=10),
+        "experiments": experiments.assign(change="", printed_model="", classes=10, train_images=49500),
         "arms": arms.assign(max_temperature=100.0, reset_temperature=100.0),
         "runs": runs,
         "history": pd.DataFrame([row for run in names for row in _history(*run)]),

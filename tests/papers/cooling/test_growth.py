@@ -9,9 +9,8 @@ import torch
 from torch import nn
 
 from softmax_temperature.cooling import Cooling
-from softmax_temperature.papers.cooling.growth import crossing_pairs, crossings, growth, never_redistributed
 from softmax_temperature.papers.cooling.records import Records
-from softmax_temperature.papers.cooling.selection import trainings
+from softmax_temperature.papers.cooling.selection import crossing_pairs, crossings, growth, trainings
 from tests.papers.cooling.conftest import only
 
 HEAT = (8, 1.5, 2, 3, 0.5, 2)  # What the last layer is multiplied by before each Cooling.
@@ -51,14 +50,14 @@ def test_a_pair_counts_where_it_tells_which_was_first() -> None:
 
 
 def test_periodic_cooling_that_never_redistributes_is_told(records: Records) -> None:
-    rows = trainings(records, "table_1")
-    assert not never_redistributed(records, rows).any(), "its products reach 320"
-    cold = replace(records, arms=records.arms.assign(max_temperature=1000.0))
-    never = never_redistributed(cold, trainings(cold, "table_1"))
-    assert set(rows["mode"][never.to_numpy()]) == {"periodic"}
-    assert never.sum() == (rows["mode"] == "periodic").sum()
-    late = replace(records, arms=records.arms.assign(max_temperature=200.0))  # Exceeded at the last Cooling alone.
-    assert never_redistributed(late, trainings(late, "table_1")).sum() == never.sum()
+    def never(highest: float) -> pd.DataFrame:
+        rows = trainings(replace(records, arms=records.arms.assign(max_temperature=highest)), "table_1")
+        return rows[rows["never"]]
+
+    assert never(100.0).empty, "its products reach 320"
+    assert set(never(1000.0)["mode"]) == {"periodic"}
+    assert len(never(1000.0)) == (trainings(records, "table_1")["mode"] == "periodic").sum()
+    assert len(never(200.0)) == len(never(1000.0)), "exceeded at the last Cooling alone"
 
 
 def test_it_is_what_the_method_keeps_in_the_last_layer(records: Records) -> None:

@@ -11,7 +11,7 @@ import pytest
 from softmax_temperature.papers.cooling import tables
 from softmax_temperature.papers.cooling.collect import cost_of_cooling
 from softmax_temperature.papers.cooling.records import Records
-from softmax_temperature.papers.cooling.selection import lost_by_mode, outcome
+from softmax_temperature.papers.cooling.selection import outcome
 from softmax_temperature.papers.shared.tables import published, read_csv, write_csv
 from tests.papers.cooling.conftest import lost, only
 
@@ -78,11 +78,6 @@ def test_what_became_of_a_training_on_ten_classes(
     accuracies: list[float], is_finite: bool, diverged: bool, stuck: bool
 ) -> None:
     assert outcome(accuracies, 10, is_finite=is_finite) == {"diverged": diverged, "stuck": stuck}
-
-
-def test_losses_are_counted_by_kind() -> None:
-    rows = pd.DataFrame({"diverged": [True, False, False], "stuck": [False, True, False], "mode": "none"})
-    assert lost_by_mode(rows, "none", "periodic") == "No Cooling 1 of 3 diverged, 1 of 3 stuck"
 
 
 def test_the_cost_is_that_of_the_committed_benchmark() -> None:

@@ -17,31 +17,28 @@ _ACCURACY = (
 
 def _of_mode(mode: str, without: float, piecewise: float) -> list[Claim[Records]]:
     """With the differences of the means in Table 1: without a schedule and with a piecewise constant one."""
-    name, slug, place = f"{MODES[mode]} Cooling", mode.replace("_", "-"), "section 4.2, Table 1"
+    name, slug, gain = f"{MODES[mode]} Cooling", mode.replace("_", "-"), partial(measures.gain, mode=mode)
     compares = f"{_ACCURACY} {name} minus that without Cooling, {{}}, paired by seed."
-    printed, gain = f"{compares} Printed: the difference of the means in Table 1.", partial(measures.gain, mode=mode)
+    helps = (
+        ("without", "without a learning-rate", "no", NO_SCHEDULE, without),
+        ("with-piecewise", "with a piecewise constant", "piecewise constant", "piecewise", piecewise),
+    )
     return [
-        Claim(
-            f"{slug}-helps-without-schedule",
-            place,
-            f"{name} improves a network that is trained without a learning-rate schedule.",
-            printed.format("no schedule"),
-            above(),
-            partial(gain, schedules=[NO_SCHEDULE]),
-            without,
-        ),
-        Claim(
-            f"{slug}-helps-with-piecewise-schedule",
-            place,
-            f"{name} improves a network that is trained with a piecewise constant schedule.",
-            printed.format("piecewise constant schedule"),
-            above(),
-            partial(gain, schedules=["piecewise"]),
-            piecewise,
+        *(
+            Claim(
+                f"{slug}-helps-{ending}-schedule",
+                "section 4.2, Table 1",
+                f"{name} improves a network that is trained {how} schedule.",
+                f"{compares.format(f'{which} schedule')} Printed: the difference of the means in Table 1.",
+                above(),
+                partial(gain, schedules=[schedule]),
+                printed,
+            )
+            for ending, how, which, schedule, printed in helps
         ),
         Claim(
             f"{slug}-gains-nothing-with-smooth-schedule",
-            place,
+            "section 4.2, Table 1",
             f"Networks that are trained with a smooth schedule hardly benefit from {name}.",
             compares.format("mean over the cosine, exponential and linear schedules"),
             equivalent(NEGLIGIBLE),

@@ -22,32 +22,29 @@ from softmax_temperature.stages.trainings import arms_and_seeds
 STAGES = (fetch, train_cooling, train_segmentation)
 """What the results rest on."""
 BENCHMARKS = Path("benchmarks/results.json")
-_COLUMNS = {
-    "history": ("epoch", "split", "accuracy", "nll", "ece", "entropy", "loss", "weight_norm", "feature_norm"),
-    "temperatures": ("cooling", "epoch", "applied", "total", "at_bound"),
-    "norms": ("epoch", "logit_norm", "weight_norm", "gradient_norm"),
-}
 _SETTINGS = ("factor", "max_temperature", "reset_temperature", "refit", "period", "optimizer_state")
-_METRICS = ("test_accuracy", "train_accuracy", "test_nll", "test_ece")
+_UNUSED = {"none": _SETTINGS, "periodic": ()}
+"""The settings of an arm that mean nothing in its mode; in the others the two temperatures."""
 
 
 def collect(params: Params, folder: Path) -> None:
-    """Write records, tables, claims and metrics to `results/<profile>/cooling`.
-
-    The parameters declare which cells are read: a missing one is an error, another one is not read.
-    """
+    """Write records, tables, claims and metrics; a cell that the parameters declare and that is missing is an error."""
     trainings = {cell.name: open_artifact(train_cooling.output / cell.name) for cell in train_cooling.cells(params)}
-    rows = {}
-    for name, columns in _COLUMNS.items():
-        found = ((_names(cell), training.json(f"{name}.json")) for cell, training in trainings.items())
-        rows[name] = named_rows(found, [*RUN, *columns])
-    # A period of one batch makes tens of thousands of Coolings; the last of each epoch shows how the temperature went.
-    rows["temperatures"] = rows["temperatures"].drop_duplicates([*RUN, "epoch"], keep="last")
+
+    def rows(name: str, *columns: str) -> pd.DataFrame:
+        read = ((_names(cell), training.json(f"{name}.json")) for cell, training in trainings.items())
+        return named_rows(read, [*RUN, *columns])
+
+    scores = ("accuracy", "nll", "ece", "entropy", "loss", "weight_norm", "feature_norm")
+    coolings = rows("temperatures", "cooling", "epoch", "applied", "total", "at_bound")
     made = {
         "runs": pd.DataFrame([_names(cell) | _run(training) for cell, training in trainings.items()]),
-        "experiments": _experiments(params, trainings),
+        "experiments": pd.DataFrame([_experiment(params, name, trainings) for name in params.cooling.experiments]),
         "arms": _arms(params),
-        **rows,
+        "history": rows("history", "epoch", "split", *scores),
+        # With a period of one batch there are tens of thousands; the last of each epoch shows how the temperature went.
+        "temperatures": coolings.drop_duplicates([*RUN, "epoch"], keep="last"),
+        "norms": rows("norms", "epoch", "logit_norm", "weight_norm", "gradient_norm"),
         "segmentation": segmentation_table(params),
         "theory_checks": theory_checks(),
         "cost": cost_of_cooling(),
@@ -64,47 +61,35 @@ def _names(cell: str) -> dict[str, Any]:
 
 def _run(training: Artifact) -> dict[str, Any]:
     """The outcome of a training; a lost one has no metrics."""
-    record, temperatures = training.json("record.json"), training.json("temperatures.json")
-    history = training.json("history.json")
+    record, history = training.json("record.json"), training.json("history.json")
     learned = [row["accuracy"] for row in history if row["split"] == "train"]
     became = outcome(learned, record["classes"], is_finite=not record["diverged"])
-    last = {row["split"]: row for row in history if row["epoch"] == record["epochs_done"]}
-    metrics = (
-        {}
-        if any(became.values())
-        else {f"{split}_{name}": value for split in last for name, value in last[split].items()}
-    )
-    return {
-        **became,
-        "epochs_done": record["epochs_done"],
-        **{name: metrics.get(name) for name in _METRICS},
-        "temperature": temperatures[-1]["total"] if temperatures else 1.0,
-    }
+    last = [row for row in history if row["epoch"] == record["epochs_done"] and not any(became.values())]
+    metrics = {f"{row['split']}_{name}": value for row in last for name, value in row.items()}
+    shown = {name: metrics.get(name) for name in ("test_accuracy", "train_accuracy", "test_nll", "test_ece")}
+    totals = [1.0, *(row["total"] for row in training.json("temperatures.json"))]
+    return {**became, "epochs_done": record["epochs_done"], **shown, "temperature": totals[-1]}
 
 
-def _experiments(params: Params, trainings: Mapping[str, Artifact]) -> pd.DataFrame:
-    rows = []
-    for name, about in params.cooling.experiments.items():
-        first = trainings[f"{name}/{about.schedules[0]}/{about.arms[0]}/0"].json("record.json")
-        row = {"experiment": name, "dataset": about.dataset, "network": about.network}
-        row |= {"activation": params.networks[about.network].arguments.get("activation", "relu")}
-        row |= {each: getattr(about, each) for each in ("role", "change", "printed_model")}
-        row |= {each: first[each] for each in ("classes", "parameters")}
-        row |= {f"{split}_images": count for split, count in first["images"].items()}
-        rows.append(row | {each: first[each] for each in ("epochs", "planned_epochs")})
-    return pd.DataFrame(rows)
+def _experiment(params: Params, name: str, trainings: Mapping[str, Artifact]) -> dict[str, Any]:
+    about = params.cooling.experiments[name]
+    first = trainings[f"{name}/{about.schedules[0]}/{about.arms[0]}/0"].json("record.json")
+    row = {"experiment": name, "dataset": about.dataset, "network": about.network}
+    row |= {"activation": params.networks[about.network].arguments.get("activation", "relu")}
+    row |= {each: getattr(about, each) for each in ("role", "change", "printed_model")}
+    row |= {each: first[each] for each in ("classes", "parameters")}
+    row |= {f"{split}_images": count for split, count in first["images"].items()}
+    return row | {each: first[each] for each in ("epochs", "planned_epochs")}
 
 
 def _arms(params: Params) -> pd.DataFrame:
     """The arms of some experiment, with the settings that mean something in their mode."""
     used = {arm for about in params.cooling.experiments.values() for arm in about.arms}
-    unused = {"none": _SETTINGS, "periodic": ()}
     rows = []
     for name, arm in params.cooling.arms.items():
-        if name in used:
-            hidden = unused.get(arm.mode, ("max_temperature", "reset_temperature"))
-            settings = {key: getattr(arm, key) for key in _SETTINGS if key not in hidden}
-            rows.append({"arm": name, "mode": arm.mode, **settings, "loss": arm.loss})
+        unused = _UNUSED.get(arm.mode, ("max_temperature", "reset_temperature"))
+        settings = {key: getattr(arm, key) for key in _SETTINGS if key not in unused}
+        rows += [{"arm": name, "mode": arm.mode, **settings, "loss": arm.loss}] if name in used else []
     return pd.DataFrame(rows, columns=["arm", "mode", *_SETTINGS, "loss"])
 
 
@@ -113,13 +98,12 @@ def segmentation_table(params: Params) -> pd.DataFrame:
 
     A training that diverged ends with a row whose numbers are empty, for the epoch in which it did.
     """
-    section = params.cooling.segmentation
-    rows: list[dict[str, Any]] = []
+    section, cells = params.cooling.segmentation, []
     for arm, seed in arms_and_seeds(section, SEGMENTATION_ARMS):
         record = open_artifact(train_segmentation.output / f"{arm}/{seed}").json("record.json")
         ended = [{"epoch": record["epochs_done"] + 1, "mean_iou": np.nan}] if record["diverged"] else []
-        rows += [{"arm": arm, "seed": seed, **row} for row in [*record["history"], *ended]]
-    table = pd.DataFrame(rows, columns=["arm", "seed", "epoch", "mean_iou", "pixel_accuracy", "temperature"])
+        cells.append(({"arm": arm, "seed": seed}, [*record["history"], *ended]))
+    table = named_rows(cells, ["arm", "seed", "epoch", "mean_iou", "pixel_accuracy", "temperature"])
     return table.assign(**{name: getattr(section, name, None) for name in ("dataset", "classes")})
 
 
@@ -128,15 +112,13 @@ def segmentation_pixels(params: Params) -> dict[str, NDArray[np.uint8]]:
 
     `images` (panels, height, width, 3), `labels` (panels, height, width), and predictions of this shape by arm.
     """
-    section = params.cooling.segmentation
-    if section is None or not section.panels:
-        return {}
+    panels = section.panels if (section := params.cooling.segmentation) else 0
     pictures: dict[str, NDArray[np.uint8]] = {}
-    for arm in SEGMENTATION_ARMS:
+    for arm in SEGMENTATION_ARMS if panels else ():
         path = open_artifact(train_segmentation.output / f"{arm}/0").path("predictions.npz")
         with np.load(path, allow_pickle=False) as file:
             shown = {"images": "images", "labels": "labels", arm: "predicted"}
-            pictures |= {name: file[stored][: section.panels] for name, stored in shown.items()}
+            pictures |= {name: file[stored][:panels] for name, stored in shown.items()}
     return pictures
 
 

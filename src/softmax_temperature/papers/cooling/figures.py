@@ -12,49 +12,48 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator, ScalarFormatter
 
-from softmax_temperature.papers.cooling import growth, selection
+from softmax_temperature.papers.cooling import selection
 from softmax_temperature.papers.cooling.records import SLUG, Records
-from softmax_temperature.papers.cooling.selection import LAST, MODES, NO_COOLING, PERIODIC, SCHEDULES, SETTING
+from softmax_temperature.papers.cooling.selection import LAST, LIMIT, MODES, NO_COOLING, PERIODIC, SCHEDULES, SETTING
 from softmax_temperature.papers.shared import plots
 from softmax_temperature.papers.shared.plots import PERCENT, entry
 from softmax_temperature.papers.shared.tables import published
 
+Draw = Callable[[Axes, pd.DataFrame], None]
 MAIN_RATE = 0.01  # Section 4.2; profiles that sweep learning rates keep it.
 COLOURS = dict(zip(MODES, [plots.BLACK, *(plots.HUES[hue] for hue in (1, 2, 0))], strict=True))
 _PRINTED: Any = {"ls": "none", "marker": "+", "markersize": 9, "markeredgewidth": 1.6, "color": plots.WARNING}
+_DOT: Any = {"linewidth": 1.2, "marker": "o", "markersize": 3.5}
 
 
 @plots.style()
 def figure_1(records: Records) -> Figure | None:
-    """Test accuracy against the factor of last layer Cooling without a schedule, a panel per data set and network.
+    """Test accuracy against the factor of last layer Cooling without a schedule.
 
-    Circles are seeds, the line is the mean of those that finished; crosses mark factors with trainings that diverged or
-    got stuck, triangles those below the scale, which is that of factors up to 1. The dashed line is the mean without
-    Cooling, its band one standard deviation.
+    Triangles are below the scale, which is that of factors up to 1. The dashed line is the mean without Cooling, its
+    band one standard deviation.
     """
-    colour = COLOURS[LAST]
     entries = [
-        entry(f"{MODES[LAST]} Cooling", linewidth=1.2, color=colour, marker="o", markersize=3.5),
+        entry(f"{MODES[LAST]} Cooling", color=COLOURS[LAST], **_DOT),
         entry(f"{MODES[NO_COOLING]}, mean ± sd", linewidth=1.2, linestyle="--", color=COLOURS[NO_COOLING]),
-        _lost(colour),
-        entry("below the scale", linestyle="none", marker="v", markersize=5, color=colour),
+        _lost(COLOURS[LAST]),
+        entry("below the scale", linestyle="none", marker="v", markersize=5, color=COLOURS[LAST]),
     ]
     rows = selection.figure_1_trainings(records)
-    return _by_setting(rows, _factors, entries, x="factor", label="Cooling factor", width=0.65, columns=2)
+    return _by_setting(rows, "factor", "Cooling factor", _factors, entries, width=0.65, columns=2)
 
 
 def _factors(axes: Axes, rows: pd.DataFrame) -> None:
     left, right, rows = rows["factor"].min(), rows["factor"].max(), rows[~rows["lost"]]
     accuracies = PERCENT * rows[rows["mode"] == NO_COOLING]["accuracy"]
+    mean, sd = accuracies.mean(), accuracies.std()
     if len(accuracies):
-        axes.axhline(accuracies.mean(), color=COLOURS[NO_COOLING], linewidth=1.2, linestyle="--")
+        axes.axhline(mean, color=COLOURS[NO_COOLING], linewidth=1.2, linestyle="--")
     if len(accuracies) > 1:
-        low, high = accuracies.mean() - accuracies.std(), accuracies.mean() + accuracies.std()
-        axes.axhspan(low, high, color=COLOURS[NO_COOLING], alpha=0.12, linewidth=0)
-    cooled = rows[rows["mode"] == LAST]
-    plots.seeds(axes, cooled[cooled["factor"] <= 1], "factor", "accuracy", color=COLOURS[LAST])
-    hot, bottom = cooled[cooled["factor"] > 1], axes.get_ylim()[0]
-    values = PERCENT * hot["accuracy"]
+        axes.axhspan(mean - sd, mean + sd, color=COLOURS[NO_COOLING], alpha=0.12, linewidth=0)
+    cooled, hot = rows[rows["mode"] == LAST].query("factor <= 1"), rows.query("factor > 1")
+    plots.seeds(axes, cooled, "factor", "accuracy", color=COLOURS[LAST])
+    values, bottom = PERCENT * hot["accuracy"], axes.get_ylim()[0]
     axes.plot(hot["factor"], values.where(values > bottom), "o", ms=3.5, mfc="none", color=COLOURS[LAST])
     axes.plot(hot["factor"], values.where(values <= bottom) * 0 + bottom, "v", ms=5, color=COLOURS[LAST])
     axes.set_xlim(left - 0.15, right + 0.15)
@@ -62,29 +61,15 @@ def _factors(axes: Axes, rows: pd.DataFrame) -> None:
 
 @plots.style()
 def learning_rates(records: Records) -> Figure | None:
-    """Ours: test accuracy against the learning rate, with and without last layer Cooling, a panel per data set.
-
-    Circles are seeds, lines the means of those that finished; crosses below mark rates with trainings that
-    diverged or got stuck.
-    """
-    entries = [
-        entry(MODES[mode], linewidth=1.2, color=COLOURS[mode], marker="o", markersize=3.5)
-        for mode in (NO_COOLING, LAST)
-    ]
-    entries.append(_lost("0.4"))
-    rows = _rate_trainings(records)
-    return _by_setting(rows, _rates, entries, x="learning_rate", label="learning rate", width=0.55, columns=3)
-
-
-def _rate_trainings(records: Records) -> pd.DataFrame:
-    """No Cooling and last layer Cooling without a schedule: several learning rates, that of the main recipe too."""
+    """Ours: test accuracy against the learning rate, with and without last layer Cooling, and no schedule."""
+    entries = [entry(MODES[mode], color=COLOURS[mode], **_DOT) for mode in (NO_COOLING, LAST)] + [_lost("0.4")]
     rows = selection.trainings(records, "ours")
     rate = rows["change"].str.extract(r"^learning rate ([0-9.e+-]+)$")[0].astype(float)
     changed = rows.assign(learning_rate=rate).dropna(subset=["learning_rate"])
     main = selection.standard(selection.trainings(records, "table_1")).assign(learning_rate=MAIN_RATE)
     rows = pd.concat([changed, main.merge(changed[SETTING].drop_duplicates(), on=SETTING)])
-    plain = (rows["loss"] == selection.CROSS_ENTROPY) & (rows["schedule"] == selection.NO_SCHEDULE)
-    return rows[plain & rows["mode"].isin([NO_COOLING, LAST])]
+    rows = rows.query("loss == 'cross_entropy' and schedule == 'none' and mode in ['none', 'last_layer']")
+    return _by_setting(rows, "learning_rate", "learning rate", _rates, entries, width=0.55, columns=3)
 
 
 def _rates(axes: Axes, rows: pd.DataFrame) -> None:
@@ -95,21 +80,17 @@ def _rates(axes: Axes, rows: pd.DataFrame) -> None:
 
 
 def _by_setting(
-    rows: pd.DataFrame,
-    draw: Callable[[Axes, pd.DataFrame], None],
-    entries: list[Line2D],
-    *,
-    x: str,
-    label: str,
-    width: float,
-    columns: int,
+    rows: pd.DataFrame, x: str, label: str, draw: Draw, entries: list[Line2D], *, width: float, columns: int
 ) -> Figure | None:
-    """A panel per data set and network, drawn from its trainings, and below everything in it what was lost."""
+    """A panel per data set and network, drawn from its trainings.
+
+    Circles are seeds, lines the means of those that finished; crosses below everything else count what was lost.
+    """
     settings = [some for _, some in rows.groupby(SETTING, sort=False)]
     if not settings:
         return None
-    width = min(1.0, width * len(settings)) * plots.WIDTH
-    figure, grid = plots.panels(len(settings), columns=len(settings), width=width, row=3.1)
+    count, width = len(settings), min(1.0, width * len(settings)) * plots.WIDTH
+    figure, grid = plots.panels(count, columns=count, width=width, row=3.1)
     for axes, some in zip(grid, settings, strict=True):
         draw(axes, some)
         _crosses(axes, some, x)
@@ -123,19 +104,17 @@ def _by_setting(
 
 
 def _crosses(axes: Axes, rows: pd.DataFrame, x: str) -> None:
-    """Crosses below everything else where trainings are lost, and how many of them; after all dots are drawn."""
-    counts = rows.groupby(["mode", x])["lost"].agg(["sum", "size"])
-    counts = counts[counts["sum"] > 0].reset_index()
+    counts = rows.groupby(["mode", x])["lost"].agg(["sum", "size"]).query("sum > 0").reset_index()
     modes = [mode for mode in MODES if mode in set(counts["mode"])]
     low, high = axes.get_ylim()
     axes.set_ylim(low - 0.1 * len(modes) * (high - low), high)
     at_bottom = axes.get_xaxis_transform()
+    look: dict[str, Any] = {"xytext": (-6, 0), "textcoords": "offset points", "fontsize": 6.5, "va": "center"}
     for mode, where, lost, runs in counts.itertuples(index=False, name=None):
         height, colour = 0.04 + 0.07 * modes.index(mode), COLOURS[mode]
         axes.plot(where, height, "x", color=colour, markersize=6, transform=at_bottom)
-        look: dict[str, Any] = {"fontsize": 6.5, "va": "center", "ha": "right", "color": colour}
-        place: dict[str, Any] = {"xytext": (-6, 0), "textcoords": "offset points", "xycoords": at_bottom}
-        axes.annotate(f"{lost} of {runs}", (where, height), **place, **look)
+        text = f"{lost} of {runs}"
+        axes.annotate(text, (where, height), xycoords=at_bottom, ha="right", color=colour, **look)
 
 
 def _lost(colour: Any) -> Line2D:
@@ -146,12 +125,11 @@ def _lost(colour: Any) -> Line2D:
 def figure_2(records: Records) -> Figure | None:
     """The last layer's temperature over epochs: with factor 0.75, and periodically redistributed with factor 1.
 
-    One line per seed. The vertical strokes are redistributions: from the temperature that was reached down to the one
-    that the last layer keeps. The dotted line is the maximal temperature, the thin dashed one the product of all
-    corrections, the plus sign the printed epoch, where the maximal temperature is the printed one. Shows the first data
-    set and network that has either.
+    One line per seed, of the first data set and network that has either. Vertical strokes are redistributions, from the
+    temperature that was reached to that which the last layer keeps; the thin dashed line is the product of all
+    corrections, the plus sign the printed epoch, where the maximal temperature (dotted) is the printed one.
     """
-    rows = growth.growth(records)
+    rows = selection.growth(records)
     if rows.empty:
         return None
     rows = rows.merge(rows[SETTING].head(1))
@@ -159,27 +137,25 @@ def figure_2(records: Records) -> Figure | None:
     modes = [mode for mode in (LAST, PERIODIC) if mode in set(rows["mode"])]
     width = plots.WIDTH * (0.3 + 0.35 * len(modes))
     figure, grid = plots.panels(len(modes), row=2.6, extra=0.8, width=width, sharex=True, sharey=True)
+    dotted: Any = {"color": "0.5", "linewidth": 0.8, "linestyle": ":"}
+    entries = [entry("temperature of the last layer, one line per seed", color="0.2", linewidth=1.1)]
+    entries += [entry("maximal temperature", **dotted)]
     for axes, mode in zip(grid, modes, strict=True):
-        factor = growth.SLOW_FACTOR if mode == LAST else 1
+        factor = selection.SLOW_FACTOR if mode == LAST else 1
         axes.set(title=f"{MODES[mode]} Cooling, factor {factor:g}", xlabel="epoch", yscale="log")
         axes.set_ylim(0.8 * min(1.0, shown.min()), 1.25 * shown.max())
-        axes.axhline(limit, color="0.5", linewidth=0.8, linestyle=":")
+        axes.axhline(limit, **dotted)
         _temperatures(axes, rows[rows["mode"] == mode], COLOURS[mode])
-        if limit == growth.LIMIT:
+        if limit == LIMIT:
             texts = published(SLUG, "text").set_index("metric")["value"].astype(float)
-            axes.plot(texts[growth.PRINTED[mode]], limit, **_PRINTED)
+            axes.plot(texts[selection.CROSSED[mode]], limit, **_PRINTED)
     grid[0].set_ylabel("temperature of the last layer")
     _label_few_decades(grid[0])
-    entries = [
-        entry("temperature of the last layer, one line per seed", color="0.2", linewidth=1.1),
-        entry("maximal temperature", color="0.5", linewidth=0.8, linestyle=":"),
-    ]
-    if limit == growth.LIMIT:
-        entries.append(entry("first above 100, as printed", **_PRINTED))
+    entries += [entry("first above 100, as printed", **_PRINTED)] if limit == LIMIT else []
     if rows["reset"].any():
         falls = "redistributed: falls to the reset temperature"
-        entries.append(entry(falls, ls="none", marker="v", ms=3.5, color=plots.WARNING))
-        entries.append(entry("product of all corrections", linestyle="--", linewidth=0.7, color=COLOURS[PERIODIC]))
+        entries += [entry(falls, ls="none", marker="v", ms=3.5, color=plots.WARNING)]
+        entries += [entry("product of all corrections", linestyle="--", linewidth=0.7, color=COLOURS[PERIODIC])]
     return _finished(figure, _title(rows), entries, columns=2)
 
 
@@ -198,7 +174,7 @@ def _temperatures(axes: Axes, rows: pd.DataFrame, colour: Any) -> None:
 
 @plots.style()
 def training_curves(records: Records) -> Figure | None:
-    """Accuracy over epochs by mode, mean ± sd: a row per schedule, test data left, training data right.
+    """Accuracy over epochs by mode: a row per schedule, test data left, training data right.
 
     Each column has one scale, which leaves out the rise of the first third.
     """
@@ -216,49 +192,46 @@ def training_curves(records: Records) -> Figure | None:
         grid[column].set(title=title, ylim=(PERCENT * later["accuracy"].min() - 2, None))
     for axes, schedule in zip(grid[::2], schedules, strict=True):
         axes.set_ylabel(f"schedule:\n{SCHEDULES[schedule]}")
-    plots.label_outside(grid, columns=2, x="epoch")
-    return _finished(figure, _title(runs), _modes(runs), columns=len(MODES))
+    return _over_epochs(figure, grid, runs, _title(runs))
 
 
 @plots.style()
 def effects(records: Records) -> Figure | None:
     """Norms of weights, gradients and logits, and the calibration error, by mode over epochs without a schedule."""
-    runs = _shown_runs(records)
-    runs = runs[runs["schedule"] == selection.NO_SCHEDULE]
+    runs = _shown_runs(records).query("schedule == 'none'")
     if runs.empty:
         return None
-    norms, tested = records.norms, records.history[records.history["split"] == "test"]
+    tested = records.history.query("split == 'test'")
+    norms = {"weight_norm": "(a) weights, all layers", "gradient_norm": "(b) gradients, all layers"}
+    norms |= {"logit_norm": "(c) logits, validation data"}
     figure, grid = plots.panels(4, columns=2, row=2.3, sharex=True)
-    for axes, table, column, title in (
-        (grid[0], norms, "weight_norm", "(a) weights, all layers"),
-        (grid[1], norms, "gradient_norm", "(b) gradients, all layers"),
-        (grid[2], norms, "logit_norm", "(c) logits, validation data"),
-        (grid[3], tested, "ece", "(d) ECE, test data"),
-    ):
-        unit, scale, kind = ("norm", 1, "log") if table is norms else ("ECE (%)", PERCENT, "linear")
-        axes.set(title=title, ylabel=unit, yscale=kind)
-        _by_mode(axes, runs[[*selection.RUN, "mode"]].merge(table, on=selection.RUN), column, scale=scale)
+    for axes, (column, title) in zip(grid, (norms | {"ece": "(d) ECE, test data"}).items(), strict=True):
+        is_norm = column in norms
+        axes.set(title=title, ylabel="norm" if is_norm else "ECE (%)", yscale="log" if is_norm else "linear")
+        rows = runs[[*selection.RUN, "mode"]].merge(records.norms if is_norm else tested, on=selection.RUN)
+        _by_mode(axes, rows, column, scale=1 if is_norm else PERCENT)
         _label_few_decades(axes)
-    plots.label_outside(grid, columns=2, x="epoch")
-    return _finished(figure, f"{_title(runs)}: no schedule", _modes(runs), columns=len(MODES))
+    return _over_epochs(figure, grid, runs, f"{_title(runs)}: no schedule")
 
 
 def _shown_runs(records: Records) -> pd.DataFrame:
     """The trainings of the first data set and network of Table 1 that are not lost."""
-    runs = selection.standard(selection.trainings(records, "table_1"))
-    runs = runs[~runs["lost"]]
+    runs = selection.standard(selection.trainings(records, "table_1")).query("not lost")
     return runs.merge(runs[SETTING].head(1))
 
 
 def _by_mode(axes: Axes, rows: pd.DataFrame, column: str, *, scale: float) -> None:
+    """Means over seeds and bands of one standard deviation."""
     for mode in MODES:
         plots.band(axes, rows[rows["mode"] == mode], "epoch", column, scale=scale, color=COLOURS[mode], linewidth=1.1)
     axes.xaxis.set_major_locator(MaxNLocator(6, integer=True))
 
 
-def _modes(runs: pd.DataFrame) -> list[Line2D]:
-    shown = set(runs["mode"])
-    return [entry(name, color=COLOURS[mode], linewidth=1.1) for mode, name in MODES.items() if mode in shown]
+def _over_epochs(figure: Figure, grid: list[Axes], runs: pd.DataFrame, title: str) -> Figure:
+    plots.label_outside(grid, columns=2, x="epoch")
+    modes = [mode for mode in MODES if mode in set(runs["mode"])]
+    entries = [entry(MODES[mode], color=COLOURS[mode], linewidth=1.1) for mode in modes]
+    return _finished(figure, title, entries, columns=len(MODES))
 
 
 def _finished(figure: Figure, title: str, entries: list[Line2D], *, columns: int) -> Figure:

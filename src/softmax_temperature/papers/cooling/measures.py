@@ -1,8 +1,7 @@
 """What the claims of the paper are judged by: values by task and seed, from the records.
 
-Only the recipe of the tables and figures counts, not the ablation. The accuracy of a training is the mean over its last
-ten epochs: that of the last epoch alone is twice as noisy. A lost training counts as guessing, and the note says so. A
-task is a data set with a network and a schedule; trainings are paired by task and seed.
+Only the recipe of the tables and figures counts, not the ablation. A lost training counts as guessing, as its note
+says. A task is a data set with a network and a schedule; trainings are paired by task and seed.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ from collections.abc import Mapping, Sequence
 
 import pandas as pd
 
-from softmax_temperature.papers.cooling import growth, selection
+from softmax_temperature.papers.cooling import selection
 from softmax_temperature.papers.cooling.records import Records
 from softmax_temperature.papers.cooling.selection import COOLED, LAST, MODES, NO_COOLING, PERIODIC, SCHEDULES, paired
 from softmax_temperature.papers.shared.claims import Measurement, NotTested
@@ -30,26 +29,25 @@ def gain(records: Records, *, mode: str, schedules: Sequence[str], each: bool = 
     """Accuracy of a mode of Cooling minus that without, schedules being tasks, or each being judged by itself."""
     rows = _standard(records, "table_1")
     rows = rows[rows["schedule"].isin(schedules)]
-    pairs = paired(rows, mode)
-    is_cold = mode == PERIODIC and (records.arms["max_temperature"].astype(float) <= 1).any()
-    nothing = _COLD if is_cold else _NOTHING
+    pairs, count = paired(rows, mode), rows["schedule"].nunique()
+    parts, notes = {mode: pairs}, [""]
+    beside: tuple[float, ...] = ()
     if each:
         parts = {SCHEDULES[name]: pairs[pairs["schedule"] == name] for name in schedules}
-        return _differences(rows, parts, mode, NO_COOLING, nothing=nothing)
-    run = rows["schedule"].nunique()
-    some = f"{run} of {len(schedules)} schedules" if 0 < run < len(schedules) else ""
-    last = [sum(task.values) / len(task.values) for task in _tasks(paired(rows, mode, value="judged_last"))]
-    alone = (sum(last) / len(last),) if last else ()
-    notes = (some, "last epoch alone {}" if last else "")
-    return _differences(rows, {mode: pairs}, mode, NO_COOLING, notes=notes, beside=alone, nothing=nothing)
+    elif len(pairs):
+        some = f"{count} of {len(schedules)} schedules" if count < len(schedules) else ""
+        notes = [some, "last epoch alone {}"]
+        beside = (OverTasks(_tasks(paired(rows, mode, value="judged_last"))).estimate().value,)
+    is_cold = mode == PERIODIC and (records.arms["max_temperature"].astype(float) <= 1).any()
+    nothing = _COLD if is_cold else _NOTHING
+    return _differences(rows, parts, (mode, NO_COOLING), notes=notes, beside=beside, nothing=nothing)
 
 
 def calibration(records: Records) -> Found:
     """Test ECE of each mode minus that without Cooling, mean over the last ten epochs."""
-    rows = _standard(records, "table_1", "table_2")
-    rows = rows[~rows["lost"]]
+    rows = _standard(records, "table_1", "table_2").query("not lost")
     parts = {MODES[mode]: paired(rows, mode, value="ece") for mode in COOLED}
-    return _differences(rows, parts, *MODES, unit="ECE", absent="")
+    return _differences(rows, parts, tuple(MODES), unit="ECE", absent="")
 
 
 def against_every_schedule(records: Records) -> Found:
@@ -59,23 +57,21 @@ def against_every_schedule(records: Records) -> Found:
     both = [rows[rows["mode"] == NO_COOLING], *(cooled.assign(schedule=name) for name in SCHEDULES)]
     pairs = paired(pd.concat(both), LAST)
     parts = {f"against {name}": pairs[pairs["schedule"] == key] for key, name in SCHEDULES.items() if name != "None"}
-    return _differences(rows, parts, LAST, NO_COOLING)
+    return _differences(rows, parts, (LAST, NO_COOLING))
 
 
 def against_modes(records: Records) -> Found:
     """Accuracy of last layer Cooling minus that of each other mode."""
-    rows = _standard(records, *selection.MAIN_ROLES)
     # One that was never redistributed is last layer Cooling: equal numbers would pass for an effect of 0.
-    rows = rows[~growth.never_redistributed(records, rows)]
+    rows = _standard(records, *selection.MAIN_ROLES).query("not never")
     parts = {f"{MODES[LAST]} against {MODES[other]}": paired(rows, LAST, other) for other in COOLED if other != LAST}
-    return _differences(rows, parts, *COOLED, absent="no pair that differs")
+    return _differences(rows, parts, COOLED, absent="no pair that differs")
 
 
 def over_distributed(records: Records) -> Found:
     """Accuracy without a schedule of last layer and of periodically redistributed Cooling minus distributed."""
-    rows = _standard(records, "table_2", "table_1")
-    rows = rows[rows["schedule"] == selection.NO_SCHEDULE]
-    return _differences(rows, {MODES[mode]: paired(rows, mode, "distributed") for mode in (LAST, PERIODIC)}, *COOLED)
+    rows = _standard(records, "table_2", "table_1").query("schedule == 'none'")
+    return _differences(rows, {MODES[mode]: paired(rows, mode, "distributed") for mode in (LAST, PERIODIC)}, COOLED)
 
 
 def every_factor(records: Records) -> Found:
@@ -84,47 +80,42 @@ def every_factor(records: Records) -> Found:
     rows = rows[~(rows["factor"] > 1)]
     parts = {f"{factor:g}": paired(some, LAST) for factor, some in selection.by_factor(rows).items()}
     nothing = "no experiment of this profile varies the Cooling factor below 1"
-    return _differences(rows, parts, LAST, NO_COOLING, unit="accuracy, factor", absent="", nothing=nothing)
+    return _differences(rows, parts, (LAST, NO_COOLING), unit="accuracy, factor", absent="", nothing=nothing)
 
 
 def large_factors(records: Records) -> Found:
     """The share of seeds all of whose trainings with a factor above 1 diverge; a stuck one did not."""
     rows = selection.standard(selection.trainings(records, "figure_1", "table_1"), any_factor=True)
-    rows = rows[(rows["schedule"] == selection.NO_SCHEDULE) & (rows["factor"] > 1)]
-    if rows.empty:
-        return _untested("no experiment of this profile has a Cooling factor above 1")
+    rows = rows.query("schedule == 'none' and factor > 1")
     at_bound = rows[selection.RUN].merge(records.temperatures)["at_bound"]
-    count = f"{int(at_bound.sum())} of {len(at_bound)} times" if at_bound.any() else ""
-    idle = count and f"Cooling did nothing, for want of a best temperature, {count}"
-    note = "; ".join(filter(None, (selection.lost_by_mode(rows, LAST), idle)))
-    return _shares(rows, "dataset", "diverged", note)
+    idle = f"Cooling did nothing, for want of a best temperature, {at_bound.sum():.0f} of {len(at_bound)} times"
+    nothing = "no experiment of this profile has a Cooling factor above 1"
+    return _shares(rows, "dataset", (LAST,), "diverged", nothing, note=idle if at_bound.any() else "")
 
 
 def crelu(records: Records, *, modes: Sequence[str], became: str) -> Found:
     """The share of seeds whose network with CReLU "trained" or "diverged". A stuck one did neither."""
-    rows = _standard(records, "table_2")
-    rows = rows[(rows["activation"] == "crelu") & (rows["schedule"] == "none") & rows["mode"].isin(modes)]
-    if rows.empty:
-        names = ", ".join(MODES[mode] for mode in modes)
-        return _untested(f"no experiment of this profile trains a network with CReLU: {names}")
-    return _shares(rows.assign(trained=~rows["lost"]), "mode", became, selection.lost_by_mode(rows, *modes))
+    rows = _standard(records, "table_2").query("activation == 'crelu' and schedule == 'none' and mode in @modes")
+    names = ", ".join(MODES[mode] for mode in modes)
+    nothing = f"no experiment of this profile trains a network with CReLU: {names}"
+    return _shares(rows.assign(trained=~rows["lost"]), "mode", modes, became, nothing)
 
 
 def heating(records: Records) -> Found:
     """Epoch in which the temperature exceeds its maximum, with factor 1 minus with the slow one."""
-    found = growth.crossings(records)
+    found = selection.crossings(records)
     hot = found[found["limit"] > 1]  # Below 1 a larger factor makes temperatures lower.
     if hot.empty:
         return _untested("no experiment of this profile redistributes temperatures above 1")
-    pairs = growth.crossing_pairs(hot)
+    pairs = selection.crossing_pairs(hot)
     if pairs.empty:
-        either = f"{MODES[PERIODIC]} with factor 1 or {MODES[LAST]} with factor {growth.SLOW_FACTOR:g}"
+        either = f"{MODES[PERIODIC]} with factor 1 or {MODES[LAST]} with factor {selection.SLOW_FACTOR:g}"
         return _untested(f"no seed of this profile tells which exceeds the maximal temperature first: {either}")
     counts = pairs["never"].value_counts()
     late = [f"{MODES[mode]} {counts[mode]} of {len(pairs)}" for mode in (PERIODIC, LAST) if mode in counts]
     note = f"never exceeded, the epoch after the last counted: {', '.join(late)}" if late else ""
     tasks = _tasks(pairs.reset_index().assign(schedule=selection.NO_SCHEDULE))
-    return Measurement({"epochs": OverTasks(tasks)}, "epochs", note, cells=_cells(growth.growth(records)))
+    return Measurement({"epochs": OverTasks(tasks)}, "epochs", note, cells=_cells(found))
 
 
 def segmentation(records: Records, *, metric: str, unit: str) -> Found:
@@ -143,10 +134,8 @@ def cost(records: Records) -> Found:
     """Seconds of a Cooling over those of an epoch, on each device; the modes are measured one after the other."""
     if records.cost.empty:
         return NotTested("`make bench` measures it, and has not: see benchmarks/results.json")
-    parts = {
-        str(device): OverTasks((Task(str(device), tuple(shares)),), each="modes")
-        for device, shares in records.cost.groupby("device", sort=False)["share"]
-    }
+    shares = records.cost.groupby("device", sort=False)["share"]
+    parts = {str(name): OverTasks((Task(str(name), tuple(some)),), each="modes") for name, some in shares}
     return Measurement(parts, "of an epoch", "measured by `make bench`, whatever the profile")
 
 
@@ -159,7 +148,8 @@ def _standard(records: Records, *roles: str) -> pd.DataFrame:
 def _differences(
     rows: pd.DataFrame,
     parts: Mapping[str, pd.DataFrame],
-    *modes: str,
+    modes: Sequence[str],
+    *,
     unit: str = "accuracy",
     notes: Sequence[str] = (),
     beside: tuple[float, ...] = (),
@@ -181,14 +171,14 @@ def _tasks(pairs: pd.DataFrame, by: list[str] = selection.TASK) -> tuple[Task, .
     return pooled(values, lambda name: is_part(name.partition(",")[0], DATA))
 
 
-def _shares(rows: pd.DataFrame, by: str, became: str, note: str) -> Measurement:
+def _shares(rows: pd.DataFrame, by: str, modes: Sequence[str], became: str, nothing: str, note: str = "") -> Found:
     """Of the seeds, those all of whose trainings became so: trainings of one seed start alike and count once."""
     parts = {}
     for name, some in rows.groupby(by, sort=False):
-        seeds = some.groupby("seed")[became].all()
-        own = is_part(some["dataset"].iloc[0], DATA)
+        seeds, own = some.groupby("seed")[became].all(), is_part(some["dataset"].iloc[0], DATA)
         parts[MODES.get(str(name), str(name))] = Share(int(seeds.sum()), len(seeds), own=own)
-    return Measurement(parts, f"of the seeds {became}", note, cells=_cells(rows))
+    note = "; ".join(filter(None, (selection.lost_by_mode(rows, *modes), note)))
+    return Measurement(parts, f"of the seeds {became}", note, cells=_cells(rows)) if parts else _untested(nothing)
 
 
 def _cells(rows: pd.DataFrame) -> tuple[str, ...]:

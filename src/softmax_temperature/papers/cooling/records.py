@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pandas as pd
 
-from softmax_temperature.papers.shared.records import RUNS, table_names
 from softmax_temperature.papers.shared.records import read_records as read
 
 SLUG = "cooling"
@@ -45,9 +44,6 @@ class Records:
     # device ("cpu", "cuda") × mode, from benchmarks/results.json: seconds (of one Cooling), epoch_seconds, share (of
     # the two), rounds (that the medians are over), size (of data and network)
     cost: pd.DataFrame
-
-
-TABLES = tuple(name for name in table_names(Records) if name != RUNS)
 
 
 def read_records(folder: Path) -> Records:

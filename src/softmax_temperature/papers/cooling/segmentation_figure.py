@@ -12,8 +12,7 @@ from softmax_temperature.papers.shared import plots
 from softmax_temperature.papers.shared.plots import PERCENT, entry
 from softmax_temperature.papers.shared.records import read_pixels
 
-SHOWN = 6
-"""Images at most."""
+SHOWN = 6  # Images at most.
 # Neighbours in these maps are shades of one hue, so that every second colour comes first.
 _ORDER = [*range(0, 20, 2), *range(1, 20, 2)]
 _CLASSES = np.concatenate([colormaps[name](_ORDER)[:, :3] for name in ("tab20", "tab20b", "tab20c")])
@@ -23,11 +22,9 @@ _CLASSES = np.concatenate([colormaps[name](_ORDER)[:, :3] for name in ("tab20", 
 def segmentation_panel(records: Records, pixels: Path) -> Figure | None:
     """A column per image: the image, its labels, and the predictions without and with last layer Cooling; first seed.
 
-    Classes have colours of their own, 60 of them, then again from the first, named below. The largest label, if nobody
-    predicts it, is that of pixels without a class: black. Below the names of the arms is the mean intersection over
-    union over all test images, mean over the last epochs; on each prediction the share of its pixels that are right.
-
-    `pixels` is the file that `collect.segmentation_pixels` describes; without it there is no figure.
+    The largest label, if nobody predicts it, is that of pixels without a class: black. Below the names of the arms is
+    the mean intersection over union over all test images, mean over the last epochs; on each prediction the share of
+    its pixels that are right. `pixels` is the file of `collect.segmentation_pixels`; without it there is no figure.
     """
     arrays = {name: array[:SHOWN] for name, array in read_pixels(pixels).items()}
     if not arrays:

@@ -1,4 +1,4 @@
-"""The trainings that tables, figures and claims rest on, what became of them, and the words for both.
+"""The trainings that tables, figures and claims rest on, what became of them, and how hot they got.
 
 A training that diverged or got stuck is *lost*. Where numbers are shown it is in no mean; where gains are judged it
 counts as guessing. What is lost is named beside the number either way.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
 import pandas as pd
 
 from softmax_temperature.papers.cooling.records import Records
@@ -24,20 +25,22 @@ NO_SCHEDULE = "none"
 SCHEDULES = {"cosine": "Cosine", "exponential_fast": "Exp Decay Fast", "exponential_slow": "Exp Decay Slow"}
 SCHEDULES |= {"linear": "Linear", NO_SCHEDULE: "None", "piecewise": "Piecewise Const"}
 CROSS_ENTROPY = "cross_entropy"
-MAIN_ROLES = ("table_1", "table_2", "figure_1", "figure_2")
-"""Experiments with the recipe of the paper's tables and figures."""
-
+MAIN_ROLES = ("table_1", "table_2", "figure_1", "figure_2")  # With the recipe of the paper's tables and figures.
 # Deviation: with which Cooling factor Tables 1 and 2 were made is not said; here it is 1, a full correction.
 STANDARD_FACTOR = 1.0
 WHOLE = 45_000  # Training images of CIFAR-10 from which on an experiment is the paper's.
+SLOW_FACTOR = 0.75  # Figure 2, left: last layer Cooling. Right: periodically redistributed Cooling, factor 1.
+LIMIT = 100.0  # Figure 2: what the temperature exceeds; maximal and reset temperature of section 3.2.
+CROSSED = {
+    PERIODIC: "epoch of first reset, kappa=1.0, tau_max=tau_re=100",
+    LAST: "epoch when 1/tau first exceeds 100, last layer, kappa=0.75",
+}
+"""The metrics in the published numbers that say when."""
 
-RUN = ["experiment", "schedule", "arm", "seed"]
-"""The names of a training."""
-SETTING = ["dataset", "network"]
-"""What is the same in experiments that differ only in their role."""
+RUN = ["experiment", "schedule", "arm", "seed"]  # The names of a training.
+SETTING = ["dataset", "network"]  # What is the same in experiments that differ only in their role.
 TASK = [*SETTING, "schedule"]
-TRAINING = "cooling/training"
-"""The stage that the numbers come from, as the manifests of its cells name it."""
+TRAINING = "cooling/training"  # The stage that the numbers come from, as the manifests of its cells name it.
 
 # Deviation: the paper prints "divergence" and does not say how it is told (section 4.2, Table 2). Here a training has
 # diverged when its loss, a logit, a weight, the norm of its gradients or a temperature is no longer finite, and also
@@ -45,6 +48,7 @@ TRAINING = "cooling/training"
 # paper sets "diverged" against "converged". One that never was above, after any epoch, did not diverge from anything:
 # it is called stuck.
 CHANCE = 1.5
+LOST = ("diverged", "stuck")
 
 
 def outcome(accuracies: Sequence[float], classes: int, *, is_finite: bool) -> dict[str, bool]:
@@ -58,16 +62,16 @@ def experiments(records: Records) -> pd.DataFrame:
     """The experiments, with empty texts as such again; `is_printed`: whether one is the paper's own, data and all."""
     table = records.experiments.astype({"change": object, "printed_model": object})
     table = table.fillna({"change": "", "printed_model": ""})
-    images = table.get("train_images", pd.Series(WHOLE, table.index))
-    return table.assign(is_printed=(table["printed_model"] != "") & (images >= WHOLE))
+    return table.assign(is_printed=(table["printed_model"] != "") & (table["train_images"] >= WHOLE))
 
 
 def trainings(records: Records, *roles: str) -> pd.DataFrame:
     """The trainings of the experiments with some roles, in this order: columns of runs, experiments and arms.
 
     Besides: `accuracy` and `ece`, means over the last epochs of the test split, missing if `lost` (bool); `judged` and
-    `judged_last`, this accuracy and that of the last epoch alone, or that of guessing; `arm_place` among all arms;
-    `cells`.
+    `judged_last`, this accuracy and that of the last epoch alone, or that of guessing; `never` (bool), if it is
+    periodically redistributed but trained nowhere after a redistribution, and so is last layer Cooling, number for
+    number; `arm_place` among all arms; `cells`.
     """
     known = experiments(records)
     chosen = pd.concat([known[known["role"] == role] for role in roles])
@@ -78,7 +82,12 @@ def trainings(records: Records, *roles: str) -> pd.DataFrame:
     lost, guess = rows["diverged"] | rows["stuck"], 1 / rows["classes"]
     rows.loc[lost, ["accuracy", "ece"]] = None
     judged = {"judged": rows["accuracy"].mask(lost, guess), "judged_last": rows["test_accuracy"].mask(lost, guess)}
-    return rows.assign(**judged, lost=lost, cells=cell_of_each(TRAINING, rows, *RUN[:-1]))
+    # One after the last epoch changes no prediction. Of an epoch with many Coolings the last one stands for all.
+    early = records.temperatures["epoch"] < records.temperatures.groupby(RUN)["epoch"].transform("max")
+    hottest = records.temperatures[early].groupby(RUN)["total"].max().rename("hottest")
+    redistributed = rows.join(hottest, on=RUN)["hottest"] > rows["max_temperature"]
+    never = (rows["mode"] == PERIODIC) & ~redistributed
+    return rows.assign(**judged, lost=lost, never=never, cells=cell_of_each(TRAINING, rows, *RUN[:-1]))
 
 
 def last_epochs(rows: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
@@ -88,25 +97,20 @@ def last_epochs(rows: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
 
 
 def lost_by_mode(rows: pd.DataFrame, *modes: str, counted: str = "") -> str:
-    """How many trainings of some modes are lost, for instance "Last layer 1 of 3 diverged"; nothing if none is.
-
-    `counted` says as what they count in the number beside it.
-    """
+    """How many trainings of some modes are lost and as what they count, "Last layer 1 of 3 diverged"; "" if none is."""
     parts = []
     for mode in modes:
         some = rows[rows["mode"] == mode]
-        counts = ((int(some[name].sum()), name) for name in ("diverged", "stuck"))
-        if lost := ", ".join(f"{count} of {len(some)} {name}" for count, name in counts if count):
-            parts.append(f"{MODES[mode]} {lost}")
+        lost = [f"{some[how].sum()} of {len(some)} {how}" for how in LOST if some[how].any()]
+        parts += [f"{MODES[mode]} {', '.join(lost)}"] if lost else []
     return f"counted as {counted}: {', '.join(parts)}" if counted and parts else ", ".join(parts)
 
 
 def standard(rows: pd.DataFrame, *, any_factor: bool = False) -> pd.DataFrame:
     """The trainings that the tables are made from: no Cooling, and each mode with factor 1, once per epoch.
 
-    They train with cross-entropy. Of several such arms of one mode in an experiment the first counts, and of several
-    experiments that train the same the first. With `any_factor`, as in Figure 1, last layer Cooling with any factor
-    takes the place of the modes.
+    All with cross-entropy; of several arms of one mode in an experiment, and of experiments that train the same, the
+    first. With `any_factor`, as in Figure 1, last layer Cooling with any factor takes the place of the modes.
     """
     is_cold = rows["mode"] == NO_COOLING
     is_chosen = rows["mode"] == LAST if any_factor else rows["factor"] == STANDARD_FACTOR
@@ -144,13 +148,56 @@ def paired(
 def final_segmentation(records: Records) -> pd.DataFrame:
     """A row per U-Net: scores, means over its last epochs and, with `_last_epoch`, after the last; mode, lost, cells.
 
-    None counts as stuck: always predicting the majority class does not count as stuck.
+    A training that diverged ends with a row without scores. None is stuck: predicting the majority class is training.
     """
     keys, scores = ["arm", "seed", "dataset", "classes"], ["mean_iou", "pixel_accuracy"]
     rows = last_epochs(records.segmentation, keys[:2]).groupby(keys, sort=False)
-    # A training that diverged ends with a row without scores.
     means = rows[scores].agg(pd.Series.mean, skipna=False)
     found = means.join(rows.tail(1).set_index(keys)[scores].add_suffix("_last_epoch")).reset_index()
     lost = found["mean_iou"].isna()
     cells = cell_of_each("cooling/segmentation", found, "arm")
     return found.assign(mode=found["arm"], lost=lost, diverged=lost, stuck=False, cells=cells)
+
+
+def growth(records: Records) -> pd.DataFrame:
+    """The temperature of the last layer in the trainings of Figure 2, lost ones too, one row per Cooling.
+
+    Besides the columns of `trainings` and temperatures: limit, the maximal temperature of the periodic arm; reached,
+    the temperature before any of it is redistributed; kept, what the last layer keeps; reset (bool), if they differ.
+    """
+    runs = trainings(records, "figure_2", "figure_1", "table_1")
+    runs = runs[runs["schedule"] == NO_SCHEDULE]
+    slow = standard(runs[runs["factor"] == SLOW_FACTOR], any_factor=True)
+    periodic = standard(runs[runs["mode"] == PERIODIC])
+    limits = periodic.groupby(SETTING)["max_temperature"].first().rename("limit")
+    runs = pd.concat([slow, periodic]).join(limits, on=SETTING).fillna({"limit": LIMIT})
+    rows = runs.merge(records.temperatures, on=RUN)
+    reached, kept = np.empty(len(rows)), np.empty(len(rows))
+    columns = ["cooling", "applied", "mode", "max_temperature", "reset_temperature"]
+    for place, (cooling, applied, mode, highest, reset) in enumerate(rows[columns].itertuples(index=False, name=None)):
+        hot = applied if cooling == 1 else kept[place - 1] * applied  # Definition 3.4.
+        reached[place], kept[place] = hot, reset if mode == PERIODIC and hot > highest else hot
+    return rows.assign(reached=reached, kept=kept, reset=reached != kept)
+
+
+def crossings(records: Records) -> pd.DataFrame:
+    """The epoch in which each training of Figure 2 first exceeds the limit, if it does, and its last epoch."""
+    rows = growth(records)
+    rows["hot"] = rows["epoch"].where(rows["reached"] > rows["limit"])
+    groups = rows.groupby(["experiment", *SETTING, "mode", "limit", "seed"], sort=False)
+    return groups.agg(epoch=("hot", "min"), last=("epoch", "max"), cells=("cells", "first")).reset_index()
+
+
+def crossing_pairs(found: pd.DataFrame) -> pd.DataFrame:
+    """By `SETTING` and seed: difference (epochs, periodically redistributed minus last layer), never (a mode or "").
+
+    Where one of a pair never exceeds the limit, the epoch after its last stands for it, rather too early than too late.
+    A pair says nothing, and is left out, if neither does, or if one ended, because it diverged, before the other did.
+    """
+    table = found.set_index([*SETTING, "seed", "mode"])
+    crossed, last = (table[name].unstack("mode").reindex(columns=[PERIODIC, LAST]) for name in ("epoch", "last"))
+    epochs, first = crossed.fillna(last + 1), crossed.min(axis="columns")
+    tells = epochs.notna() & (crossed.eq(epochs) | epochs.gt(first, axis="index"))
+    never = np.select([crossed[PERIODIC].isna(), crossed[LAST].isna()], [PERIODIC, LAST], default="")
+    pairs = pd.DataFrame({"difference": epochs[PERIODIC] - epochs[LAST], "never": never})
+    return pairs[tells.all(axis="columns")]

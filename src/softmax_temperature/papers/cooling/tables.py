@@ -8,69 +8,153 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from softmax_temperature.papers.cooling import growth, selection
-from softmax_temperature.papers.cooling.comparisons import COMPARED, comparison
+from softmax_temperature.papers.cooling import selection
 from softmax_temperature.papers.cooling.records import SLUG, Records
-from softmax_temperature.papers.cooling.selection import LAST, MODES, NO_COOLING, SCHEDULES, SETTING
+from softmax_temperature.papers.cooling.selection import LAST, LOST, MODES, NO_COOLING, SCHEDULES, SETTING, TASK
 from softmax_temperature.papers.shared import comparison as shared
-from softmax_temperature.papers.shared.comparison import MEASURED, NOT_RUN, mean_and_sd
-from softmax_temperature.papers.shared.sources import CELLS, together
+from softmax_temperature.papers.shared.comparison import DIFFERENCE, MEASURED, NOT_RUN, lost_seeds, mean_and_sd
+from softmax_temperature.papers.shared.sources import CELLS, apart, together
 from softmax_temperature.papers.shared.tables import published
-
-__all__ = ["COMPARED", "SPECS", "TABLES", "Printed", "printed_numbers", "table", "wide"]
 
 
 @dataclass(frozen=True)
 class Printed:
-    """A table of the paper: its title, what names a row beside data set and network, and its numbers.
-
-    `metrics` are our columns, with their names in `data/published/cooling.csv`, None for ours alone; `roles` those of
-    the experiments that it is made from, in the order of preference, none for segmentation; `schedule` the only one
-    that it has, or None for all.
-    """
+    """A table of the paper."""
 
     title: str
-    keys: tuple[str, ...]
-    metrics: Mapping[str, str | None]
-    roles: tuple[str, ...] = ()
-    schedule: str | None = None
+    keys: tuple[str, ...]  # What names a row beside data set and network.
+    metrics: Mapping[
+        str, str | None
+    ]  # Our columns, with their names in `data/published/cooling.csv`, if they have one.
+    roles: tuple[str, ...] = ()  # Of the experiments that it is made from, the preferred first; none for segmentation.
+    schedule: str | None = None  # The only one that it has, or None for all.
+
+
+PRINTED_SEEDS = 3  # Behind every mean and standard deviation of Tables 1 and 2.
+_PRINTED = ["published", "published_sd", "published_diverged"]
+_COLUMNS = [*_PRINTED, "ours", "ours_sd", "seeds", "diverged_seeds", "stuck_seeds", "never_redistributed"]
+_COLUMNS += [DIFFERENCE, "status", CELLS]
+
+
+def table(records: Records, name: str) -> pd.DataFrame:
+    """One of the tables, by its key in `SPECS`; for a printed one see `beside_printed`, for the others their functions.
+
+    Numbers are fractions, means over the last epochs or of the last one alone; never_redistributed says that no seed of
+    a periodic arm ever was, so that it is last layer Cooling; the difference is missing where images are fewer.
+    """
+    spec = SPECS[name]
+    if not isinstance(spec, Printed):
+        return spec(records)
+    rows = _trained(records, spec) if spec.roles else _segmented(records)
+    rows = pd.concat([rows.assign(metric=metric, value=rows[metric]) for metric in spec.metrics])
+    names = [*SETTING, *spec.keys, "mode", "metric"]
+    keys = ["experiment", *names]
+    made = shared.beside_printed(
+        _over_seeds(rows, keys, {"ours": "value"}, {"diverged_seeds": "diverged", "stuck_seeds": "stuck"}, "value"),
+        printed_numbers(spec)[[*names, *_PRINTED]],
+        keys,
+        columns=_COLUMNS,
+        profile=lambda dataset, _: "cifar10" if dataset == "CIFAR-10" else "paper",
+        printed_runs=PRINTED_SEEDS,
+    )
+    made = made.assign(**{each: made[each].eq(True) for each in ("published_diverged", "never_redistributed")})
+    # Printed numbers stand beside a run on a part of the images all the same; the table says how many there were.
+    parts = selection.experiments(records).query("printed_model != '' and not is_printed").set_index("experiment")
+    images = {name: f", {count:,.0f} images" for name, count in parts["train_images"].items()}
+    made["dataset"] += [images.get(name, "") for name in made["experiment"]]
+    made.loc[made["experiment"].isin(images), DIFFERENCE] = np.nan
+    return made
+
+
+def _over_seeds(
+    rows: pd.DataFrame, keys: list[str], means: Mapping[str, str], sums: Mapping[str, str], counted: str
+) -> pd.DataFrame:
+    """Of all rows with equal keys: means with their sds, sums, how many seeds have `counted`, how many ran, cells."""
+    spread = {name: how for new, old in means.items() for name, how in mean_and_sd(new, old).items()}
+    found = rows.groupby(keys, sort=False).agg(
+        **spread,
+        **{new: (old, "sum") for new, old in sums.items()},
+        seeds=(counted, "count"),
+        runs=("seed", "size"),
+        never_redistributed=("never", "all"),
+        cells=(CELLS, lambda texts: together(chain.from_iterable(map(apart, texts)))),
+    )
+    return found.reset_index()
+
+
+def _trained(records: Records, spec: Printed) -> pd.DataFrame:
+    rows = selection.standard(selection.trainings(records, *spec.roles))
+    rows = rows if spec.schedule is None else rows[rows["schedule"] == spec.schedule]
+    names = rows["printed_model"].str.replace(_DETAILS, "", regex=True)
+    network, dataset = names.where(names != "", rows["network"]), rows["dataset"].where(names == "", "CIFAR-10")
+    return rows.assign(network=network, dataset=dataset, accuracy_last_epoch=rows["test_accuracy"])
+
+
+def _segmented(records: Records) -> pd.DataFrame:
+    rows = selection.final_segmentation(records)
+    is_printed = rows["dataset"] == "ade20k"
+    dataset = rows["dataset"].where(~is_printed, "ADE20K (256x256)")
+    network = np.where(is_printed, "small U-Net ~9M params", "U-Net")
+    return rows.assign(experiment="segmentation", dataset=dataset, network=network, never=False)
+
+
+_DETAILS = r" \(.*|,.*"  # Of a printed model: activation and schedule.
+
+
+def printed_numbers(spec: Printed) -> pd.DataFrame:
+    """The numbers of one table of the paper, as fractions, missing where it prints a divergence."""
+    rows = published(SLUG, spec.title)
+    parts = rows["method"].str.replace("layer Cooling", "layer").str.partition(" | LR schedule: ")
+    modes, schedules, metrics = ({old: new for new, old in each.items()} for each in (MODES, SCHEDULES, spec.metrics))
+    diverged, scale = rows["value"] == "divergence", np.where(rows["unit"] == "percent", 100, 1)
+    return rows[["dataset"]].assign(
+        network=rows["model"].str.replace(_DETAILS, "", regex=True),
+        activation=np.where(rows["model"].str.contains("CReLU"), "crelu", "relu"),
+        schedule=parts[2].map(schedules).fillna(selection.NO_SCHEDULE),
+        mode=parts[0].map(modes),
+        metric=rows["metric"].map(metrics),
+        published=rows["value"].where(~diverged).astype(float) / scale,
+        published_sd=rows["sd"].astype(float) / scale,
+        published_diverged=diverged,
+    )
+
+
+_TIMES = {"seconds per training epoch": "epoch_seconds", "seconds per Cooling step": "seconds"}
+_TIMES |= {"Cooling cost as % of an epoch": "share"}
+_POINTS = " (percentage points)"
+_GAIN = f"largest gain in Fig. 1{_POINTS}"
 
 
 def text(records: Records) -> pd.DataFrame:
     """The numbers in the running text, printed and ours (mean over seeds; shares and their differences are fractions).
 
-    Ours is beside the printed number where the experiment is the paper's; with other data or another network it has a
-    row of its own. The gain of Figure 1 is that of the best factor up to 1, and a lost training counts as guessing in
-    it; epochs are means over the seeds whose temperature gets there. Times are the benchmark's, of the most expensive
-    mode on each device. The cells are those with Cooling.
+    Ours is beside the printed number where the experiment is the paper's, else in a row of its own. The gain is that of
+    the best factor up to 1, a lost training counting as guessing; epochs are means over the seeds whose temperature
+    gets there; times are the benchmark's, of the most expensive mode on each device.
     """
-    known = selection.experiments(records)
-    as_printed = set(known[known["is_printed"]][SETTING].itertuples(index=False, name=None))
-    crossed = {metric: mode for mode, metric in growth.PRINTED.items()}
     dearest = records.cost.sort_values("share").drop_duplicates("device", keep="last").to_dict("records")
-    times = {"seconds per training epoch": "epoch_seconds", "seconds per Cooling step": "seconds"}
-    times |= {"Cooling cost as % of an epoch": "share"}
-    points = " (percentage points)"
+    measured = [(cost, f"`make bench` on {cost['device']}: {cost['size']}") for cost in dearest]
+    ours = {metric: [{"ours": cost[of], "status": said} for cost, said in measured] for metric, of in _TIMES.items()}
+    ours |= {metric: list(_crossings(records, mode)) for mode, metric in selection.CROSSED.items()}
+    ours[_GAIN] = list(_largest_gains(records))
+    known = selection.experiments(records).query("is_printed")
+    as_printed = {(None, None), *known[SETTING].itertuples(index=False, name=None)}
     rows: list[dict[str, Any]] = []
     for printed in published(SLUG, "text").to_dict("records"):
         metric, kind = printed["metric"], "share" if printed["unit"] == "percent" else ""
-        unit = "difference of shares" if metric.endswith(points) else kind
-        row = {"quantity": metric.removesuffix(points), "dataset": printed["dataset"], "network": printed["model"]}
+        unit = "difference of shares" if metric == _GAIN else kind
+        row = {"quantity": metric.removesuffix(_POINTS), "dataset": printed["dataset"], "network": printed["model"]}
         row |= {"unit": unit, "published": float(printed["value"]) / (100 if unit else 1), "seeds": 0}
-        if metric in times:
-            said = [(cost[times[metric]], f"`make bench` on {cost['device']}: {cost['size']}") for cost in dearest]
-            rows += [{**row, "ours": ours, "status": status} for ours, status in said]
-            rows += [] if said else [{**row, "status": f"{NOT_RUN}`make bench`"}]
-            continue
-        found = list(_crossings(records, crossed[metric]) if metric in crossed else _largest_gains(records))
-        ours = [each for each in found if (each["dataset"], each["network"]) in as_printed]
-        rows += [row | each for each in ours or [{"status": f"{NOT_RUN}profile cifar10"}]]
-        rows += [{**row, "published": np.nan, **each} for each in found if each not in ours]
+        beside = [each for each in ours[metric] if (each.get("dataset"), each.get("network")) in as_printed]
+        missing = {"status": f"{NOT_RUN}{'`make bench`' if metric in _TIMES else 'profile cifar10'}"}
+        rows += [row | each for each in beside or [missing]]
+        rows += [row | {"published": np.nan} | each for each in ours[metric] if each not in beside]
     columns = ["quantity", *SETTING, "unit", "published", "ours", "ours_sd", "seeds", "status", CELLS]
     return pd.DataFrame(rows, columns=columns)
 
@@ -79,21 +163,20 @@ def _largest_gains(records: Records) -> Iterator[dict[str, Any]]:
     for setting, some in selection.figure_1_trainings(records).groupby(SETTING, sort=False):
         factors = selection.by_factor(some)
         gains = {factor: selection.paired(rows, LAST)["difference"] for factor, rows in factors.items()}
-        means = {factor: each.mean() for factor, each in gains.items() if len(each)}
-        if means:
-            best = max(means, key=lambda factor: means[factor])
-            note = selection.lost_by_mode(factors[best], LAST, NO_COOLING, counted="guessing")
-            gain = gains[best][: 0 if factors[best]["lost"].all() else None]
-            yield _ours(setting, gain, factors[best][factors[best]["mode"] == LAST], note, missing=note)
+        best = max((each for each in gains if len(gains[each])), key=lambda each: gains[each].mean(), default=None)
+        if best is not None:
+            rows, note = factors[best], selection.lost_by_mode(factors[best], LAST, NO_COOLING, counted="guessing")
+            gain = gains[best][: 0 if rows["lost"].all() else None]
+            yield _ours(setting, gain, rows[rows["mode"] == LAST], note, missing=note)
 
 
 def _crossings(records: Records, mode: str) -> Iterator[dict[str, Any]]:
-    found, grown = growth.crossings(records), growth.growth(records)
-    for setting, some in found[(found["mode"] == mode) & (found["limit"] == growth.LIMIT)].groupby(SETTING, sort=False):
+    found = selection.crossings(records)
+    found = found[(found["mode"] == mode) & (found["limit"] == selection.LIMIT)]
+    for setting, some in found.groupby(SETTING, sort=False):
         epochs = some["epoch"].dropna()
         note = f"in {len(epochs)} of {len(some)} seeds" if len(epochs) < len(some) else ""
-        behind = grown[(grown["mode"] == mode) & grown["experiment"].isin(some["experiment"])]
-        yield _ours(setting, epochs, behind, note, missing="the temperature does not get there")
+        yield _ours(setting, epochs, some, note, missing="the temperature does not get there")
 
 
 def _ours(
@@ -104,10 +187,71 @@ def _ours(
     return dict(zip(SETTING, setting, strict=True)) | row | {CELLS: together(behind[CELLS])}
 
 
+COMPARED = ("without", "cooled", "difference", "difference_sd", "seeds", "over_unchanged", "over_unchanged_sd")
+"""The numbers of `comparison`."""
+_CHANGED = ["experiment", "dataset", "network", "change", "schedule", "loss", "arm", "mode"]
+_LOST = {f"{how}_{side}": how + end for side, end in (("without", "_without"), ("cooled", "")) for how in LOST}
+_PLACE = [*TASK, "loss"]
+_SAME_COOLING = [*_PLACE, "mode", "factor", "max_temperature", "reset_temperature", "seed"]
+
+
+def comparison(records: Records, role: str) -> pd.DataFrame:
+    """Test accuracy with and without Cooling, means over the last epochs, for every change of the recipe.
+
+    Trainings with Cooling are compared with those without of the same experiment, schedule, loss and seed; those of an
+    experiment that changes only the Cooling with the main recipe's, and also (over_unchanged) with the same Cooling in
+    the main recipe. Its own numbers come first, with an empty change. Means and differences are fractions over the
+    seeds that finished both, or else each mean over those that finished it; runs are those of the arm.
+    """
+    pairs, keys = _pairs(_compared(records, role)), [*_CHANGED, "compared_with"]
+    both = pairs["difference"].notna()
+    hidden = ~both & both.groupby([pairs[key] for key in keys]).transform("any")
+    pairs[["cooled", "without"]] = pairs[["accuracy", "accuracy_without"]].mask(hidden)
+    means = {name: name for name in ("without", "cooled", "difference", "over_unchanged")}
+    table = _over_seeds(pairs, keys, means, _LOST, "difference").astype(dict.fromkeys(_LOST, int))
+    lost = zip(table["diverged_cooled"], table["stuck_cooled"], table["runs"], strict=True)
+    said = [lost_seeds(*each) if sum(each[:2]) == each[2] else "no seed finished both" for each in lost]
+    table["status"] = pd.Series(said, table.index, dtype=str).mask(table["seeds"] > 0, MEASURED)
+    return table[[*_CHANGED, *COMPARED, "runs", *_LOST, "never_redistributed", "status", CELLS]]
+
+
+def _compared(records: Records, role: str) -> pd.DataFrame:
+    """The trainings of a role, behind those of the main recipe with the same settings, schedules, modes and factors."""
+    rows, main = selection.trainings(records, role), selection.trainings(records, *selection.MAIN_ROLES)
+    main = main.drop_duplicates([*TASK, "arm", "seed"]).merge(rows[TASK].drop_duplicates(), on=TASK)
+    kinds, known = (pd.MultiIndex.from_frame(table[["mode", "factor"]]) for table in (main, rows))
+    main = main[kinds.isin(known) | (main["mode"] == NO_COOLING)]
+    return pd.concat([main, rows], ignore_index=True)
+
+
+def _pairs(rows: pd.DataFrame) -> pd.DataFrame:
+    """One row per training with Cooling: what it is compared with (`_without`, `_unchanged`), and the differences."""
+    without, cooled = rows[rows["mode"] == NO_COOLING], rows[rows["mode"] != NO_COOLING]
+    # The experiment itself where it trains without Cooling, else the main recipe's, or none.
+    own = without[["experiment", *_PLACE]].drop_duplicates().assign(compared_with=without["experiment"])
+    main = without[without["change"] == ""].drop_duplicates(_PLACE).rename(columns={"experiment": "main"})
+    cooled = cooled.merge(own, "left").merge(main[["main", *_PLACE]], "left", on=_PLACE)
+    cooled = cooled.assign(compared_with=cooled["compared_with"].fillna(cooled["main"]).fillna(""))
+    result, same = ["accuracy", CELLS], ["compared_with", "schedule", "loss", "seed"]
+    reference = without.rename(columns={"experiment": "compared_with"})[[*same, *result, *LOST]]
+    plain = cooled[cooled["change"] == ""].drop_duplicates(_SAME_COOLING)[[*_SAME_COOLING, *result]]
+    pairs = cooled.merge(reference, "left", on=same, suffixes=("", "_without"))
+    pairs = pairs.merge(plain, "left", on=_SAME_COOLING, suffixes=("", "_unchanged"))
+    of_cooling = (pairs["change"] != "") & (pairs["compared_with"] != pairs["experiment"])
+    pairs[["accuracy_unchanged", "cells_unchanged"]] = pairs[["accuracy_unchanged", "cells_unchanged"]].where(
+        of_cooling
+    )
+    behind = pairs[[CELLS, f"{CELLS}_without", f"{CELLS}_unchanged"]]
+    return pairs.assign(
+        cells=[together(cells.dropna()) for _, cells in behind.iterrows()],
+        difference=pairs["accuracy"] - pairs["accuracy_without"],
+        over_unchanged=pairs["accuracy"] - pairs["accuracy_unchanged"],
+    )
+
+
 _ACCURACY = {"accuracy": "test_accuracy", "accuracy_last_epoch": None}
 _IOU = {"mean_iou": "mIoU %", "pixel_accuracy": "pixel accuracy %"}
 _DENSE = {**_IOU, "mean_iou_last_epoch": None, "pixel_accuracy_last_epoch": None}
-
 SPECS: dict[str, Printed | Callable[[Records], pd.DataFrame]] = {
     "table_1": Printed("Table 1", ("schedule",), _ACCURACY, ("table_1",)),
     "table_2": Printed("Table 2", ("activation",), _ACCURACY, ("table_2", "table_1"), selection.NO_SCHEDULE),
@@ -117,59 +261,6 @@ SPECS: dict[str, Printed | Callable[[Records], pd.DataFrame]] = {
     "ours": partial(comparison, role="ours"),
 }
 """The printed tables as data, those of ours alone by their functions."""
-PRINTED_SEEDS = 3
-"""Behind every mean and standard deviation of Tables 1 and 2."""
-
-_PRINTED = ["published", "published_sd", "published_diverged"]
-_COLUMNS = [*_PRINTED, "ours", "ours_sd", "seeds", "diverged_seeds", "stuck_seeds", "never_redistributed"]
-_COLUMNS += ["difference_in_standard_errors", "status", CELLS]
-
-
-def table(records: Records, name: str) -> pd.DataFrame:
-    """One of the tables, by its key in `SPECS`.
-
-    Returns:
-        See `text` and `comparison`. Of a printed table, columns experiment (empty where nothing ran), dataset and
-        network (as printed, or our own), schedule (Table 1), activation (Table 2), mode, metric (a mean over the last
-        epochs, or of the last one alone); then `_COLUMNS`, numbers being fractions. never_redistributed says that no
-        seed of a periodic arm ever redistributed, so that it is last layer Cooling by another name; the difference is
-        missing where we train on fewer images; for the status see `beside_printed`.
-    """
-    spec = SPECS[name]
-    if not isinstance(spec, Printed):
-        return spec(records)
-    rows = _trained(records, spec) if spec.roles else _segmented(records)
-    rows = pd.concat([rows.assign(metric=metric, value=rows[metric]) for metric in spec.metrics])
-    names = [*SETTING, *spec.keys, "mode", "metric"]
-    keys = ["experiment", *names]
-    means = rows.groupby(keys, sort=False).agg(
-        **mean_and_sd("ours", "value"),
-        seeds=("value", "count"),
-        runs=("value", "size"),
-        diverged_seeds=("diverged", "sum"),
-        stuck_seeds=("stuck", "sum"),
-        never_redistributed=("never", "all"),
-        cells=(CELLS, "first"),
-    )
-    made = shared.beside_printed(
-        means.reset_index(),
-        printed_numbers(spec)[[*names, *_PRINTED]],
-        keys,
-        columns=_COLUMNS,
-        profile=lambda dataset, _: "cifar10" if dataset == "CIFAR-10" else "paper",
-        printed_runs=PRINTED_SEEDS,
-    )
-    made = made.assign(**{each: made[each].eq(True) for each in ("published_diverged", "never_redistributed")})
-    # Printed numbers stand beside a run on a part of the images all the same; the table says how many there were.
-    known = selection.experiments(records).set_index("experiment")
-    part = known[(known["printed_model"] != "") & ~known["is_printed"]]
-    fewer = made["experiment"].isin(part.index)
-    images = made.loc[fewer, "experiment"].map(part.get("train_images", {}))
-    made.loc[fewer, "dataset"] += images.map(", {:,.0f} images".format)
-    made.loc[fewer, "difference_in_standard_errors"] = np.nan
-    return made
-
-
 TABLES = {name: partial(table, name=name) for name in SPECS}
 """Every table, by the name of its file."""
 
@@ -183,45 +274,3 @@ def wide(table: pd.DataFrame) -> pd.DataFrame:
     shown = ["dataset", "network", "change", "schedule", "arm", *COMPARED, "status", CELLS]
     main = {"change": "none: the main recipe"}
     return table.reindex(columns=shown).fillna(main).replace({"change": {"": main["change"]}})
-
-
-def printed_numbers(spec: Printed) -> pd.DataFrame:
-    """The numbers of one table of the paper, as fractions, missing where it prints a divergence.
-
-    `model` is as printed, `network` its name without activation and schedule.
-    """
-    rows = published(SLUG, spec.title)
-    parts = rows["method"].str.partition(" | LR schedule: ")
-    modes, schedules, metrics = (
-        {name: key for key, name in names.items()} for names in (MODES, SCHEDULES, spec.metrics)
-    )
-    diverged = rows["value"] == "divergence"
-    scale = np.where(rows["unit"] == "percent", 100, 1)
-    return rows[["model", "dataset"]].assign(
-        network=rows["model"].str.replace(r" \(.*|,.*", "", regex=True),
-        activation=np.where(rows["model"].str.contains("CReLU"), "crelu", "relu"),
-        schedule=parts[2].map(schedules).fillna(selection.NO_SCHEDULE),
-        mode=parts[0].str.replace("layer Cooling", "layer").map(modes),
-        metric=rows["metric"].map(metrics),
-        published=rows["value"].where(~diverged).astype(float) / scale,
-        published_sd=rows["sd"].astype(float) / scale,
-        published_diverged=diverged,
-    )
-
-
-def _trained(records: Records, spec: Printed) -> pd.DataFrame:
-    printed = pd.concat([printed_numbers(each) for each in SPECS.values() if isinstance(each, Printed)])
-    printed = printed.drop_duplicates("model").set_index("model")
-    rows = selection.standard(selection.trainings(records, *spec.roles))
-    rows = rows if spec.schedule is None else rows[rows["schedule"] == spec.schedule]
-    names = {name: rows["printed_model"].map(printed[name]).fillna(rows[name]) for name in SETTING}
-    never = growth.never_redistributed(records, rows)
-    return rows.assign(**names, never=never, accuracy_last_epoch=rows["test_accuracy"])
-
-
-def _segmented(records: Records) -> pd.DataFrame:
-    rows = selection.final_segmentation(records)
-    is_printed = rows["dataset"] == "ade20k"
-    dataset = rows["dataset"].where(~is_printed, "ADE20K (256x256)")
-    network = np.where(is_printed, "small U-Net ~9M params", "U-Net")
-    return rows.assign(experiment="segmentation", dataset=dataset, network=network, never=False)

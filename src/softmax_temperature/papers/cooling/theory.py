@@ -1,7 +1,7 @@
 """The paper's theory in numbers: its lemma, proposition and theorem against autograd on small networks."""
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from statistics import geometric_mean
 from typing import Any
 
@@ -9,7 +9,7 @@ import pandas as pd
 import torch
 from torch import Tensor, nn
 
-from softmax_temperature import cooling
+from softmax_temperature.cooling import theory
 from softmax_temperature.cooling.last_layer import hold, set_last_layer_temperature
 from softmax_temperature.networks.convolutional import DenseNet, SmallVGG
 from softmax_temperature.networks.layers import drawn_from
@@ -28,47 +28,56 @@ NETWORKS: dict[str, Callable[[], nn.Module]] = {
     "DenseNet": lambda: DenseNet((2, 2), growth=4, num_classes=CLASSES),
 }
 
-Row = tuple[str, str, float, float, float]
+Row = tuple[str, float, float, float]
 
 
 def theory_checks() -> pd.DataFrame:
     """Every statement on every network, with random weights, images and labels, in float64 and evaluation mode.
 
-    The logits of each network are divided by a temperature of 100 in the last layer (Proposition 3.5), and it is
-    compared with the network that carries this temperature in its layers (the other statements).
-
-    For Proposition 3.5 predicted and measured are norms of the whole gradient; for the others geometric means over
-    modules or parameters of the ratios of the second network to the first. The difference is the largest norm of
-    measured minus predicted, over measured.
+    For Proposition 3.5 predicted and measured are norms of the whole gradient of a network with a temperature of 100 in
+    its last layer; for the others geometric means over modules or parameters of the ratios to it of the network that
+    carries this temperature in its layers. The difference is the largest norm of measured minus predicted, over
+    measured.
     """
-    rows = [row for name in NETWORKS for row in _checks(name)]
+    rows = [(row[0], name, *row[1:]) for name in NETWORKS for row in _checks(*_overheated(NETWORKS[name]))]
     return pd.DataFrame(rows, columns=["statement", "network", "predicted", "measured", "largest_relative_difference"])
 
 
-def _checks(name: str) -> list[Row]:
-    network, images, labels = _overheated(name)
-    twin = cooling.scale_equivalent(network, TEMPERATURE)
-    outputs = cooling.predicted_output_ratios(network, TEMPERATURE)
-    measured_outputs = cooling.measured_output_ratios(network, twin, images)
-    rows = [_ratios("Lemma 3.3: outputs of modules", name, outputs, measured_outputs)]
-    gradients = cooling.predicted_last_layer_gradients(network, images, labels)
-    found = cooling.measured_gradients(network, images, labels)
+def _checks(network: nn.Module, images: Tensor, labels: Tensor) -> Iterator[Row]:
+    twin = theory.scale_equivalent(network, TEMPERATURE)
+    before, after = (theory.measured_outputs(each, images) for each in (network, twin))
+    yield _ratios("Lemma 3.3: outputs of modules", theory.predicted_output_ratios(network, TEMPERATURE), before, after)
+    gradients = theory.predicted_last_layer_gradients(network, images, labels)
+    found = theory.measured_gradients(network, images, labels)
     errors = [((gradients[path] - each).norm() / each.norm()).item() for path, each in found.items()]
-    norms = (nn.utils.get_total_norm(each.values()).item() for each in (gradients, found))
-    rows.append(("Proposition 3.5: gradients", name, *norms, max(errors)))
+    norms = [nn.utils.get_total_norm(each.values()).item() for each in (gradients, found)]
+    yield "Proposition 3.5: gradients", norms[0], norms[1], max(errors)
     for statement, relative in (("Theorem 3.7: gradients", False), ("Section 3.3: relative gradients", True)):
-        predicted = cooling.predicted_gradient_ratios(network, TEMPERATURE, relative=relative)
-        measured = cooling.measured_gradient_ratios(network, twin, images, labels, relative=relative)
+        predicted = theory.predicted_gradient_ratios(network, TEMPERATURE, relative=relative)
+        both = [theory.measured_gradients(each, images, labels, relative=relative) for each in (network, twin)]
         for kind, ending in (("weights", ".weight"), ("biases", ".bias")):
-            chosen = {path: ratio for path, ratio in measured.items() if path.endswith(ending)}
-            rows.append(_ratios(f"{statement} of {kind}", name, predicted, chosen))
-    return rows
+            before, after = ({path: one for path, one in each.items() if path.endswith(ending)} for each in both)
+            yield _ratios(f"{statement} of {kind}", predicted, before, after)
 
 
-def _overheated(name: str) -> tuple[nn.Module, Tensor, Tensor]:
+def _ratios(
+    statement: str, predicted: Mapping[str, float], before: Mapping[str, Tensor], after: Mapping[str, Tensor]
+) -> Row:
+    """Of tensors after to those before: the factor of least squares, and what is off, the remainder included."""
+    found, errors = [], []
+    for path, old in before.items():
+        above, below = after[path].double().flatten(), old.double().flatten()
+        value = ((above @ below) / (below @ below)).item()
+        remainder = ((above - value * below).norm() / above.norm()).item()
+        found.append(value)
+        errors.append(math.hypot(1 - predicted[path] / value, remainder))
+    return statement, geometric_mean(predicted[path] for path in before), geometric_mean(found), max(errors)
+
+
+def _overheated(make: Callable[[], nn.Module]) -> tuple[nn.Module, Tensor, Tensor]:
     """A network whose temperature is 100, images and labels."""
     with drawn_from(0):
-        network = NETWORKS[name]().double()
+        network = make().double()
         images = torch.randn(IMAGES, 3, SIZE, SIZE, dtype=torch.float64)
         labels = torch.randint(CLASSES, (IMAGES,))
         with torch.no_grad():
@@ -81,11 +90,3 @@ def _overheated(name: str) -> tuple[nn.Module, Tensor, Tensor]:
     hold(network)
     set_last_layer_temperature(network, TEMPERATURE)
     return network, images, labels
-
-
-def _ratios(
-    statement: str, name: str, predicted: Mapping[str, float], measured: Mapping[str, cooling.MeasuredRatio]
-) -> Row:
-    expected, found = [predicted[path] for path in measured], [ratio.value for ratio in measured.values()]
-    errors = [math.hypot(1 - predicted[path] / ratio.value, ratio.deviation) for path, ratio in measured.items()]
-    return statement, name, geometric_mean(expected), geometric_mean(found), max(errors)
