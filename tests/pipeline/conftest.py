@@ -64,5 +64,12 @@ def project(request: pytest.FixtureRequest, make_project: Callable[[str], Path],
 
 
 @pytest.fixture
+def fresh(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another folder, with nothing but the raw data of the module."""
+    monkeypatch.chdir(tmp_path)
+    request.module.write_data()
+
+
+@pytest.fixture
 def in_project(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(project)

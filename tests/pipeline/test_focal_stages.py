@@ -8,7 +8,6 @@ import pandas as pd
 import pytest
 import torch
 
-from softmax_temperature.data.prepared import open_prepared
 from softmax_temperature.metrics import expected_calibration_error
 from softmax_temperature.papers.focal import collect
 from softmax_temperature.papers.focal.records import read_records
@@ -18,9 +17,9 @@ from softmax_temperature.runner.errors import InputError
 from softmax_temperature.stages.fetch import fetch
 from softmax_temperature.stages.focal import train_focal
 from softmax_temperature.stages.focal_evaluation import evaluate_focal
-from softmax_temperature.training import build_network, to_rgb
-from softmax_temperature.training.samples import normalise
-from tests.pipeline.whole_runs import WholePaper, changed, ran, run_paper, weights_are_finite
+from softmax_temperature.stages.trainings import image_set
+from softmax_temperature.training import build_network
+from tests.pipeline.whole_runs import WholePaper, changed, run_paper, weights_are_finite
 
 PAPER, RESULTS = collect, Path("results/tiny/focal")
 pytestmark = pytest.mark.usefixtures("in_project")
@@ -30,21 +29,16 @@ class TestResults(WholePaper):
     pass
 
 
-def test_arms_of_one_seed_start_alike_and_seeds_differ(tiny: Params) -> None:
-    seeds = {cell.name: cell.parameters["training_seed"] for cell in train_focal.cells(tiny)}
-    assert seeds["digits/CE/0"] == seeds["digits/FL-3/0"] == seeds["digits-as-written/CE/0"] != seeds["digits/CE/1"]
-
-
 def test_the_stored_logits_are_those_of_the_stored_weights(tiny: Params) -> None:
     artifact, recipe = open_artifact(train_focal.output / "digits/CE/0"), tiny.focal.recipe_of("digits", "CE")
     network = build_network(tiny.networks["resnet8-tiny"], classes=10, seed=1)
     network.load_state_dict(artifact.tensors("weights.safetensors"))
-    images, labels = open_prepared(open_artifact(fetch.output / "digits"), root=Path()).part("test").for_evaluation()
+    test = image_set(open_artifact(fetch.output / "digits"), "test", ".")
     with torch.no_grad():
-        logits = network.eval()(normalise(to_rgb(images), recipe.mean, recipe.std))
+        logits = network.eval()(test.prepare(test.inputs, recipe))
     stored = artifact.tensors("logits.safetensors")
     torch.testing.assert_close(stored["test.logits"], logits, rtol=1e-4, atol=1e-5)
-    assert torch.equal(stored["test.labels"], labels)
+    assert torch.equal(stored["test.labels"], test.labels)
 
 
 def test_the_records_are_complete_and_hold_no_gaps(tiny: Params) -> None:
@@ -81,19 +75,6 @@ def test_without_a_shift_the_shifted_images_are_the_test_images() -> None:
         assert row.items() <= runs[row["scaling"]].items()
 
 
-def test_printed_numbers_stand_beside_what_was_measured() -> None:
-    table = pd.read_csv(RESULTS / "tables" / "table_1.csv")
-    assert table[table["published"].notna()]["status"].str.startswith("not run: ").all()
-    assert (table["status"] == "measured").any()
-
-
-def test_adding_an_arm_runs_only_its_cells(tiny: Params) -> None:
-    arm = {"FL-9": {"loss": "focal", "options": {"gamma": 9.0}}}
-    arms = [*tiny.focal.arms_of("digits"), "FL-9"]
-    more = changed(tiny, {"focal/arms/": arm, "focal/tasks/digits/arms": arms})
-    assert sorted(ran(more, train_focal, evaluate_focal)) == 2 * ["digits/FL-9/0"] + 2 * ["digits/FL-9/1"]
-
-
 LOST = {"lr": 1e30, "clip_norm": None}
 
 
@@ -109,7 +90,7 @@ def test_a_diverging_arm_is_a_result(
     assert set(records.runs[records.runs["task"] == "digits"]["arm"]) == {"FL-3"}
     table = pd.read_csv(RESULTS / "tables" / "table_1.csv")
     assert set(table[(table["task"] == "digits") & (table["method"] == "CE")]["status"]) == {"diverged"}
-    assert weights_are_finite(train_focal.output / "digits/CE/0")
+    assert weights_are_finite(train_focal, "digits/CE/0")
 
 
 def test_nothing_but_divergence_is_said_in_one_line(

@@ -5,19 +5,16 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
 import pytest
-import torch
 
 from softmax_temperature.papers.focal import collect, tables
 from softmax_temperature.papers.focal.records import read_records
 from softmax_temperature.papers.shared.tables import read_csv
 from softmax_temperature.params import Params
 from softmax_temperature.runner.artifacts import digest_of_file, open_artifact
-from softmax_temperature.runner.cells import CellsFailed
 from softmax_temperature.stages.fetch import fetch
 from softmax_temperature.stages.focal import train_focal
-from tests.pipeline.whole_runs import changed, finish, run, run_paper, with_kills
+from tests.pipeline.whole_runs import changed, finish, run, run_paper, stored, weights, with_kills
 
 RESULTS, VECTORS = Path("results/tiny/focal"), Path("raw/vectors.txt")
 WIDTH, WORDS = 4, ("good", "bad", "film", "plot", "the", "not")  # The file of vectors has these.
@@ -89,16 +86,11 @@ def project(make_project: Callable[[str], Path], params: Params) -> Path:
 
 
 def record(task: str, arm: str = "CE") -> dict[str, Any]:
-    found: dict[str, Any] = open_artifact(train_focal.output / task / arm / "0").json("record.json")
+    found: dict[str, Any] = stored(train_focal, f"{task}/{arm}/0", "record")
     return found
 
 
-def embedding(task: str) -> torch.Tensor:
-    artifact = open_artifact(train_focal.output / task / "CE/0")
-    return artifact.tensors("weights.safetensors")["embedding.weight"]
-
-
-def test_the_record_says_which_words_have_vectors() -> None:
+def test_the_record_says_which_words_have_vectors_and_frozen_ones_are_no_parameters() -> None:
     learned, frozen, tuned = (record(task)["embeddings"] for task in ("reviews", "reviews-frozen", "parsed"))
     assert (learned["file"], learned["covered"]) == (None, None)
     # the, film, plot, is, bad, good, the comma, the point, and numbers: 18 words in all, of which five have vectors.
@@ -107,44 +99,31 @@ def test_the_record_says_which_words_have_vectors() -> None:
     assert 5 / 18 < frozen["covered_tokens"] < 1  # Those five are among the frequent ones.
     assert (tuned["words"], tuned["covered"]) == (7, pytest.approx(6 / 7))
     assert frozen["sha256"] == digest_of_file(VECTORS)
-
-
-def test_frozen_vectors_are_those_of_the_file_and_no_parameters() -> None:
-    frozen, moved = embedding("reviews-frozen"), embedding("parsed")
-    assert {tuple(row) for row in frozen.tolist()} >= {(place + 0.5,) * WIDTH for place in range(5)}
-    assert record("reviews")["parameters"] - record("reviews-frozen")["parameters"] == frozen.numel()
+    still, moved = (weights(train_focal, f"{task}/CE/0")["embedding.weight"] for task in ("reviews-frozen", "parsed"))
+    assert {tuple(row) for row in still.tolist()} >= {(place + 0.5,) * WIDTH for place in range(5)}
+    assert record("reviews")["parameters"] - record("reviews-frozen")["parameters"] == still.numel()
     assert not {tuple(row) for row in moved.tolist()} & {(place + 0.5,) * WIDTH for place in range(6)}
 
 
-@pytest.mark.parametrize("arm", ["CE", "FLSD-53"])
-@pytest.mark.parametrize("task", ["reviews", "parsed"])
-def test_what_is_evaluated_is_the_epoch_that_validation_data_choose(task: str, arm: str) -> None:
-    artifact = open_artifact(train_focal.output / task / arm / "0")
-    history = pd.DataFrame(artifact.json("history.json")).set_index(["split", "epoch"])["accuracy"]
-    assert set(history.index) == {(split, e) for split in ("train", "validation", "test") for e in (1, 2, 3)}
-    epoch = record(task, arm)["selected_epoch"]
-    assert epoch == history["validation"].idxmax()
-    logits = artifact.tensors("logits.safetensors")
-    for split in ("validation", "test"):
-        accuracy = (logits[f"{split}.logits"].argmax(1) == logits[f"{split}.labels"]).double().mean().item()
-        assert accuracy == pytest.approx(history[split, epoch])
-
-
-def test_the_last_epoch_is_evaluated_too() -> None:
+def test_the_epoch_that_validation_data_choose_is_evaluated_and_the_last_one_too() -> None:
     records = read_records(RESULTS)
-    last = records.history.query("split == 'test' and epoch == 3").merge(
-        records.runs.query("evaluated == 'last' and scaling == 'none'"), on=["task", "arm", "seed"]
-    )
-    assert len(last) == len(records.trainings)
-    assert last["accuracy_x"].tolist() == pytest.approx(last["accuracy_y"].tolist())
-    assert last["ece"].tolist() == pytest.approx(last["expected_calibration_error"].tolist(), abs=1e-5)
+    plain = records.runs[records.runs["scaling"] == "none"].set_index(["task", "arm", "evaluated"])
+    assert len(plain) == 2 * len(records.trainings)
+    for row in records.trainings.to_dict("records"):
+        own = records.history[(records.history["task"] == row["task"]) & (records.history["arm"] == row["arm"])]
+        accuracy = own.set_index(["split", "epoch"])["accuracy"]
+        assert set(accuracy.index) == {(split, e) for split in ("train", "validation", "test") for e in (1, 2, 3)}
+        assert row["selected_epoch"] == accuracy["validation"].idxmax()
+        for evaluated, epoch in (("best_validation", row["selected_epoch"]), ("last", 3)):
+            found = plain.loc[(row["task"], row["arm"], evaluated), "accuracy"]
+            assert found == pytest.approx(accuracy["test", epoch])
 
 
-def test_tables_say_where_words_come_from_and_stand_beside_the_printed_numbers() -> None:
-    records = read_records(RESULTS)
+def test_tables_say_where_words_come_from() -> None:
+    embeddings = read_records(RESULTS).tasks.set_index("task")["embeddings"]
     frozen, tuned = (record(task)["embeddings"]["covered_tokens"] for task in ("reviews-frozen", "parsed"))
     parsed = f"vectors.txt, 85.7% of 7 words, {tuned:.1%} of the text, tuned"
-    assert records.tasks.set_index("task")["embeddings"].to_dict() == {
+    assert embeddings.to_dict() == {
         "reviews": "learned",
         "reviews-frozen": f"vectors.txt, 27.8% of 18 words, {frozen:.1%} of the text, frozen",
         "parsed": parsed,
@@ -152,20 +131,17 @@ def test_tables_say_where_words_come_from_and_stand_beside_the_printed_numbers()
     wide = tables.wide(read_csv(RESULTS / "tables" / "table_1.csv"))
     row = wide[(wide["dataset"] == "SST Binary") & (wide["embeddings"].fillna("") != "")].iloc[0]
     assert (row["embeddings"], row["differs"]) == (parsed, "3 of 6 epochs")
-    assert wide.query("dataset == '20 Newsgroups'")["status"].str.contains("not run: profile text_cpu").any()
     claims = {row["id"]: row for row in json.loads((RESULTS / "claims.json").read_text())}
     assert claims["flsd-53-calibrates-on-texts"]["n"] == 3
-    assert not (RESULTS / "tables" / "panels.safetensors").exists()
 
 
 @pytest.mark.parametrize("task", ["reviews", "parsed"])
 def test_an_interrupted_training_ends_with_the_same_bytes(
-    task: str, params: Params, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    task: str, params: Params, request: pytest.FixtureRequest
 ) -> None:
     folder = train_focal.output / task / "FLSD-53/0"
     whole = open_artifact(folder).files
-    monkeypatch.chdir(tmp_path)
-    write_data()
+    request.getfixturevalue("fresh")
     run(params, fetch, [task])
     assert with_kills(lambda: run(params, train_focal, [f"{task}/FLSD-53/0"]), 2) == [1, 2, 3]
     assert open_artifact(folder).files == whole
@@ -178,9 +154,3 @@ def test_a_changed_file_of_vectors_is_noticed(params: Params) -> None:
     VECTORS.write_text(content)
     stale = {f"{task}/{arm}/0" for task in ("reviews-frozen", "parsed") for arm in ("CE", "FLSD-53")}
     assert {name for name in before if before[name] != after[name]} == stale
-
-
-def test_a_task_on_texts_has_to_say_how_they_are_read(params: Params) -> None:
-    task = params.model_dump()["focal"]["tasks"]["reviews"] | {"text": None, "arms": ["CE"]}
-    with pytest.raises(CellsFailed, match=r"data set reviews: holds texts\. Give the task `text`"):
-        run(changed(params, {"focal/tasks": {"reviews": task}}), train_focal)

@@ -8,7 +8,7 @@ import pytest
 from softmax_temperature.papers.shared.results import PAPERS
 from softmax_temperature.params import Params, read_yaml
 from softmax_temperature.runner.fingerprint import import_closure
-from softmax_temperature.stages.programs import MODULES, find_stage
+from softmax_temperature.stages.programs import find_stage
 from tests.conftest import ROOT
 
 GRAPH = read_yaml(ROOT / "dvc.yaml")
@@ -20,7 +20,7 @@ def program(stage: str) -> Path:
     return ROOT / STAGES[stage]["cmd"].split()[1]
 
 
-CELL_STAGES = [name for name in STAGES if program(name).stem in MODULES]
+CELL_STAGES = {name: found for name in STAGES if (found := find_stage(program(name).stem))}
 
 
 @pytest.mark.parametrize("stage", STAGES)
@@ -33,7 +33,7 @@ def test_a_stage_depends_on_its_program_and_of_results_nothing_is_cached_and_of_
 
 @pytest.mark.parametrize("stage", CELL_STAGES)
 def test_a_stage_names_the_code_that_its_cells_run_their_folder_and_parameters_that_exist(stage: str) -> None:
-    declared, content = find_stage(program(stage).stem), STAGES[stage]
+    declared, content = CELL_STAGES[stage], STAGES[stage]
     for module in import_closure(declared.module):
         place = module.replace("softmax_temperature", SOURCE, 1).replace(".", "/")
         if place not in (SOURCE, f"{SOURCE}/stages"):

@@ -1,11 +1,9 @@
 """The U-Net's stage, from a folder of images to the table and the pictures of the paper, on the smallest parameters."""
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
-import torch
 from PIL import Image
 
 from softmax_temperature.data.glyphs import downstream_pool, draw_scenes
@@ -14,7 +12,7 @@ from softmax_temperature.params import Params
 from softmax_temperature.runner.artifacts import open_artifact
 from softmax_temperature.runner.errors import InputError
 from softmax_temperature.stages.cooling import SEGMENTATION_ARMS, train_segmentation
-from tests.pipeline.whole_runs import changed, finish, run, weights_are_finite, with_kills
+from tests.pipeline.whole_runs import changed, finish, run, stored, weights, weights_are_finite, with_kills
 
 LETTERS = Path("data/raw/letters")
 SECTION = {"dataset": "letters", "classes": 4, "size": [32, 32], "train_limit": None, "test_limit": None, "panels": 3}
@@ -28,7 +26,7 @@ def params(tiny: Params) -> Params:
     return changed(tiny, changes)
 
 
-def write_letters() -> None:
+def write_data() -> None:
     images, labels = draw_scenes(downstream_pool()[:3], 26, seed=0)
     for part, rows in (("train", range(16)), ("test", range(16, 26))):
         for kind, pixels in (("images", images), ("labels", labels)):
@@ -40,56 +38,31 @@ def write_letters() -> None:
 
 @pytest.fixture(scope="module")
 def project(tmp_path_factory: pytest.TempPathFactory, params: Params) -> Path:
-    folder = tmp_path_factory.mktemp("segmentation")
-    return finish(folder, lambda: (write_letters(), run(params, train_segmentation)))
+    return finish(tmp_path_factory.mktemp("segmentation"), lambda: (write_data(), run(params, train_segmentation)))
 
 
-@pytest.fixture
-def fresh(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The images alone, in another folder."""
-    monkeypatch.chdir(tmp_path)
-    write_letters()
-
-
-def record(cell: str) -> dict[str, Any]:
-    found: dict[str, Any] = open_artifact(train_segmentation.output / cell).json("record.json")
-    return found
-
-
-def weights(cell: str) -> dict[str, torch.Tensor]:
-    return open_artifact(train_segmentation.output / cell).tensors("weights.safetensors")
-
-
-def test_a_row_for_every_epoch_of_every_training(params: Params) -> None:
+def test_a_row_for_every_epoch_of_every_training_and_the_first_is_before_the_first_cooling(params: Params) -> None:
     table = segmentation_table(params)
     assert list(table.columns[:3]) == ["arm", "seed", "epoch"]
     assert len(table) == 2 * 2 * 3
     assert not table.isna().any().any()
     assert table[["mean_iou", "pixel_accuracy"]].stack().between(0, 1).all()
+    first, last = (table[(table["epoch"] == epoch) & (table["seed"] == 0)] for epoch in (1, 3))
+    assert (first["mean_iou"].nunique(), last["mean_iou"].nunique()) == (1, 2)
     temperatures = table.groupby("arm")["temperature"]
     assert (temperatures.get_group("none") == 1).all()
     assert temperatures.get_group("last_layer").nunique() == 6
     last = table[(table["arm"] == "last_layer") & (table["seed"] == 1)].iloc[-1]
-    assert weights("last_layer/1")["cooling_temperature"].item() == last["temperature"]
-    assert "cooling_temperature" not in weights("none/1")
+    assert weights(train_segmentation, "last_layer/1")["cooling_temperature"].item() == last["temperature"]
+    assert "cooling_temperature" not in weights(train_segmentation, "none/1")
 
 
 def test_records_say_what_was_trained() -> None:
-    about = record("last_layer/1")
+    about, plain = (stored(train_segmentation, cell, "record") for cell in ("last_layer/1", "none/1"))
     assert about["images"] == {"train": 12, "validation": 4, "test": 10}
     assert (about["sides"], about["epochs_done"], about["diverged"]) == ([32, 32], 3, False)
     assert 0.9 * 4 * 32**2 < about["cooling_pixels"] < 4 * 32**2
-    assert record("none/1")["cooling_pixels"] == 0
-
-
-def test_arms_of_one_seed_are_paired(params: Params) -> None:
-    table = segmentation_table(params)
-    losses = {cell: record(cell)["history"][0]["loss"] for cell in ("none/0", "last_layer/0", "none/1")}
-    # The first epoch is over before the first Cooling, which changes no prediction.
-    assert losses["none/0"] == losses["last_layer/0"] != losses["none/1"]
-    first, last = (table[(table["epoch"] == epoch) & (table["seed"] == 0)] for epoch in (1, 3))
-    assert first["mean_iou"].nunique() == first["pixel_accuracy"].nunique() == 1
-    assert last["mean_iou"].nunique() == 2
+    assert plain["cooling_pixels"] == 0
 
 
 def test_pictures_show_test_images_and_every_arm(params: Params) -> None:
@@ -98,8 +71,8 @@ def test_pictures_show_test_images_and_every_arm(params: Params) -> None:
     assert pictures["images"].shape == (3, 32, 32, 3)
     files = sorted((LETTERS / "labels/test").glob("*.png"))
     for row, place in enumerate(place * 10 // 8 for place in range(3)):
-        stored = Image.open(files[place]).resize((32, 32), Image.Resampling.NEAREST)
-        assert np.array_equal(pictures["labels"][row], np.asarray(stored))
+        image = Image.open(files[place]).resize((32, 32), Image.Resampling.NEAREST)
+        assert np.array_equal(pictures["labels"][row], np.asarray(image))
     for arm in SEGMENTATION_ARMS:
         assert (pictures[arm].dtype, pictures[arm].shape) == (np.uint8, (3, 32, 32))
         assert pictures[arm].max() < 4
@@ -125,8 +98,8 @@ def test_a_training_that_diverges_is_a_result(params: Params) -> None:
     expected = [(arm, epoch) for arm in SEGMENTATION_ARMS for epoch in (1, 2)]
     assert [tuple(row) for row in table[["arm", "epoch"]].to_numpy()] == expected
     assert table[table["epoch"] == 2][["mean_iou", "pixel_accuracy", "temperature"]].isna().all().all()
-    assert record("none/0")["diverged"]
-    assert weights_are_finite(train_segmentation.output / "none/0")
+    assert stored(train_segmentation, "none/0", "record")["diverged"]
+    assert weights_are_finite(train_segmentation, "none/0")
 
 
 @pytest.mark.usefixtures("fresh")

@@ -1,5 +1,6 @@
 """All stages of the first paper, from nothing to its results, on the smallest parameters."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
@@ -11,12 +12,10 @@ from softmax_temperature.papers.classifier_temperature import collect
 from softmax_temperature.papers.classifier_temperature.records import read_records
 from softmax_temperature.params import Params
 from softmax_temperature.runner.artifacts import open_artifact
-from softmax_temperature.runner.cells import run_cells
 from softmax_temperature.runner.errors import InputError
-from softmax_temperature.stages.backbones import embed
 from softmax_temperature.stages.classifier_temperature import search
 from softmax_temperature.stages.heuristic import heuristic
-from tests.pipeline.whole_runs import WholePaper, changed, ran
+from tests.pipeline.whole_runs import WholePaper, changed, run
 
 PAPER, RESULTS = collect, Path("results/tiny/classifier_temperature")
 pytestmark = pytest.mark.usefixtures("in_project")
@@ -59,28 +58,13 @@ def test_no_rule_beats_the_best_of_the_grid() -> None:
 
 
 def test_a_missing_cell_stops_the_aggregation_and_a_left_over_is_not_read(tiny: Params) -> None:
-    own = {"backbones": ["untrained-16"]}
-    fewer = changed(
-        tiny,
-        {"classifier_temperature/": own, "classifier_temperature/rescaling/backbone": "untrained-16"},
-    )
-
-    def aggregate() -> None:
-        run_cells(heuristic.cells(fewer), output=Path("data/fewer"), compute=fewer.compute, seed=fewer.seed)
-
-    aggregate()
+    one = {"classifier_temperature/backbones": ["untrained-16"]}
+    params = changed(tiny, one | {"classifier_temperature/rescaling/backbone": "untrained-16"})
+    fewer = replace(heuristic, output=Path("data/fewer"))
+    run(params, fewer)
     assert set(pd.read_csv("data/fewer/pairs.csv")["backbone"]) == {"untrained-16"}
     missing = search.output / "digits" / "untrained-16"
     missing.rename("data/aside")
-    try:
-        with pytest.raises(InputError, match=str(missing)):
-            aggregate()
-    finally:
-        Path("data/aside").rename(missing)
-
-
-def test_adding_a_backbone_runs_only_its_cells(tiny: Params) -> None:
-    names = [*tiny.classifier_temperature.backbones, "another"]
-    another = {"another": tiny.model_dump()["backbones"]["untrained-16"]}
-    more = changed(tiny, {"backbones/": another, "classifier_temperature/backbones": names})
-    assert ran(more, embed, search) == 2 * [f"{data}/another" for data in tiny.classifier_temperature.datasets]
+    with pytest.raises(InputError, match=str(missing)):
+        run(params, fewer)
+    Path("data/aside").rename(missing)

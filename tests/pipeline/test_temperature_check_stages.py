@@ -15,7 +15,7 @@ from softmax_temperature.params import Params
 from softmax_temperature.params.temperature_check import Training
 from softmax_temperature.runner.artifacts import open_artifact
 from softmax_temperature.stages.temperature_check import confirm_temperature_check, train_temperature_check
-from tests.pipeline.whole_runs import VERDICTS, WholePaper, changed, digests, run_paper
+from tests.pipeline.whole_runs import VERDICTS, WholePaper, changed, digests, run_paper, stored
 
 PAPER, RESULTS = collect, Path("results/tiny/temperature_check")
 pytestmark = pytest.mark.usefixtures("in_project")
@@ -25,8 +25,8 @@ class TestResults(WholePaper):
     pass
 
 
-def stored(name: str, *training: Any) -> Any:
-    return open_artifact(train_temperature_check.output / Training(*training).cell).json(f"{name}.json")
+def of(name: str, *training: Any) -> Any:
+    return stored(train_temperature_check, Training(*training).cell, name)
 
 
 def test_trainings_side_by_side_give_the_bytes_of_one_at_a_time(
@@ -41,21 +41,9 @@ def test_trainings_side_by_side_give_the_bytes_of_one_at_a_time(
     assert digests(second, "data/temperature_check", "results") == first
 
 
-def test_cells_rescale_the_rate_and_all_of_a_seed_start_alike(tiny: Params) -> None:
-    cells = {cell.name: cell.parameters for cell in train_temperature_check.cells(tiny)}
-    assert cells["wrn/1/0.1/plain/0"]["recipe"]["lr"] == pytest.approx(0.1)
-    assert cells["wrn/0.1/0.1/plain/0"]["recipe"]["lr"] == pytest.approx(10.0)
-    seeds: dict[tuple[str, str], set[int]] = {}
-    for name, parameters in cells.items():
-        sweep, *_, seed = name.split("/")
-        seeds.setdefault((sweep, seed), set()).add(parameters["training_seed"])
-    assert {len(found) for found in seeds.values()} == {1}
-    assert seeds["wrn", "0"] != seeds["wrn", "1"]
-
-
 def test_trainings_start_with_the_norm_that_was_asked_for() -> None:
     def norm(*training: Any) -> float:
-        return float(stored("record", *training, 0)["initial_logit_norm"])
+        return float(of("record", *training, 0)["initial_logit_norm"])
 
     assert norm("wrn", 1.0, 0.1, "plain") == pytest.approx(10 * norm("wrn", 0.1, 0.1, "plain"), rel=1e-5)
     assert norm("wrn-pairs", 1.0, 0.1, "pair-0") > norm("wrn-pairs", 1.0, 0.1, "pair-1") == 0
@@ -77,18 +65,18 @@ def test_history_describes_tempered_logits() -> None:
     names = ("gru", 0.1, 0.1, "plain", 0)
     tensors = open_artifact(train_temperature_check.output / Training(*names).cell).tensors("logits.safetensors")
     nll = torch.nn.functional.cross_entropy(0.1 * tensors["test.logits"].double(), tensors["test.labels"]).item()
-    last = next(row for row in reversed(stored("history", *names)) if row["split"] == "test")
+    last = next(row for row in reversed(of("history", *names)) if row["split"] == "test")
     runs = read_records(RESULTS).runs.query("sweep == 'gru' and inverse_temperature == 0.1 and seed == 0")
     assert (last["nll"], runs["test_nll"].iloc[0]) == pytest.approx((nll, nll))
 
 
 def test_only_the_usual_softmax_alone_is_described_and_only_cooling_leaves_temperatures() -> None:
     plain, cooled = ("wrn", 1.0, 0.1, "plain", 0), ("wrn", 1.0, 0.1, "cooled", 0)
-    assert stored("statistics", "wrn", 0.1, 0.1, "plain", 0) is stored("statistics", *cooled) is None
-    statistics = stored("statistics", *plain)
+    assert of("statistics", "wrn", 0.1, 0.1, "plain", 0) is of("statistics", *cooled) is None
+    statistics = of("statistics", *plain)
     assert statistics["dim"] == 64
     assert all(np.isfinite(value) for value in statistics.values())
-    assert (len(stored("temperatures", *cooled)), stored("temperatures", *plain)) == (2, [])
+    assert (len(of("temperatures", *cooled)), of("temperatures", *plain)) == (2, [])
 
 
 def test_a_training_that_diverges_is_a_result(

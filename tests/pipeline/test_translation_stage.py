@@ -22,9 +22,8 @@ from softmax_temperature.training.translation.network import make_network, trans
 from softmax_temperature.training.translation.scores import bleu
 from softmax_temperature.training.translation.sentences import PADDING, SentencePairs
 from softmax_temperature.training.translation.vocabulary import Vocabulary
-from tests.pipeline.whole_runs import changed, finish, run, weights_are_finite, with_kills
+from tests.pipeline.whole_runs import changed, finish, run, stored, weights, weights_are_finite, with_kills
 
-OUTPUT = train_translation.output
 SENTENCES = Path("data/raw/sentences")
 CHANGES: dict[str, Any] = {
     "data/root": "data/raw",
@@ -45,12 +44,7 @@ def params(tiny: Params) -> Params:
     return changed(tiny, CHANGES)
 
 
-def other(params: Params, **values: Any) -> Params:
-    """Parameters with other values of the section."""
-    return changed(params, {f"focal/translation/{name}": value for name, value in values.items()})
-
-
-def write_sentences() -> None:
+def write_data() -> None:
     SENTENCES.mkdir(parents=True)
     for split, (english, german) in read_farm(seed=0).items():
         for language, sentences in (("en", english), ("de", german)):
@@ -60,37 +54,26 @@ def write_sentences() -> None:
 
 @pytest.fixture(scope="module")
 def project(tmp_path_factory: pytest.TempPathFactory, params: Params) -> Path:
-    folder = tmp_path_factory.mktemp("translation")
-    return finish(folder, lambda: (write_sentences(), run(params, train_translation)))
+    return finish(tmp_path_factory.mktemp("translation"), lambda: (write_data(), run(params, train_translation)))
 
 
-@pytest.fixture
-def fresh(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The sentences alone, in another folder."""
-    monkeypatch.chdir(tmp_path)
-    write_sentences()
+def calibration(cell: str, split: str) -> dict[float, dict[str, Any]]:
+    return {row["temperature"]: row for row in stored(train_translation, cell, "calibration") if row["split"] == split}
 
 
-def stored(cell: str, name: str) -> Any:
-    return open_artifact(OUTPUT / cell).json(f"{name}.json")
-
-
-def sentences(split: str) -> list[list[str]]:
-    return [(SENTENCES / f"{split}.{language}").read_text().splitlines() for language in ("en", "de")]
-
-
-def trained(cell: str, params: Params) -> tuple[Any, Vocabulary]:
-    """A network and its vocabulary, from their files alone."""
+def trained(cell: str, params: Params) -> tuple[Any, Vocabulary, list[Any], list[str]]:
+    """A network and its vocabulary, from their files alone, and the test sentences, in numbers and as references."""
     assert params.focal.translation
-    vocabulary = Vocabulary(Tokenizer.from_str(open_artifact(OUTPUT / cell).path("vocabulary.json").read_text()))
+    text = open_artifact(train_translation.output / cell).path("vocabulary.json").read_text()
+    vocabulary = Vocabulary(Tokenizer.from_str(text))
     network = make_network(vocabulary.size, params.focal.translation.network, seed=5)
-    weights = open_artifact(OUTPUT / cell).tensors("weights.safetensors")
-    weights["embedding.weight"] = weights["classifier.weight"]
-    network.load_state_dict(weights)
-    return network.eval(), vocabulary
+    own = weights(train_translation, cell)
+    network.load_state_dict(own | {"embedding.weight": own["classifier.weight"]})
+    sides = [(SENTENCES / f"test.{language}").read_text().splitlines() for language in ("en", "de")]
+    return network.eval(), vocabulary, list(map(vocabulary.encode, sides)), sides[1]
 
 
-def test_tables_are_complete(params: Params) -> None:
+def test_tables_are_complete_and_the_temperature_is_that_of_least_validation_error(params: Params) -> None:
     tables = translation_tables(params)
     runs, curves, history = (tables[f"translation_{name}"] for name in ("runs", "curves", "history"))
     assert {name: tuple(table.columns) for name, table in tables.items()} == {name: COLUMNS[name] for name in tables}
@@ -100,105 +83,80 @@ def test_tables_are_complete(params: Params) -> None:
     shares = ["ece", "ece_after_scaling", "accuracy", "bleu", "bleu_after_scaling", "best_bleu"]
     assert runs[shares].stack().between(0, 1).all()
     assert (runs["best_bleu"] >= runs[["bleu", "bleu_after_scaling"]].max(axis=1)).all()
+    for row in runs.to_dict("records"):
+        validation, test = (calibration(f"{row['arm']}/{row['seed']}", split) for split in ("validation", "test"))
+        assert set(validation) == {*TEMPERATURE_GRID, 0.75, 1.5}
+        assert validation[row["temperature"]]["ece"] == min(validation[at]["ece"] for at in TEMPERATURE_GRID)
+        assert (row["ece"], row["ece_after_scaling"]) == (test[1.0]["ece"], test[row["temperature"]]["ece"])
 
 
 def test_the_stored_calibration_is_that_of_the_stored_weights(params: Params) -> None:
-    network, vocabulary = trained("FL/1", params)
-    pairs = SentencePairs(*map(vocabulary.encode, sentences("test")))
+    network, _, sides, _ = trained("FL/1", params)
+    pairs = SentencePairs(*sides)
     with torch.no_grad():
         logits = network(pairs.teacher_forced(torch.arange(len(pairs)))).double()
     padded = pairs.targets.padded(torch.arange(len(pairs)))
     labels = padded[padded != PADDING]
-    rows = {row["temperature"]: row for row in stored("FL/1", "calibration") if row["split"] == "test"}
     for temperature in (0.75, 1.0, 1.5):
-        probs, row = (logits / temperature).softmax(1), rows[temperature]
+        probs, row = (logits / temperature).softmax(1), calibration("FL/1", "test")[temperature]
         assert row["ece"] == pytest.approx(expected_calibration_error(probs, labels).item(), abs=1e-6)
         assert row["nll"] == pytest.approx(-probs.gather(1, labels[:, None]).log().mean().item(), rel=1e-4)
         assert row["tokens"] == len(labels)
 
 
-def test_the_temperature_is_that_of_least_validation_error(params: Params) -> None:
-    runs = translation_tables(params)["translation_runs"].set_index(["arm", "seed"])
-    for (arm, seed), run_ in runs.iterrows():
-        rows = stored(f"{arm}/{seed}", "calibration")
-        validation, test = (
-            {row["temperature"]: row["ece"] for row in rows if row["split"] == split}
-            for split in ("validation", "test")
-        )
-        assert set(validation) == {*TEMPERATURE_GRID, 0.75, 1.5}
-        assert validation[run_["temperature"]] == min(validation[at] for at in TEMPERATURE_GRID)
-        assert (run_["ece"], run_["ece_after_scaling"]) == (test[1.0], test[run_["temperature"]])
-
-
 def test_the_epoch_with_the_least_validation_nll_is_evaluated() -> None:
     for arm in ARMS:
-        record = stored(f"{arm}/0", "record")
+        record = stored(train_translation, f"{arm}/0", "record")
         nll = {row["epoch"]: row["nll"] for row in record["history"]}
         assert nll[record["selected_epoch"]] == min(nll.values())
-        unscaled = next(row for row in stored(f"{arm}/0", "calibration") if row["temperature"] == 1)
-        assert (unscaled["split"], unscaled["nll"]) == ("validation", pytest.approx(min(nll.values())))
+        assert calibration(f"{arm}/0", "validation")[1.0]["nll"] == pytest.approx(min(nll.values()))
 
 
 def test_bleu_is_that_of_the_translations_and_these_are_the_networks(params: Params) -> None:
-    translations, rows = stored("CE/0", "translations"), stored("CE/0", "bleu")
+    translations, rows = (stored(train_translation, "CE/0", name) for name in ("translations", "bleu"))
     best = translation_tables(params)["translation_runs"]["temperature"].iloc[0]
     assert {row["temperature"] for row in rows} == {0.75, 1.0, 1.5, best}
-    english, german = sentences("test")
+    network, vocabulary, (english, _), german = trained("CE/0", params)
     for row in rows:
         assert row["bleu"] == bleu(translations[str(row["temperature"])], german)["bleu"]
     assert params.focal.translation
-    search = params.focal.translation.search
-    network, vocabulary = trained("CE/0", params)
-    found = translate(network, vocabulary.encode(english), search, temperature=1.5, device="cpu")
+    found = translate(network, english, params.focal.translation.search, temperature=1.5, device="cpu")
     assert vocabulary.decode(found) == translations["1.5"]
     assert any(translations["1.5"])
-
-
-def test_arms_of_one_seed_are_paired(params: Params) -> None:
-    seeds = {cell.name: cell.parameters["training_seed"] for cell in train_translation.cells(params)}
-    assert seeds["CE/0"] == seeds["LS/0"] == seeds["FL/0"] != seeds["CE/1"]
-    # Focal loss and cross-entropy are other numbers on the same tokens; the first is the smaller one.
-    losses = {arm: stored(f"{arm}/0", "record")["history"][0]["loss"] for arm in ARMS}
-    assert losses["FL"] < losses["CE"]
 
 
 def test_a_training_killed_between_two_epochs_gives_the_same_bytes(
     params: Params, request: pytest.FixtureRequest
 ) -> None:
-    expected = open_artifact(OUTPUT / "FL/0").files
+    expected = open_artifact(train_translation.output / "FL/0").files
     request.getfixturevalue("fresh")
     assert with_kills(lambda: run(params, train_translation, ["FL/0"]), 2) == [1, 2, 3]
-    assert open_artifact(OUTPUT / "FL/0").files == expected
+    assert open_artifact(train_translation.output / "FL/0").files == expected
 
 
 @pytest.mark.usefixtures("fresh")
 def test_a_training_that_diverges_is_a_result(params: Params) -> None:
-    explodes = {"name": "steps", "milestones": [1.0], "factor": 1e38}
-    hot = changed(params, {"focal/translation/recipe/": {"schedule": explodes, "lr": 1.0}})
-    hot = other(hot, seeds=1)
+    explodes = {"schedule": {"name": "steps", "milestones": [1.0], "factor": 1e38}, "lr": 1.0}
+    hot = changed(params, {"focal/translation/recipe/": explodes, "focal/translation/seeds": 1})
     run(hot, train_translation)
     tables = translation_tables(hot)
     runs = tables["translation_runs"]
     assert runs["diverged"].all()
     assert runs.loc[:, "temperature":].isna().all().all()  # type: ignore[misc]
     assert len(tables["translation_curves"]) == 0
-    assert weights_are_finite(OUTPUT / "CE/0")
-    assert set(open_artifact(OUTPUT / "CE/0").files) == {
-        "record.json",
-        "vocabulary.json",
-        "weights.safetensors",
-    }
+    assert weights_are_finite(train_translation, "CE/0")
+    files = open_artifact(train_translation.output / "CE/0").files
+    assert set(files) == {"record.json", "vocabulary.json", "weights.safetensors"}
 
 
 @pytest.mark.usefixtures("fresh")
 def test_long_training_pairs_are_left_out_and_counted(params: Params) -> None:
-    run(other(params, longest=45), train_translation, ["CE/0"])
-    record = stored("CE/0", "record")
+    run(changed(params, {"focal/translation/longest": 45}), train_translation, ["CE/0"])
+    record = stored(train_translation, "CE/0", "record")
     assert 0 < record["too_long"] < 30
-    assert record["pairs"]["train"] == 30 - record["too_long"]
-    assert record["pairs"]["test"] == 5
+    assert (record["pairs"]["train"], record["pairs"]["test"]) == (30 - record["too_long"], 5)
     with pytest.raises(CellsFailed, match=r"focal\.translation\.longest: 1, no training pair is so short"):
-        run(other(params, longest=1), train_translation, ["CE/0"])
+        run(changed(params, {"focal/translation/longest": 1}), train_translation, ["CE/0"])
 
 
 def test_several_processes_are_refused(params: Params, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,7 +13,6 @@ import pytest
 from softmax_temperature.papers.shared.records import table_names
 from softmax_temperature.papers.shared.sources import provenance
 from softmax_temperature.params import Params, validate
-from softmax_temperature.runner import cells as module
 from softmax_temperature.runner.artifacts import digest_of_file, find_artifacts, open_artifact
 from softmax_temperature.runner.cells import Cell, Job, run_cells
 
@@ -58,17 +57,6 @@ def finish(folder: Path, work: Callable[[], Any]) -> Path:
     return folder
 
 
-def ran(params: Params, *stages: Any) -> list[str]:
-    """Run stages; the names of the cells that were not up to date."""
-    names: list[str] = []
-    original = module._attempt
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, "_attempt", lambda task: (names.append(task.cell.name), original(task))[1])
-        for stage in stages:
-            run(params, stage)
-    return names
-
-
 class Killed(BaseException):
     """Stands for a kill: nothing catches it."""
 
@@ -91,8 +79,16 @@ def with_kills(work: Callable[[], Any], kills: int) -> list[int]:
     return epochs
 
 
-def weights_are_finite(folder: Path) -> bool:
-    return all(bool(one.isfinite().all()) for one in open_artifact(folder).tensors("weights.safetensors").values())
+def stored(stage: Any, cell: str, name: str) -> Any:
+    return open_artifact(stage.output / cell).json(f"{name}.json")
+
+
+def weights(stage: Any, cell: str) -> dict[str, Any]:
+    return open_artifact(stage.output / cell).tensors("weights.safetensors")
+
+
+def weights_are_finite(stage: Any, cell: str) -> bool:
+    return all(bool(one.isfinite().all()) for one in weights(stage, cell).values())
 
 
 def digests(folder: Path, *parts: str) -> dict[str, str]:

@@ -15,28 +15,27 @@ from softmax_temperature.runner.artifacts import ArtifactError, new_artifact, op
 from softmax_temperature.runner.cells import Cell, CellsFailed, Job, alone, fingerprint, read_timing, run_cells
 from softmax_temperature.runner.errors import InputError
 from tests.runner import toy
-from tests.runner.toy import Number
 from tests.serial import SERIAL
 
 OUTPUT = Path("data/squares")
 
 
-def square(job: Job, plan: Number) -> None:
+def square(job: Job, number: int) -> None:
     """Write the square; append to a log outside, which shows how often it ran."""
-    if plan.number == 3:
+    if number == 3:
         raise ZeroDivisionError("three")
-    if plan.number == 4:
-        raise InputError("wrong number", where=f"{plan.number} in {job.work}", remedy="Take another.")
+    if number == 4:
+        raise InputError("wrong number", where=f"{number} in {job.work}", remedy="Take another.")
     with Path("log.txt").open("a") as log:
-        log.write(f"{plan.number}\n")
-    write_json(job.output / "square.json", {"square": plan.number**2, "seed": job.seed})
+        log.write(f"{number}\n")
+    write_json(job.output / "square.json", {"square": number**2, "seed": job.seed})
 
 
-def copy_input(job: Job, _: Number) -> None:
+def copy_input(job: Job, **_: int) -> None:
     write_json(job.output / "copy.json", job.inputs["source"].json("source.json"))
 
 
-def tell_of_torch(job: Job, _: Number) -> None:
+def tell_of_torch(job: Job) -> None:
     """What a cell finds of torch when it begins, in a process of its own."""
     found = {
         "deterministic": torch.are_deterministic_algorithms_enabled(),
@@ -53,7 +52,7 @@ def log() -> list[int]:
 
 
 def run(*numbers: int) -> None:
-    cells = [Cell(f"n-{number}", square, Number(number=number)) for number in numbers]
+    cells = [Cell(f"n-{number}", square, {"number": number}) for number in numbers]
     run_cells(cells, output=OUTPUT, compute=SERIAL, seed=0)
 
 
@@ -104,7 +103,7 @@ def test_a_flipped_bit_is_noticed_and_the_next_run_mends_it(name: str) -> None:
 
 @pytest.mark.parametrize("deterministic", [None, False])
 def test_a_cell_finds_torch_as_the_parameters_say_and_without_a_compiler(deterministic: bool | None) -> None:
-    cells = [Cell(f"cell-{number}", tell_of_torch, Number(number=number)) for number in range(2)]
+    cells = [Cell(f"cell-{number}", tell_of_torch, {}) for number in range(2)]
     run_cells(cells, output=OUTPUT, compute=toy.compute("processes", deterministic=deterministic), seed=0)
     found = [open_artifact(OUTPUT / cell.name).json("torch.json") for cell in cells]
     chosen = deterministic is None
@@ -112,12 +111,12 @@ def test_a_cell_finds_torch_as_the_parameters_say_and_without_a_compiler(determi
 
 
 def test_the_only_cell_of_a_stage_fills_the_output_folder() -> None:
-    run_cells([Cell(".", square, Number(number=7))], output=Path("data/one"), compute=SERIAL, seed=0)
+    run_cells([Cell(".", square, {"number": 7})], output=Path("data/one"), compute=SERIAL, seed=0)
     assert open_artifact(Path("data/one"), kind="cell").json("square.json")["square"] == 49
 
 
 def test_a_damaged_input_fails_the_cell_and_a_missing_one_the_stage() -> None:
-    cell = Cell("copy", copy_input, Number(number=0), source(1))
+    cell = Cell("copy", copy_input, {"number": 0}, source(1))
     Path("data/source/source.json").write_text("{}")
     with pytest.raises(CellsFailed, match=r"data/source/source\.json: damaged"):
         run_cells([cell], output=OUTPUT, compute=SERIAL, seed=0)
@@ -127,10 +126,10 @@ def test_a_damaged_input_fails_the_cell_and_a_missing_one_the_stage() -> None:
 
 
 def test_fingerprint_depends_on_parameters_inputs_seed_and_function() -> None:
-    base = Cell("a", square, Number(number=1), source(1))
+    base = Cell("a", square, {"number": 1}, source(1))
     prints = {fingerprint(base, 0), fingerprint(base, 1)}
-    prints.add(fingerprint(Cell("a", square, Number(number=2), base.inputs), 0))
-    prints.add(fingerprint(Cell("a", copy_input, Number(number=1), base.inputs), 0))
+    prints.add(fingerprint(Cell("a", square, {"number": 2}, base.inputs), 0))
+    prints.add(fingerprint(Cell("a", copy_input, {"number": 1}, base.inputs), 0))
     source(2)
     prints.add(fingerprint(base, 0))
     assert len(prints) == 5

@@ -11,7 +11,7 @@ import torch
 
 from softmax_temperature.runner.artifacts import write_json
 from softmax_temperature.runner.cells import Cell, Job, run_cells
-from softmax_temperature.runner.section import Compute, Section
+from softmax_temperature.runner.section import Compute
 from softmax_temperature.stages.programs import exit_code
 from tests.serial import SERIAL
 
@@ -19,17 +19,12 @@ OUTPUT = Path("data/counts")
 STEPS = 20
 
 
-class Number(Section):
-    number: int
-
-
-def count(job: Job, plan: Number) -> None:
+def count(job: Job, number: int) -> None:
     """Add a number `STEPS` times, with a checkpoint each; `steps.txt` says which steps ran.
 
     Files in the current folder ask for faults: `slow` for steps of 50 ms, `kill-N` for the end of the process in the
     cell of number N, `fail-N` for an error, `assert-N` for a device-side assertion.
     """
-    number = plan.number
     for fault in ("kill", "fail", "assert"):
         if Path(f"{fault}-{number}").exists():
             _fail(fault)
@@ -59,7 +54,7 @@ def compute(engine: str = "serial", **changes: Any) -> Compute:
 
 def run(*numbers: int, engine: str = "serial", shares: dict[int, float] | None = None, **changes: Any) -> None:
     known = shares or {}
-    cells = [Cell(f"n-{number}", count, Number(number=number), {}, known.get(number)) for number in numbers]
+    cells = [Cell(f"n-{number}", count, {"number": number}, {}, known.get(number)) for number in numbers]
     run_cells(cells, output=OUTPUT, compute=compute(engine, **changes), seed=0)
 
 

@@ -10,17 +10,14 @@ import torch
 from safetensors.torch import load_file
 
 from softmax_temperature.params import read_params
-from softmax_temperature.params.focal import Linear
 from softmax_temperature.params.network import Network
 from softmax_temperature.params.temperature_check import Training
 from softmax_temperature.runner.cells import Job
-from softmax_temperature.stages import temperature_check
-from softmax_temperature.stages.focal_appendices import TENSORS, focal_linear
-from softmax_temperature.stages.temperature_check import ConfirmationPlan, SweepPlan, confirm, plan_of
+from softmax_temperature.stages import focal_appendices, temperature_check
+from softmax_temperature.stages.focal_appendices import TENSORS
+from softmax_temperature.stages.temperature_check import confirm, plan_of
 from softmax_temperature.training import build_network, last_layer_inputs
 from tests.conftest import ROOT
-
-# ---- confirm_temperature_check
 
 
 def tried(right: int | None) -> Any:
@@ -41,19 +38,16 @@ def tried(right: int | None) -> Any:
 def test_the_rate_of_the_highest_mean_accuracy_is_chosen_and_rescaled(
     found: dict[str, int | None], best: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    given: list[SweepPlan] = []
-    monkeypatch.setattr(temperature_check, "train", lambda _, plan: given.append(plan))
+    given: list[dict[str, Any]] = []
+    monkeypatch.setattr(temperature_check, "train", lambda _, **plan: given.append(plan))
     plan = plan_of(read_params(ROOT / "params.yaml"), Training("wrn", 0.1, 1.0, "plain", 7))
     inputs = {"data": None} | {name: tried(right) for name, right in found.items()}
     job: Any = SimpleNamespace(inputs=inputs, output=tmp_path)
     rates = {"10": 10.0, "0.1": 0.1, "1": 1.0}
-    confirm(job, ConfirmationPlan(rates=rates, plan=plan))
+    confirm(job, rates=rates, plan=plan)
     assert json.loads((tmp_path / "choice.json").read_text()) == {"learning_rate": best}
-    assert given[0].recipe.lr == pytest.approx(best / 0.1**2)
-    assert given[0].model_dump(exclude={"recipe"}) == plan.model_dump(exclude={"recipe"})
-
-
-# ---- train_temperature_check
+    assert given[0].pop("recipe").lr == pytest.approx(best / 0.1**2)
+    assert given[0] == {name: value for name, value in plan.items() if name != "recipe"}
 
 
 def test_a_network_whose_units_are_out_is_not_described() -> None:
@@ -70,35 +64,12 @@ def test_a_network_whose_units_are_out_is_not_described() -> None:
         assert temperature_check._statistics(trainer, sample) is None
 
 
-# ---- focal_linear
-
-GAMMAS = {"CE": 0.0, "FL-1": 1.0, "FL-3": 3.0}
-
-
-def linear_cells(seeds: int = 2, **gammas: float) -> dict[str, Any]:
-    section = {"gammas": GAMMAS | gammas, "train": 400, "test": 200, "epochs": 150, "lr": 0.3, "seeds": seeds}
-    params: Any = SimpleNamespace(
-        seed=5, papers=["focal"], focal=SimpleNamespace(linear=Linear.model_validate(section))
-    )
-    return {cell.name: cell for cell in focal_linear.cells(params)}
-
-
-def test_losses_share_the_data_of_a_seed_and_more_of_them_change_no_cell() -> None:
-    cells = linear_cells()
-    assert list(cells) == [f"{name}/{seed}" for name in GAMMAS for seed in (0, 1)]
-    seeds = {name: cell.parameters["data_seed"] for name, cell in cells.items()}
-    assert seeds["CE/0"] == seeds["FL-1/0"] == seeds["FL-3/0"] != seeds["CE/1"]
-    assert cells["FL-3/1"].parameters["gamma"] == 3
-    more = linear_cells(seeds=3, **{"FL-2": 2.0})
-    assert {name: more[name].parameters for name in cells} == {name: cell.parameters for name, cell in cells.items()}
-
-
 def test_a_cell_writes_what_it_trained_and_focal_loss_errs_less_confidently_on_the_same_line(tmp_path: Path) -> None:
     found = []
-    for name in GAMMAS:
+    for name, gamma in {"CE": 0.0, "FL-1": 1.0, "FL-3": 3.0}.items():
         (folder := tmp_path / name).mkdir()
-        cell = linear_cells()[f"{name}/0"]
-        cell.run(Job(0, {}, folder, folder, "cpu", 0), cell.plan)
+        job = Job(0, {}, folder, folder, "cpu", 0)
+        focal_appendices._fit_line(job, gamma=gamma, data_seed=0, train=400, test=200, epochs=150, lr=0.3)
         found.append(load_file(folder / TENSORS))
     for tensors in found:
         assert tensors["weight_norm"].shape == tensors["logit_norm"].shape == (150,)

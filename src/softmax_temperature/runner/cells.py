@@ -21,7 +21,7 @@ from typing import Any
 
 import torch
 from filelock import FileLock, Timeout
-from pydantic import BaseModel
+from pydantic_core import to_jsonable_python
 from threadpoolctl import threadpool_limits
 
 from softmax_temperature.data.seeds import seed_of
@@ -81,7 +81,7 @@ class Job:
 
 @dataclass(frozen=True)
 class Cell:
-    """One piece of work: the module-level function `run`, called as `run(job, plan)`.
+    """One piece of work: the module-level function `run`, called as `run(job, **plan)`.
 
     `name` is unique within the stage; the only cell of a stage is called "." and fills the output folder itself.
     `plan` is all that the result depends on besides code and `inputs`, artifacts by the names that it uses for them.
@@ -90,8 +90,8 @@ class Cell:
     """
 
     name: str
-    run: Callable[[Job, Any], None]
-    plan: BaseModel
+    run: Callable[..., None]
+    plan: Mapping[str, Any]
     inputs: Mapping[str, Path] = field(default_factory=dict)
     gpu_share: float | None = None
     kind: str = "cell"
@@ -99,7 +99,8 @@ class Cell:
     @property
     def parameters(self) -> dict[str, Any]:
         """The plan as JSON values."""
-        return self.plan.model_dump(mode="json")
+        found: dict[str, Any] = to_jsonable_python(self.plan)
+        return found
 
     def reads(self) -> dict[str, Any]:
         """The digests of inputs and code; an `ArtifactError` if an input is missing."""
@@ -255,7 +256,7 @@ def _call(task: _Task, output: Path, work: Path, checkpoint_seconds: float) -> s
     job = Job(seed, inputs, output, work, device, checkpoint_seconds, compute.cuda_graphs)
     # The last bits of a sum depend on the threads of the linear-algebra libraries.
     with threadpool_limits(limits=compute.threads_per_cell):
-        cell.run(job, cell.plan)
+        cell.run(job, **cell.plan)
     return device
 
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from softmax_temperature.params import Params
     from softmax_temperature.runner.cells import Cell  # Imports torch, which `--help` must not wait for.
+    from softmax_temperature.runner.section import Section
 
 
 @dataclass(frozen=True)
@@ -38,3 +39,8 @@ class Stage:
 def stage(paper: str | None, output: str | Path) -> Callable[[Callable[[Params], Iterable[Cell]]], Stage]:
     """A decorator that makes a stage of the function that yields its cells, and names it after the function."""
     return lambda declare: Stage(declare.__name__, paper, Path(output), declare)
+
+
+def fields_of(section: Any, part: type[Section]) -> dict[str, Any]:
+    """The values of a section that one of its base classes declares."""
+    return {name: getattr(section, name) for name in part.model_fields}

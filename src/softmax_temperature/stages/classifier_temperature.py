@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from itertools import product
 from math import ceil
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import torch
 from safetensors.torch import save_file
@@ -20,8 +20,7 @@ from softmax_temperature.runner.artifacts import write_json
 from softmax_temperature.runner.cells import Cell, Job
 from softmax_temperature.runner.folders import EMBEDDINGS
 from softmax_temperature.runner.machine import resolve_precision
-from softmax_temperature.runner.section import Section
-from softmax_temperature.stages import stage
+from softmax_temperature.stages import fields_of, stage
 
 PAPER = "classifier_temperature"
 OUTPUTS = Path("data/classifier_temperature")
@@ -31,10 +30,10 @@ OUTPUTS = Path("data/classifier_temperature")
 def describe(params: Params) -> Iterator[Cell]:
     """One cell per data set and backbone."""
     for data, backbone in params.embedded_pairs():
-        yield Cell(f"{data}/{backbone}", _describe, Section(), {"embeddings": EMBEDDINGS / data / backbone})
+        yield Cell(f"{data}/{backbone}", _describe, {}, {"embeddings": EMBEDDINGS / data / backbone})
 
 
-def _describe(job: Job, _: Section) -> None:
+def _describe(job: Job) -> None:
     """Write the 23 statistics of the training split."""
     embeddings, labels = open_embeddings(job.inputs["embeddings"])["train"].for_fitting()
     write_json(job.output / "statistics.json", dataset_statistics.describe(embeddings, labels, seed=job.seed))
@@ -44,24 +43,18 @@ def _describe(job: Job, _: Section) -> None:
 def search(params: Params) -> Iterator[Cell]:
     """One cell per data set and backbone: every inverse temperature of the grid at once (section 4.3)."""
     # `select_on` decides what is read from the curves later, not how they are made.
-    grid = GridTraining(**params.classifier_temperature.search.model_dump(exclude={"select_on"}))
+    grid = fields_of(params.classifier_temperature.search, GridTraining)
     for data, backbone in params.embedded_pairs():
         yield Cell(f"{data}/{backbone}", _search, grid, {"embeddings": EMBEDDINGS / data / backbone}, gpu_share=1.0)
 
 
-def _search(job: Job, grid: GridTraining) -> None:
+def _search(job: Job, **grid: Any) -> None:
     """Write `record.json`, the grid and the rows of each split, and `curves.safetensors` (see `train_with_curves`)."""
     parts = open_embeddings(job.inputs["embeddings"])
-    curves = train_with_curves(job, grid, parts, ("test", "validation"), seed=job.seed)
+    curves = train_with_curves(job, GridTraining(**grid), parts, ("test", "validation"), seed=job.seed)
     save_file(curves, job.output / "curves.safetensors")
     rows = {split: len(parts[split].labels) for split in ("train", "test", "validation")}
-    write_json(job.output / "record.json", {"rows": rows, "inverse_temperatures": grid.inverse_temperatures})
-
-
-class _RescalingPlan(GridTraining):
-    optimizer: Literal["sgd", "adam"]
-    loss: Literal["plain", "rescaled"]
-    seed: int
+    write_json(job.output / "record.json", {"rows": rows, "inverse_temperatures": grid["inverse_temperatures"]})
 
 
 @stage(PAPER, OUTPUTS / "rescaling")
@@ -73,17 +66,17 @@ def rescaling(params: Params) -> Iterator[Cell]:
     shared |= {"inverse_temperatures": paper.search.inverse_temperatures, "seed": params.seed}
     inputs = {"embeddings": EMBEDDINGS / figure.dataset / figure.backbone}
     for (optimizer, lr), loss in product((("sgd", figure.sgd_lr), ("adam", figure.adam_lr)), ("plain", "rescaled")):
-        plan = _RescalingPlan.model_validate({"optimizer": optimizer, "loss": loss, "lr": lr, **shared})
+        plan = {"optimizer": optimizer, "loss": loss, "lr": lr, **shared}
         yield Cell(f"{optimizer}-{loss}", _rescaling, plan, inputs, gpu_share=1.0)
 
 
-def _rescaling(job: Job, plan: _RescalingPlan) -> None:
+def _rescaling(job: Job, *, optimizer: str, loss: str, seed: int, **grid: Any) -> None:
     """Train one arm; writes `curves.safetensors`, test accuracy (repeats, temperatures, epochs), and `record.json`."""
     parts = open_embeddings(job.inputs["embeddings"])
-    grid = GridTraining(**plan.model_dump(include=set(GridTraining.model_fields)))
-    arm = {"optimizer": plan.optimizer, "rescale": plan.loss == "rescaled", "seed": plan.seed}
-    save_file(train_with_curves(job, grid, parts, ("test",), **arm), job.output / "curves.safetensors")
-    record = plan.model_dump(include={"optimizer", "loss", "inverse_temperatures"})
+    arm = {"optimizer": optimizer, "rescale": loss == "rescaled", "seed": seed}
+    curves = train_with_curves(job, GridTraining(**grid), parts, ("test",), **arm)
+    save_file(curves, job.output / "curves.safetensors")
+    record = {"optimizer": optimizer, "loss": loss, "inverse_temperatures": grid["inverse_temperatures"]}
     write_json(job.output / "record.json", {**record, "rows": len(parts["test"].labels)})
 
 

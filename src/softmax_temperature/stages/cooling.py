@@ -2,6 +2,8 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import torch
@@ -14,19 +16,13 @@ from softmax_temperature.networks.convolutional import UNet
 from softmax_temperature.networks.layers import drawn_from
 from softmax_temperature.params import Params
 from softmax_temperature.params.cooling import Arm, SegmentationTask, Watching
+from softmax_temperature.params.network import Network
+from softmax_temperature.params.recipe import Recipe
 from softmax_temperature.runner.artifacts import atomic_file
 from softmax_temperature.runner.cells import Cell, Job
 from softmax_temperature.runner.folders import PREPARED
-from softmax_temperature.stages import stage
-from softmax_temperature.stages.trainings import (
-    HELD_OUT,
-    NetworkPlan,
-    TrainingPlan,
-    TrainingRun,
-    arms_and_seeds,
-    check_networks,
-    training_sets,
-)
+from softmax_temperature.stages import fields_of, stage
+from softmax_temperature.stages.trainings import HELD_OUT, TrainingRun, arms_and_seeds, check_networks, training_sets
 from softmax_temperature.training import ImageSet, Norms, Watch, build_network
 from softmax_temperature.training.cooling import CoolingCallback, PixelCoolingCallback
 from softmax_temperature.training.pixels import PixelScores, pixel_cross_entropy, pixel_predictions
@@ -43,11 +39,6 @@ SHOWN = 8
 # are not stated either: the recipe has neither of the first two, ablations have them, and pixels are normalised.
 
 
-class _CoolingPlan(NetworkPlan):
-    arm: Arm
-    watching: Watching
-
-
 @stage("cooling", "data/cooling/training")
 def train_cooling(params: Params) -> Iterator[Cell]:
     """One cell per experiment, schedule, arm and seed."""
@@ -56,33 +47,31 @@ def train_cooling(params: Params) -> Iterator[Cell]:
     for arm in paper.arms.values():
         make_objective(arm.loss, arm.options)
     for name, schedule, chosen, seed in paper.trainings():
-        plan = _CoolingPlan(
-            network=params.networks[paper.experiments[name].network],
-            recipe=paper.recipe_of(name, schedule),
-            arm=paper.arms[chosen],
-            watching=paper.watching,
-            root=params.data.root,
-            training_seed=seed_of(params.seed, "cooling", str(seed)),
-        )
+        network = params.networks[paper.experiments[name].network]
+        plan = {"network": network, "recipe": paper.recipe_of(name, schedule), "arm": paper.arms[chosen]}
+        plan |= {"watching": paper.watching, "root": params.data.root}
+        plan["training_seed"] = seed_of(params.seed, "cooling", str(seed))
         inputs = {"images": PREPARED / paper.experiments[name].dataset}
-        yield Cell(f"{name}/{schedule}/{chosen}/{seed}", _train, plan, inputs, plan.network.gpu_share)
+        yield Cell(f"{name}/{schedule}/{chosen}/{seed}", _train, plan, inputs, network.gpu_share)
 
 
-def _train(job: Job, plan: _CoolingPlan) -> None:
+def _train(
+    job: Job, *, network: Network, recipe: Recipe, arm: Arm, watching: Watching, root: str, training_seed: int
+) -> None:
     """Train one network; writes weights, record, and the rows of `Watch`, `CoolingCallback` and `Norms`.
 
     All of them see the network of an epoch after the epoch's Cooling.
     """
-    data = training_sets(job.inputs["images"], plan.root)
+    data = training_sets(job.inputs["images"], root)
     images = data.sets
-    model = build_network(plan.network, classes=data.classes, seed=plan.training_seed)
-    objective = make_objective(plan.arm.loss, plan.arm.options)
-    training = TrainingRun(job, plan, model, objective, images["train"])
-    settings = plan.arm.model_dump(exclude={"loss", "options"})
-    cooling = None if plan.arm.mode == NO_COOLING else CoolingCallback(model, images["validation"], **settings)
+    model = build_network(network, classes=data.classes, seed=training_seed)
+    objective = make_objective(arm.loss, arm.options)
+    training = TrainingRun(job, recipe, training_seed, model, objective, images["train"])
+    settings = arm.model_dump(exclude={"loss", "options"})
+    cooling = None if arm.mode == NO_COOLING else CoolingCallback(model, images["validation"], **settings)
     # Training images after each epoch: what diverged or got stuck is told from them.
-    watch = Watch({"train": images["train"].sample(plan.watching.train_images)})
-    held_out = Watch({split: images[split] for split in HELD_OUT}, every=plan.watching.every, final=JUDGED)
+    watch = Watch({"train": images["train"].sample(watching.train_images)})
+    held_out = Watch({split: images[split] for split in HELD_OUT}, every=watching.every, final=JUDGED)
     norms = Norms(images["validation"].inputs)
     training.run(cooling=cooling, norms=norms, watch=watch, held_out=held_out)
     training.save(
@@ -100,42 +89,37 @@ def _train(job: Job, plan: _CoolingPlan) -> None:
 # 256×256. The former are parameters, those of section 4.2 where it has them; images are resized, whatever their shape.
 
 
-class _SegmentationPlan(SegmentationTask, TrainingPlan):
-    factor: float | None  # None for no Cooling.
-    digest: str | None  # Of the data set's files.
-    data_seed: int
-
-
 @stage("cooling", "data/cooling/segmentation")
 def train_segmentation(params: Params) -> Iterator[Cell]:
     """One cell per arm and seed (section 4.4); a missing or incomplete data set raises InputError."""
     section, root = params.cooling.segmentation, params.data.root
     if section is None:
         return
-    shared = section.model_dump(include=set(SegmentationTask.model_fields)) | {"root": root, "data_seed": params.seed}
+    shared = fields_of(section, SegmentationTask) | {"root": root, "data_seed": params.seed}
     # A file that changed is noticed whenever the stage runs.
     shared["digest"] = segmentation_digest(section.dataset, root=Path(root))
     for arm, seed in arms_and_seeds(section, SEGMENTATION_ARMS):
-        training_seed = seed_of(params.seed, "cooling", "segmentation", str(seed))
-        factor = None if arm == NO_COOLING else section.factor
-        plan = _SegmentationPlan(**shared, factor=factor, training_seed=training_seed)
-        yield Cell(f"{arm}/{seed}", _segment, plan, gpu_share=1.0)
+        own = {"factor": None if arm == NO_COOLING else section.factor}
+        own |= {"training_seed": seed_of(params.seed, "cooling", "segmentation", str(seed))}
+        yield Cell(f"{arm}/{seed}", _segment, shared | own, gpu_share=1.0)
 
 
-def _segment(job: Job, plan: _SegmentationPlan) -> None:
+def _segment(job: Job, **settings: Any) -> None:
     """Train one network; writes weights and record, with a row for each epoch (`PixelScores`).
 
     Beside them `predictions.npz`, images (k, height, width, 3), labels and predicted (k, height, width), uint8, of a
     few test images.
     """
-    images, void, cooling = _image_sets(plan), plan.void, None
+    plan, cooling = SimpleNamespace(**settings), None
+    images = _image_sets(plan)
     with drawn_from(plan.training_seed):
         model = UNet(plan.classes, plan.width)
     if plan.factor is not None:
-        settings = {"void": void, "factor": plan.factor, "seed": plan.data_seed}
-        cooling = PixelCoolingCallback(model, images["validation"], **settings)
-    training = TrainingRun(job, plan, model, pixel_cross_entropy(void), images["train"])
-    scores = PixelScores(images["test"], void=void, temperature=lambda: cooling.temperature if cooling else 1.0)
+        how = {"void": plan.void, "factor": plan.factor, "seed": plan.data_seed}
+        cooling = PixelCoolingCallback(model, images["validation"], **how)
+    objective = pixel_cross_entropy(plan.void)
+    training = TrainingRun(job, plan.recipe, plan.training_seed, model, objective, images["train"])
+    scores = PixelScores(images["test"], void=plan.void, temperature=lambda: cooling.temperature if cooling else 1.0)
     training.run(cooling=cooling, scores=scores)
     shown = images["test"].sample(SHOWN)
     predicted = pixel_predictions(training.trainer, shown.inputs).to(torch.uint8)
@@ -152,7 +136,7 @@ def _segment(job: Job, plan: _SegmentationPlan) -> None:
     training.save(about)
 
 
-def _image_sets(plan: _SegmentationPlan) -> dict[SplitName, ImageSet]:
+def _image_sets(plan: Any) -> dict[SplitName, ImageSet]:
     """The images to train on, to fit the temperature on ("validation"), and to report on."""
     form, seed = Form(plan.classes, plan.void, plan.crop, plan.size), plan.data_seed
     parts = read_segmentation(plan.dataset, form, root=Path(plan.root), seed=seed)

@@ -19,7 +19,7 @@ from softmax_temperature.runner.artifacts import write_json
 from softmax_temperature.runner.cells import Cell, Job
 from softmax_temperature.runner.errors import InputError
 from softmax_temperature.runner.folders import PREPARED
-from softmax_temperature.stages import stage
+from softmax_temperature.stages import fields_of, stage
 from softmax_temperature.stages.trainings import image_set
 from softmax_temperature.training import build_network, check_network
 
@@ -28,13 +28,6 @@ QUESTIONS = CURVES, NORMS = "curves", "norms"
 # Deviation: the samples, networks and ranges with which the temperature_check paper shows its theory are not at hand.
 # All of them are parameters of ours. Networks learn by gradient flow, integrated numerically, so that no learning rate
 # is too large for the comparison.
-
-
-class _Plan(GradientFlow):
-    network: Network
-    root: str
-    start_seed: int  # Of weights, images and probes: the same for both questions.
-    question: Curves | Norms
 
 
 def courses(section: EarlyLearning | None) -> list[tuple[str, str, int]]:
@@ -55,17 +48,21 @@ def early_learning(params: Params) -> Iterator[Cell]:
         except ValueError as error:
             where = f"temperature_check.early_learning.networks: {name}"
             raise InputError(str(error), where=where, remedy="Name one without.") from error
-    shared = section.model_dump(include=set(GradientFlow.model_fields)) | {"root": params.data.root}
+    shared = fields_of(section, GradientFlow) | {"root": params.data.root}
     for name, question, seed in courses(section):
+        # One for both questions: of weights, images and probes.
         start_seed = seed_of(params.seed, "temperature_check", "early_learning", str(seed))
         own = {"network": params.networks[name], "question": getattr(section, question), "start_seed": start_seed}
-        yield Cell(f"{name}/{question}/{seed}", _learn, _Plan(**shared, **own), {"images": PREPARED / section.dataset})
+        yield Cell(f"{name}/{question}/{seed}", _learn, shared | own, {"images": PREPARED / section.dataset})
 
 
-def _learn(job: Job, plan: _Plan) -> None:
+def _learn(
+    job: Job, *, question: Curves | Norms, tolerance: float, evaluations: int, network: Network, **flow: Any
+) -> None:
     """Write `record.json`, what is predicted from the start, and `courses.json` or `starts.json`, what happened."""
-    measure: Any = _curves if isinstance(plan.question, Curves) else _norms
-    measure(job, plan, plan.question, _problem(job, plan))
+    problem = _problem(job, network, **flow)
+    measure: Any = _curves if isinstance(question, Curves) else _norms
+    measure(job, question, problem, tolerance, evaluations)
 
 
 def times(question: Curves) -> list[float]:
@@ -74,7 +71,7 @@ def times(question: Curves) -> list[float]:
     return [question.first * math.exp(step * number) for number in range(question.points)]
 
 
-def _curves(job: Job, plan: _Plan, question: Curves, problem: Problem) -> None:
+def _curves(job: Job, question: Curves, problem: Problem, *accuracy: Any) -> None:
     """Learning from logits of 0, at each inverse temperature and with the kernel of the start.
 
     In `courses.json` stands for each inverse temperature, and for the linearised dynamics (null), how the course ended,
@@ -83,7 +80,7 @@ def _curves(job: Job, plan: _Plan, question: Curves, problem: Problem) -> None:
     start = Start(problem, 1.0, 1.0)
     unit = start.scales.unit_time
     moments = [time * unit for time in times(question)]
-    settings = Settings(unit, moments[-1], plan.tolerance, plan.evaluations)
+    settings = Settings(unit, moments[-1], *accuracy)
     linearised, states = dynamics.linearised_course(start, settings, moments)
     found = [{"inverse_temperature": None, **linearised}]
     for done, inverse_temperature in enumerate(question.inverse_temperatures):
@@ -95,7 +92,7 @@ def _curves(job: Job, plan: _Plan, question: Curves, problem: Problem) -> None:
     write_json(job.output / "record.json", {**_about(problem, start), "drift_rate": start.drift_rate()})
 
 
-def _norms(job: Job, plan: _Plan, question: Norms, problem: Problem) -> None:
+def _norms(job: Job, question: Norms, problem: Problem, *accuracy: Any) -> None:
     """Learning from tempered logits of each norm, by the network and with the kernel of the start.
 
     In `starts.json` stands for each norm the correlation that has it, what is predicted from there, and when the events
@@ -107,13 +104,13 @@ def _norms(job: Job, plan: _Plan, question: Norms, problem: Problem) -> None:
         try:
             correlation = problem.correlation(logit_norm, question.inverse_temperature)
         except ValueError as error:
-            where = f"temperature_check.early_learning.norms, {plan.network.architecture}"
+            where = "temperature_check.early_learning.norms"
             remedy = "Lower the norms, or raise the inverse temperature."
             raise InputError(str(error), where=where, remedy=remedy) from error
         start = Start(problem, correlation, question.inverse_temperature)
         scales = start.scales
         until = question.horizon * max(scales.unit_time, scales.logit_time)
-        settings = Settings(scales.unit_time, until, plan.tolerance, plan.evaluations)
+        settings = Settings(scales.unit_time, until, *accuracy)
         flows = {"real": start.gradient_flow, "linearised": start.linearised_flow}
         happened = {name: dynamics.event_times(flow, problem.loss, settings) for name, flow in flows.items()}
         found.append({"wanted_norm": logit_norm, "correlation": correlation, **scales._asdict(), **happened})
@@ -122,20 +119,22 @@ def _norms(job: Job, plan: _Plan, question: Norms, problem: Problem) -> None:
     write_json(job.output / "record.json", {**about, "inverse_temperature": question.inverse_temperature})
 
 
-def _problem(job: Job, plan: _Plan) -> Problem:
+def _problem(
+    job: Job, network: Network, *, images: int, probes: int | None, chunk: int, root: str, start_seed: int
+) -> Problem:
     """Two draws of the network, and training images, balanced over classes, with mean 0 and standard deviation 1."""
-    seed = plan.start_seed
-    classes = open_prepared(job.inputs["images"], root=Path(plan.root)).classes
+    seed = start_seed
+    classes = open_prepared(job.inputs["images"], root=Path(root)).classes
     first, second = (
-        build_network(plan.network, classes=classes, seed=seed_of(seed, name)).double().eval().to(job.device)
+        build_network(network, classes=classes, seed=seed_of(seed, name)).double().eval().to(job.device)
         for name in ("trained", "frozen")
     )
-    images = image_set(job.inputs["images"], "train", plan.root)
-    rows = balanced_subset(images.labels.numpy(), plan.images, generator_for(seed, "early learning"))
-    pixels = images.inputs[rows].double()
-    inputs, labels = ((pixels - pixels.mean()) / pixels.std()).to(job.device), images.labels[rows].to(job.device)
+    train = image_set(job.inputs["images"], "train", root)
+    rows = balanced_subset(train.labels.numpy(), images, generator_for(seed, "early learning"))
+    pixels = train.inputs[rows].double()
+    inputs, labels = ((pixels - pixels.mean()) / pixels.std()).to(job.device), train.labels[rows].to(job.device)
     loss = SoftmaxCrossEntropy(labels, classes)
-    return Problem(first, second, inputs, loss, plan.probes, plan.chunk, seed_of(seed, "probes"))
+    return Problem(first, second, inputs, loss, probes, chunk, seed_of(seed, "probes"))
 
 
 def _about(problem: Problem, start: Start) -> dict[str, Any]:

@@ -2,7 +2,8 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Literal
+from types import SimpleNamespace
+from typing import Any
 
 from torch import Tensor, nn
 
@@ -13,8 +14,6 @@ from softmax_temperature.data.trees import WORD
 from softmax_temperature.data.word_vectors import read_word_vectors, word_vectors_digest
 from softmax_temperature.losses import make_objective
 from softmax_temperature.params import Params
-from softmax_temperature.params.focal import Arm, Embeddings, Watching
-from softmax_temperature.params.shared import Text
 from softmax_temperature.runner.cells import Cell, Job
 from softmax_temperature.runner.folders import FOCAL_TRAINING, PREPARED
 from softmax_temperature.stages import stage, trainings
@@ -23,17 +22,6 @@ from softmax_temperature.training import BestEpoch, Samples, Watch, build_networ
 
 OUT_OF_DISTRIBUTION, SHIFTED = "out_of_distribution/", "shifted/"
 NOISE = "gaussian-noise"
-
-
-class _Plan(trainings.NetworkPlan):
-    arm: Arm
-    watching: Watching
-    text: Text | None
-    embeddings: Embeddings | None
-    vectors_sha256: str | None  # Of the file of `embeddings`; None if it is missing: only the cells that need it fail.
-    select: Literal["last", "best_validation"]
-    gaussian_noise: float | None  # The standard deviation of the noise on one more set; None for no such set.
-    noise_archive: str | None  # The digest of CIFAR-10-C, which that set is then read from.
 
 
 @stage("focal", FOCAL_TRAINING)
@@ -46,29 +34,26 @@ def train_focal(params: Params) -> Iterator[Cell]:
         make_objective(chosen.loss, chosen.options)  # Refuses wrong options before any training.
         # CIFAR-10-C is used where it is found beside the data sets; noise of our own otherwise.
         is_noisy_cifar = task.gaussian_noise and (params.datasets[task.dataset].source or task.dataset) == "cifar10"
-        plan = _Plan(
-            network=params.networks[task.network],
-            recipe=paper.recipe_of(name, arm),
-            arm=chosen,
-            watching=paper.watching,
-            root=params.data.root,
-            **task.model_dump(include={"text", "embeddings", "select", "gaussian_noise"}),
-            vectors_sha256=word_vectors_digest(root / task.embeddings.file) if task.embeddings else None,
-            noise_archive=archive_digest(root) if is_noisy_cifar else None,
-            training_seed=seed_of(params.seed, "focal", task.variant_of or name, str(seed)),
-        )
+        network = params.networks[task.network]
+        plan = {"network": network, "recipe": paper.recipe_of(name, arm), "arm": chosen, "watching": paper.watching}
+        plan |= {name: getattr(task, name) for name in ("text", "embeddings", "select", "gaussian_noise")}
+        # None if the file is missing: only the cells that need it fail.
+        plan["vectors_sha256"] = word_vectors_digest(root / task.embeddings.file) if task.embeddings else None
+        plan |= {"noise_archive": archive_digest(root) if is_noisy_cifar else None, "root": params.data.root}
+        plan["training_seed"] = seed_of(params.seed, "focal", task.variant_of or name, str(seed))
         inputs = {OUT_OF_DISTRIBUTION + other: PREPARED / other for other in task.out_of_distribution}
         inputs |= {SHIFTED + other: PREPARED / other for other in task.shifted}
         inputs["data"] = PREPARED / task.dataset
-        yield Cell(f"{name}/{arm}/{seed}", _train, plan, inputs, plan.network.gpu_share)
+        yield Cell(f"{name}/{arm}/{seed}", _train, plan, inputs, network.gpu_share)
 
 
-def _train(job: Job, plan: _Plan) -> None:
+def _train(job: Job, **settings: Any) -> None:
     """Train one network; writes weights, record, and the rows of `Watch`.
 
     `logits.safetensors` are those of validation, test and each out-of-distribution and shifted set;
     `last-logits.safetensors` those of validation and test data after the last epoch, where the best one is selected.
     """
+    plan = SimpleNamespace(**settings)
     data = trainings.training_sets(job.inputs["data"], plan.root, plan.text)
     sets, watching, lengths = data.sets, plan.watching, (plan.recipe.epochs, plan.recipe.planned_epochs)
     outliers, shifted = _outliers(job, plan, sets["test"].inputs), _others(job, plan, SHIFTED, sets["test"].inputs)
@@ -98,7 +83,7 @@ def _train(job: Job, plan: _Plan) -> None:
     training.save(about, **watch.state_dict())
 
 
-def _start_embedding(model: nn.Module, words: tuple[str, ...], samples: Samples, plan: _Plan) -> dict[str, Any] | None:
+def _start_embedding(model: nn.Module, words: tuple[str, ...], samples: Samples, plan: Any) -> dict[str, Any] | None:
     """What the record says of the words: None for images; otherwise how many there are, and which share has vectors.
 
     The share is that of the vocabulary, and that of all words of the training texts, each as often as it is there.
@@ -118,18 +103,18 @@ def _start_embedding(model: nn.Module, words: tuple[str, ...], samples: Samples,
     return {**vectors.model_dump(), "sha256": plan.vectors_sha256, "words": len(words), **covered}
 
 
-def _training(job: Job, plan: _Plan, model: nn.Module, samples: Samples) -> TrainingRun:
+def _training(job: Job, plan: Any, model: nn.Module, samples: Samples) -> TrainingRun:
     """Training on the labels of the samples; of trees, on those of all nodes."""
     objective = make_objective(plan.arm.loss, plan.arm.options)
     if isinstance(samples, texts.TreeSet):
         samples, objective = samples.labelled_nodes(), texts.over_labelled_nodes(objective)
-    training = TrainingRun(job, plan, model, objective, samples)
+    training = TrainingRun(job, plan.recipe, plan.training_seed, model, objective, samples)
     if plan.embeddings and plan.embeddings.step:
         training.trainer.after_batch.append(texts.EmbeddingSteps(training.trainer, plan.embeddings.step))
     return training
 
 
-def _outliers(job: Job, plan: _Plan, test: Tensor) -> dict[str, Tensor]:
+def _outliers(job: Job, plan: Any, test: Tensor) -> dict[str, Tensor]:
     """The test images of the out-of-distribution sets, and the task's own with noise, as RGB of the task's size."""
     # Deviation: sets of another size are resized to that of the training images; the paper's are all of one size. All
     # are normalised as the training images, as in the released code.
@@ -142,7 +127,7 @@ def _outliers(job: Job, plan: _Plan, test: Tensor) -> dict[str, Tensor]:
     return found
 
 
-def _others(job: Job, plan: _Plan, role: str, test: Tensor) -> dict[str, Samples]:
+def _others(job: Job, plan: Any, role: str, test: Tensor) -> dict[str, Samples]:
     """The test images of other data sets, as RGB of the task's size."""
     others = {name.removeprefix(role): one for name, one in job.inputs.items() if name.startswith(role)}
     return {name: trainings.image_set(one, "test", plan.root, test.shape[-1]) for name, one in others.items()}

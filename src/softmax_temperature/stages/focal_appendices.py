@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from safetensors.torch import save_file
@@ -19,8 +20,8 @@ from softmax_temperature.runner.cells import Cell, Job
 from softmax_temperature.runner.distributed import PROCESSES
 from softmax_temperature.runner.errors import InputError
 from softmax_temperature.scaling import TEMPERATURE_GRID
-from softmax_temperature.stages import stage
-from softmax_temperature.stages.trainings import TrainingPlan, TrainingRun, arms_and_seeds
+from softmax_temperature.stages import fields_of, stage
+from softmax_temperature.stages.trainings import TrainingRun, arms_and_seeds, for_training
 from softmax_temperature.training import BestEpoch, Diverged, Trainer, linear_model
 from softmax_temperature.training.translation import scores
 from softmax_temperature.training.translation.network import make_network, translate
@@ -32,35 +33,30 @@ if TYPE_CHECKING:
 TENSORS = "linear.safetensors"
 TRANSLATION_ARMS = {"CE": "cross_entropy", "LS": "label_smoothing", "FL": "focal"}
 """The losses of appendix K, as the paper abbreviates them."""
+Batches = dict[SplitName, LengthBatches]
 UNSCALED = 1.0
 """The temperature of a network as it was trained."""
-
-
-class _LinearPlan(LinearTraining):
-    gamma: float
-    data_seed: int
 
 
 @stage("focal", "data/focal/linear")
 def focal_linear(params: Params) -> Iterator[Cell]:
     """One cell per loss and seed; the losses of one seed see the same data, so differences are paired."""
     linear = params.focal.linear
-    shared = linear.model_dump(include=set(LinearTraining.model_fields))
     for arm, seed in arms_and_seeds(linear, linear.gammas):
-        data_seed = seed_of(params.seed, "focal", "linear", str(seed))
-        yield Cell(f"{arm}/{seed}", _fit_line, _LinearPlan(**shared, gamma=linear.gammas[arm], data_seed=data_seed))
+        own = {"gamma": linear.gammas[arm], "data_seed": seed_of(params.seed, "focal", "linear", str(seed))}
+        yield Cell(f"{arm}/{seed}", _fit_line, fields_of(linear, LinearTraining) | own)
 
 
-def _fit_line(job: Job, plan: _LinearPlan) -> None:
+def _fit_line(job: Job, *, gamma: float, data_seed: int, train: int, test: int, epochs: int, lr: float) -> None:
     """Train one loss on one draw of the data (appendix C).
 
     Writes `linear.safetensors`: weight_norm and logit_norm (epochs,), the latter a mean over the test points; weights
     (2,) and misclassified_confidence (m,) at the end; test_points (test, 2) and test_labels (test,). Beside it
     `record.json`, the gamma and the accuracies at the end.
     """
-    fitted, held_out = linear_model.make_data(plan.train, plan.test, seed=plan.data_seed)
+    fitted, held_out = linear_model.make_data(train, test, seed=data_seed)
     # On the CPU even where there is a GPU: a step is four thousand products of pairs.
-    path = linear_model.train_logistic(*fitted.for_fitting(), plan.gamma, epochs=plan.epochs, lr=plan.lr)
+    path = linear_model.train_logistic(*fitted.for_fitting(), gamma, epochs=epochs, lr=lr)
     points, labels = held_out.for_evaluation()
     weights = path[-1].clone()
     mistakes = linear_model.misclassified_confidences(points, labels, weights)
@@ -74,15 +70,8 @@ def _fit_line(job: Job, plan: _LinearPlan) -> None:
     }
     save_file(tensors, job.output / TENSORS)
     missed = len(linear_model.misclassified_confidences(*fitted.for_evaluation(), weights))
-    accuracy = {"train": 1 - missed / plan.train, "test": 1 - len(mistakes) / plan.test}
-    write_json(job.output / "record.json", {"gamma": plan.gamma, "accuracy": accuracy})
-
-
-class _TranslationPlan(TranslationTask, TrainingPlan):
-    digest: str | None  # Of the data set's files.
-    loss: str
-    options: dict[str, float]
-    data_seed: int
+    accuracy = {"train": 1 - missed / train, "test": 1 - len(mistakes) / test}
+    write_json(job.output / "record.json", {"gamma": gamma, "accuracy": accuracy})
 
 
 @stage("focal", "data/focal/translation")
@@ -95,17 +84,16 @@ def train_translation(params: Params) -> Iterator[Cell]:
         what = "batches of sentences differ in size and are not divided among processes"
         raise InputError(what, where="train_translation under torchrun", remedy="Run it without torchrun.")
     options = {"CE": {}, "LS": {"smoothing": section.smoothing}, "FL": {"gamma": section.gamma}}
-    shared = section.model_dump(include=set(TranslationTask.model_fields)) | {"root": root, "data_seed": params.seed}
+    shared = fields_of(section, TranslationTask) | {"root": root, "data_seed": params.seed}
     # A file that changed is noticed whenever the stage runs.
     shared["digest"] = translation_digest(section.dataset, (section.source, section.target), root=Path(root))
     for arm, seed in arms_and_seeds(section, TRANSLATION_ARMS):
-        own = {"loss": TRANSLATION_ARMS[arm], "options": options[arm]}
-        training_seed = seed_of(params.seed, "focal", "translation", str(seed))
-        plan = _TranslationPlan(**shared, **own, training_seed=training_seed)
-        yield Cell(f"{arm}/{seed}", _train_translation, plan, gpu_share=1.0)
+        own: dict[str, Any] = {"loss": TRANSLATION_ARMS[arm], "options": options[arm]}
+        own["training_seed"] = seed_of(params.seed, "focal", "translation", str(seed))
+        yield Cell(f"{arm}/{seed}", _train_translation, shared | own, gpu_share=1.0)
 
 
-def _train_translation(job: Job, plan: _TranslationPlan) -> None:
+def _train_translation(job: Job, **settings: Any) -> None:
     """Train one network, keep the epoch with the least validation NLL, and translate the test sentences.
 
     Writes weights; record, with a row for each epoch (`TokenScores`); `vocabulary.json`, for the library tokenizers;
@@ -115,7 +103,9 @@ def _train_translation(job: Job, plan: _TranslationPlan) -> None:
     """
     from softmax_temperature.training.translation.vocabulary import Vocabulary  # Needs an optional package.
 
-    parts = _parts(plan)
+    plan = SimpleNamespace(**settings)
+    whole = read_translation(plan.dataset, (plan.source, plan.target), root=Path(plan.root), seed=plan.data_seed)
+    parts = {name: limited(part, settings[f"{name}_limit"], seed=plan.data_seed) for name, part in whole.items()}
     vocabulary = Vocabulary.fit(parts["train"], size=plan.vocabulary)
     pairs = _pairs(parts, vocabulary, plan.longest)
     of_tokens = {"tokens": plan.recipe.batch_size, "seed": plan.training_seed}
@@ -123,8 +113,8 @@ def _train_translation(job: Job, plan: _TranslationPlan) -> None:
     model = make_network(vocabulary.size, plan.network, seed=plan.training_seed)
     objective = per_token(make_objective(plan.loss, plan.options))
     # The loop's samples are batches already.
-    one_by_one = plan.model_copy(update={"recipe": plan.recipe.changed({"batch_size": 1})})
-    training = TrainingRun(job, one_by_one, model, objective, batches["train"])
+    one_by_one = plan.recipe.changed({"batch_size": 1})
+    training = TrainingRun(job, one_by_one, plan.training_seed, model, objective, batches["train"])
     watch = scores.TokenScores(batches["validation"])
     best_epoch = BestEpoch(watch, lambda row: -row["nll"])
     training.run(scores=watch, best=best_epoch)
@@ -146,18 +136,9 @@ def _train_translation(job: Job, plan: _TranslationPlan) -> None:
     training.save(about)
 
 
-def _parts(plan: _TranslationPlan) -> dict[SplitName, Part]:
-    """The sentences as text."""
-    limits = {"train": plan.train_limit, "validation": plan.validation_limit, "test": plan.test_limit}
-    seed = plan.data_seed
-    parts = read_translation(plan.dataset, (plan.source, plan.target), root=Path(plan.root), seed=seed)
-    return {split: limited(part, limits[split], seed=seed) for split, part in parts.items()}
-
-
 def _pairs(parts: dict[SplitName, Part], vocabulary: Vocabulary, longest: int) -> dict[SplitName, SentencePairs]:
     """The sentences as numbers, without long ones to train on; an InputError if no training pair is short enough."""
-    texts = {split: part.for_evaluation() if split == "test" else part.for_fitting() for split, part in parts.items()}
-    pairs = {split: SentencePairs(*map(vocabulary.encode, sides)) for split, sides in texts.items()}
+    pairs = {split: SentencePairs(*map(vocabulary.encode, for_training(part))) for split, part in parts.items()}
     pairs["train"] = pairs["train"].up_to(longest)
     if not len(pairs["train"]):
         what = f"{longest}, no training pair is so short"
@@ -166,12 +147,7 @@ def _pairs(parts: dict[SplitName, Part], vocabulary: Vocabulary, longest: int) -
 
 
 def _evaluate(
-    job: Job,
-    plan: _TranslationPlan,
-    trainer: Trainer,
-    vocabulary: Vocabulary,
-    batches: dict[SplitName, LengthBatches],
-    references: Sequence[str],
+    job: Job, plan: Any, trainer: Trainer, vocabulary: Vocabulary, batches: Batches, references: Sequence[str]
 ) -> None:
     """Write the calibration at each temperature, and translations of the test sentences with their BLEU."""
 

@@ -13,7 +13,6 @@ from softmax_temperature.params import Params
 from softmax_temperature.runner.artifacts import Artifact, write_json
 from softmax_temperature.runner.cells import Cell, Job
 from softmax_temperature.runner.folders import FOCAL_TRAINING
-from softmax_temperature.runner.section import Section
 from softmax_temperature.scaling import fit_temperature
 from softmax_temperature.stages import stage
 from softmax_temperature.stages.trainings import HELD_OUT, LAST_LOGITS, LOGITS
@@ -27,12 +26,6 @@ SHIFT_METRICS = ("accuracy", "negative_log_likelihood", "expected_calibration_er
 Rows = list[dict[str, Any]]
 
 
-class _Plan(Section):
-    bootstrap: int
-    resampling_seed: int  # The task's, so that all arms are evaluated on the same resamples.
-    select: str
-
-
 @stage("focal", "data/focal/evaluation")
 def evaluate_focal(params: Params) -> Iterator[Cell]:
     """One cell per training; it also reads that of the reference arm with the same seed."""
@@ -41,12 +34,13 @@ def evaluate_focal(params: Params) -> Iterator[Cell]:
         inputs = {"training": FOCAL_TRAINING / task / arm / str(seed)}
         if arm != REFERENCE and REFERENCE in paper.arms_of(task):
             inputs["reference"] = FOCAL_TRAINING / task / REFERENCE / str(seed)
-        resampling_seed = seed_of(params.seed, "focal", "evaluation", task) % 2**32
-        own = {"bootstrap": paper.evaluation.bootstrap, "select": paper.tasks[task].select}
-        yield Cell(f"{task}/{arm}/{seed}", _evaluate, _Plan(**own, resampling_seed=resampling_seed), inputs)
+        plan = {"bootstrap": paper.evaluation.bootstrap, "select": paper.tasks[task].select}
+        # The task's, so that all arms are evaluated on the same resamples.
+        plan["resampling_seed"] = seed_of(params.seed, "focal", "evaluation", task) % 2**32
+        yield Cell(f"{task}/{arm}/{seed}", _evaluate, plan, inputs)
 
 
-def _evaluate(job: Job, plan: _Plan) -> None:
+def _evaluate(job: Job, *, bootstrap: int, resampling_seed: int, select: str) -> None:
     """Evaluate one training.
 
     Writes lists of rows: `runs.json`, a row for each scaling ("none", or the criterion whose best temperature on
@@ -54,10 +48,10 @@ def _evaluate(job: Job, plan: _Plan) -> None:
     too; of the former `differences.json`, against the reference arm; `ood.json` and `roc.json`; and `shift.json`, on
     shifted data sets. A training that diverged has none of them.
     """
-    settings = {"bootstrap": plan.bootstrap, "seed": plan.resampling_seed}
+    settings = {"bootstrap": bootstrap, "seed": resampling_seed}
     rows: dict[str, Rows] = {name: [] for name in ("runs", "differences", "ood", "roc", "shift")}
     reference = _logits(job.inputs["reference"], LOGITS) if "reference" in job.inputs else {}
-    for evaluated, file in ((plan.select, LOGITS), ("last", LAST_LOGITS)):
+    for evaluated, file in ((select, LOGITS), ("last", LAST_LOGITS)):
         logits = _logits(job.inputs["training"], file)
         for scaling in SCALINGS if logits else ():
             scaled, about = _scaled(logits, scaling)

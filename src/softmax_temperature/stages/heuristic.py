@@ -14,7 +14,6 @@ from softmax_temperature.cosine_classifier import TemperatureGrid
 from softmax_temperature.heuristic.pairs import KEYS, matrix
 from softmax_temperature.heuristic.ridge import Study, fit_shipped, score_rules
 from softmax_temperature.params import Params
-from softmax_temperature.params.classifier_temperature import HeuristicSection
 from softmax_temperature.runner.artifacts import Artifact, write_json, write_text
 from softmax_temperature.runner.cells import Cell, Job
 from softmax_temperature.runner.folders import HEURISTIC
@@ -31,35 +30,30 @@ LeftOut = Mapping[tuple[str, str, library.Method], library.LeaveOneOut]
 """By subset of the pairs, row of Table 1 and method."""
 
 
-class _Plan(HeuristicSection):
-    pairs: list[list[str]]  # Data sets and backbones.
-    select_on: str
-
-
 @stage(PAPER, HEURISTIC)
 def heuristic(params: Params) -> Iterator[Cell]:
     """One cell, which reads exactly the pairs that the parameters declare."""
     paper, pairs = params.classifier_temperature, params.embedded_pairs()
     inputs = {f"statistics {d} {b}": describe.output / d / b for d, b in pairs}
     inputs |= {f"search {d} {b}": search.output / d / b for d, b in pairs}
-    settings = paper.heuristic.model_dump() | {"select_on": paper.search.select_on}
-    yield Cell(".", _heuristic, _Plan(pairs=[list(pair) for pair in pairs], **settings), inputs)
+    plan = {"pairs": pairs, **paper.heuristic.model_dump(), "select_on": paper.search.select_on}
+    yield Cell(".", _heuristic, plan, inputs)
 
 
-def _heuristic(job: Job, plan: _Plan) -> None:
+def _heuristic(job: Job, *, pairs: list[tuple[str, str]], selected: int, max_plateau: float, select_on: str) -> None:
     """Join and fit.
 
     Writes `runs.csv` (pair × inverse temperature), `pairs.csv` (pair, statistics, optimum, plateau),
     `correlations.csv` (Figure 3), `predictions.csv` (Figure 4), `leave_one_out.csv` and `folds.csv` (Table 1),
     `rules.csv` (what each rule for choosing a temperature costs in accuracy), and `heuristic.json` (for `suggest`).
     """
-    grids = {(d, b): _grids(job.inputs[f"search {d} {b}"]) for d, b in plan.pairs}
+    grids = {(d, b): _grids(job.inputs[f"search {d} {b}"]) for d, b in pairs}
     statistics = {(d, b): job.inputs[f"statistics {d} {b}"].json("statistics.json") for d, b in grids}
     runs = pd.concat([_runs(d, b, *grids[d, b]) for d, b in grids], ignore_index=True)
-    table = pd.DataFrame([_pair(d, b, *grids[d, b], plan.select_on) | statistics[d, b] for d, b in grids])
+    table = pd.DataFrame([_pair(d, b, *grids[d, b], select_on) | statistics[d, b] for d, b in grids])
     grid = next(iter(grids.values()))[0].inverse_temperatures
-    clear = library.identified(table, max_share=plan.max_plateau, grid=grid)
-    left_out, scores = _left_out(table, clear, plan.selected), score_rules(table, runs)
+    clear = library.identified(table, max_share=max_plateau, grid=grid)
+    left_out, scores = _left_out(table, clear, selected), score_rules(table, runs)
     labelled = [(dict(zip(("subset", "row", "method"), names, strict=True)), one) for names, one in left_out.items()]
     tables = {
         "runs": runs,

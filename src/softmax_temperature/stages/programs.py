@@ -12,20 +12,19 @@ from softmax_temperature.params import read_params
 from softmax_temperature.runner.errors import CellsFailed, InputError, disk_faults
 from softmax_temperature.stages import Stage
 
-MODULES = {
-    "fetch": "fetch",
-    "pretrain": "backbones",
-    "embed": "backbones",
-    **dict.fromkeys(("describe", "search", "rescaling"), "classifier_temperature"),
-    "heuristic": "heuristic",
-    "train_focal": "focal",
-    "evaluate_focal": "focal_evaluation",
-    **dict.fromkeys(("focal_linear", "train_translation"), "focal_appendices"),
-    **dict.fromkeys(("train_cooling", "train_segmentation"), "cooling"),
-    **dict.fromkeys(("train_temperature_check", "confirm_temperature_check"), "temperature_check"),
-    "early_learning": "early_learning",
+MODULES: dict[str, tuple[str, ...]] = {
+    "fetch": ("fetch",),
+    "backbones": ("pretrain", "embed"),
+    "classifier_temperature": ("describe", "search", "rescaling"),
+    "heuristic": ("heuristic",),
+    "focal": ("train_focal",),
+    "focal_evaluation": ("evaluate_focal",),
+    "focal_appendices": ("focal_linear", "train_translation"),
+    "cooling": ("train_cooling", "train_segmentation"),
+    "temperature_check": ("train_temperature_check", "confirm_temperature_check"),
+    "early_learning": ("early_learning",),
 }
-"""By stage that consists of cells, in the order of the pipeline, the module that declares it."""
+"""The stages that consist of cells, by the module that declares them."""
 
 
 def parser(description: str | None) -> argparse.ArgumentParser:
@@ -43,15 +42,16 @@ def stage_program(name: str, description: str | None, arguments: Sequence[str] |
         from softmax_temperature.runner.cells import run_cells  # Imports torch, which `--help` must not wait for.
 
         params, stage = read_params(options.params), find_stage(name)
+        assert stage is not None, name
         run_cells(stage.cells(params), output=stage.output, compute=params.compute, seed=params.seed)
 
     return exit_code(work)
 
 
-def find_stage(name: str) -> Stage:
-    """A stage by its name; its module is imported now, because the papers' stages need different libraries."""
-    found: Stage = getattr(import_module(f"softmax_temperature.stages.{MODULES[name]}"), name)
-    return found
+def find_stage(name: str) -> Stage | None:
+    """The stage of a name, or None; its module is imported now, because the papers' stages need different libraries."""
+    modules = [import_module(f"softmax_temperature.stages.{module}") for module in MODULES if name in MODULES[module]]
+    return getattr(modules[0], name) if modules else None
 
 
 def exit_code(work: Callable[[], None]) -> int:

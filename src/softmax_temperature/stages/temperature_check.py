@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import torch
@@ -12,21 +13,13 @@ from softmax_temperature.data.seeds import seed_of
 from softmax_temperature.early_learning.pair import CorrelatedPair
 from softmax_temperature.losses import make_objective
 from softmax_temperature.params import Params
-from softmax_temperature.params.shared import Text
+from softmax_temperature.params.network import Network
 from softmax_temperature.params.temperature_check import COOLED, PLAIN, Training
 from softmax_temperature.runner.artifacts import Artifact, write_json
 from softmax_temperature.runner.cells import Cell, Job
 from softmax_temperature.runner.folders import PREPARED
-from softmax_temperature.runner.section import Section
 from softmax_temperature.stages import stage
-from softmax_temperature.stages.trainings import (
-    HELD_OUT,
-    LOGITS,
-    NetworkPlan,
-    TrainingRun,
-    check_networks,
-    training_sets,
-)
+from softmax_temperature.stages.trainings import HELD_OUT, LOGITS, TrainingRun, check_networks, training_sets
 from softmax_temperature.training import Samples, Trainer, Watch, build_network
 from softmax_temperature.training.cooling import CoolingCallback
 
@@ -43,22 +36,6 @@ CHOICE = "choice.json"
 # cannot be stacked.
 
 
-class SweepPlan(NetworkPlan):
-    """What a cell is given; only a training at inverse temperature 1, neither altered nor cooled, is described."""
-
-    training: Training
-    text: Text
-    watch_images: int
-    watch_every: int
-
-
-class ConfirmationPlan(Section):
-    """What a cell is given: the rates by their names, and the training with a rate that is a placeholder."""
-
-    rates: dict[str, float]
-    plan: SweepPlan
-
-
 @stage("temperature_check", OUTPUTS / "training")
 def train_temperature_check(params: Params) -> Iterator[Cell]:
     """One cell per sweep, inverse temperature, learning rate, start and seed."""
@@ -66,7 +43,7 @@ def train_temperature_check(params: Params) -> Iterator[Cell]:
     check_networks(params, paper.sweeps)
     for training in paper.trainings():
         plan, inputs = plan_of(params, training), {"data": PREPARED / paper.sweeps[training.sweep].dataset}
-        yield Cell(training.cell, train, plan, inputs, plan.network.gpu_share)
+        yield Cell(training.cell, train, plan, inputs, plan["network"].gpu_share)
 
 
 @stage("temperature_check", OUTPUTS / "confirmation")
@@ -81,37 +58,35 @@ def confirm_temperature_check(params: Params) -> Iterator[Cell]:
             for label, rate in rates.items()
             for other in range(paper.seeds_of(name))
         }
-        plan = ConfirmationPlan(rates=rates, plan=plan_of(params, Training(name, at, 1.0, start, seed)))
-        yield Cell(confirmation.cell, confirm, plan, inputs, plan.plan.network.gpu_share)
+        # The rate of the training is a placeholder.
+        plan = {"rates": rates, "plan": plan_of(params, Training(name, at, 1.0, start, seed))}
+        yield Cell(confirmation.cell, confirm, plan, inputs, plan["plan"]["network"].gpu_share)
 
 
-def plan_of(params: Params, training: Training) -> SweepPlan:
+def plan_of(params: Params, training: Training) -> dict[str, Any]:
     """What the cell of a training is given."""
     paper = params.temperature_check
-    return SweepPlan(
-        network=params.networks[paper.sweeps[training.sweep].network],
-        recipe=paper.recipe_of(training),
-        training=training,
-        **paper.model_dump(include={"text", "watch_images", "watch_every"}),
-        root=params.data.root,
-        training_seed=seed_of(params.seed, "temperature_check", training.sweep, str(training.seed)),
-    )
+    plan = {name: getattr(paper, name) for name in ("text", "watch_images", "watch_every")}
+    plan |= {"network": params.networks[paper.sweeps[training.sweep].network], "recipe": paper.recipe_of(training)}
+    seed = seed_of(params.seed, "temperature_check", training.sweep, str(training.seed))
+    return plan | {"training": training, "root": params.data.root, "training_seed": seed}
 
 
-def train(job: Job, plan: SweepPlan) -> None:
+def train(job: Job, **settings: Any) -> None:
     """Train one network; writes record, logits of held-out data, not yet tempered, and the rows of Cooling.
 
     Beside them `history.json`, the rows of `Watch` with tempered logits, and `statistics.json`, the 23 statistics of
-    the features that the last layer reads, or null.
+    the features that the last layer reads, or null: only a training at inverse temperature 1, neither altered nor
+    cooled, is described.
     """
-    asked = plan.training
+    plan, asked = SimpleNamespace(**settings), settings["training"]
     data = training_sets(job.inputs["data"], plan.root, plan.text)
-    sets, model = data.sets, _network(plan, data.classes)
+    sets, model = data.sets, _network(asked, plan.network, data.classes, plan.training_seed)
     objective = make_objective("tempered_cross_entropy", {"inverse_temperature": asked.inverse_temperature})
-    training = TrainingRun(job, plan, model, objective, sets["train"])
-    initial_norm = _initial_norm(training.trainer, sets["validation"], plan)
-    settings: dict[str, Any] = {"period": "epoch", "optimizer_state": "keep", "mode": "last_layer"}
-    cooling = CoolingCallback(model, sets["validation"], **settings) if asked.start == COOLED else None
+    training = TrainingRun(job, plan.recipe, plan.training_seed, model, objective, sets["train"])
+    initial_norm = _initial_norm(training.trainer, sets["validation"], asked)
+    how: dict[str, Any] = {"period": "epoch", "optimizer_state": "keep", "mode": "last_layer"}
+    cooling = CoolingCallback(model, sets["validation"], **how) if asked.start == COOLED else None
     sample = sets["train"].sample(plan.watch_images)
     watch = Watch({**sets, "train": sample}, inverse_temperature=asked.inverse_temperature, every=plan.watch_every)
     training.run(cooling=cooling, watch=watch)
@@ -126,20 +101,19 @@ def train(job: Job, plan: SweepPlan) -> None:
     )
 
 
-def confirm(job: Job, plan: ConfirmationPlan) -> None:
+def confirm(job: Job, *, rates: dict[str, float], plan: dict[str, Any]) -> None:
     """Train with the rate whose trainings have the highest mean validation accuracy; of equal ones, the lowest rate.
 
     Writes `choice.json`, and the files of `train`.
     """
-    rates, training = plan.rates, plan.plan
     accuracies: dict[str, list[float]] = {label: [] for label in rates}
     for name, artifact in job.inputs.items():
         if name != "data":
             accuracies[name.partition("/")[0]].append(_accuracy(artifact))
     best = max(sorted(rates, key=rates.__getitem__), key=lambda label: sum(accuracies[label]) / len(accuracies[label]))
     write_json(job.output / CHOICE, {"learning_rate": rates[best]})
-    recipe = training.recipe.changed({"lr": rates[best] / training.training.inverse_temperature**2})
-    train(job, training.model_copy(update={"recipe": recipe}))
+    recipe = plan["recipe"].changed({"lr": rates[best] / plan["training"].inverse_temperature ** 2})
+    train(job, **plan | {"recipe": recipe})
 
 
 def _accuracy(training: Artifact) -> float:
@@ -151,25 +125,25 @@ def _accuracy(training: Artifact) -> float:
     return (tensors["validation.logits"].argmax(dim=1) == tensors["validation.labels"]).double().mean().item()
 
 
-def _network(plan: SweepPlan, classes: int) -> nn.Module:
-    model = build_network(plan.network, classes=classes, seed=plan.training_seed)
-    if plan.training.logit_norm is not None:
+def _network(training: Training, network: Network, classes: int, seed: int) -> nn.Module:
+    model = build_network(network, classes=classes, seed=seed)
+    if training.logit_norm is not None:
         return CorrelatedPair(model, model, 1.0, share=0.0)
-    if plan.training.correlation is None:
+    if training.correlation is None:
         return model
-    other = build_network(plan.network, classes=classes, seed=seed_of(plan.training_seed, "other"))
-    return CorrelatedPair(model, other, plan.training.correlation)
+    other = build_network(network, classes=classes, seed=seed_of(seed, "other"))
+    return CorrelatedPair(model, other, training.correlation)
 
 
-def _initial_norm(trainer: Trainer, held_out: Samples, plan: SweepPlan) -> float:
+def _initial_norm(trainer: Trainer, held_out: Samples, training: Training) -> float:
     """The mean norm of the tempered logits before the first step, brought to the wanted one, if there is one."""
 
     def norm() -> float:
         logits, _ = trainer.evaluate(held_out.inputs)
-        return float((plan.training.inverse_temperature * logits).double().norm(dim=1).mean())
+        return float((training.inverse_temperature * logits).double().norm(dim=1).mean())
 
-    if isinstance(trainer.network, CorrelatedPair) and plan.training.logit_norm is not None:
-        trainer.network.share = 1 - plan.training.logit_norm / norm()
+    if isinstance(trainer.network, CorrelatedPair) and training.logit_norm is not None:
+        trainer.network.share = 1 - training.logit_norm / norm()
     return norm()
 
 

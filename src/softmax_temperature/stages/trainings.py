@@ -16,33 +16,17 @@ from softmax_temperature.data.tokens import Tokeniser
 from softmax_temperature.data.trees import encode_trees, parse_tree, tree_words
 from softmax_temperature.losses import Objective
 from softmax_temperature.params import Params
-from softmax_temperature.params.network import Network
 from softmax_temperature.params.recipe import Recipe
 from softmax_temperature.params.shared import Text
 from softmax_temperature.runner.artifacts import Artifact, open_artifact, write_json
 from softmax_temperature.runner.cells import Job
 from softmax_temperature.runner.errors import InputError
-from softmax_temperature.runner.section import Section
 from softmax_temperature.training.texts import TokenSet, TreeSet
 
 WEIGHTS, LOGITS = "weights.safetensors", "logits.safetensors"
 LAST_LOGITS = "last-logits.safetensors"
 """Of the last epoch, where another one was selected to be evaluated."""
 HELD_OUT: tuple[SplitName, ...] = ("validation", "test")
-
-
-class TrainingPlan(Section):
-    """What the cell of every training is given."""
-
-    recipe: Recipe
-    root: str  # data.root.
-    training_seed: int  # Draws weights, order and augmentation: one for all arms, so that differences are paired.
-
-
-class NetworkPlan(TrainingPlan):
-    """What the cell of a training of one of `networks` is given."""
-
-    network: Network
 
 
 def check_networks(params: Params, trained: Mapping[str, Any]) -> None:
@@ -89,7 +73,7 @@ def image_set(prepared: Artifact, split: SplitName, root: str, size: int | None 
     if not data.one_size:
         what = "images differ in size, and a network that is trained on them needs one"
         raise InputError(what, where=f"data set {data.name}", remedy="Supply it as NAME.npz, resized.")
-    images, labels = _ledgered(data.part(split))
+    images, labels = for_training(data.part(split))
     return loop.ImageSet(loop.to_rgb(images, size), labels)
 
 
@@ -101,30 +85,30 @@ def _numbered(folder: Path, digest: str, text: Text) -> TrainingSets:  # noqa: A
     if data.form == "trees":
         words = tree_words(map(parse_tree, parts["train"].for_vocabulary()), vocabulary_size=text.vocabulary)
         trees = {split: encode_trees(list(map(parse_tree, part.data)), words) for split, part in parts.items()}
-        sets = {split: TreeSet(*_ledgered(replace(part, data=trees[split]))) for split, part in parts.items()}
+        sets = {split: TreeSet(*for_training(replace(part, data=trees[split]))) for split, part in parts.items()}
         return TrainingSets(sets, data.classes, words)
     tokeniser = Tokeniser.fit(parts["train"], vocabulary_size=text.vocabulary, length=text.length, keep=text.keep)
-    tokens = {split: TokenSet(*_ledgered(tokeniser.encode_part(part))) for split, part in parts.items()}
+    tokens = {split: TokenSet(*for_training(tokeniser.encode_part(part))) for split, part in parts.items()}
     return TrainingSets(tokens, data.classes, tokeniser.words)
 
 
-def _ledgered(part: Part) -> Any:
+def for_training(part: Part) -> Any:
     """Data and labels for the one purpose that the split allows in training."""
     return part.for_evaluation() if part.split == "test" else part.for_fitting()
 
 
 class TrainingRun:
-    """A network in training: from the plan of a cell to the files that the cell leaves.
+    """A network in training, and the files that its cell leaves.
 
-    A training that diverged is a result, which its record says: its weights and rows end where they were last finite,
-    and it has no logits.
+    `seed` draws order and augmentation, and all arms have the same, so that their differences are paired. A training
+    that diverged is a result, which its record says: its weights and rows end where they were last finite, and it has
+    no logits.
     """
 
     def __init__(
-        self, job: Job, plan: TrainingPlan, network: nn.Module, objective: Objective, samples: loop.Samples
+        self, job: Job, recipe: Recipe, seed: int, network: nn.Module, objective: Objective, samples: loop.Samples
     ) -> None:
-        how: dict[str, Any] = {"seed": plan.training_seed, "device": job.device}
-        self.trainer = loop.Trainer(network, objective, samples, plan.recipe, **how)
+        self.trainer = loop.Trainer(network, objective, samples, recipe, seed=seed, device=job.device)
         self.finite, self._job = True, job
 
     def run(self, *, cooling: loop.Callback | None = None, **callbacks: loop.Callback) -> None:

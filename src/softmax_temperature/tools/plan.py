@@ -10,7 +10,7 @@ from softmax_temperature.runner.artifacts import MANIFEST, ArtifactError
 from softmax_temperature.runner.cells import DATA, RESULT, Cell, fingerprint, timing_file
 from softmax_temperature.runner.errors import InputError
 from softmax_temperature.stages import Stage
-from softmax_temperature.stages.programs import MODULES, find_stage
+from softmax_temperature.stages.programs import find_stage
 
 NAMES_SHOWN = 5
 
@@ -44,11 +44,8 @@ def plan(params: Params) -> list[StagePlan]:
     results: dict[Path, Path | None] = {}  # Where cells are published -> where the result lies; None if it has to run.
     plans = []
     for stage, content in read_yaml(Path("dvc.yaml"))["stages"].items():
-        program = Path(content["cmd"].split()[1]).stem
-        known = program in MODULES
-        plans.append(
-            _planned(stage, find_stage(program), offline, results, minutes) if known else StagePlan(stage, None)
-        )
+        declared = find_stage(Path(content["cmd"].split()[1]).stem)
+        plans.append(_planned(stage, declared, offline, results, minutes) if declared else StagePlan(stage, None))
     return plans
 
 

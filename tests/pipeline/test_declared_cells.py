@@ -1,0 +1,78 @@
+"""Which cells the stages declare: arms of one seed are paired, and adding some changes no other."""
+
+from typing import Any
+
+import pytest
+
+from softmax_temperature.params import Params
+from softmax_temperature.stages import Stage
+from softmax_temperature.stages.backbones import embed
+from softmax_temperature.stages.classifier_temperature import search
+from softmax_temperature.stages.cooling import train_cooling, train_segmentation
+from softmax_temperature.stages.focal import train_focal
+from softmax_temperature.stages.focal_appendices import focal_linear, train_translation
+from softmax_temperature.stages.focal_evaluation import evaluate_focal
+from softmax_temperature.stages.temperature_check import train_temperature_check
+from tests.pipeline.whole_runs import changed
+
+
+@pytest.mark.parametrize(
+    ("stage", "task"),
+    [
+        (train_cooling, ""),
+        (train_segmentation, ""),
+        (train_focal, "digits"),  # With its variant "digits-as-written".
+        (focal_linear, ""),
+        (train_translation, ""),
+        (train_temperature_check, "wrn/"),
+    ],
+)
+def test_all_arms_of_a_seed_start_alike_and_seeds_differ(stage: Stage, task: str, tiny: Params) -> None:
+    seeds: dict[str, set[int]] = {"0": set(), "1": set()}
+    which = "data_seed" if stage is focal_linear else "training_seed"
+    for cell in stage.cells(tiny):
+        if cell.name.startswith(task):
+            seeds[cell.name.rpartition("/")[2]].add(cell.parameters[which])
+    assert [len(found) for found in seeds.values()] == [1, 1]
+    assert seeds["0"] != seeds["1"]
+
+
+def test_rates_are_rescaled_by_the_inverse_temperature(tiny: Params) -> None:
+    rates = {cell.name: cell.parameters["recipe"]["lr"] for cell in train_temperature_check.cells(tiny)}
+    assert rates["wrn/1/0.1/plain/0"] == pytest.approx(0.1)
+    assert rates["wrn/0.1/0.1/plain/0"] == pytest.approx(10.0)
+
+
+FL_9 = {
+    "focal/arms/": {"FL-9": {"loss": "focal", "options": {"gamma": 9.0}}},
+    "focal/tasks/digits/arms": ["CE", "FL-3", "FLSD-53", "FL-9"],
+}
+FEWER = {"classifier_temperature/backbones": ["untrained-16", "untrained-64"]}
+
+
+@pytest.mark.parametrize(
+    ("stage", "different", "changes"),
+    [
+        (train_focal, {"digits/FL-9/0", "digits/FL-9/1"}, FL_9),
+        (evaluate_focal, {"digits/FL-9/0", "digits/FL-9/1"}, FL_9),
+        (focal_linear, {"FL-9/0", "FL-9/1"}, {"focal/linear/gammas/": {"FL-9": 9.0}}),
+        (train_translation, {"CE/2", "LS/2", "FL/2"}, {"focal/translation/seeds": 3}),
+        (train_segmentation, {"none/2", "last_layer/2"}, {"cooling/segmentation/seeds": 3}),
+        (
+            train_cooling,
+            {"digits-vgg-factors/none/periodic/0"},
+            {"cooling/experiments/digits-vgg-factors/arms": ["last_layer-0.75", "last_layer-1.25", "periodic"]},
+        ),
+        (embed, {f"{data}/untrained-32" for data in ("digits", "glyphs-12", "glyphs-20")}, FEWER),
+        (search, {f"{data}/untrained-32" for data in ("digits", "glyphs-12", "glyphs-20")}, FEWER),
+    ],
+)
+def test_more_or_fewer_of_one_thing_change_no_other_cell(
+    stage: Stage, different: set[str], changes: dict[str, Any], tiny: Params
+) -> None:
+    before, after = (
+        {cell.name: (cell.parameters, cell.inputs) for cell in stage.cells(params)}
+        for params in (tiny, changed(tiny, changes))
+    )
+    assert before.keys() ^ after.keys() == different
+    assert all(before[name] == after[name] for name in before.keys() & after.keys())
