@@ -9,8 +9,8 @@ from functools import partial
 from typing import NamedTuple
 
 from softmax_temperature.papers.focal import measures
-from softmax_temperature.papers.focal.measures import evaluated, in_order, last_epoch, temperature, translation
-from softmax_temperature.papers.focal.records import FIXED, FIXED_FOCAL_ARMS, PROPOSED, REFERENCE
+from softmax_temperature.papers.focal.measures import evaluated, last_epoch, temperature, translation
+from softmax_temperature.papers.focal.records import FIXED, PROPOSED, REFERENCE
 from softmax_temperature.papers.shared.claims import Claim, Criterion, above, below, most, not_higher, not_worse, within
 
 NEGLIGIBLE = 0.01  # A difference of accuracy or AUROC below one point is none.
@@ -29,7 +29,7 @@ _accuracy = partial(last_epoch, column="accuracy")
 _confident = partial(evaluated, column="confident_share", unit="share of predictions")
 _at_one = partial(measures.translation_temperature, arms=("FL", "LS"), near=True)
 _not_at_one = partial(measures.translation_temperature, arms=(REFERENCE,), near=False)
-_gamma_order = partial(_ratio, pairs=in_order(*FIXED_FOCAL_ARMS[::-1]))
+_gamma_order = partial(_ratio, pairs=measures.BY_GAMMA)
 _unscaled = partial(_confident, scaling="none")
 _scaled_outliers = partial(measures.outliers, scaled=True)
 _mistakes = partial(measures.linear, mistakes=True)

@@ -140,7 +140,10 @@ def choose_panels(
 
 def linear_tables(params: Params) -> dict[str, pd.DataFrame]:
     """The tables of appendix C, by the name of their file."""
-    history, mistakes, boundary, points = [], [], [], []
+    tables: dict[str, list[pd.DataFrame]] = {
+        f"linear_{name}": [] for name in ("history", "mistakes", "boundary", "points")
+    }
+    history, mistakes, boundary, points = tables.values()
     for cell in focal_linear.cells(params):
         artifact = open_artifact(focal_linear.output / cell.name, kind="focal_linear")
         stored = artifact.tensors(focal_appendices.TENSORS)
@@ -151,12 +154,12 @@ def linear_tables(params: Params) -> dict[str, pd.DataFrame]:
         history.append(pd.DataFrame({**names, "epoch": range(1, len(norms["weight_norm"]) + 1), **norms}))
         mistakes.append(pd.DataFrame({**names, "confidence": values["misclassified_confidence"]}))
         weights = dict(zip(("weight_0", "weight_1"), values["weights"], strict=True))
-        boundary.append(names | weights | {"test_accuracy": artifact.json("record.json")["accuracy"]["test"]})
-        labels = stored["test_labels"].numpy()
-        points.append(pd.DataFrame(values["test_points"], columns=["x_0", "x_1"]).assign(label=labels))
-    made = (pd.concat(history, ignore_index=True), pd.concat(mistakes, ignore_index=True), pd.DataFrame(boundary))
-    names = [f"linear_{name}" for name in ("history", "mistakes", "boundary", "points")]
-    return dict(zip(names, (*made, points[0]), strict=True))  # The first cell is of seed 0.
+        accuracy = artifact.json("record.json")["accuracy"]["test"]
+        boundary.append(pd.DataFrame([{**names, **weights, "test_accuracy": accuracy}]))
+        if not points:  # Those of seed 0.
+            both = pd.DataFrame(values["test_points"], columns=["x_0", "x_1"])
+            points.append(both.assign(label=stored["test_labels"].numpy()))
+    return {name: pd.concat(some, ignore_index=True) for name, some in tables.items()}
 
 
 def translation_tables(params: Params) -> dict[str, pd.DataFrame]:

@@ -44,7 +44,8 @@ _SIDES = (("all", "", plots.BLACK), ("right", "_right", _GREEN), ("wrong", "_wro
 
 def task_title(records: Records, task: str) -> str:
     """Data set, network and variant as the project calls them."""
-    return ", ".join(filter(None, paper.tasks(records).set_index("task").loc[task, ["dataset", "network", "variant"]]))
+    row = paper.tasks(records).set_index("task").loc[task]
+    return ", ".join(filter(None, (row["dataset"], row["network"], row["variant"])))
 
 
 def of_first_task(table: str, arms: Sequence[str], title: str = "{}") -> Callable[[Any], Any]:
@@ -235,7 +236,8 @@ def _regions(axes: Axes, points: pd.DataFrame, weights: NDArray[np.float64]) -> 
     axes.contour(side, side, scores, levels=[-sure, 0, sure], colors="black", linestyles=["--", "-", "--"])
     # Labels have the colours of their regions: others are mistakes.
     for label, marker, colour in ((0, "o", "#2166ac"), (1, "^", plots.WARNING)):
-        axes.scatter(*places[labels == label].T, s=7, marker=marker, color=colour, linewidth=0, label=f"label {label}")
+        x, y = places[labels == label].T
+        axes.scatter(x, y, s=7, marker=marker, color=colour, linewidth=0, label=f"label {label}")
     wrong = (places @ weights > 0) != (labels == 1)
     axes.plot(*places[wrong].T, "ko", markersize=3.7, fillstyle="none", label="misclassified")
     axes.plot([], [], color="black", label="decision boundary")

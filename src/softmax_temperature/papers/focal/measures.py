@@ -8,14 +8,13 @@ error more than the loss does.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from softmax_temperature.papers.focal import records as paper
-from softmax_temperature.papers.focal.records import FIXED, FIXED_FOCAL_ARMS, PROPOSED, REFERENCE, RUN, SCALED, Records
+from softmax_temperature.papers.focal.records import FIXED, PROPOSED, REFERENCE, RUN, SCALED, Records
 from softmax_temperature.papers.shared.claims import Measurement, NotTested, in_note
 from softmax_temperature.papers.shared.sources import cells_of
 from softmax_temperature.papers.shared.statistics import OverTasks, Quantity, Share, Task, is_part, paired, pooled
@@ -38,12 +37,9 @@ _UNSCALED = "at their last epoch, texts have no numbers after temperature scalin
 Found = Measurement | NotTested
 Measure = Callable[[Records], Found]
 Pairs = Sequence[tuple[str, str]]
+Parts = Mapping[str, pd.DataFrame]  # With a difference per task and seed.
 PAIR: Pairs = ((PROPOSED, REFERENCE),)  # What most claims compare.
-
-
-def in_order(*arms: str) -> Pairs:
-    """Each arm with the next, and the first with the last."""
-    return list(dict.fromkeys([*pairwise(arms), (arms[0], arms[-1])]))
+BY_GAMMA: Pairs = (("FL-3", "FL-2"), ("FL-2", "FL-1"), ("FL-3", "FL-1"))
 
 
 def last_epoch(
@@ -80,7 +76,7 @@ def evaluated(
 
 def feature_norms(records: Records) -> Found:
     """Mean over the epochs of the feature norm on training data, as logarithms, of neighbours in the paper's order."""
-    pairs = in_order(*FIXED_FOCAL_ARMS[::-1], REFERENCE)
+    pairs = (*BY_GAMMA[:2], ("FL-1", REFERENCE), ("FL-3", REFERENCE))
     rows = _of(records, "history", *np.unique(pairs)).query("split == 'train'")
     means = rows.groupby(_ARM)["feature_norm"].mean().reset_index()
     parts = _pairs(means, pairs, "feature_norm", log=True)
@@ -230,27 +226,21 @@ def _scored(records: Records, scaling: str, *arms: str) -> tuple[pd.DataFrame, s
     return rows[rows["scaling"] == scaling], _UNSCALED if lacking else ""
 
 
-def _pairs(rows: pd.DataFrame, pairs: Pairs, column: str, *, log: bool = False) -> dict[str, pd.DataFrame]:
+def _pairs(rows: pd.DataFrame, pairs: Pairs, column: str, *, log: bool = False) -> Parts:
     rows = rows.assign(value=np.log(rows[column]) if log else rows[column])
     return {_AGAINST.join(pair): paired(rows, *pair, "value", by=_SEED) for pair in pairs}
 
 
 def _measured(
-    records: Records,
-    rows: pd.DataFrame,
-    parts: Mapping[str, pd.DataFrame],
-    unit: str,
-    *arms: str,
-    stage: str = paper.TRAINING,
-    note: str = "",
-    beside: tuple[float, ...] = (),
+    records: Records, rows: pd.DataFrame, parts: Parts, unit: str, *arms: str, stage: str = paper.TRAINING, **about: Any
 ) -> Found:
-    """Parts over tasks, each with a difference per task and seed, from some rows of a stage; a pair names its arms."""
+    """Parts over tasks from some rows of a stage; a pair names its arms. `about` is what a note says, and `beside`."""
     found = {name: OverTasks(_tasks(records, some)) for name, some in parts.items() if len(some)}
     why = {name: _why_untested(records, *(arms or name.split(_AGAINST))) for name in parts if name not in found}
     if not found:
-        return NotTested("; ".join(filter(None, (*dict.fromkeys(why.values()), in_note(note, beside)))))
-    return Measurement(found, unit, note, why, cells_of(stage, rows, "task", "arm"), beside)
+        said = in_note(about.get("note", ""), about.get("beside", ()))
+        return NotTested("; ".join(filter(None, (*dict.fromkeys(why.values()), said))))
+    return Measurement(found, unit, missing=why, cells=cells_of(stage, rows, "task", "arm"), **about)
 
 
 def _tasks(records: Records, rows: pd.DataFrame) -> tuple[Task, ...]:

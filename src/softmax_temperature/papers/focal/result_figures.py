@@ -110,7 +110,7 @@ def figure_shift(records: Records, written: Written, task: str) -> Figure | None
     look: dict[str, Any] = {"columns": 2, "row": 0.3 * len(own) + 0.7, "extra": 0.5, "sharex": "col", "sharey": True}
     figure, grid = plots.panels(2 * len(sets), **look)
     for left, right, name in zip(grid[::2], grid[1::2], sets, strict=True):
-        tables = _by_metric(rows[rows["dataset"].str.endswith(f" vs {name}")], own.index)
+        tables = _by_metric(rows[rows["dataset"].str.endswith(f" vs {name}")], own.index.tolist())
         _dots(left, own, -0.17, fmt="s")
         _dots(left, tables["error"], 0.17)
         _dots(right, tables["ece"], -0.17)
@@ -196,7 +196,7 @@ def figure_k1(records: Records) -> Figure | None:
     for axes, (column, arm) in zip(grid, product(("bleu", "validation_ece"), arms), strict=True):
         values = PERCENT * curves[curves["arm"] == arm].set_index("temperature")[column]
         mean, colour = values.groupby(level=0).mean(), plots.HUES[column != "bleu"]
-        best = mean.idxmax() if column == "bleu" else mean.idxmin()
+        best: Any = mean.idxmax() if column == "bleu" else mean.idxmin()
         axes.axvline(1, **_GUIDE)
         axes.plot(values, ".", color=colour, alpha=0.5, markersize=4)
         axes.plot(mean, color=colour, linewidth=1.2)

@@ -192,8 +192,8 @@ def _rows(records: Records, spec: Spec) -> pd.DataFrame:
     rows = rows.merge(pd.DataFrame({"arm": arms}), how="cross").merge(_trained(records), on=["task", "arm"])
     rows = rows.merge(pd.DataFrame({"metric": metrics}), how="cross")
     keys, values = ["task", "arm", *condition, "metric"], [_measured(records, spec.source, name) for name in metrics]
-    means = pd.concat(values).groupby(keys, sort=False)
-    means = means.agg(**mean_and_sd("ours", "value"), seeds=("value", "count"), error=("error", "first"))
+    groups = pd.concat(values).groupby(keys, sort=False)
+    means = groups.agg(**mean_and_sd("ours", "value"), seeds=("value", "count"), error=("error", "first"))
     rows = rows.merge(means.reset_index(), how="left", on=keys).fillna({"seeds": 0}).astype({"seeds": int})
     stage = paper.TRAINING if spec.source == "early_stopping" else paper.EVALUATION
     rows = rows.rename(columns={"arm": "method"}).assign(cells=cell_of_each(stage, rows, "task", "arm"))
