@@ -36,12 +36,6 @@ def test_any_mode_becomes_grey_or_rgb(tmp_path: Path, mode: str, name: str, grey
         assert read(tmp_path / name, channels).shape == (channels, 6, 9)
 
 
-def test_sixteen_bits_are_refused(tmp_path: Path) -> None:
-    Image.fromarray(np.full((4, 4), 40000, dtype=np.uint16)).save(tmp_path / "a.png")
-    with pytest.raises(InputError, match=r"a.png: pixels of mode 'I;16', not 8 bits"):
-        read(tmp_path / "a.png")
-
-
 @pytest.mark.parametrize("name", ["a.png", "a.jpg"])
 def test_a_large_file_is_read_at_the_size_that_was_recorded(tmp_path: Path, name: str) -> None:
     slope = np.linspace(0, 255, 800).astype(np.uint8)

@@ -2,8 +2,6 @@
 
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
 
 from softmax_temperature.data.tokens import PADDING, UNKNOWN
 from softmax_temperature.data.trees import NEUTRAL, UNLABELLED, Tree, encode_trees, parse_tree
@@ -21,26 +19,6 @@ WORDS = {"-LRB-": "(", "-rrb-": ")", r"1\/2": "1/2", "2 1/2": "2 1/2", "\\": "\\
 @pytest.mark.parametrize(("written", "word"), WORDS.items())
 def test_words_are_as_in_plain_text(written: str, word: str) -> None:
     assert parse_tree(f"(2 {written})").words == (word,)
-
-
-words = st.text("abc'.", min_size=1, max_size=4)
-shapes = st.recursive(words, lambda below: st.tuples(below, below), max_leaves=12)
-
-
-def bracketed(shape: object, label: int = 2) -> str:
-    inside = shape if isinstance(shape, str) else " ".join(bracketed(one, (label + 1) % 5) for one in shape)  # type: ignore[attr-defined]
-    return f"({label} {inside})"
-
-
-def again(tree: Tree, node: int = 0) -> str:
-    inside = tree.words[node] or f"{again(tree, tree.left[node])} {again(tree, tree.right[node])}"
-    return f"({tree.labels[node]} {inside})"
-
-
-@given(shapes)
-def test_what_is_read_can_be_written_again(shape: object) -> None:
-    text = bracketed(shape)
-    assert again(parse_tree(text)) == text
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,6 @@ from torch import nn
 from softmax_temperature.networks.convolutional import UNet
 from softmax_temperature.networks.registry import ARCHITECTURES, build_network
 from softmax_temperature.params.network import Network
-from softmax_temperature.runner.errors import InputError
 from tests.networks.test_formulas import images
 
 CLASSES = 5
@@ -34,12 +33,6 @@ def test_weights_depend_on_the_seed_alone() -> None:
     assert torch.equal(torch.get_rng_state(), before)
     assert all(torch.equal(value, second[name]) for name, value in first.items())
     assert not torch.equal(first["conv1.weight"], other["conv1.weight"])
-
-
-@pytest.mark.parametrize("arguments", [{"depth": 3}, {"num_classes": 3}])
-def test_arguments_that_the_network_does_not_take_are_named(arguments: dict[str, Any]) -> None:
-    with pytest.raises(InputError, match=rf"network 'cifar_resnet': does not take .*{next(iter(arguments))}"):
-        build_network(Network(architecture="cifar_resnet", arguments=arguments), classes=4, seed=0)
 
 
 @pytest.mark.parametrize("name", TINY)

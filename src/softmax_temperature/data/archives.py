@@ -91,9 +91,8 @@ class _Row(NamedTuple):
 class JsonlArchive(_Archive):
     """Texts or trees, one JSON object per line, in UTF-8; it holds trees if its first line does.
 
-    Texts have `split`, `label` (a whole number from 0, or a name) and `text`; those without a word are left out. Trees
-    have `split` and `tree`, a sentence with its parse in brackets. The label of its root is negative (0 or 1) or
-    positive (3 or 4); neutral sentences are left out, as in section 5 of the focal paper.
+    Texts have `split`, `label` (a whole number from 0, or a name) and `text`, or are left out if it is empty. Trees
+    have `split` and `tree`: negative (root 0 or 1) or positive (3 or 4); neutral ones are left out (focal, section 5).
     """
 
     form = (

@@ -65,8 +65,7 @@ class PreparedData:
     def batches(self, split: SplitName, batch_size: int) -> Iterator[list[Tensor] | Tensor]:
         """The images of a split in the order of its labels; at most two batches are in memory.
 
-        A batch is (b, channels, height, width) uint8 when all images of the data set have one size, otherwise a list of
-        b tensors. Damage raises ArtifactError; missing or changed files, and an empty split, InputError.
+        A batch is (b, channels, height, width) uint8, or a list of b tensors where images differ in size.
         """
         size = len(self.labels(split))
         if size == 0:

@@ -30,8 +30,7 @@ _PARAMETERS = "cooling.segmentation"
 class Form(NamedTuple):
     """What label maps say (0 to `classes` - 1, or `void`), and what is made of the files.
 
-    `crop` (height, width) is cut out of the middle of each image, and the rest is resized to `size`: images bilinear
-    and antialiased, labels by the nearest pixel. None leaves either out.
+    The middle `crop` (height, width) is resized to `size`, labels by the nearest pixel. None leaves either out.
     """
 
     classes: int

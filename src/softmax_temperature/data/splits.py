@@ -26,9 +26,8 @@ class LeakError(Exception):
 class Part:
     """One split of one data set: n rows of data and labels, and what they may be used for.
 
-    Data are images, embeddings, logits (n, ...) or a tuple of texts, and labels are (n,) int64 or maps (n, height,
-    width); or both are tuples, of sentences and their translations. `index` (n,) int64 holds the row numbers in the
-    original train or test part; logits and labels that are joined must agree in it.
+    Data are images, embeddings, logits (n, ...) or a tuple of texts, labels (n,) int64 or maps (n, height, width); or
+    both are tuples, of sentences and their translations. `index` (n,) int64 are the rows of the original part.
     """
 
     dataset: str
@@ -74,10 +73,9 @@ class Part:
 
 @dataclass(frozen=True)
 class RawPart:
-    """The samples and labels of one part.
+    """Samples and labels (n,) int64 of one part.
 
-    `samples`: (n, height, width, channels) uint8 with 1 or 3 channels; n paths of image files below data.root; or n
-    texts or trees in brackets. `labels`: (n,) int64.
+    Samples are (n, height, width, 1 or 3) uint8; n paths of image files below data.root; or n texts or trees.
     """
 
     samples: NDArray[np.uint8] | tuple[str, ...]
@@ -123,9 +121,6 @@ def _end_to_end(parts: Sequence[Any]) -> RawPart:
     return RawPart(joint, np.concatenate([part.labels for part in parts]))
 
 
-# ---- rows chosen class by class, from a generator and the labels alone
-
-
 def limited(part: Part, limit: int | None, *, seed: int) -> Part:
     """At most `limit` rows of a part, drawn at random without regard to classes; None keeps all."""
     if limit is None or limit >= len(part.labels):
@@ -135,10 +130,7 @@ def limited(part: Part, limit: int | None, *, seed: int) -> Part:
 
 
 def balanced_subset(labels: NDArray[np.int64], limit: int, generator: np.random.Generator) -> NDArray[np.int64]:
-    """Row numbers, ascending, of a random subset in which class sizes differ by at most one where that is possible.
-
-    With one generator state, a smaller subset is part of a larger one. The size is min(limit, n).
-    """
+    """min(limit, n) rows, ascending, as many of each class as possible; a smaller subset is part of a larger one."""
     rank = _rank_within_class(labels, generator)
     turn = generator.permutation(int(labels.max()) + 1)[labels]
     return np.sort(np.lexsort((turn, rank))[:limit])

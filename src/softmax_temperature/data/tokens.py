@@ -31,8 +31,8 @@ Keep = Literal["start", "end"]
 class Tokeniser:
     """Turns texts into rows of token numbers; the word `words[number - 2]` of the vocabulary has that number.
 
-    A text of more than `length` tokens loses its end (`keep="start"`) or its beginning (`keep="end"`); a shorter one is
-    padded on the right. A word that is not in the vocabulary is `UNKNOWN`, and so is a text without any token.
+    A text keeps `length` tokens of its start or end (`keep`), or is padded on the right. Other words, and a text
+    without any token, are `UNKNOWN`.
     """
 
     def __init__(self, words: Iterable[str], *, length: int, keep: Keep) -> None:
@@ -46,10 +46,7 @@ class Tokeniser:
 
     @classmethod
     def fit(cls, part: Part, *, vocabulary_size: int, length: int, keep: Keep) -> Tokeniser:
-        """A tokeniser for the most frequent words of a training split, equally frequent ones by their code points.
-
-        `vocabulary_size` counts padding and unknown words too. Any other split raises LeakError.
-        """
+        """One for the most frequent words of a training split, or LeakError; `vocabulary_size` counts all numbers."""
         counter = _splitter(WordLevel())
         trainer = WordLevelTrainer(
             vocab_size=vocabulary_size - RESERVED, min_frequency=1, special_tokens=[], show_progress=False

@@ -158,17 +158,15 @@ def resample_weights(samples: int, resamples: int, seed: int, *, rows: int | Non
 class Evidence(NamedTuple):
     """Contributions of each sample; weighted sums of them give every metric of the report."""
 
-    # Shape (n, columns): the SCORES; gaps and counts of the equal-width bins; gaps of the equal-mass bins; gaps of each
-    # class over all bins.
+    # (n, columns): SCORES; gaps and counts of equal-width bins; gaps of equal-mass bins; gaps of each class, all bins.
     dense: Tensor
-    # The gaps of each class in each bin but the first, sparse, shape (classes * (bins - 1), n): at most `bins` classes
-    # of a sample can be above the first bin. The gap of the first is what is missing from the total.
+    # Sparse (classes * (bins - 1), n): the gaps of each class in each bin but the first, which few classes leave.
     upper: Tensor
     bins: int
 
     @classmethod
     def of(cls, logits: Tensor, labels: Tensor, bins: int) -> Evidence:
-        """The evidence in checked logits of shape (n, classes), float64, and labels of shape (n,), int64."""
+        """The evidence in checked logits (n, classes), float64, and labels (n,), int64."""
         probs = torch.softmax(logits, dim=1)
         ranks = label_ranks(logits, labels)
         correct = (ranks == 0).double()

@@ -8,10 +8,7 @@ from softmax_temperature.metrics.checks import check_count, check_labels, check_
 
 
 def top_accuracy(logits: Tensor, labels: Tensor, *, top: int = 5) -> Tensor:
-    """Share of samples whose label is among the `top` largest logits (focal paper, Table F.7), float64.
-
-    Of equal logits the lower class ranks first. Raises ValueError as `negative_log_likelihood`, or if `top` is below 1.
-    """
+    """Share of labels (n,) among the `top` largest logits (n, classes); of equal ones the lower class is first."""
     check_logits(logits)
     check_labels(labels, logits)
     check_count(top, "top", least=1)
@@ -19,20 +16,14 @@ def top_accuracy(logits: Tensor, labels: Tensor, *, top: int = 5) -> Tensor:
 
 
 def negative_log_likelihood(logits: Tensor, labels: Tensor) -> Tensor:
-    """Mean of -log p of the true class (focal paper, section 3), nats, float64.
-
-    Raises ValueError if the shapes disagree, a logit is not finite or a label is out of range.
-    """
+    """Mean of -log p of labels (n,) under logits (n, classes) (focal, section 3), nats, float64, or ValueError."""
     check_logits(logits)
     check_labels(labels, logits)
     return F.cross_entropy(logits.detach().double(), labels.long())
 
 
 def brier_score(probs: Tensor, labels: Tensor) -> Tensor:
-    """Squared distance of the probabilities to the one-hot label, summed over classes, float64, in [0, 2].
-
-    Raises ValueError if the shapes disagree, a row does not sum to one or a label is out of range.
-    """
+    """Mean squared distance of probs (n, classes) to one-hot labels (n,), float64, in [0, 2]; or ValueError."""
     check_probs(probs)
     check_labels(labels, probs)
     return squared_distances(probs.detach().double(), labels.long()).mean()
@@ -55,10 +46,9 @@ def label_ranks(logits: Tensor, labels: Tensor) -> Tensor:
 
 
 def confusion_matrix(predictions: Tensor, labels: Tensor, *, classes: int, void: int | None = None) -> Tensor:
-    """Count the pixels of each class by their predicted class: shape (classes, classes), int64, rows true classes.
+    """Pixels by true class (rows) and predicted class, (classes, classes) int64; of several batches they add up.
 
-    Predictions and labels are integers of one shape in [0, classes), or ValueError; labels may also be `void`, which
-    leaves the pixel out. Matrices of several batches add up.
+    Predictions and labels are integers of one shape in [0, classes), or ValueError; `void` pixels are left out.
     """
     if predictions.shape != labels.shape or predictions.is_floating_point():
         given = f"{predictions.dtype} {tuple(predictions.shape)}"

@@ -32,7 +32,7 @@ def last_layer_inputs(network: Any, inputs: Tensor) -> tuple[Tensor, Tensor]:
 
     In bfloat16 logits would fall into steps, too coarse for the calibration metrics.
     """
-    head, features = network.classifier, []
+    head, features = getattr(network, "module", network).classifier, []  # Perhaps in DistributedDataParallel.
     forward = head.forward
 
     def in_full_precision(last: Tensor) -> Tensor:

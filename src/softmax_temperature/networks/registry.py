@@ -1,11 +1,12 @@
 """Networks by name: those that are trained from scratch, and the backbones with the tensor that is the embedding."""
 
+from collections import OrderedDict
 from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 from torch.overrides import TorchFunctionMode
 
 from softmax_temperature.networks.convolutional import MLP, ConvNet, DenseNet, SmallVGG
@@ -119,7 +120,8 @@ def build_embedding_network(spec: Backbone, *, timm_file: Path | None = None) ->
             what = "has no part `features`, so tensor cannot be mean_features"
             raise backbone_error(spec, what, "Choose another tensor.")
         unused = tuple(f"{name}." for name, _ in whole.named_children() if name != "features")
-        return _MeanFeatures(features), unused
+        pooled = {"features": features, "pool": nn.AdaptiveAvgPool2d(1), "flatten": nn.Flatten()}
+        return nn.Sequential(OrderedDict(pooled)), unused
     if spec.library == "timm":
         before = set(whole.state_dict())
         whole.reset_classifier(0)  # type: ignore[operator]  # Not `forward_features`, which would be unpooled.
@@ -129,18 +131,6 @@ def build_embedding_network(spec: Backbone, *, timm_file: Path | None = None) ->
         raise backbone_error(spec, "has no linear layer, so tensor cannot be head_input", "Choose another tensor.")
     whole.set_submodule(linear[-1], nn.Identity())
     return whole, (f"{linear[-1]}.",)
-
-
-class _MeanFeatures(nn.Module):
-    """The mean over all positions of a convolutional network's last map."""
-
-    def __init__(self, features: nn.Module) -> None:
-        super().__init__()
-        self.features = features
-
-    def forward(self, images: Tensor) -> Tensor:
-        embeddings: Tensor = self.features(images).mean((2, 3))
-        return embeddings
 
 
 def require_known(spec: Backbone, name: str, known: Collection[str], what: str = "network") -> None:

@@ -38,7 +38,7 @@ class Processes:
             raise ValueError(f"network must have no frozen batch norm, as correlated pairs have, {trained}")
         if norms and not next(network.parameters()).is_cuda:
             raise ValueError(f"network must have no batch norm {trained} without GPUs")
-        shared = _Shared(nn.SyncBatchNorm.convert_sync_batchnorm(network))
+        shared = DistributedDataParallel(nn.SyncBatchNorm.convert_sync_batchnorm(network))
         # Torch's own takes the mean. A lambda, because torch compares annotations with types, and here they are text.
         shared.register_comm_hook(None, lambda _, bucket: _sum(bucket))
         return shared
@@ -77,14 +77,6 @@ def processes() -> Processes:
         return Processes(1, 0)
     join_group()
     return Processes(PROCESSES, distributed.get_rank())
-
-
-class _Shared(DistributedDataParallel):
-    """With the last layer where training looks for it."""
-
-    @property
-    def classifier(self) -> Any:
-        return self.module.classifier
 
 
 def _sum(bucket: Any) -> torch.futures.Future[Tensor]:

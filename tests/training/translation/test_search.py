@@ -9,7 +9,7 @@ from torch import Tensor
 
 from softmax_temperature.params.focal import BeamSearch
 from softmax_temperature.training.translation.network import Step, TranslationTransformer, beam_search, translate
-from softmax_temperature.training.translation.sentences import END, PADDING, START, Ragged, SentencePairs
+from softmax_temperature.training.translation.sentences import END, PADDING, START, SentencePairs
 
 WORDS = (3, 4, 5)
 LONGEST = 4
@@ -91,14 +91,3 @@ def test_translations_are_those_of_the_teacher_forced_network(make: Make, pairs:
     limits = pairs.sources.lengths + SEARCH.extra_length
     assert found == beam_search(step, limits, beam=3, temperature=1.5, length_penalty=4.0)
     assert all(found)
-
-
-def test_the_order_and_size_of_batches_change_nothing(make: Make, pairs: SentencePairs) -> None:
-    network = make(seed=3)
-    found = translate(network, pairs.sources, SEARCH, temperature=1.0, device="cpu")
-    small = translate(network, pairs.sources, SEARCH.model_copy(update={"sentences": 2}), temperature=1.0, device="cpu")
-    rows = pairs.sources.values.tensor_split(pairs.sources.ends[:-1])
-    backwards = Ragged.of([row.tolist() for row in reversed(rows)])
-    assert all(found)
-    assert small == found
-    assert translate(network, backwards, SEARCH, temperature=1.0, device="cpu") == found[::-1]

@@ -139,12 +139,11 @@ def _timm_file(spec: Backbone, download: bool) -> Path:
     repository = config.hf_hub_id if config else None
     if repository is None:
         raise backbone_error(spec, "not published as safetensors", "Choose another tag.")
-    # Without a request: the library's own look at its cache makes one.
-    cached = try_to_load_from_cache(repository, _HUB_FILE)
+    cached = try_to_load_from_cache(repository, _HUB_FILE)  # The library's own look at its cache makes a request.
     if isinstance(cached, str):
         return Path(cached)
     place = f"{_HUB_FILE} of {repository} in the cache of the Hugging Face hub"
-    return _fetched(spec, place, download, lambda: Path(hf_hub_download(repository, _HUB_FILE)))
+    return _fetched(spec, place, download, lambda: hf_hub_download(repository, _HUB_FILE))
 
 
 def _torchvision_weights(spec: Backbone) -> WeightsEnum:
@@ -171,11 +170,11 @@ def _torchvision_file(spec: Backbone, download: bool) -> Path:
     return _fetched(spec, str(path), download, fetch)
 
 
-def _fetched(spec: Backbone, place: str, download: bool, fetch: Callable[[], Path]) -> Path:
+def _fetched(spec: Backbone, place: str, download: bool, fetch: Callable[[], str | Path]) -> Path:
     why = ""
     try:
         if download:
-            return fetch()
+            return Path(fetch())
     except (HfHubHTTPError, OSError, RuntimeError) as error:  # RuntimeError: the digest is another.
         why = f", and could not be fetched: {error}"
     what = f"pretrained weights are not on this machine ({place}{why})"
