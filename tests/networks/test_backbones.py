@@ -16,8 +16,7 @@ import torchvision.models
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
-from softmax_temperature.networks.backbones.loading import LoadedBackbone, load_backbone, locate_weights
-from softmax_temperature.networks.backbones.preprocessing import torchvision_preprocess
+from softmax_temperature.networks.backbones import LoadedBackbone, load_backbone, locate_weights, torchvision_preprocess
 from softmax_temperature.networks.registry import build_classifier, build_embedding_network
 from softmax_temperature.params.network import Backbone
 from softmax_temperature.runner.errors import InputError

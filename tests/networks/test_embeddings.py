@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from softmax_temperature.data.splits import LeakError
-from softmax_temperature.networks.backbones.preprocessing import Preprocess
+from softmax_temperature.networks.backbones import Preprocess
 from softmax_temperature.networks.embeddings import extract, open_embeddings, write_embeddings
 from softmax_temperature.runner.artifacts import new_artifact, open_artifact
 from softmax_temperature.runner.errors import InputError

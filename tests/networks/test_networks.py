@@ -11,6 +11,7 @@ from torch import nn
 from softmax_temperature.networks.convolutional import UNet
 from softmax_temperature.networks.registry import ARCHITECTURES, build_network
 from softmax_temperature.params.network import Network
+from softmax_temperature.runner.errors import InputError
 from tests.networks.test_formulas import images
 
 CLASSES = 5
@@ -104,5 +105,5 @@ def test_parameters_and_layers_of_weights(build: Callable[[], nn.Module], count:
     ],
 )
 def test_bad_arguments_are_refused_by_name(name: str, arguments: dict[str, Any], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        ARCHITECTURES[name](**arguments)
+    with pytest.raises(InputError, match=rf"network '{name}': does not take .*{message}"):
+        build_network(Network(architecture=name, arguments=arguments), classes=2, seed=0)

@@ -12,7 +12,7 @@ from timm.data import create_transform, resolve_data_config
 from timm.models import get_pretrained_cfg
 from torch import Tensor
 
-from softmax_temperature.networks.backbones.preprocessing import Preprocess, timm_preprocess, torchvision_preprocess
+from softmax_temperature.networks.backbones import Preprocess, timm_preprocess, torchvision_preprocess
 from softmax_temperature.runner.errors import InputError
 
 

@@ -8,8 +8,8 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from softmax_temperature.networks.backbones.preprocessing import Preprocess
-from softmax_temperature.networks.backbones.pretraining import Pretraining
+from softmax_temperature.networks.backbones import Preprocess
+from softmax_temperature.networks.pretraining import Pretraining
 
 PREPROCESS = Preprocess(8, 8, "bilinear", (0.5, 0.5, 0.5), (0.5, 0.5, 0.5))
 RECIPE = {"epochs": 3, "batch_size": 16, "lr": 0.1, "momentum": 0.9, "weight_decay": 0.0005}

@@ -4,10 +4,12 @@ An artifact of embeddings holds `embeddings.npy`, (n, dim) float32 of all splits
 of the prepared data set; `rows.safetensors`, {split}.labels (n,) and {split}.index (n,) int64; and `provenance.json`.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import torch
@@ -15,9 +17,11 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from softmax_temperature.data.splits import SPLITS, Part, SplitName
-from softmax_temperature.networks.backbones.preprocessing import Preprocess
 from softmax_temperature.runner.artifacts import Artifact, write_json
 from softmax_temperature.runner.errors import InputError
+
+if TYPE_CHECKING:
+    from softmax_temperature.networks.backbones import Preprocess
 
 EMBEDDINGS = "embeddings.npy"
 ROWS = "rows.safetensors"

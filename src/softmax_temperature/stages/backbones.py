@@ -13,11 +13,10 @@ from softmax_temperature.data.glyphs import choose_characters, draw_glyphs, pret
 from softmax_temperature.data.prepared import open_prepared
 from softmax_temperature.data.seeds import generator_for, seed_of
 from softmax_temperature.data.splits import SplitName, stratified_holdout
-from softmax_temperature.networks.backbones.loading import load_backbone, locate_weights
-from softmax_temperature.networks.backbones.preprocessing import described_preprocess
-from softmax_temperature.networks.backbones.pretraining import Pretraining
+from softmax_temperature.networks.backbones import described_preprocess, load_backbone, locate_weights
 from softmax_temperature.networks.embeddings import extract, write_embeddings
 from softmax_temperature.networks.layers import drawn_from
+from softmax_temperature.networks.pretraining import Pretraining
 from softmax_temperature.networks.registry import build_classifier
 from softmax_temperature.params import Params
 from softmax_temperature.params.network import Backbone

@@ -12,8 +12,7 @@ from torchvision import models
 
 from softmax_temperature.data.image_files import ClassFolders, class_files, has_class_folders, part_of, read_image
 from softmax_temperature.data.seeds import seed_of
-from softmax_temperature.networks.backbones.loading import LoadedBackbone, load_backbone, locate_weights
-from softmax_temperature.networks.backbones.preprocessing import torchvision_preprocess
+from softmax_temperature.networks.backbones import LoadedBackbone, load_backbone, locate_weights, torchvision_preprocess
 from softmax_temperature.networks.embeddings import extract
 from softmax_temperature.networks.registry import build_embedding_network
 from softmax_temperature.params import read_params

@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from softmax_temperature.data.seeds import seed_of
-from softmax_temperature.networks.backbones.preprocessing import Preprocess
+from softmax_temperature.networks.backbones import Preprocess
 
 
 @dataclass
