@@ -38,6 +38,8 @@ from numpy.typing import NDArray
 from scipy import sparse
 from torch import Tensor
 
+from softmax_temperature.metrics.checks import check_classes, check_count, check_embeddings
+
 # fmt: off
 STATISTICS: Final = (
     "dim", "n_classes", "mean", "var", "sb_trace", "sw_trace", "feats_corr", "feats_cos_sim", "n_samples",
@@ -89,23 +91,12 @@ def describe(embeddings: Tensor, labels: Tensor, *, seed: int = 0) -> dict[str, 
 
 
 def _check(embeddings: Tensor, labels: Tensor, seed: int) -> None:
-    if embeddings.ndim != 2 or embeddings.numel() == 0 or not embeddings.is_floating_point():
-        found = f"{embeddings.dtype} {tuple(embeddings.shape)}"
-        raise ValueError(f"embeddings must be a non-empty (n, dim) floating tensor, got {found}")
-    if labels.ndim != 1 or labels.dtype != torch.int64:
-        raise ValueError(f"labels must be an (n,) int64 tensor, got {labels.dtype} {tuple(labels.shape)}")
-    if len(labels) != len(embeddings):
-        raise ValueError(f"labels must have one entry for each of {len(embeddings)} embeddings, got {len(labels)}")
-    if not embeddings.isfinite().all():
-        raise ValueError("embeddings must be finite, got NaN or infinity")
-    if labels.min() < 0:
-        raise ValueError(f"labels must not be negative, got {int(labels.min())}")
-    n_classes = len(labels.unique())
-    if not 2 <= n_classes < len(labels):
+    check_embeddings(embeddings)
+    check_classes(labels, len(embeddings))
+    check_count(seed, "seed", least=0)
+    if not 2 <= (n_classes := len(labels.unique())) < len(labels):
         found = f"{n_classes} classes in {len(labels)} samples"
         raise ValueError(f"labels must hold at least two classes, one of them with two samples, got {found}")
-    if seed < 0:
-        raise ValueError(f"seed must not be negative, got {seed}")
 
 
 def _in_content_order(embeddings: Tensor, labels: Tensor) -> tuple[Array, Indices]:
@@ -129,11 +120,7 @@ def _raw_moments(raw: Array) -> dict[str, float]:
 
 def _normalised(raw: Array) -> Array:
     """The same array with rows of length 1: new memory costs time."""
-    norms = np.sqrt(np.einsum("nd,nd->n", raw, raw))
-    usable = (norms > 0) & np.isfinite(norms)
-    if not usable.all():
-        raise ValueError(f"embeddings must have rows of positive, finite norm, got a norm of {norms[~usable][0]}")
-    raw /= norms[:, None]
+    raw /= np.sqrt(np.einsum("nd,nd->n", raw, raw))[:, None]
     return raw
 
 

@@ -5,7 +5,6 @@ import signal
 import subprocess
 import sys
 import time
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -20,21 +19,13 @@ ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path
 SECONDS = 120
 
 
-def program(*words: str, folder: Path) -> subprocess.Popen[bytes]:
+def started(*words: str, folder: Path, step: int) -> subprocess.Popen[str]:
+    """A program that was started in a folder, and says that a cell has done that many steps."""
     command = [sys.executable, "-m", *words]
-    return subprocess.Popen(command, cwd=folder, env=ENVIRONMENT)
-
-
-def wait_for_steps(folder: Path, least: int) -> None:
-    """Until a cell below a folder says that it has done that many steps."""
-    deadline = time.monotonic() + SECONDS
-    while time.monotonic() < deadline:
-        with suppress(FileNotFoundError):  # Unfinished folders vanish while this looks at them.
-            said = [path.read_text() for path in (folder / "data/work").rglob("progress")]
-            if any(int(text.split("/")[0] or 0) >= least for text in said):
-                return
-        time.sleep(0.01)
-    pytest.fail(f"no cell came to step {least}")
+    process = subprocess.Popen(command, cwd=folder, env=ENVIRONMENT, stderr=subprocess.PIPE, text=True)
+    assert process.stderr is not None
+    assert any(f": {step}/" in line for line in process.stderr), "it ended before"
+    return process
 
 
 def expect_whole(folder: Path) -> None:
@@ -51,10 +42,9 @@ def test_a_stopped_stage_continues_at_its_checkpoints(
     stopped = tmp_path / "stopped"
     stopped.mkdir()
     (stopped / "slow").touch()
-    stage = program("tests.runner.toy", "processes", "1", "2", folder=stopped)
-    wait_for_steps(stopped, 5)
-    stage.send_signal(number)
-    assert stage.wait(SECONDS) == code
+    with started("tests.runner.toy", "processes", "1", "2", folder=stopped, step=5) as stage:
+        stage.send_signal(number)
+        assert stage.wait(SECONDS) == code
     monkeypatch.chdir(stopped)
     before = toy.steps()
     time.sleep(1)
@@ -79,9 +69,9 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return finish(folder, lambda: [work.run_stage(name) for name in ("fetch", "embed")])
 
 
-@pytest.mark.parametrize(("stage", "least"), [("search", 20), ("training", 3)])
+@pytest.mark.parametrize(("stage", "step"), [("search", 20), ("training", 3)])
 def test_a_killed_search_or_training_ends_with_the_same_bytes(
-    stage: str, least: int, prepared: Path, tmp_path: Path
+    stage: str, step: int, prepared: Path, tmp_path: Path
 ) -> None:
     killed, expected = tmp_path / "killed", tmp_path / "expected"
     for folder in (killed, expected):
@@ -89,10 +79,8 @@ def test_a_killed_search_or_training_ends_with_the_same_bytes(
         for name in ("prepared", "embeddings"):
             (folder / "data" / name).symlink_to(prepared / "data" / name)
     output = work.STAGES[stage].output
-    process = program("tests.faults.work", stage, folder=killed)
-    wait_for_steps(killed, least)
-    process.kill()
-    assert process.wait(SECONDS) == -signal.SIGKILL
+    with started("tests.faults.work", stage, folder=killed, step=step) as process:
+        process.kill()
     assert list(killed.rglob("checkpoint.pt"))
     assert not (killed / output).exists()
     for folder in (killed, expected):

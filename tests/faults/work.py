@@ -4,6 +4,7 @@ import sys
 from typing import Any
 
 from softmax_temperature.params import Params
+from softmax_temperature.runner import progress
 from softmax_temperature.stages.backbones import embed
 from softmax_temperature.stages.classifier_temperature import search
 from softmax_temperature.stages.cooling import train_cooling
@@ -40,4 +41,5 @@ def run_stage(name: str) -> None:
 
 
 if __name__ == "__main__":
+    progress.SECONDS_BETWEEN_LINES = 0.0
     sys.exit(exit_code(lambda: run_stage(sys.argv[1])))

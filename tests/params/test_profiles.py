@@ -1,13 +1,12 @@
 """Every profile is valid, says where its numbers come from, and leaves no figure empty."""
 
 from functools import cache
-from pathlib import Path
 
 import pytest
 
 from softmax_temperature.data.phrases import FARM
-from softmax_temperature.params import Params, read_params
-from softmax_temperature.tools.profiles import apply_profile, profile_names, render_profile
+from softmax_temperature.params import Params
+from softmax_temperature.tools.profiles import profile_names, render_profile
 from softmax_temperature.training import scaled_epochs
 from tests.conftest import ROOT
 
@@ -18,13 +17,6 @@ every_profile = pytest.mark.parametrize("name", profile_names(PROFILES))
 @cache
 def of(name: str) -> tuple[str, Params]:
     return render_profile(name, PROFILES)
-
-
-@every_profile
-def test_what_is_written_says_the_same(name: str, tmp_path: Path) -> None:
-    params = apply_profile(name, tmp_path / "params.yaml", PROFILES)
-    assert params.profile == name
-    assert read_params(tmp_path / "params.yaml") == params == of(name)[1]
 
 
 def logical_lines(text: str) -> list[str]:

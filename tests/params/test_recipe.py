@@ -82,12 +82,6 @@ def test_an_experiment_and_then_its_schedule_replace_values_of_the_recipe() -> N
     assert paper.recipe_of("digits-vgg", "none").lr == MINI.cooling.recipe.lr != 0.2
 
 
-@pytest.mark.parametrize(("own", "seeds"), [(3, [0, 1, 2]), (None, [0, 1])])
-def test_an_experiment_has_its_own_number_of_seeds_or_that_of_the_section(own: int | None, seeds: list[int]) -> None:
-    paper = edited("cooling", experiments__digits_vgg_adam={"seeds": own}).cooling
-    assert [one[-1] for one in paper.trainings() if (one[0], one[2]) == ("digits-vgg-adam", "none")] == seeds
-
-
 def test_early_learning_has_times_on_a_log_axis_and_two_questions_for_each_seed() -> None:
     curves = Curves(inverse_temperatures=[0.1, 1.0], first=0.1, last=10.0, points=3, stride=2)
     assert times(curves) == pytest.approx([0.1, 1.0, 10.0])

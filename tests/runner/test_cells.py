@@ -110,11 +110,6 @@ def test_a_cell_finds_torch_as_the_parameters_say_and_without_a_compiler(determi
     assert found == 2 * [{"deterministic": chosen, "warns": chosen, "fills": False, "threads": 1, "compiler": False}]
 
 
-def test_the_only_cell_of_a_stage_fills_the_output_folder() -> None:
-    run_cells([Cell(".", square, {"number": 7})], output=Path("data/one"), compute=SERIAL, seed=0)
-    assert open_artifact(Path("data/one"), kind="cell").json("square.json")["square"] == 49
-
-
 def test_a_damaged_input_fails_the_cell_and_a_missing_one_the_stage() -> None:
     cell = Cell("copy", copy_input, {"number": 0}, source(1))
     Path("data/source/source.json").write_text("{}")
@@ -135,22 +130,9 @@ def test_fingerprint_depends_on_parameters_inputs_seed_and_function() -> None:
     assert len(prints) == 5
 
 
-def test_seeds_are_stable_and_differ_by_name() -> None:
-    seeds = [seed_of(seed, stage, name) for seed in range(3) for stage in "st" for name in "abc"]
-    assert len(set(seeds)) == 18
-    assert all(0 <= seed < 2**63 for seed in seeds)
-    # The digest of the text "0/s/a" by hand: `printf 0/s/a | sha256sum`.
-    assert seeds[0] == 0xF52E7C21BA19E36D >> 1
-
-
 @pytest.mark.parametrize(
     ("error", "remedy"),
-    [
-        (MemoryError(), True),
-        (RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`"), True),
-        (torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB"), True),
-        (RuntimeError("shapes differ"), False),
-    ],
+    [(MemoryError(), True), (RuntimeError("CUBLAS_STATUS_ALLOC_FAILED"), True), (RuntimeError("shapes differ"), False)],
 )
 def test_a_cell_without_memory_says_what_to_lower(
     error: Exception, remedy: bool, monkeypatch: pytest.MonkeyPatch
@@ -175,3 +157,8 @@ def test_a_second_process_waits_for_a_lock_and_names_its_holder() -> None:
         assert f"a: process {os.getpid()} on {platform.node()}" in other.stderr.readline()
         assert other.poll() is None
     assert other.communicate(timeout=60)[0] == "mine\n"
+
+
+def test_a_seed_is_the_digest_of_where_it_is_used() -> None:
+    # By hand: `printf 0/s/a | sha256sum`.
+    assert seed_of(0, "s", "a") == 0xF52E7C21BA19E36D >> 1 != seed_of(0, "s", "b")

@@ -28,4 +28,5 @@ def test_the_remedy_for_a_name_is_the_nearest_or_the_first_ones() -> None:
     assert nearest("xyz", ["focal", "brier_score"]) == "Valid: brier_score, focal."
     said = nearest("xyz", [f"net{number:04}" for number in range(1050)])
     assert said.startswith("Valid: net0000, net0001, ")
-    assert said.endswith(", net0049, and 1,000 more.")
+    assert said.endswith(", ....")
+    assert len(said) < 1100

@@ -15,13 +15,6 @@ STAGES = sorted(f"{PACKAGE}.stages.{path.stem}" for path in source_path(f"{PACKA
 DIGEST = "from softmax_temperature.runner.fingerprint import code_digest; print(code_digest('{}'))"
 
 
-@pytest.mark.parametrize("stage", STAGES)
-def test_the_closure_holds_imports_and_parents_but_not_how_cells_are_run_or_shown(stage: str) -> None:
-    closure = import_closure(stage)
-    assert {PACKAGE, f"{PACKAGE}.stages", stage} <= set(closure)
-    assert all(source_path(name).is_file() and not EXCLUDED & set(name.split(".")[1:2]) for name in closure)
-
-
 def test_libraries_have_the_names_and_versions_that_are_installed() -> None:
     supplied = packages_distributions()
     closures = {name for stage in STAGES for name in import_closure(stage)}
@@ -31,26 +24,6 @@ def test_libraries_have_the_names_and_versions_that_are_installed() -> None:
     assert {"numpy", "torch"} <= libraries
     for name in libraries:
         assert fingerprint._version(name) in {version(each) for each in supplied[name]}, name
-
-
-SOURCE = '"""Doc."""\n\n# comment\ndef f(a):\n    """Doc of f."""\n    return a + 1  # why\n'
-
-
-@pytest.mark.parametrize(
-    ("other", "equal"),
-    [
-        (SOURCE.replace("# comment", "# another"), True),
-        (SOURCE.replace("Doc of f.", "Better words."), True),
-        (SOURCE.replace('    """Doc of f."""\n', ""), True),
-        (SOURCE.replace("+ 1", "+ 2"), False),
-        (SOURCE.replace("f(a)", "f(a, b=0)"), False),
-    ],
-)
-def test_comments_and_docstrings_do_not_count(tmp_path: Path, other: str, equal: bool) -> None:
-    paths = [tmp_path / "one.py", tmp_path / "two.py"]
-    for path, text in zip(paths, (SOURCE, other), strict=True):
-        path.write_text(text)
-    assert (fingerprint.code_only(paths[0]) == fingerprint.code_only(paths[1])) is equal
 
 
 @pytest.fixture(scope="module")
@@ -72,7 +45,7 @@ def test_science_changes_the_digest_but_not_the_runner_params_or_words(package: 
         with (package / PACKAGE / room).open("a") as file:
             file.write("\nADDED = 1\n")
     trainer = package / PACKAGE / "cosine_classifier/trainer.py"
-    trainer.write_text(f"# Why.\n{trainer.read_text()}")
+    trainer.write_text(trainer.read_text().replace('"""Trains', '# Why.\n"""In other words, trains', 1))
     assert _digest(package) == before
     trainer.write_text(f"{trainer.read_text()}\nADDED = 1\n")
     assert _digest(package) != before

@@ -1,26 +1,23 @@
-"""Progress goes to standard error, seldom, and says what is new."""
+"""Progress goes to standard error, and seldom."""
 
-import time
-from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
 from softmax_temperature.runner import progress
+from tests.runner import toy
 
 
-def test_a_stage_has_a_line_for_each_step_and_none_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    lines: list[str] = []
-    monkeypatch.setattr(progress, "say", lines.append)
-    monkeypatch.setattr(progress, "SECONDS_BETWEEN_LINES", 0.01)
-    finished: list[str] = []
-    with progress.watching("stage", {"cell": tmp_path}, finished):
-        for step in ("1/2", "2/2"):
-            (tmp_path / "progress").write_text(step)
-            while not any(step in line for line in lines):
-                time.sleep(0.01)
-            time.sleep(0.05)  # A line that comes twice would come now.
-        finished.append("cell")
-    assert {"stage: 0/1 cells (cell 1/2)", "stage: 0/1 cells (cell 2/2)"} <= set(lines)
-    assert lines[-1] == "stage: 1/1 cells"
-    assert all(one != other for one, other in pairwise(lines))
+def test_steps_are_said_at_most_every_so_many_seconds(capsys: pytest.CaptureFixture[str]) -> None:
+    lines = progress.Progress()
+    for step in range(1, 4):
+        lines(f"step {step}")
+    assert capsys.readouterr().err == "step 1\nstep 2\nstep 3\n", "toy cells set no time between lines"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(progress, "SECONDS_BETWEEN_LINES", 60.0)
+        lines("too early")
+    toy.run(1)
+    said = capsys.readouterr().err.splitlines()
+    assert said[0] == "counts: 1 of 1 cells to run"
+    assert [line.rpartition(": ")[2] for line in said[1:]] == [f"{n}/{toy.STEPS}" for n in range(1, 21)] + ["1/1 cells"]
+    assert Path(said[1].rpartition(": ")[0]) == Path("data/work/counts/n-1")

@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 
+from softmax_temperature.runner import progress
 from softmax_temperature.runner.artifacts import write_json
 from softmax_temperature.runner.cells import Cell, Job, run_cells
 from softmax_temperature.runner.section import Compute
@@ -17,6 +18,7 @@ from tests.serial import SERIAL
 
 OUTPUT = Path("data/counts")
 STEPS = 20
+progress.SECONDS_BETWEEN_LINES = 0.0  # In workers too, which import this: every step is said.
 
 
 def count(job: Job, number: int) -> None:

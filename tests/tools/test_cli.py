@@ -17,10 +17,9 @@ from softmax_temperature.runner.cells import run_cells
 from softmax_temperature.runner.errors import InputError
 from softmax_temperature.stages.fetch import fetch
 from softmax_temperature.tools import cli
-from softmax_temperature.tools.plan import plan, summary
 from softmax_temperature.tools.profiles import render_profile
+from softmax_temperature.tools.project import plan, summary, verify
 from softmax_temperature.tools.rejudge import rejudge
-from softmax_temperature.tools.verify import verify
 
 
 @pytest.fixture(autouse=True)

@@ -14,7 +14,7 @@ from softmax_temperature.dataset_statistics import STATISTICS
 from softmax_temperature.heuristic.ridge import fit_shipped, score_rules, shipped
 from softmax_temperature.runner.errors import InputError
 from softmax_temperature.tools.images import rows_of_images
-from softmax_temperature.tools.suggest import checked_rows, rows_of_files, searched, suggest_temperature
+from softmax_temperature.tools.suggest import checked_parts, checked_rows, searched, suggest_temperature
 
 
 @pytest.fixture(scope="module")
@@ -76,10 +76,10 @@ def test_a_heuristic_that_lost_more_than_the_constant_does_not_lead() -> None:
 @pytest.mark.parametrize(
     ("rows", "said"),
     [
-        ((torch.ones(4), torch.arange(4)), "floats of shape"),
-        ((torch.zeros(4, 2), torch.tensor([0, 0, 1, 1])), "all zero"),
-        ((torch.ones(4, 2), torch.zeros(4)), "1 classes in 4 rows"),
-        ((torch.ones(4, 2), torch.arange(4)), "4 classes in 4 rows"),
+        ((torch.ones(4), torch.arange(4)), r"of shape \(n, dim\)"),
+        ((torch.zeros(4, 2), torch.tensor([0, 0, 1, 1])), "row 0 is all zeros"),
+        ((torch.ones(4, 2), torch.zeros(4)), "1 classes in 4 samples"),
+        ((torch.ones(4, 2), torch.arange(4)), "4 classes in 4 samples"),
         ((torch.ones(4, 2), torch.tensor([0.5, 0, 1, 1])), "whole numbers"),
     ],
 )
@@ -105,18 +105,15 @@ def test_the_best_of_a_search_leads_and_the_rules_are_trained_beside_the_grid() 
     ("change", "said"),
     [
         ({}, None),
-        ({"test_embeddings": np.ones((20, 17), np.float32)}, "test embeddings have 17 dimensions"),
-        ({"test_labels": np.arange(20) % 4 + 1}, "test labels hold 4"),
+        ({"embeddings": np.ones((20, 17), np.float32)}, "test embeddings have 17 dimensions"),
+        ({"labels": np.arange(20) % 4 + 1}, "test labels hold 4"),
     ],
 )
-def test_test_rows_have_the_classes_and_dimensions_of_the_others(
-    change: dict[str, Any], said: str | None, tmp_path: Path
-) -> None:
-    (embeddings, labels), (held, held_labels) = clustered(), clustered(20, seed=1)
-    arrays = {"embeddings": embeddings, "labels": labels, "test_embeddings": held, "test_labels": held_labels}
-    np.savez(tmp_path / "rows.npz", **({name: one.numpy() for name, one in arrays.items()} | change))
-    with pytest.raises(InputError, match=said) if said else nullcontext():
-        assert [len(rows[1]) for rows in rows_of_files(tmp_path / "rows.npz") if rows] == [120, 20]
+def test_test_rows_have_the_classes_and_dimensions_of_the_others(change: dict[str, Any], said: str | None) -> None:
+    parts = [dict(zip(("embeddings", "labels"), clustered(rows), strict=True)) for rows in (120, 20)]
+    train, held = ({name: value.numpy() for name, value in part.items()} for part in parts)
+    with pytest.raises(ValueError, match=said) if said else nullcontext():
+        assert [len(rows[1]) for rows in checked_parts(train, held | change) if rows] == [120, 20]
 
 
 def test_a_folder_of_images_goes_through_a_network_that_is_known_and_has_its_weights(
@@ -129,9 +126,9 @@ def test_a_folder_of_images_goes_through_a_network_that_is_known_and_has_its_wei
         for number in range(3):
             pixels = generator.integers(0, 255, (40, 40, 3), dtype=np.uint8)
             Image.fromarray(pixels).save(tmp_path / "pets" / name / f"{number}.png")
-    (embeddings, labels), held_out = rows_of_images(tmp_path / "pets", "untrained-64", download=False, device="cpu")
-    assert embeddings.shape == (6, 64)
-    assert (labels.tolist(), held_out) == ([0, 0, 0, 1, 1, 1], None)
+    rows, held_out = rows_of_images(tmp_path / "pets", "untrained-64", download=False, device="cpu")
+    assert rows["embeddings"].shape == (6, 64)
+    assert (rows["labels"].tolist(), held_out) == ([0, 0, 0, 1, 1, 1], None)
     for backbone, said in (("timm/resnet10t", r"model\.safetensors"), ("resnett", "unknown network")):
         with pytest.raises(InputError, match=said):
             rows_of_images(tmp_path / "pets", backbone, download=False, device="cpu")

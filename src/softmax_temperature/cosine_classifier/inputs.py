@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from softmax_temperature.metrics.checks import check_count, check_positive
+from softmax_temperature.metrics.checks import check_count, check_embeddings, check_positive
 
 OPTIMIZERS = ("sgd", "adam")
 PRECISIONS = ("float32", "bfloat16", "float64")
@@ -48,34 +48,7 @@ class Settings:
 def normalise(embeddings: Tensor, *, name: str = "embeddings") -> Tensor:
     """Embeddings, shape (n, dim), scaled to Euclidean length 1; ValueError if malformed, or a row has no direction."""
     # The largest entry, taken out first, keeps the squares of very small and very large embeddings in range.
-    return functional.normalize(embeddings / largest_entries(embeddings, name), dim=1)
-
-
-def largest_entries(embeddings: Tensor, name: str) -> Tensor:
-    """The largest absolute entry of each embedding, shape (n, 1); refuses embeddings without a direction."""
-    shape = tuple(embeddings.shape)
-    if embeddings.ndim != 2 or 0 in shape or not embeddings.is_floating_point():
-        found = f"{embeddings.dtype} of shape {shape}"
-        raise ValueError(f"{name} must be non-empty, floating point, of shape (n, dim), got {found}")
-    largest = embeddings.abs().amax(dim=1, keepdim=True)
-    wrong = ~(torch.isfinite(largest) & (largest > 0)).flatten()
-    if bool(wrong.any()):
-        row = int(wrong.int().argmax())
-        fault = "is all zeros" if largest[row] == 0 else "holds NaN or infinity"
-        raise ValueError(f"{name} must each have a direction, row {row} {fault}")
-    return largest
-
-
-def highest_label(labels: Tensor, rows: int, name: str) -> int:
-    """The highest label; refuses labels that are not int64 of shape (rows,), at least 0."""
-    if labels.shape != (rows,):
-        raise ValueError(f"{name} must have shape ({rows},) like the embeddings, got {tuple(labels.shape)}")
-    if labels.dtype != torch.int64:
-        raise ValueError(f"{name} must be int64, got {labels.dtype}")
-    low, high = (int(bound) for bound in torch.aminmax(labels))
-    if low < 0:
-        raise ValueError(f"{name} must not be negative, got {low}")
-    return high
+    return functional.normalize(embeddings / check_embeddings(embeddings, name), dim=1)
 
 
 def generator(seed: int, stream: int, index: int) -> torch.Generator:

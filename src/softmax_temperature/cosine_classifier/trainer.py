@@ -17,11 +17,9 @@ from softmax_temperature.cosine_classifier.inputs import (
     INITIAL_WEIGHTS,
     Settings,
     generator,
-    highest_label,
-    largest_entries,
     normalise,
 )
-from softmax_temperature.metrics.checks import check_count, check_positive
+from softmax_temperature.metrics.checks import check_classes, check_count, check_embeddings, check_positive
 
 
 def train_temperature_grid(
@@ -103,7 +101,7 @@ class TemperatureGridTrainer:
             check_positive(number, "inverse_temperatures")
         embeddings, labels = train
         unit = normalise(embeddings.to(device, self.settings.wide_dtype), name="train embeddings")
-        self.classes = highest_label(labels, len(unit), "train labels") + 1
+        self.classes = check_classes(labels, len(unit), "train labels") + 1
         if self.classes < 2:
             raise ValueError("train labels must name at least two classes, got class 0 alone")
         initial = _initial_weights(self.settings, self.classes, unit.shape[1]).to(unit)
@@ -139,10 +137,10 @@ class TemperatureGridTrainer:
     def prepare_test(self, embeddings: Tensor, labels: Tensor) -> list[tuple[Tensor, Tensor]]:
         """Samples to count accuracy on, for `evaluate`: checked and on the device; they need not be normalised."""
         embeddings = embeddings.to(self._labels.device, self.settings.wide_dtype)
-        largest_entries(embeddings, "test embeddings")
+        check_embeddings(embeddings, "test embeddings")
         if (dim := self._embeddings.shape[1]) != embeddings.shape[1]:
             raise ValueError(f"test embeddings must have dim {dim} like the training's, got {embeddings.shape[1]}")
-        if (highest := highest_label(labels, len(embeddings), "test labels")) >= self.classes:
+        if (highest := check_classes(labels, len(embeddings), "test labels")) >= self.classes:
             raise ValueError(f"test labels must be below {self.classes}, the training classes, got {highest}")
         with self._workers.busy():
             prepared = self._workers.map(self._classifiers.prepare_test, embeddings.split(self.settings.batch_size))

@@ -34,21 +34,51 @@ def check_probs(probs: Tensor) -> None:
         raise ValueError(f"probs must have rows that sum to one, got {sums[worst].item():.8g} in row {worst}")
 
 
-def check_labels(labels: Tensor, scores: Tensor, *, values: bool = True) -> None:
+def check_labels(labels: Tensor, scores: Tensor, *, name: str = "labels", values: bool = True) -> None:
     """Refuse labels that are not integers in [0, classes), one per row of `scores` and on its device."""
     rows, classes = scores.shape
     if not isinstance(labels, Tensor):
-        raise TypeError(f"labels must be a torch tensor, got {type(labels).__name__}")
+        raise TypeError(f"{name} must be a torch tensor, got {type(labels).__name__}")
     if labels.is_floating_point() or labels.is_complex() or labels.dtype == torch.bool:
-        raise ValueError(f"labels must be integers, got {labels.dtype}")
+        raise ValueError(f"{name} must be integers, got {labels.dtype}")
     if labels.shape != (rows,):
-        raise ValueError(f"labels must have shape ({rows},), one per row, got {tuple(labels.shape)}")
+        raise ValueError(f"{name} must have shape ({rows},), one per row, got {tuple(labels.shape)}")
     if labels.device != scores.device:
-        raise ValueError(f"labels must be on {scores.device} like the scores, got {labels.device}")
+        raise ValueError(f"{name} must be on {scores.device} like the scores, got {labels.device}")
     if values:
         low, high = (bound.item() for bound in torch.aminmax(labels))
         if low < 0 or high >= classes:
-            raise ValueError(f"labels must be in [0, {classes}), got {low if low < 0 else high}")
+            raise ValueError(f"{name} must be in [0, {classes}), got {low if low < 0 else high}")
+
+
+def check_embeddings(embeddings: Tensor, name: str = "embeddings") -> Tensor:
+    """Refuse embeddings that are not finite floats of shape (n, dim), each with a direction.
+
+    Returns the largest absolute entry of each, shape (n, 1).
+    """
+    shape = tuple(embeddings.shape)
+    if embeddings.ndim != 2 or 0 in shape or not embeddings.is_floating_point():
+        found = f"{embeddings.dtype} of shape {shape}"
+        raise ValueError(f"{name} must be non-empty, floating point, of shape (n, dim), got {found}")
+    largest = embeddings.abs().amax(dim=1, keepdim=True)
+    wrong = ~(torch.isfinite(largest) & (largest > 0)).flatten()
+    if bool(wrong.any()):
+        row = int(wrong.int().argmax())
+        fault = "is all zeros" if largest[row] == 0 else "holds NaN or infinity"
+        raise ValueError(f"{name} must each have a direction, row {row} {fault}")
+    return largest
+
+
+def check_classes(labels: Tensor, rows: int, name: str = "labels") -> int:
+    """Refuse labels that are not int64 of shape (rows,), at least 0; returns the highest one."""
+    if labels.shape != (rows,):
+        raise ValueError(f"{name} must have shape ({rows},) like the embeddings, got {tuple(labels.shape)}")
+    if labels.dtype != torch.int64:
+        raise ValueError(f"{name} must be int64, got {labels.dtype}")
+    low, high = (int(bound) for bound in torch.aminmax(labels))
+    if low < 0:
+        raise ValueError(f"{name} must not be negative, got {low}")
+    return high
 
 
 def check_positive(value: float, name: str) -> None:

@@ -11,10 +11,9 @@ Sides = Annotated[list[Annotated[int, Field(gt=0, multiple_of=16)]], Field(min_l
 
 
 class CoolingSettings(Section):
-    """How `training.cooling.CoolingCallback` cools: the settings of `cooling.Cooling`, and when.
+    """The settings of `cooling.Cooling`, which cools once per `period`, an epoch or a number of batches.
 
-    The network is cooled once per `period`, an epoch or a number of batches; `optimizer_state` says what happens to
-    momentum buffers and moments when weights are rescaled.
+    `optimizer_state` says what happens to momentum buffers and moments when weights are rescaled.
     """
 
     mode: Literal["none", "last_layer", "distributed", "periodic"]
@@ -34,28 +33,23 @@ class Arm(CoolingSettings):
 
 
 class Experiment(Section):
-    """A data set with a network, trained with each of `schedules` and each of `arms`.
-
-    `recipe` replaces values of `cooling.recipe`. `change` is what an ablation changes, `printed_model` the paper's name
-    for the network, if its tables have numbers for it.
-    """
+    """A data set with a network, trained with each of `schedules` and each of `arms`."""
 
     dataset: Name
     network: Name
     schedules: list[Name]
     arms: list[Name]
-    recipe: dict[str, Any] = {}
+    recipe: dict[str, Any] = {}  # In place of values of the section's.
     seeds: PositiveInt | None = None  # Null: those of the section.
     role: Literal["table_1", "table_2", "figure_1", "figure_2", "ablation", "ours"]
-    change: str = ""
-    printed_model: str | None = None
+    change: str = ""  # What an ablation changes.
+    printed_model: str | None = None  # The paper's name for the network, if its tables have numbers for it.
 
 
 class Watching(Section):
-    """A sample of `train_images` training images is evaluated in place of all of them (null: all).
+    """After each epoch `train_images` training images are evaluated (null: all), and held-out ones after every `every`.
 
-    That is done after each epoch; validation and test images are evaluated every `every` epochs, and after the first
-    and each of the last ten, which the claims rest on.
+    Those are also evaluated after the first epoch and each of the last ten, which the claims rest on.
     """
 
     train_images: PositiveInt | None
@@ -65,10 +59,9 @@ class Watching(Section):
 class SegmentationTask(Section):
     """A U-Net with `width` channels at full size, on `dataset`: "glyph-scenes-N" or a folder below `data.root`.
 
-    Label maps hold classes from 0 to `classes` - 1, and `void` where there is none. `crop` is the height and width that
-    are cut out of the middle of each image, `size` what that is resized to (null: neither). Of the training images,
-    `cooling_images` are set aside in both arms to fit the temperature on (null: those of the data set's own validation
-    part). Limits: null is all.
+    Label maps hold classes from 0 to `classes` - 1, and `void` where there is none. `crop` is the height and width of
+    the middle of each image, `size` what that is resized to. `cooling_images` training images are set aside to fit the
+    temperature on (null: those of the data set's own validation part). Limits: null is all.
     """
 
     dataset: Name
@@ -84,14 +77,11 @@ class SegmentationTask(Section):
 
 
 class Segmentation(SegmentationTask):
-    """Section 4.4: the task trained with and without last-layer Cooling, `seeds` times each.
-
-    `panels` test images are shown with their predictions (0 where images may not be passed on).
-    """
+    """Section 4.4: the task trained with and without last-layer Cooling, `seeds` times each."""
 
     factor: NonNegativeFloat  # The temperature is raised to it.
     seeds: PositiveInt
-    panels: Annotated[int, Field(ge=0, le=8)]
+    panels: Annotated[int, Field(ge=0, le=8)]  # Test images that are shown; 0 where they may not be passed on.
 
     @model_validator(mode="after")
     def _fits_together(self) -> Self:

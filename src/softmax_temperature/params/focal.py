@@ -5,8 +5,8 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt, model_validator
 
 from softmax_temperature.params.recipe import Loss, Recipe
-from softmax_temperature.params.shared import Text
-from softmax_temperature.runner.section import Momentum, Name, Section, all_known
+from softmax_temperature.params.shared import Ascending, Text
+from softmax_temperature.runner.section import Fraction, Momentum, Name, Section, all_known
 
 
 class ArmChange(Section):
@@ -18,7 +18,7 @@ class ArmChange(Section):
 
 
 class Arm(Section):
-    """A loss by its name in `losses.OBJECTIVES`, with its `options`; `recipe` replaces values of the task's recipe."""
+    """A loss with its `options`; `recipe` replaces values of the task's."""
 
     loss: Loss
     options: dict[str, Any] = {}
@@ -26,10 +26,7 @@ class Arm(Section):
 
 
 class Embeddings(Section):
-    """Word vectors that a network starts from: a `file` below data.root, in the text form of GloVe.
-
-    With `step` 0 they stay as they are; otherwise they move by plain gradient steps of that size, without weight decay.
-    """
+    """Word vectors in a `file` below data.root, in GloVe's form, which move by plain gradient steps of size `step`."""
 
     file: Annotated[str, Field(min_length=1)]
     step: NonNegativeFloat
@@ -41,11 +38,9 @@ class Task(Section):
     Beside its own test images, those of `out_of_distribution` are scored, and its own with noise of the standard
     deviation `gaussian_noise` (pixels on the scale 0 to 1); on those of `shifted`, other pictures under the same class
     names, accuracy and calibration are measured. Parse trees need the vocabulary of `text` alone; null `embeddings` are
-    learned with the rest. `select` is the epoch whose weights are evaluated: the last, or the first with the best
-    accuracy on validation data. `recipe` replaces values of `focal.recipe`, `arm_changes` those of one arm on this
-    task. `variant_of` makes a task a part of the ablation: the same as another one, but for its recipe.
-    `printed_dataset` and `printed_network` are the paper's names for the two, if it has numbers for them; `differs`
-    says in a few words what is not as in the paper, beside the length of the training and the embeddings.
+    learned with the rest. `select` is the epoch whose weights are evaluated, the last or the first with the best
+    accuracy on validation data. `variant_of` makes a task a part of the ablation: another one's, but for its recipe.
+    `printed_...` are the paper's names, if it has numbers; `differs` says what else is not as in the paper.
     """
 
     dataset: Name
@@ -78,11 +73,10 @@ class Task(Section):
 
 
 class Watching(Section):
-    """What is recorded while a network trains.
+    """What is recorded while a network trains; epochs of Figures 3 and A.1 are those of the written recipe.
 
-    A sample of `train_images` training images is evaluated in place of all of them (null: all), every `every` epochs
-    and after the first and the last; after each epoch where the best one is selected. `gradient_epochs` and
-    `reliability_epochs` are those of Figures 3 and A.1, in epochs of the written recipe.
+    `train_images` training images are evaluated (null: all), every `every` epochs and after the first and the last;
+    after each epoch where the best one is selected.
     """
 
     train_images: PositiveInt | None
@@ -115,7 +109,7 @@ class Linear(LinearTraining):
 
 
 class Transformer(Section):
-    """Sizes of encoder and decoder: `inner` units in their feed-forward layers, `layers` in each of the two."""
+    """Encoder and decoder of `layers` each, with `inner` units in their feed-forward layers."""
 
     width: Annotated[int, Field(gt=0, multiple_of=2)]
     heads: PositiveInt
@@ -142,10 +136,9 @@ class BeamSearch(Section):
 class TranslationTask(Section):
     """A Transformer that translates `dataset`: "farm" or a folder below `data.root`, with files that end in languages.
 
-    Training pairs with more than `longest` tokens are left out. Both languages share a vocabulary of `vocabulary`
-    pieces of words. `recipe.batch_size` counts tokens of each language, padding included, and the recipe neither
-    augments nor normalises. `temperatures` are those of Figure K.1, at which test sentences are translated; they are
-    also translated at 1 and at the temperature that validation data choose.
+    Training pairs with more than `longest` tokens are left out. Both languages share `vocabulary` pieces of words.
+    `recipe.batch_size` counts tokens of each language, padding included. Test sentences are translated at the
+    `temperatures` of Figure K.1, at 1 and at the one that validation data choose.
     """
 
     dataset: Name
@@ -158,14 +151,14 @@ class TranslationTask(Section):
     longest: PositiveInt
     network: Transformer
     recipe: Recipe
-    temperatures: Annotated[list[PositiveFloat], Field(min_length=1)]
+    temperatures: Ascending
     search: BeamSearch
 
 
 class Translation(TranslationTask):
     """Appendix K: the task with cross-entropy, label smoothing (`smoothing`) and focal loss (`gamma`)."""
 
-    smoothing: Annotated[float, Field(gt=0, lt=1)]
+    smoothing: Fraction
     gamma: PositiveFloat
     seeds: PositiveInt
 
@@ -173,8 +166,6 @@ class Translation(TranslationTask):
     def _fits_together(self) -> Self:
         if self.source == self.target:
             raise ValueError(f"target: {self.target}, must be another language than source")
-        if self.temperatures != sorted(set(self.temperatures)):
-            raise ValueError(f"temperatures: {self.temperatures}, must ascend")
         if self.recipe.crop_padding or self.recipe.flip or self.recipe.mean or self.recipe.std:
             raise ValueError("recipe: crop_padding must be 0, flip false, mean and std null: they are for images")
         return self

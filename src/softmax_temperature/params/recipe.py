@@ -46,13 +46,12 @@ class Schedule(Section):
 class Recipe(Section):
     """The training of a network on images or texts.
 
-    `planned_epochs` is the length for which everything with an epoch in it is written: milestones, warm-up, a loss that
-    changes on the way, epochs that a figure shows. A shorter or longer training (`epochs`) stretches all of it.
+    Everything with an epoch in it is written for `planned_epochs`: milestones, warm-up, a loss that changes on the way,
+    epochs that a figure shows. A training of another length (`epochs`) stretches all of it.
 
     For Adam, `momentum` is the first beta and `beta2` the second. `reduction` is over the batch; `clip_norm` bounds the
-    norm of the whole gradient (null: no bound). Images are padded by `crop_padding` zeros and cropped at random,
-    mirrored with probability one half if `flip`, and normalised by `mean` and `std` of each channel on the scale 0 to
-    1. Texts have none of these: 0, false and null.
+    norm of the whole gradient. Images are padded by `crop_padding` zeros and cropped at random, mirrored with
+    probability 1/2 if `flip`, normalised by each channel's `mean` and `std` on the scale 0 to 1; texts: 0, false, null.
     """
 
     epochs: PositiveInt
@@ -79,6 +78,6 @@ class Recipe(Section):
         for change in changes:
             values |= change
         try:
-            return Recipe.model_validate(values)
+            return type(self).model_validate(values)
         except ValidationError as error:
             raise ValueError(f"{by}, recipe: {': '.join(filter(None, fault(error)))}") from error

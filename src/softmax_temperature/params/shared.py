@@ -1,10 +1,20 @@
-"""Sections that serve every paper: data, machines, backbones' embeddings."""
+"""Sections that serve every paper: data, and backbones' embeddings."""
 
+from itertools import pairwise
 from typing import Annotated, Literal
 
-from pydantic import Field, NonNegativeFloat, PositiveFloat, PositiveInt
+from pydantic import AfterValidator, Field, NonNegativeFloat, PositiveFloat, PositiveInt
 
 from softmax_temperature.runner.section import Fraction, Momentum, Name, Precision, Section
+
+
+def _ascends(values: list[float]) -> list[float]:
+    if not all(low < high for low, high in pairwise(values)):
+        raise ValueError("must ascend")
+    return values
+
+
+Ascending = Annotated[list[PositiveFloat], Field(min_length=1), AfterValidator(_ascends)]
 
 
 class Data(Section):
@@ -17,9 +27,8 @@ class Data(Section):
 class Dataset(Section):
     """How much of a data set is used; null means all of it. Limits keep classes balanced.
 
-    Its key names it in this project; `source` is its name where it is found, when that differs: one data set may be
-    prepared in several ways, and several archives joined. `pool` puts the source's own parts together, of texts alone;
-    a quarter of each class is then drawn for test.
+    `source` is its name where it is found, if that is not its key: one may be prepared in several ways, and several
+    joined. `pool` puts the source's own parts of texts together; a quarter of each class is then drawn for test.
     """
 
     source: Name | Annotated[list[Name], Field(min_length=1)] | None = None

@@ -1,32 +1,15 @@
 """The section of the paper `temperature_check`."""
 
-from itertools import pairwise
 from typing import Annotated, Any, NamedTuple, Self
 
-from pydantic import (
-    AfterValidator,
-    Field,
-    NonNegativeFloat,
-    NonNegativeInt,
-    PositiveFloat,
-    PositiveInt,
-    model_validator,
-)
+from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt, model_validator
 
 from softmax_temperature.params.recipe import Recipe
-from softmax_temperature.params.shared import Text
+from softmax_temperature.params.shared import Ascending, Text
 from softmax_temperature.runner.section import Name, Section
 
 PLAIN, COOLED, CONFIRMED = "plain", "cooled", "confirmed-"
-
-
-def _ascends(values: list[float]) -> list[float]:
-    if not all(low < high for low, high in pairwise(values)):
-        raise ValueError("must ascend")
-    return values
-
-
-Grid = Annotated[list[PositiveFloat], Field(min_length=2), AfterValidator(_ascends)]
+Grid = Annotated[Ascending, Field(min_length=2)]
 Rates = Annotated[list[PositiveFloat], Field(min_length=1)]
 
 
@@ -34,7 +17,7 @@ class Training(NamedTuple):
     """The names of one training.
 
     `start` is "plain", "cooled", "pair-c" with the correlation c of a pair, or "norm-n" with the mean norm n of the
-    tempered logits; that of a confirmation is "confirmed-" and one of these.
+    tempered logits; that of a confirmation has "confirmed-" before it.
     """
 
     sweep: str
@@ -79,13 +62,11 @@ class Confirmation(NamedTuple):
 class Sweep(Section):
     """A network on a data set, trained at each of `inverse_temperatures` with each of `learning_rates`.
 
-    The rates are rescaled ones: the optimizer's is the rate over the inverse temperature squared, so that equal rates
-    mean equal early dynamics of the tempered logits. They are the same at all inverse temperatures, or a list for each.
-    With `correlations`, correlated pairs of networks are trained in the place of the network: they start with logits of
-    different norms. With `logit_norms`, the network starts with tempered logits of each mean norm, by adding a multiple
-    of its own logits at the start (see `CorrelatedPair`). `cooled` adds trainings at inverse temperature 1 with
-    last-layer Cooling. `confirm` fresh seeds are trained with the rate that is best on validation data. `recipe`
-    replaces values of `temperature_check.recipe`, `architecture` is what a reader calls the network.
+    The optimizer's rate is the rate over the inverse temperature squared, so that equal rates mean equal early dynamics
+    of the tempered logits. They are the same at all inverse temperatures, or a list for each. `correlations` are those
+    of pairs of networks that are trained in its place, `logit_norms` mean norms of the tempered logits at the start
+    (see `CorrelatedPair`). `cooled` adds trainings at inverse temperature 1 with last-layer Cooling. `confirm` fresh
+    seeds are trained with the rate that is best on validation data. `architecture` is what a reader calls the network.
     """
 
     dataset: Name
@@ -97,7 +78,7 @@ class Sweep(Section):
     logit_norms: list[NonNegativeFloat] = []
     cooled: bool = False
     confirm: NonNegativeInt = 0
-    recipe: dict[str, Any] = {}
+    recipe: dict[str, Any] = {}  # In place of values of the section's.
     seeds: PositiveInt | None = None  # Null: those of the section.
 
     @model_validator(mode="after")
@@ -125,10 +106,10 @@ class Sweep(Section):
 
 
 class Curves(Section):
-    """Learning from logits of exactly 0, at each of `inverse_temperatures`.
+    """Learning from logits of exactly 0.
 
-    Time is counted in units in which the logits would change by 1 at their first speed. A course is observed at
-    `points` times, evenly spaced on a log axis from `first` to `last`; the kernel is computed at every `stride`-th.
+    A course is observed at `points` times, evenly spaced on a log axis from `first` to `last`, in units in which the
+    logits would change by 1 at their first speed; the kernel is computed at every `stride`-th.
     """
 
     inverse_temperatures: Grid
@@ -138,17 +119,17 @@ class Curves(Section):
     stride: PositiveInt
 
     @model_validator(mode="after")
-    def _fits_together(self) -> Self:
+    def _lasts(self) -> Self:
         if not self.first < self.last:
             raise ValueError(f"last: {self.last}, must be above first, {self.first}")
         return self
 
 
 class Norms(Section):
-    """Learning at one `inverse_temperature`, from tempered logits with each of `logit_norms`.
+    """Learning from tempered logits with each of `logit_norms`, over all samples and classes.
 
-    The norm is that over all samples and classes. A course ends at the latest after `horizon` times the larger of the
-    unit of time and of the time in which the logits would change by their own norm at their first speed.
+    A course ends at the latest after `horizon` times the larger of the unit of time and of the time in which the logits
+    would change by their own norm at their first speed.
     """
 
     inverse_temperature: PositiveFloat
@@ -157,11 +138,10 @@ class Norms(Section):
 
 
 class GradientFlow(Section):
-    """Gradient flow on `images` training images, integrated with relative errors of at most `tolerance` per step.
+    """Gradient flow on `images` training images, with relative errors of at most `tolerance` per step.
 
-    The tangent kernel is seen through `probes` random vectors, or whole (null): then (images × classes)² numbers, and
-    while they are computed images × classes × parameters. Samples pass through the network `chunk` at a time. A course
-    takes at most about `evaluations` of the gradient.
+    The tangent kernel is seen through `probes` random vectors, or whole (null): (images × classes)² numbers, made from
+    images × classes × parameters. Samples pass `chunk` at a time. A course takes about `evaluations` at most.
     """
 
     images: Annotated[int, Field(ge=2)]
@@ -172,10 +152,7 @@ class GradientFlow(Section):
 
 
 class EarlyLearning(GradientFlow):
-    """Gradient flow of `networks`, none with batch normalisation, on images of `dataset`.
-
-    The number behind each network is how often it and the images are drawn anew.
-    """
+    """Gradient flow of `networks`, none with batch normalisation; the number is how often each is drawn anew."""
 
     dataset: Name
     networks: Annotated[dict[Name, PositiveInt], Field(min_length=1)]
@@ -184,10 +161,9 @@ class EarlyLearning(GradientFlow):
 
 
 class TemperatureCheck(Section):
-    """The paper `temperature_check`: every sweep, `seeds` times, and the theory of early learning.
+    """The paper `temperature_check`: every sweep, `seeds` times, with its own rates, and the theory of early learning.
 
-    The learning rate of `recipe` is not used: those of the sweeps are. `watch_images` training images and all held-out
-    data are looked at after every `watch_every` epochs.
+    `watch_images` training images and all held-out data are looked at after every `watch_every` epochs.
     """
 
     seeds: PositiveInt

@@ -23,11 +23,13 @@ if TYPE_CHECKING:
 
 MANIFEST = "manifest.json"
 DAMAGED, UNFINISHED = ".damaged", ".unfinished"
-_REBUILD = "Run `dvc repro` to make it again."
 
 
 class ArtifactError(InputError):
     """An artifact is missing, incomplete or damaged."""
+
+    def __init__(self, what: str, where: object, remedy: str = "Run `dvc repro` to make it again.") -> None:
+        super().__init__(what, str(where), remedy)
 
 
 def canonical_json(value: Any) -> str:
@@ -99,21 +101,24 @@ def write_json(path: Path, value: Any) -> None:
     write_text(path, canonical_json(value))
 
 
+def _sealed(body: dict[str, Any]) -> str:
+    return canonical_json({**body, "sha256": digest_of_text(canonical_json(body))})
+
+
 def write_sealed(path: Path, body: dict[str, Any]) -> None:
     """Write a mapping as JSON together with its own sha256, atomically."""
-    write_json(path, {**body, "sha256": digest_of_text(canonical_json(body))})
+    write_text(path, _sealed(body))
 
 
 def read_sealed(path: Path) -> dict[str, Any]:
     """Read a mapping that `write_sealed` wrote; an `ArtifactError` if it was changed."""
-    with suppress(ValueError, KeyError, AttributeError, RecursionError):
+    with suppress(ValueError, AttributeError, RecursionError):
         text = path.read_text(encoding="utf-8")
-        whole: dict[str, Any] = json.loads(text)
-        body = {key: value for key, value in whole.items() if key != "sha256"}
-        if text == canonical_json(whole) and whole["sha256"] == digest_of_text(canonical_json(body)):
+        body = {key: value for key, value in json.loads(text).items() if key != "sha256"}
+        if text == _sealed(body):
             return body
     remedy = "Run `softmax-temperature verify`, which sets it aside, then `dvc repro` to make it again."
-    raise ArtifactError("damaged (its own sha256 differs)", where=str(path), remedy=remedy)
+    raise ArtifactError("damaged (its own sha256 differs)", path, remedy)
 
 
 def set_aside(path: Path) -> None:
@@ -128,13 +133,13 @@ def new_artifact(folder: Path, *, kind: str, about: dict[str, Any]) -> Iterator[
 
     `kind` says what made it, in the pipeline the stage; `about` holds JSON values that say from what.
     """
-    with atomic_folder(folder) as temporary:
-        yield temporary
+    with atomic_folder(folder) as new:
+        yield new
         files = {}
-        for path in sorted(path for path in temporary.rglob("*") if path.is_file()):
+        for path in sorted(path for path in new.rglob("*") if path.is_file()):
             path.chmod(0o644)
-            files[path.relative_to(temporary).as_posix()] = digest_of_file(path)
-        write_sealed(temporary / MANIFEST, {"kind": kind, "about": about, "files": files})
+            files[path.relative_to(new).as_posix()] = digest_of_file(path)
+        write_sealed(new / MANIFEST, {"kind": kind, "about": about, "files": files})
 
 
 @dataclass(frozen=True)
@@ -155,11 +160,11 @@ class Artifact:
         """The path of one file after comparing its bytes with the manifest; a damaged one is set aside."""
         path = self.folder / name
         if name not in self.files or not path.is_file():
-            raise ArtifactError("missing", where=str(path), remedy=_REBUILD)
+            raise ArtifactError("missing", path)
         if digest_of_file(path) != self.files[name]:
             if open_artifact(self.folder) == self:  # Otherwise all of it was replaced since its manifest was read.
                 set_aside(path)
-            raise ArtifactError("damaged (its sha256 is not the recorded one)", where=str(path), remedy=_REBUILD)
+            raise ArtifactError("damaged (its sha256 is not the recorded one)", path)
         return path
 
     def json(self, name: str) -> Any:
@@ -174,9 +179,9 @@ class Artifact:
 
     def problems(self) -> list[str]:
         """One line for each file that is missing, damaged or not listed; empty when all is well."""
-        paths = [path for path in self.folder.rglob("*") if path.is_file() and path.suffix != DAMAGED]
-        found = {path.relative_to(self.folder).as_posix() for path in paths}
-        lines = [f"{self.folder / name}: not in the manifest" for name in sorted(found - {MANIFEST, *self.files})]
+        paths = {path for path in self.folder.rglob("*") if path.is_file() and path.suffix != DAMAGED}
+        listed = {self.folder / name for name in (MANIFEST, *self.files)}
+        lines = [f"{path}: not in the manifest" for path in sorted(paths - listed)]
         for name in sorted(self.files):
             try:
                 self.path(name)
@@ -188,14 +193,14 @@ class Artifact:
 def open_artifact(folder: Path, *, kind: str | None = None) -> Artifact:
     """Open an artifact by its manifest; the files themselves are verified when they are read."""
     if not (folder / MANIFEST).is_file():
-        raise ArtifactError("not there, or not complete (no manifest)", where=str(folder), remedy=_REBUILD)
+        raise ArtifactError("not there, or not complete (no manifest)", folder)
     artifact = Artifact(folder, **read_sealed(folder / MANIFEST))
     if kind not in (None, artifact.kind):
-        raise ArtifactError(f"is of kind {artifact.kind!r}, not {kind!r}", where=str(folder), remedy=_REBUILD)
+        raise ArtifactError(f"is of kind {artifact.kind!r}, not {kind!r}", folder)
     return artifact
 
 
 def find_artifacts(root: Path) -> list[Path]:
     """Every artifact folder at or below a folder, sorted; one under construction starts with a dot and is left out."""
-    found = (path.parent.relative_to(root) for path in root.rglob(MANIFEST))
-    return sorted(root / folder for folder in found if not any(part.startswith(".") for part in folder.parts))
+    found = (path.relative_to(root) for path in root.rglob(MANIFEST))
+    return sorted(root / path.parent for path in found if not any(part.startswith(".") for part in path.parts))

@@ -10,13 +10,13 @@ import math
 import os
 import platform
 import shutil
-import sys
 import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import torch
@@ -37,14 +37,13 @@ from softmax_temperature.runner.artifacts import (
     open_artifact,
     read_sealed,
     write_sealed,
-    write_text,
 )
 from softmax_temperature.runner.checkpoints import Checkpointer
 from softmax_temperature.runner.engines import Failure, run_tasks
 from softmax_temperature.runner.errors import CellsFailed, InputError, disk_faults
 from softmax_temperature.runner.fingerprint import code_digest
 from softmax_temperature.runner.machine import machine, prepare_torch, resolve_device, versions
-from softmax_temperature.runner.progress import say, watching
+from softmax_temperature.runner.progress import Progress, say
 from softmax_temperature.runner.section import Compute
 
 DATA = Path("data")
@@ -69,14 +68,16 @@ class Job:
     device: str
     checkpoint_seconds: float
     cuda_graphs: bool = False
+    lines: Progress = field(default_factory=Progress)
 
     def checkpointer(self) -> Checkpointer:
         """Where the cell keeps its unfinished state; removed when the cell is done."""
         return Checkpointer(self.work / CHECKPOINT, self.checkpoint_seconds)
 
     def progress(self, done: int, total: int) -> None:
-        """Say how far the cell is; the stage shows it."""
-        (self.work / "progress").write_text(f"{done}/{total}")
+        """Say how far the cell is, now and then."""
+        if not distributed.is_follower():
+            self.lines(f"{self.work.parent}: {done}/{total}")
 
 
 @dataclass(frozen=True)
@@ -125,6 +126,18 @@ class _Task:
             return not open_artifact(self.work / RESULT).problems()
         return False
 
+    def call(self, output: Path, work: Path, checkpoint_seconds: float) -> str:
+        """Call the cell's function; returns the device that it used."""
+        cell, compute = self.cell, self.compute
+        device = prepare_torch(compute.threads_per_cell, compute.device, deterministic=compute.deterministic)
+        inputs = {name: open_artifact(path) for name, path in cell.inputs.items()}
+        seed = seed_of(self.seed, self.stage, cell.name)
+        job = Job(seed, inputs, output, work, device, checkpoint_seconds, compute.cuda_graphs)
+        # The last bits of a sum depend on the threads of the linear-algebra libraries.
+        with threadpool_limits(limits=compute.threads_per_cell):
+            cell.run(job, **cell.plan)
+        return device
+
 
 def fingerprint(cell: Cell, seed: int) -> str:
     """The digest of everything that the cell's result depends on; an `ArtifactError` if an input is missing."""
@@ -161,8 +174,7 @@ def run_cells(cells: Sequence[Cell], *, output: Path, compute: Compute, seed: in
         remedy = "Set it to serial: under torchrun all processes train one cell at a time."
         raise InputError(f"is {compute.engine!r} under torchrun", where="compute.engine", remedy=remedy)
     if distributed.is_follower():
-        followed = {cell.name: _Task(stage, cell, "", seed, compute) for cell in cells}
-        distributed.follow(lambda name, folder: _call(followed[name], folder, folder, math.inf))  # No checkpoints.
+        distributed.follow(lambda name: _follow(_Task(stage, cells[names.index(name)], "", seed, compute)))
         return
     with alone(WORK / stage), distributed.leading():
         tasks = [_Task(stage, cell, fingerprint(cell, seed), seed, compute) for cell in cells]
@@ -174,6 +186,11 @@ def run_cells(cells: Sequence[Cell], *, output: Path, compute: Compute, seed: in
                 shutil.copytree(task.work / RESULT, new / task.cell.name, copy_function=_link, dirs_exist_ok=True)
 
 
+def _follow(task: _Task) -> None:
+    with TemporaryDirectory() as folder:
+        task.call(Path(folder), Path(folder), checkpoint_seconds=math.inf)
+
+
 @contextmanager
 def alone(folder: Path) -> Iterator[None]:
     """Hold a folder's lock, or wait for it and say who holds it; the system frees it when the holder dies."""
@@ -182,11 +199,12 @@ def alone(folder: Path) -> Iterator[None]:
     try:
         lock.acquire(timeout=1)
     except Timeout:
-        who = holder.read_text(encoding="utf-8", errors="replace") if holder.is_file() else "another process"
-        say(f"{folder}: {who} is at work here; waiting for it")
+        say(
+            f"{folder}: {holder.read_text() if holder.is_file() else 'another process'} is at work here; waiting for it"
+        )
         lock.acquire()
     try:
-        write_text(holder, ascii(f"process {os.getpid()} on {platform.node()} ({' '.join(sys.argv)})")[1:-1])
+        holder.write_text(f"process {os.getpid()} on {platform.node()}")
         yield
     finally:
         lock.release()
@@ -195,18 +213,18 @@ def alone(folder: Path) -> Iterator[None]:
 def _run_pending(stage: str, tasks: Sequence[_Task]) -> dict[str, str]:
     """Run the tasks that have no intact result; returns the failed ones with the reasons."""
     pending = [task for task in tasks if not task.is_done()]
+    say(f"{stage}: {len(pending)} of {len(tasks)} cells to run")
     if not pending:
-        say(f"{stage}: all {len(tasks)} cells are up to date")
         return {}
-    finished: dict[str, Failure | None] = {}
-    compute = pending[0].compute
+    found: dict[int, Failure | None] = {}
+    compute, progress = pending[0].compute, Progress()
     on_gpu = resolve_device(compute.device) != "cpu"
     shares = [task.cell.gpu_share if on_gpu else None for task in pending]
-    with watching(stage, {task.cell.name: task.work for task in pending}, finished):
-        for number, failure in run_tasks(_attempt, pending, compute, shares):
-            finished[pending[number].cell.name] = failure
+    for number, failure in run_tasks(_attempt, pending, compute, shares):
+        found[number] = failure
+        progress(f"{stage}: {len(found)}/{len(pending)} cells")
     # In the order of the cells, whatever the order in which they ended.
-    return {task.cell.name: found.reason for task in pending if (found := finished.get(task.cell.name))}
+    return {task.cell.name: failure.reason for number, task in enumerate(pending) if (failure := found.get(number))}
 
 
 def _attempt(task: _Task) -> Failure | None:
@@ -240,24 +258,11 @@ def _run(task: _Task) -> None:
     about |= {"code": {module: about["code"]}, "stage": task.stage, "cell": cell.name}
     about |= {"fingerprint": task.fingerprint, "seed": task.seed}
     with new_artifact(work / RESULT, kind=cell.kind, about=about) as output, distributed.together(cell.name):
-        device = _call(task, output, work, task.compute.checkpoint_seconds)
+        device = task.call(output, work, task.compute.checkpoint_seconds)
     (work / CHECKPOINT).unlink(missing_ok=True)
     seconds = round(time.monotonic() - started, 3)
-    # Beside the artifact, not in it: these differ between runs that give equal results.
+    # Beside the artifact, because these differ between runs that give equal results.
     write_sealed(work / TIMING, {"seconds": seconds, "device": device, "machine": machine(), "versions": versions()})
-
-
-def _call(task: _Task, output: Path, work: Path, checkpoint_seconds: float) -> str:
-    """Call the cell's function; returns the device that it used."""
-    cell, compute = task.cell, task.compute
-    device = prepare_torch(compute.threads_per_cell, compute.device, deterministic=compute.deterministic)
-    inputs = {name: open_artifact(path) for name, path in cell.inputs.items()}
-    seed = seed_of(task.seed, task.stage, cell.name)
-    job = Job(seed, inputs, output, work, device, checkpoint_seconds, compute.cuda_graphs)
-    # The last bits of a sum depend on the threads of the linear-algebra libraries.
-    with threadpool_limits(limits=compute.threads_per_cell):
-        cell.run(job, **cell.plan)
-    return device
 
 
 def _link(source: str, target: str) -> None:

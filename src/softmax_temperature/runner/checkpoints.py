@@ -23,8 +23,7 @@ _LEAST_RATIO = 20  # At most a twentieth of the time goes into saving.
 def whole_content(path: Path) -> bytes | None:
     """What `torch.save` wrote into a checkpoint; None if that was damaged since: the file is then set aside."""
     whole = path.read_bytes()
-    digest, content = whole[:_DIGEST_BYTES], whole[_DIGEST_BYTES:]
-    if hashlib.sha256(content).digest() == digest:
+    if hashlib.sha256(content := whole[_DIGEST_BYTES:]).digest() == whole[:_DIGEST_BYTES]:
         return content
     set_aside(path)
     return None
@@ -45,10 +44,7 @@ class Checkpointer:
         return agreed_state
 
     def save_if_due(self, state: Callable[[], dict[str, Any]]) -> None:
-        """Save what `state()` returns when enough time has passed; otherwise do not even call it.
-
-        The state consists of tensors, numbers, strings, None, lists and dicts.
-        """
+        """Save what `state()` returns, tensors and plain values, when enough time has passed; else do not call it."""
         began, buffer = time.monotonic(), io.BytesIO()
         if began < self._due:
             return

@@ -10,8 +10,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 from functools import cache
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import torch
@@ -46,11 +44,10 @@ def agreed(value: Any, *, patient: bool = False) -> Any:
     return box[0]
 
 
-def follow(run: Callable[[str, Path], object]) -> None:
-    """Call `run` with the name of each cell that process 0 begins, and a temporary folder, until it is done."""
+def follow(run: Callable[[str], object]) -> None:
+    """Call `run` with the name of each cell that process 0 begins, until it is done."""
     while (name := agreed(None, patient=True)) is not None:
-        with TemporaryDirectory() as folder:
-            run(name, Path(folder))
+        run(name)
 
 
 @contextmanager

@@ -7,11 +7,12 @@ import socket
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import cache
+from importlib import import_module
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from joblib.externals.loky import ProcessPoolExecutor, wait
 from joblib.externals.loky.process_executor import BrokenProcessPool
@@ -28,8 +29,7 @@ _KILLED = (
 _MEMORY = "If memory ran out, raise compute.threads_per_cell or compute.gpus_per_cell, so that fewer share a node"
 
 
-@dataclass(frozen=True)
-class Failure:
+class Failure(NamedTuple):
     """Why a cell failed, in a line; `device_lost` if its process can no longer use its GPU, as after an assertion."""
 
     reason: str
@@ -38,58 +38,63 @@ class Failure:
 
 Task = TypeVar("Task")
 Work = Callable[[Task], Failure | None]
-Outcomes = Iterator[tuple[int, Failure | None]]
+Submit = Callable[[Task, float | None], "Future[Failure | None]"]
 
 
-def run_tasks(work: Work[Task], tasks: Sequence[Task], compute: Compute, shares: Sequence[float | None]) -> Outcomes:
+def run_tasks(
+    work: Work[Task], tasks: Sequence[Task], compute: Compute, shares: Sequence[float | None]
+) -> Iterator[tuple[int, Failure | None]]:
     """Call a module-level function on every task; yields the number of each with its failure or None, as they end.
 
     `shares` are the parts of a GPU that tasks fill, or None: those of tasks that run side by side add up to at most 1.
     After a worker process was killed, tasks that had not begun are left out.
     """
-    if compute.engine == "ray":
-        return _on_ray(work, tasks, compute, shares)
-    if compute.engine == "processes" and len(tasks) > 1:
-        return _in_processes(work, tasks, compute, [share or 1 / compute.workers for share in shares])
-    return ((number, work(task)) for number, task in enumerate(tasks))
-
-
-def _in_processes(work: Work[Task], tasks: Sequence[Task], compute: Compute, parts: Sequence[float]) -> Outcomes:
+    if compute.engine == "serial" or (compute.engine == "processes" and len(tasks) < 2):
+        yield from ((number, work(task)) for number, task in enumerate(tasks))
+        return
+    engine = _ray if compute.engine == "ray" else _processes
+    # Ray itself counts the parts of its GPUs.
+    parts = [0 if compute.engine == "ray" else share or 1 / compute.workers for share in shares]
     waiting = list(range(len(tasks)))
     while waiting:  # Once, or again with fresh processes after a GPU was lost to one of them.
-        running: dict[Any, int] = {}
-        with _executor(min(compute.workers, len(waiting)), compute.threads_per_cell) as executor:
-            try:
-                while waiting or running:
-                    while (number := _next(waiting, list(running.values()), parts, compute.workers)) is not None:
-                        running[executor.submit(work, tasks[number])] = number
-                        waiting.remove(number)
-                    future = next(iter(wait(running, return_when="FIRST_COMPLETED").done))
-                    failure = future.result()
-                    yield running.pop(future), failure
-                    if failure is not None and failure.device_lost:
-                        waiting = [*running.values(), *waiting]  # They continue at their checkpoints.
-                        break
-            except BrokenProcessPool:
-                yield from ((number, Failure(_KILLED)) for number in running.values() or waiting[:1])
-                return
+        running: dict[Future[Failure | None], int] = {}
+        with engine(work, compute, min(compute.workers, len(waiting))) as submit:
+            while waiting or running:
+                free = 1 + 1e-9 - sum(map(parts.__getitem__, running.values()))
+                fitting = [number for number in waiting if parts[number] <= free]
+                if fitting and len(running) < compute.workers:
+                    running[submit(tasks[fitting[0]], shares[fitting[0]])] = fitting[0]
+                    waiting.remove(fitting[0])
+                    continue
+                future = next(iter(wait(running, return_when="FIRST_COMPLETED").done))
+                failure = _outcome(future)
+                yield running.pop(future), failure
+                if failure is not None and failure.reason == _KILLED:
+                    waiting.clear()
+                if failure is not None and failure.device_lost:
+                    waiting = [*running.values(), *waiting]  # They continue at their checkpoints.
+                    break
 
 
-def _next(waiting: Sequence[int], running: Sequence[int], parts: Sequence[float], workers: int) -> int | None:
-    """The first waiting task that fits beside those that run."""
-    free = 1 + 1e-9 - sum(parts[number] for number in running) if len(running) < workers else 0
-    return next((number for number in waiting if parts[number] <= free), None)
+def _outcome(future: "Future[Failure | None]") -> Failure | None:
+    try:
+        return future.result()
+    except BrokenProcessPool:
+        return Failure(_KILLED)
+    except Exception as error:  # noqa: BLE001  # Ray's own errors, and what was raised outside of the cell on a node.
+        cause = getattr(error, "cause", error)
+        return Failure(f"not finished: {type(cause).__name__}: {' '.join(str(cause).split())}. {_MEMORY}")
 
 
 @contextmanager
-def _executor(workers: int, threads: int) -> Iterator[ProcessPoolExecutor]:
+def _processes(work: Work[Task], compute: Compute, count: int) -> Iterator[Submit[Task]]:
     """Worker processes, killed at the end of the block: a cell that still runs continues from its last checkpoint."""
     # Loky replaces a process that has grown by 300 MB, which torch's allocators do.
     warnings.filterwarnings("ignore", "A worker stopped while some jobs were given to the executor")
-    environment = dict.fromkeys(_THREADS, str(threads))
-    executor = ProcessPoolExecutor(workers, initializer=_begin_worker, initargs=(os.getpid(),), env=environment)
+    environment = dict.fromkeys(_THREADS, str(compute.threads_per_cell))
+    executor = ProcessPoolExecutor(count, initializer=_begin_worker, initargs=(os.getpid(),), env=environment)
     try:
-        yield executor
+        yield lambda task, _: executor.submit(work, task)
     finally:
         executor.shutdown(kill_workers=True)
 
@@ -103,33 +108,37 @@ def _begin_worker(stage: int) -> None:
             os.kill(os.getpid(), signal.SIGKILL)
 
 
-def _on_ray(work: Work[Task], tasks: Sequence[Task], compute: Compute, shares: Sequence[float | None]) -> Outcomes:
-    with _joined_cluster(compute) as ray:
+@contextmanager
+def _ray(work: Work[Task], compute: Compute, _: int) -> Iterator[Submit[Task]]:
+    """Ray, connected to compute.ray_address, else RAY_ADDRESS, else to a cluster of its own on this machine."""
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    try:
+        ray: Any = import_module("ray")  # An optional package.
+    except ImportError as error:
+        remedy = "Install the extra `ray`, or set it to processes."
+        raise InputError("Ray is not installed", where="compute.engine", remedy=remedy) from error
 
-        @cache
-        def remote(gpus: float) -> Any:
-            # Resources are given here and not with `.options` later: Ray then starts a fresh process for every cell
-            # that uses a GPU. A process that is used again keeps CUDA's first device, whichever one Ray assigns.
-            resources = {"num_cpus": compute.threads_per_cell, "num_gpus": gpus}
-            return ray.remote(**resources, max_retries=3, scheduling_strategy="SPREAD")(_on_node)
+    @cache
+    def remote(gpus: float) -> Any:
+        # Resources are given here and not with `.options` later: Ray then starts a fresh process for every cell
+        # that uses a GPU. A process that is used again keeps CUDA's first device, whichever one Ray assigns.
+        resources = {"num_cpus": compute.threads_per_cell, "num_gpus": gpus}
+        return ray.remote(**resources, max_retries=3, scheduling_strategy="SPREAD")(_on_node)
 
-        waiting = list(enumerate(tasks))
-        running: dict[Any, int] = {}
-        while waiting or running:
-            while waiting and len(running) < compute.workers:
-                number, task = waiting.pop(0)
-                # Without GPUs per cell there are none to share.
-                gpus = (shares[number] or compute.gpus_per_cell) if compute.gpus_per_cell else 0
-                running[remote(gpus).remote(str(Path.cwd()), work, task)] = number
-            for reference in ray.wait(list(running))[0]:
-                try:
-                    failure = ray.get(reference)
-                except ray.exceptions.RayTaskError as error:
-                    failure = Failure(f"on a node of the cluster: {type(error.cause).__name__}: {error.cause}")
-                except ray.exceptions.RayError as error:
-                    what = f"{type(error).__name__}: {' '.join(str(error).split())}"
-                    failure = Failure(f"not finished: {what}. {_MEMORY}")
-                yield running.pop(reference), failure
+    def submit(task: Task, share: float | None) -> "Future[Failure | None]":
+        gpus = compute.gpus_per_cell and (share or compute.gpus_per_cell)  # Without GPUs per cell none are shared.
+        future: Future[Failure | None] = remote(gpus).remote(str(Path.cwd()), work, task).future()
+        return future
+
+    joined_before = ray.is_initialized()
+    if not joined_before:
+        _join(ray, compute)
+    try:
+        refuse_unsuitable_nodes([node["Resources"] for node in ray.nodes() if node["Alive"]], compute)
+        yield submit
+    finally:
+        if not joined_before:
+            ray.shutdown()  # Ends its cells too.
 
 
 def _on_node(folder: str, work: Work[Task], task: Task) -> Failure | None:
@@ -137,26 +146,6 @@ def _on_node(folder: str, work: Work[Task], task: Task) -> Failure | None:
         return Failure(f"{socket.gethostname()} does not see {folder}: share the project's folder between all nodes")
     os.chdir(folder)
     return work(task)
-
-
-@contextmanager
-def _joined_cluster(compute: Compute) -> Iterator[Any]:
-    """Ray, connected to compute.ray_address, else RAY_ADDRESS, else to a cluster of its own on this machine."""
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    try:
-        import ray  # An optional package.
-    except ImportError as error:
-        remedy = "Install the extra `ray`, or set it to processes."
-        raise InputError("Ray is not installed", where="compute.engine", remedy=remedy) from error
-    joined_before = ray.is_initialized()
-    if not joined_before:
-        _join(ray, compute)
-    try:
-        refuse_unsuitable_nodes([node["Resources"] for node in ray.nodes() if node["Alive"]], compute)
-        yield ray
-    finally:
-        if not joined_before:
-            ray.shutdown()  # Ends its cells too.
 
 
 def _join(ray: Any, compute: Compute) -> None:

@@ -5,13 +5,12 @@ import errno
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
+from textwrap import shorten
 
 from safetensors import SafetensorError
 
 _DISK = [os.strerror(getattr(errno, code)) for code in ("ENOSPC", "EDQUOT", "EFBIG", "EROFS", "EACCES", "EPERM")]
-_MOST_NAMES = 50  # timm alone knows more than a thousand networks.
 
 
 class InputError(Exception):
@@ -20,18 +19,14 @@ class InputError(Exception):
     `what` is the fault, in a clause; `where` the file, parameter or data set at fault; `remedy` what to do about it.
     """
 
-    def __init__(self, what: str, *, where: str, remedy: str) -> None:
+    def __init__(self, what: str, where: str, remedy: str) -> None:
         self.what, self.where, self.remedy = " ".join(what.split()), where, remedy
-        super().__init__(self.what, where, remedy)
+        super().__init__(self.what, where, remedy)  # All arguments, so that it passes between processes.
 
     def __str__(self) -> str:
         text = f"{self.where}: {self.what}{'.' * (not self.what.endswith(('.', '?')))} {self.remedy}"
         # A key or a file's name may hold a line break or control characters.
         return "".join(letter if letter.isprintable() else letter.encode("unicode_escape").decode() for letter in text)
-
-    def __reduce__(self) -> tuple[object, ...]:
-        # Keyword-only arguments do not survive the default pickling between processes.
-        return partial(type(self), self.what, where=self.where, remedy=self.remedy), ()
 
 
 class CellsFailed(Exception):
@@ -51,8 +46,7 @@ def nearest(name: str, valid: Iterable[str]) -> str:
     choices = sorted(valid)
     if close := difflib.get_close_matches(name, choices, n=1, cutoff=0.5):
         return f"Did you mean {close[0]!r}?"
-    more = f", and {len(choices) - _MOST_NAMES:,} more" if len(choices) > _MOST_NAMES else ""
-    return f"Valid: {', '.join(choices[:_MOST_NAMES]) or 'none'}{more}."
+    return f"Valid: {shorten(', '.join(choices), 1000, placeholder=' ...') or 'none'}."  # timm has a thousand names.
 
 
 @contextmanager

@@ -20,7 +20,6 @@ EXCLUDED = frozenset({"runner", "params", "papers", "tools"})
 """Rooms whose code is no part of a result. The parameters' values are: a cell is given them."""
 # Libraries that are not named like their modules.
 _DISTRIBUTIONS = {"PIL": "pillow", "sklearn": "scikit-learn", "ruamel": "ruamel.yaml"}
-
 _DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
 

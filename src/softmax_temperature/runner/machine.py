@@ -3,7 +3,6 @@
 import ctypes
 import os
 import platform
-import subprocess
 import sys
 from functools import cache
 from importlib.metadata import version
@@ -39,12 +38,11 @@ def versions(libraries: tuple[str, ...] = LIBRARIES) -> dict[str, str]:
 
 
 def _processor() -> str:
-    path = Path("/proc/cpuinfo")  # Because `platform.processor` is empty or bare on most systems.
+    path = Path("/proc/cpuinfo")  # Because `platform.processor` is empty or bare on Linux.
     if path.is_file():
         names = (line.partition(":")[2].strip() for line in path.read_text().splitlines() if line[:10] == "model name")
         return next(names, platform.machine())
-    command = ["/usr/sbin/sysctl", "-n", "machdep.cpu.brand_string"]
-    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()  # noqa: S603  # ours
+    return platform.processor()
 
 
 def resolve_device(device: str) -> str:

@@ -1,6 +1,7 @@
-"""Reading users' arrays; nothing is ever unpickled."""
+"""Reading and checking users' arrays; nothing is ever unpickled."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from pickle import UnpicklingError
 from typing import Any
@@ -11,10 +12,11 @@ import pandas as pd
 import torch
 from numpy.typing import NDArray
 from safetensors import SafetensorError
-from safetensors.numpy import load_file
+from safetensors.torch import load_file
 from torch import Tensor
 
 from softmax_temperature.data.splits import stratified_holdout
+from softmax_temperature.metrics.checks import check_labels, check_logits
 from softmax_temperature.runner.errors import InputError
 
 Arrays = dict[str, NDArray[Any]]
@@ -39,8 +41,17 @@ def sample_logits() -> tuple[NDArray[np.float64], NDArray[np.int64]]:
         >>> round(float((logits.argmax(axis=1) == labels).mean()), 3)
         0.851
     """
-    with np.load(SAMPLE) as arrays:
-        return arrays["logits"].astype(np.float64), arrays["labels"].astype(np.int64)
+    arrays = read_arrays(SAMPLE, "logits", required=("logits", "labels"))
+    return arrays["logits"].astype(np.float64), arrays["labels"].astype(np.int64)
+
+
+@contextmanager
+def user_data(where: object, remedy: str) -> Iterator[None]:
+    """Report what the library refuses about a user's data as an InputError, which names the file."""
+    try:
+        yield
+    except (OSError, ValueError) as error:
+        raise InputError(str(error)[:300], where=str(where), remedy=remedy) from error
 
 
 def read_rows(
@@ -48,20 +59,19 @@ def read_rows(
 ) -> tuple[Arrays, Arrays | None]:
     """The matrix ("logits" or "embeddings") and the labels of a user's rows; and the same for other rows, or None.
 
-    Labels are in the file of the matrix, or apart. Other rows ("validation" or "test") are in files of their own, or in
-    the first file under names such as `test_embeddings` and `test_labels`. What is missing or unreadable, or other rows
-    given twice or in part, raise InputError.
+    Labels are in the file of the matrix, or apart. Other rows ("validation" or "test") are in files of their own, or
+    else in the first file under names such as `test_embeddings` and `test_labels`. What is missing or unreadable, and
+    other rows in part, raise InputError.
     """
     within = (f"{other}_{matrix}", f"{other}_labels")
     arrays = _read_pair(matrix, path, labels, within)
     own = {name.removeprefix(f"{other}_"): arrays.pop(name) for name in within if name in arrays}
-    if own and other_path:
-        what = f"is given, and {path} holds {other} rows of its own"
-        raise InputError(what, where=f"--{other}", remedy="Leave it out.")
-    if len(own) == 1 or (other_labels and not other_path):
+    if other_path:
+        return arrays, _read_pair(matrix, other_path, other_labels)
+    if len(own) == 1 or other_labels:
         what = f"{other} rows lack their {'labels' if matrix in own else matrix}"
         raise InputError(what, where=str(path), remedy=f"Give {' and '.join(within)}.")
-    return arrays, _read_pair(matrix, other_path, other_labels) if other_path else own or None
+    return arrays, own or None
 
 
 def _read_pair(matrix: str, path: Path, labels: Path | None, optional: Sequence[str] = ()) -> Arrays:
@@ -74,17 +84,19 @@ def read_arrays(path: Path, matrix: str, *, required: Sequence[str], optional: S
 
     A file of one unnamed array holds what is required alone, otherwise the matrix.
     """
-    if path.suffix.lower() not in _READERS:
+    if (read := _READERS.get(path.suffix.lower())) is None:
         known = ", ".join(ending.removeprefix(".") for ending in _READERS)
         raise InputError(f"unknown file type {path.suffix!r}", where=str(path), remedy=f"Give one of {known}.")
-    if not path.is_file():
-        raise InputError("no such file", where=str(path), remedy="Give the path of a file that is there.")
-    unnamed = required[0] if len(required) == 1 else matrix
     try:
-        found = _READERS[path.suffix.lower()](path, matrix, unnamed)
+        held = read(path)
     except _UNREADABLE as error:
         what = f"cannot be read ({' '.join(str(error).split())[:200]})"
-        raise InputError(what, where=str(path), remedy="Save it again.") from error
+        raise InputError(what, where=str(path), remedy="Give a file that is there, or save it again.") from error
+    if isinstance(held, pd.DataFrame):
+        held = _columns(path, held, matrix)
+    if not isinstance(held, dict):
+        held = {required[0] if len(required) == 1 else matrix: held}
+    found = {str(name): as_numpy(value) for name, value in held.items() if isinstance(value, Tensor | np.ndarray)}
     for name, others in OTHER_NAMES.items():
         if name not in found and (other := next((other for other in others if other in found), None)):
             found[name] = found.pop(other)
@@ -92,17 +104,6 @@ def read_arrays(path: Path, matrix: str, *, required: Sequence[str], optional: S
         what = f"has no {' and no '.join(absent)} (it holds: {', '.join(found) or 'nothing'})"
         raise InputError(what, where=str(path), remedy=f"Save {' and '.join(required)} under these names.")
     return {name: found[name] for name in (*required, *optional) if name in found}
-
-
-def _npz(path: Path, _matrix: str, _unnamed: str) -> Arrays:
-    with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
-        return dict(archive)
-
-
-def _torch_file(path: Path, _matrix: str, unnamed: str) -> Arrays:
-    held = torch.load(path, map_location="cpu", weights_only=True)
-    named = held if isinstance(held, dict) else {unnamed: held}
-    return {str(name): as_numpy(value) for name, value in named.items() if isinstance(value, Tensor)}
 
 
 def as_numpy(value: Any) -> NDArray[Any]:
@@ -113,40 +114,45 @@ def as_numpy(value: Any) -> NDArray[Any]:
     return np.asarray(value)
 
 
-def _csv(path: Path, matrix: str, unnamed: str) -> Arrays:
+def _npz(path: Path) -> Arrays:
+    with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
+        return dict(archive)
+
+
+def _csv(path: Path) -> pd.DataFrame:
     table = pd.read_csv(path)
-    if all(str(name).replace(".", "", 1).lstrip("-").isdigit() for name in table.columns):
-        table = pd.read_csv(path, header=None)
-    return _columns(path, table, matrix, unnamed)
+    unnamed = all(str(name).replace(".", "", 1).lstrip("-").isdigit() for name in table.columns)
+    return pd.read_csv(path, header=None) if unnamed else table
 
 
-def _columns(path: Path, table: pd.DataFrame, matrix: str, unnamed: str) -> Arrays:
-    names = [str(name) for name in table.columns]
-    table.columns = pd.Index(names)
+def _columns(path: Path, table: pd.DataFrame, matrix: str) -> Any:
+    """The matrix and the labels of a table; or its only column."""
+    first, *_ = names = [str(name) for name in table.columns]
+    table = table.set_axis(names, axis=1)
     labels = [name for name in names if name.strip().lower() in ("labels", *OTHER_NAMES["labels"])]
-    if text := [name for name, kind in table.dtypes.items() if kind.kind not in "iufb"]:
+    if text := [name for name, kind in zip(names, table.dtypes, strict=True) if kind.kind not in "iufb"]:
         remedy = "Number the classes from 0." if text[0] in labels else "Leave it out."
         raise InputError(f"column {text[0]!r} is not numeric", where=str(path), remedy=remedy)
-    numbers = len(table) > 2 and names[0] not in labels and (table[names[0]] == np.arange(len(table))).all()
-    if numbers or names[0].startswith("Unnamed:"):
-        what = f"has a column {names[0]!r}, which looks like the index of a data frame"
+    numbers = len(table) > 2 and first not in labels and (table[first] == np.arange(len(table))).all()
+    if numbers or first.startswith("Unnamed:"):
+        what = f"has a column {first!r}, which looks like the index of a data frame"
         raise InputError(what, where=str(path), remedy="Write the table with index=False.")
     if len(labels) > 1:
         raise InputError(f"has columns {' and '.join(labels)}", where=str(path), remedy="Leave one.")
-    if len(names) == 1:
-        return {unnamed: table[names[0]].to_numpy()}
+    if table.shape[1] == 1:
+        return table[first].to_numpy()
     found = {matrix: table.drop(columns=labels).to_numpy(np.float64)}
     return found | ({"labels": table[labels[0]].to_numpy()} if labels else {})
 
 
-_READERS: dict[str, Callable[[Path, str, str], Arrays]] = {
+_READERS: dict[str, Callable[[Path], Any]] = {
     ".npz": _npz,
-    ".npy": lambda path, _, unnamed: {unnamed: np.load(path, allow_pickle=False)},
-    ".safetensors": lambda path, *_: dict(load_file(path)),
-    ".pt": _torch_file,
-    ".pth": _torch_file,
+    ".npy": lambda path: np.load(path, allow_pickle=False),
+    ".safetensors": load_file,
+    ".pt": lambda path: torch.load(path, map_location="cpu", weights_only=True),
+    ".pth": lambda path: torch.load(path, map_location="cpu", weights_only=True),
     ".csv": _csv,
-    ".parquet": lambda path, *names: _columns(path, pd.read_parquet(path), *names),
+    ".parquet": pd.read_parquet,
 }
 
 
@@ -155,29 +161,23 @@ def checked_logits(logits: Any, labels: Any, kind: str = "logits", *, name: str 
 
     Raises ValueError, naming the argument after the prefix `name`.
     """
-    values = as_numpy(logits)
+    values, classes = as_numpy(logits), as_numpy(labels)
     if values.dtype.kind not in "fiu" or values.ndim not in (1, 2) or not len(values):
         raise ValueError(f"{name}logits must be numbers of shape (n, classes), got {values.dtype} {values.shape}")
-    values = values.reshape(len(values), -1).astype(np.float64)
-    sound = np.abs(values) <= np.finfo(np.float32).max  # Far beyond it the search would overflow.
-    if not sound.all():
-        row, column = np.argwhere(~sound)[0].tolist()
-        raise ValueError(f"{name}logits must be finite, got {values[row, column]} in row {row}, class {column}")
-    values = _as_logits(values, kind, name)
-    classes = as_numpy(labels)
+    values = _as_logits(values.reshape(len(values), -1).astype(np.float64), kind, name)
+    check_logits(table := torch.from_numpy(values), name=f"{name}logits")
     if classes.shape == values.shape and ((classes == 0) | (classes == 1)).all():
         classes = classes.argmax(axis=1)
-    if classes.shape not in ((len(values),), (len(values), 1)):
-        raise ValueError(f"{name}labels have shape {classes.shape} for {len(values)} rows of logits")
-    classes = classes.reshape(-1)
-    if classes.dtype.kind not in "fiub" or not (classes == np.floor(classes)).all():
-        raise ValueError(f"{name}labels must be whole numbers, the classes counted from 0, got {classes.dtype}")
-    low, high = int(classes.min()), int(classes.max())
-    if low < 0 or high >= values.shape[1]:
-        raise ValueError(f"{name}labels must be in [0, {values.shape[1]}), got {low if low < 0 else high}")
-    if low == high:
-        raise ValueError(f"{name}labels are all of one class, {low}")
-    return torch.from_numpy(values), torch.from_numpy(classes.astype(np.int64))
+    numbers = whole_numbers(classes.reshape(-1) if classes.shape == (len(values), 1) else classes, f"{name}labels")
+    check_labels(numbers, table, name=f"{name}labels")
+    return table, numbers
+
+
+def whole_numbers(values: NDArray[Any], name: str) -> Tensor:
+    """Labels as int64; ValueError if they are none."""
+    if values.dtype.kind not in "fiub" or not (values == np.floor(values)).all():
+        raise ValueError(f"{name} must be whole numbers, got {values.dtype}")
+    return torch.from_numpy(values.astype(np.int64))
 
 
 def split_rows(rows: Rows, fraction: float, generator: np.random.Generator) -> tuple[Rows, Rows]:

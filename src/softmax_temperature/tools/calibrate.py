@@ -18,9 +18,8 @@ from softmax_temperature.metrics.checks import check_count
 from softmax_temperature.papers.shared.plots import save
 from softmax_temperature.papers.shared.reliability import reliability_diagram
 from softmax_temperature.runner.artifacts import digest_of_file, write_json, write_text
-from softmax_temperature.runner.errors import InputError
 from softmax_temperature.scaling import apply_temperature, fit_temperature, temperature_interval
-from softmax_temperature.tools.arrays import Rows, checked_logits, read_rows, split_rows
+from softmax_temperature.tools.arrays import Rows, checked_logits, read_rows, split_rows, user_data
 
 Kind = Literal["logits", "probs"]
 ROWS = (
@@ -36,7 +35,6 @@ ROWS = (
     ("Classwise-ECE (%)", "classwise_calibration_error", 100),
 )
 ECE = "expected_calibration_error"
-_FORM = "Logits have shape (n, classes); labels are whole numbers, shape (n,)."
 
 
 @dataclass(frozen=True)
@@ -56,20 +54,17 @@ class CalibrationReport:
 
     def to_frame(self) -> pd.DataFrame:
         """One row for each metric; value, low and high of each arm, in fractions and nats."""
-        columns, keys = {}, [key for _, key, _ in ROWS]
+        columns = {}
         for arm, values in self.data["metrics"].items():
-            columns[arm, "value"] = {key: values[key] for key in keys}
+            columns[arm, "value"] = {key: values[key] for _, key, _ in ROWS}
             for place, bound in enumerate(("low", "high")):
                 columns[arm, bound] = {key: bounds[place] for key, bounds in values["intervals"].items()}
-        return pd.DataFrame(columns).reindex(keys)
+        return pd.DataFrame(columns, index=[key for _, key, _ in ROWS])
 
     def plot(self, title: str | None = None) -> Figure:
         """Reliability diagrams before and after scaling, with the number of samples in each bin."""
-        bins = self.data["settings"]["bins"]
-        tables = {
-            self.heading(arm): reliability_bins(torch.softmax(logits, dim=1), self.labels, bins=bins)
-            for arm, logits in self.logits.items()
-        }
+        bins, probs = self.data["settings"]["bins"], {arm: torch.softmax(some, 1) for arm, some in self.logits.items()}
+        tables = {self.heading(arm): reliability_bins(some, self.labels, bins=bins) for arm, some in probs.items()}
         return reliability_diagram(tables, title=title, errors=True)
 
     def __str__(self) -> str:
@@ -99,31 +94,30 @@ class CalibrationReport:
     def origin(self) -> str:
         """Which rows were fitted and which reported."""
         fitted, reported = (f"{self.data['rows'][part]:,}" for part in ("fitted", "reported"))
-        settings = self.data["settings"]
-        if settings["fit_on"] == "all":
-            return f"Temperature fitted on the {reported} rows that the metrics are of: those after scaling flatter."
-        rows = f"a random half of every class, {fitted} rows (seed {settings['seed']})"
-        rows = f"{fitted} validation rows" if settings["fit_on"] == "validation" else rows
-        return f"Temperature fitted on {rows}; metrics of the other {reported} rows."
+        return (
+            "Temperature fitted on "
+            + {
+                "all": f"the {reported} rows that the metrics are of: those after scaling flatter.",
+                "validation": f"{fitted} validation rows; metrics of the other {reported} rows.",
+                "half": f"a random half of every class, {fitted} rows (seed {self.data['settings']['seed']}); "
+                f"metrics of the other {reported} rows.",
+            }[self.data["settings"]["fit_on"]]
+        )
 
     def cells(self) -> list[tuple[str, list[tuple[str, str]]]]:
         """For each metric its label, and for each arm the value and the interval as text."""
-
-        def cell(values: dict[str, Any], key: str, scale: int) -> tuple[str, str]:
-            numbers = (values[key], *values["intervals"].get(key, ()))
-            value, *bounds = (f"{scale * number:.{2 if scale == 100 else 4}f}" for number in numbers)
-            return value, f"[{', '.join(bounds)}]" if bounds else ""
-
-        arms = self.data["metrics"].values()
-        return [(label, [cell(values, key, scale) for values in arms]) for label, key, scale in ROWS]
+        frame, rows = self.to_frame(), []
+        for label, key, scale in ROWS:
+            numbers = [scale * frame.loc[key, arm].dropna() for arm in self.logits]
+            texts = [[f"{number:.{2 if scale == 100 else 4}f}" for number in some] for some in numbers]
+            rows.append((label, [(value, f"[{', '.join(bounds)}]" if bounds else "") for value, *bounds in texts]))
+        return rows
 
     def notes(self) -> list[str]:
         """How to read the numbers."""
-        notes = ["An ECE near the noise floor, which a perfectly calibrated model shows too, is no evidence."]
-        if bootstrap := self.data["settings"]["bootstrap"]:
-            what = f"In brackets: 90 % intervals over {bootstrap:,} resamples"
-            notes.append(f"{what}; those of calibration errors are corrected for their bias.")
-        return notes
+        floor = "An ECE near the noise floor, which a perfectly calibrated model shows too, is no evidence."
+        what = f"In brackets: 90 % intervals over {(count := self.data['settings']['bootstrap']):,} resamples"
+        return [floor, f"{what}; those of calibration errors are corrected for their bias."][: 2 if count else 1]
 
 
 def calibrate(
@@ -186,33 +180,26 @@ def calibrate_files(
     *,
     validation: Path | None = None,
     validation_labels: Path | None = None,
-    output: Path | None = None,
+    output: Path,
     html: Path | None = None,
     **options: Any,
-) -> tuple[CalibrationReport, Path]:
-    """`calibrate`, whose `options` these are, with files, see `arrays.read_rows`; the report, and the folder written.
+) -> CalibrationReport:
+    """`calibrate`, whose `options` these are, with files, see `arrays.read_rows`.
 
-    Writes report.json, reliability.png and reliability.svg into `output`, by default beside the logits, and `html`, a
-    page that needs no other file.
+    Writes report.json, reliability.png and reliability.svg into `output`, and `html`, a page that needs no other file.
     """
     arrays, held_out = read_rows("logits", logits, labels, "validation", validation, validation_labels)
     own = (held_out["logits"], held_out["labels"]) if held_out else None
-    try:
+    with user_data(logits, "Logits have shape (n, classes); labels are whole numbers, shape (n,)."):
         report = calibrate(arrays["logits"], arrays["labels"], validation=own, **options)
-    except ValueError as error:
-        raise InputError(str(error), where=str(logits), remedy=_FORM) from error
     given = {"logits": logits, "labels": labels, "validation": validation, "validation labels": validation_labels}
     sources = {role: {"file": path.name, "sha256": digest_of_file(path)} for role, path in given.items() if path}
-    folder = output or logits.with_name(f"{logits.stem}-calibration")
-    try:
-        write_json(folder / "report.json", report.data | {"sources": sources})
-        save(report.plot(title=logits.name), folder, "reliability")
+    with user_data(output, "Choose another place."):
+        write_json(output / "report.json", report.data | {"sources": sources})
+        save(report.plot(title=logits.name), output, "reliability")
         if html is not None:
             write_text(html, report.html(logits.name, sources))
-    except OSError as error:
-        what, where = f"cannot be written ({error.strerror})", str(error.filename or folder)
-        raise InputError(what, where=where, remedy="Choose another place.") from error
-    return report, folder
+    return report
 
 
 def _report(fitted: Rows, reported: Rows, settings: dict[str, Any]) -> CalibrationReport:
@@ -220,12 +207,11 @@ def _report(fitted: Rows, reported: Rows, settings: dict[str, Any]) -> Calibrati
     options = {name: settings[name] for name in ("bins", "bootstrap", "seed")}
     temperature = {by: asdict(fit_temperature(*fitted, criterion=by, bins=options["bins"])) for by in ("nll", "ece")}
     fit = temperature["nll"]
-    bounds = (None, None) if fit["at_bound"] else temperature_interval(*fitted, fit["temperature"])
-    fit |= dict(zip(("low", "high"), bounds, strict=True))
-    scaled = {by: apply_temperature(logits, fit["temperature"]) for by, fit in temperature.items()}
-    arms = {"before": logits, **scaled}
+    low, high = (None, None) if fit["at_bound"] else temperature_interval(*fitted, fit["temperature"])
+    fit |= {"low": low, "high": high}
+    arms = {"before": logits} | {by: apply_temperature(logits, one["temperature"]) for by, one in temperature.items()}
     metrics = {arm: calibration_report(some, labels, **options) for arm, some in arms.items()}
-    differences = paired_difference(scaled["nll"], logits, labels, **options) if options["bootstrap"] else {}
+    differences = paired_difference(arms["nll"], logits, labels, **options) if options["bootstrap"] else {}
     data: dict[str, Any] = {
         "settings": settings,
         "rows": {"fitted": len(fitted[1]), "reported": len(labels)},

@@ -12,10 +12,12 @@ import typer
 from softmax_temperature import __version__
 from softmax_temperature.runner.errors import InputError
 
-EXIT_CODES = (
-    "Exit codes: 0 done; 1 something is damaged; 2 wrong input, and one line that says what, where and what to do."
-)
+EXIT_CODES = "Exit codes: 0 done; 1 something is damaged; 2 wrong input, one line saying what, where and what to do."
 TABLE = "npz, npy, safetensors, pt, csv or parquet; a table has a column label, and the other columns are the matrix."
+LOGITS = f"Logits (n, classes) and labels. {TABLE}"
+BACKBONE = "For images: of params.yaml, or of timm or torchvision (timm/resnet18)."
+FIT_ON = "Without validation rows: fit on a random half of every class, report on the other; or all, which flatters."
+DATA = f"Embeddings (n, dim) and labels, perhaps test_embeddings and test_labels. {TABLE} Or a folder of class folders."
 app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
@@ -67,20 +69,20 @@ def plan(
 ) -> None:
     """List what dvc repro would run, and the minutes of the last run."""
     from softmax_temperature.params import read_params
-    from softmax_temperature.tools import plan as planning
+    from softmax_temperature.tools import project
 
-    plans = planning.plan(known := read_params(params))
-    _show(as_json, [asdict(stage) for stage in plans], planning.summary(plans, known))
+    plans = project.plan(known := read_params(params))
+    _show(as_json, [asdict(stage) for stage in plans], project.summary(plans, known))
 
 
 @command
 def verify(as_json: Json = False) -> None:
     """Compare artifacts with their manifests."""
-    from softmax_temperature.tools import verify as verification
+    from softmax_temperature.tools import project
 
     if not Path("dvc.yaml").is_file():  # Where there is nothing to find, nothing damaged would be found either.
         raise InputError("no such file", where="dvc.yaml", remedy="Run this in the project's root folder.")
-    found = verification.verify()
+    found = project.verify()
     counts = f"{found.artifacts} artifacts and {found.checkpoints} checkpoints: {len(found.problems)} problems"
     _show(as_json, found._asdict(), "\n".join([*found.problems, counts]))
     if found.problems:
@@ -122,22 +124,13 @@ def rejudge(
 
 @command
 def calibrate(
-    logits: Annotated[
-        Path | None, typer.Argument(metavar="LOGITS", help=f"Logits (n, classes) and labels. {TABLE}")
-    ] = None,
+    logits: Annotated[Path | None, typer.Argument(metavar="LOGITS", help=LOGITS)] = None,
     labels: Labels = None,
     validation: Annotated[Path | None, typer.Option(help="Logits and labels to fit the temperature on.")] = None,
     validation_labels: OtherLabels = None,
     probs: Annotated[bool, typer.Option("--probs", help="The file holds probabilities, not logits.")] = False,
     sample: Annotated[bool, typer.Option("--sample", help="Try it on the sample that comes with the package.")] = False,
-    fit_on: Annotated[
-        str,
-        typer.Option(
-            metavar="half|all",
-            help="Without validation rows: fit on a random half of every class and report on the other; or fit and "
-            "report on all, which flatters.",
-        ),
-    ] = "half",
+    fit_on: Annotated[str, typer.Option(metavar="half|all", help=FIT_ON)] = "half",
     bins: Annotated[int, typer.Option(help="Bins of the calibration errors and of the diagram.")] = 15,
     bootstrap: Annotated[int, typer.Option(help="Resamples for the 90 % intervals; 0 for none.")] = 1000,
     seed: Seed = 0,
@@ -150,36 +143,25 @@ def calibrate(
     Example: softmax-temperature calibrate logits.npz --html report.html
     """
     if (logits is None) is not sample:
-        remedy = "Give the path of your logits."
-        raise InputError("needs a file or --sample, one of them", where="LOGITS", remedy=remedy)
+        raise InputError("needs a file or --sample, one of them", where="LOGITS", remedy="Give your logits' path.")
     from softmax_temperature.tools.arrays import SAMPLE
     from softmax_temperature.tools.calibrate import calibrate_files
 
     given: dict[str, Any] = {"kind": "probs" if probs else "logits", "fit_on": fit_on, "bins": bins, "seed": seed}
     given |= {"validation": validation, "validation_labels": validation_labels, "bootstrap": bootstrap, "html": html}
-    given["output"] = output or (Path("sample-calibration") if sample else None)
-    report, folder = calibrate_files(logits or SAMPLE, labels, **given)
+    folder = output or Path(f"{'sample' if logits is None else logits.with_suffix('')}-calibration")
+    report = calibrate_files(logits or SAMPLE, labels, output=folder, **given)
     written = f"Written to {folder}: report.json, reliability.png, reliability.svg{f'; and {html}' if html else ''}"
     _show(as_json, report.data | {"folder": str(folder)}, f"{report}\n\n{written}")
 
 
 @command
 def suggest(
-    data: Annotated[
-        Path,
-        typer.Argument(
-            metavar="EMBEDDINGS|IMAGE_FOLDER",
-            help=f"Embeddings (n, dim) and labels, perhaps test_embeddings and test_labels. {TABLE} Or a folder with "
-            "one folder of images per class.",
-        ),
-    ],
+    data: Annotated[Path, typer.Argument(metavar="EMBEDDINGS|IMAGE_FOLDER", help=DATA)],
     labels: Labels = None,
     test: Annotated[Path | None, typer.Option(help="Embeddings and labels to test on, for --verify.")] = None,
     test_labels: OtherLabels = None,
-    backbone: Annotated[
-        str | None,
-        typer.Option(metavar="NAME", help="For images: of params.yaml, or of timm or torchvision (timm/resnet18)."),
-    ] = None,
+    backbone: Annotated[str | None, typer.Option(metavar="NAME", help=BACKBONE)] = None,
     download: Annotated[bool, typer.Option("--download", help="Let the library fetch its own weights.")] = False,
     heuristic: Annotated[Path | None, typer.Option(help="Another heuristic.json than the package's.")] = None,
     verify: Annotated[bool, typer.Option("--verify", help="Search the best one too, and compare.")] = False,
@@ -194,22 +176,24 @@ def suggest(
     Example: softmax-temperature suggest embeddings.npz --verify --epochs 50
     """
     from softmax_temperature.tools import suggest as suggesting
+    from softmax_temperature.tools.arrays import read_rows, user_data
 
-    if data.is_dir():
-        if backbone is None:
-            raise InputError("is missing", where="--backbone", remedy="Name the network that embeds the images.")
+    if not data.is_dir():
+        arrays = read_rows("embeddings", data, labels, "test", test, test_labels)
+    elif backbone is None:
+        raise InputError("is missing", where="--backbone", remedy="Name the network that embeds the images.")
+    else:
         from softmax_temperature.tools.images import rows_of_images
 
-        train, held = rows_of_images(data, backbone, download=download, device=device)
-    else:
-        train, held = suggesting.rows_of_files(data, labels, test, test_labels)
-    known = suggesting.read_heuristic(heuristic) if heuristic else None
-    found = suggesting.suggest_temperature(*train, heuristic=known, seed=seed)
+        arrays = rows_of_images(data, backbone, download=download, device=device)
+    with user_data(heuristic, "Give results/PROFILE/classifier_temperature/heuristic.json."):
+        known = heuristic and suggesting.RidgeHeuristic.model_validate_json(heuristic.read_text(encoding="utf-8"))
+    with user_data(data, "Embeddings are floats of shape (n, dim), labels whole numbers of shape (n,)."):
+        train, held = suggesting.checked_parts(*arrays)
+        found = suggesting.suggest_temperature(*train, heuristic=known, seed=seed)
     if verify:
-        try:
+        with user_data("--verify", f"Give more rows, or a --lr below {lr}."):
             found = suggesting.searched(found, train, held, epochs=epochs, lr=lr, seed=seed, device=device)
-        except ValueError as error:
-            raise InputError(str(error), where="--verify", remedy=f"Give more rows, or a --lr below {lr}.") from error
     _show(as_json, asdict(found), found)
 
 
@@ -218,10 +202,7 @@ def main() -> None:
     try:
         app()
     except (InputError, ModuleNotFoundError) as error:
-        missing = (
-            f"needs the package {error.name}. Run: pip install '.[pipeline]'"
-            if isinstance(error, ImportError)
-            else error
-        )
-        print(f"error: {missing}", file=sys.stderr)
+        remedy = "Run: pip install '.[pipeline]'"
+        said = error if isinstance(error, InputError) else f"needs the package {error.name}. {remedy}"
+        print(f"error: {said}", file=sys.stderr)
         sys.exit(2)

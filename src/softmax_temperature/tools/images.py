@@ -19,18 +19,17 @@ from softmax_temperature.params import read_params
 from softmax_temperature.params.network import Backbone
 from softmax_temperature.runner.artifacts import open_artifact
 from softmax_temperature.runner.errors import InputError, nearest
-from softmax_temperature.runner.progress import say
+from softmax_temperature.runner.progress import Progress
 from softmax_temperature.stages.backbones import WEIGHTS, pretrain
-from softmax_temperature.tools.arrays import Rows
-from softmax_temperature.tools.suggest import checked_parts
+from softmax_temperature.tools.arrays import Arrays
 
 BATCH = 64
 PARAMS = Path("params.yaml")
 _LAYOUT = "Put the images of each class into a folder of its own, below this one or below its train/ and test/."
 
 
-def rows_of_images(folder: Path, backbone: str, *, download: bool, device: str) -> tuple[Rows, Rows | None]:
-    """The embeddings of an image folder: class folders, or `train` and `test` (or `all`) that hold class folders.
+def rows_of_images(folder: Path, backbone: str, *, download: bool, device: str) -> tuple[Arrays, Arrays | None]:
+    """The embeddings and labels of an image folder: class folders, or `train` and `test` (or `all`) that hold some.
 
     Raises InputError if there are none, an image is damaged, or the backbone or its weights are not there.
     """
@@ -45,10 +44,10 @@ def rows_of_images(folder: Path, backbone: str, *, download: bool, device: str) 
         parts = {"train": part_of(tuple(files), files)}
     network, arrays = load(backbone, download=download), {}
     for name, part in parts.items():
-        batches = _batches(place.parent, [str(path) for path in part.samples])
+        batches = _batches([place.parent / str(path) for path in part.samples])
         pieces = list(extract(network.network, network.preprocess, batches, device=device, where=str(folder)))
         arrays[name] = {"embeddings": torch.cat(pieces).numpy(), "labels": part.labels}
-    return checked_parts(arrays["train"], arrays.get("test"), str(folder))
+    return arrays["train"], arrays.get("test")
 
 
 def load(name: str, *, download: bool) -> LoadedBackbone:
@@ -85,24 +84,19 @@ def _of_library(name: str, others: Sequence[str]) -> Backbone:
         what = f"{holders[0]} has no such weights, or does not say how their images are prepared"
         raise InputError(what, where=name, remedy="Describe it in params.yaml, under `backbones`.") from error
     fields = {"library": holders[0], "architecture": architecture, "weights": "hub", "tag": tag, "embedding": 1}
-    return _measured(Backbone.model_validate(fields), size)
-
-
-def _measured(spec: Backbone, size: int) -> Backbone:
-    """The same with the length of its embedding; a network without a linear layer is pooled."""
+    spec = Backbone.model_validate(fields)
     try:
         network, _ = build_embedding_network(spec)
-    except InputError:
+    except InputError:  # Without a linear layer: pooled.
         spec = spec.model_copy(update={"tensor": "mean_features"})
         network, _ = build_embedding_network(spec)
     with torch.inference_mode():
         return spec.model_copy(update={"embedding": network.eval()(torch.zeros(1, 3, size, size)).shape[1]})
 
 
-def _batches(root: Path, paths: Sequence[str]) -> Iterator[list[Tensor]]:
+def _batches(paths: Sequence[Path]) -> Iterator[list[Tensor]]:
+    progress = Progress()
     for start in range(0, len(paths), BATCH):
-        if start % (16 * BATCH) == 0:
-            say(f"{start:,} of {len(paths):,} images")
-        some = paths[start : start + BATCH]
-        images = [read_image(root / path, sha256=None, channels=3, size_limit=None) for path in some]
+        progress(f"{start:,} of {len(paths):,} images")
+        images = [read_image(path, sha256=None, channels=3, size_limit=None) for path in paths[start : start + BATCH]]
         yield [torch.from_numpy(np.ascontiguousarray(image)) for image in images]

@@ -29,23 +29,24 @@ def needed(params: Params, *, download: bool) -> dict[str, Check]:
     root, papers = Path(params.data.root), params.papers
     found: dict[str, Check] = {}
     for key, dataset in params.datasets.items():
-        for name in dataset.source if isinstance(dataset.source, list) else [dataset.source or key]:
-            found[name] = partial(_dataset, name, root, download)
-    vectors = [task.embeddings.file for task in params.focal.tasks.values() if task.embeddings]
-    found |= {file: partial(_word_vectors, root / file) for file in vectors if "focal" in papers}
-    if "focal" in papers and (section := params.focal.translation):
-        found[section.dataset] = partial(_pairs, section.dataset, (section.source, section.target), root, download)
+        names = dataset.source if isinstance(dataset.source, list) else [dataset.source or key]
+        found |= {name: partial(_dataset, name, root, download) for name in names}
+    if "focal" in papers:
+        vectors = [task.embeddings.file for task in params.focal.tasks.values() if task.embeddings]
+        found |= {file: partial(_word_vectors, root / file) for file in vectors}
+        if section := params.focal.translation:
+            found[section.dataset] = partial(_pairs, section.dataset, (section.source, section.target), root, download)
     if "cooling" in papers and (scenes := params.cooling.segmentation):
         found[scenes.dataset] = partial(segmentation_digest, scenes.dataset, root=root)
-    backbones = params.classifier_temperature.backbones if "classifier_temperature" in papers else []
-    files = [spec for spec in map(params.backbones.__getitem__, backbones) if spec.weights == "file"]
-    return found | {str(spec.file): partial(_weights, spec, root) for spec in files}
+    if "classifier_temperature" in papers:
+        specs = [params.backbones[name] for name in params.classifier_temperature.backbones]
+        found |= {str(spec.file): partial(_weights, spec, root) for spec in specs if spec.weights == "file"}
+    return found
 
 
 def _dataset(name: str, root: Path, download: bool) -> str | None:
-    if is_built_in(name):
-        return None
-    find_dataset(name, root=root, download=download, seed=0)
+    if not is_built_in(name):
+        find_dataset(name, root=root, download=download, seed=0)
     archive = find_archive(name, root=root)
     return archive.digest() if archive else None
 
@@ -70,13 +71,13 @@ def _pairs(name: str, languages: tuple[str, str], root: Path, download: bool) ->
 
 def fetch(url: str, path: Path, sha256: str) -> None:
     """Write the unpacked content of a gzipped file; InputError if it cannot be had, or is another one than expected."""
+    remedy = f"Put the file of the sha256 {sha256}, unpacked, at {path}."
     try:
         with urlopen(url, timeout=60) as answer:  # noqa: S310  (an address of the catalogue)
             content = gzip.decompress(answer.read())
     except OSError as error:
-        raise InputError(f"the download failed ({error})", where=url, remedy=f"Put it, unpacked, at {path}.") from error
+        raise InputError(f"the download failed ({error})", where=url, remedy=remedy) from error
     if (found := sha256_of(content).hexdigest()) != sha256:
-        remedy = f"Put the file of the sha256 {sha256}, unpacked, at {path}."
         raise InputError(f"changed: its sha256 is {found}", where=url, remedy=remedy)
     with atomic_file(path) as file:
         file.write(content)

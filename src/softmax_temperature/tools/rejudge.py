@@ -36,12 +36,10 @@ def rejudge(profiles: Sequence[str] = ()) -> list[Change]:
     changes: list[Change] = []
     for folder in folders:
         profile, paper = folder.parent.name, folder.name
-        if not profiles or profile in profiles:
-            before = {row["id"]: row["verdict"] for row in read_json(folder / CLAIMS)}
-            after = {row["id"]: row["verdict"] for row in write_derived(folder, paper, profile)}
-            changes += [
-                Change(profile, paper, claim, before.get(claim), after.get(claim))
-                for claim in dict.fromkeys([*after, *before])
-                if before.get(claim) != after.get(claim)
-            ]
+        if profiles and profile not in profiles:
+            continue
+        before = {row["id"]: row["verdict"] for row in read_json(folder / CLAIMS)}
+        after = {row["id"]: row["verdict"] for row in write_derived(folder, paper, profile)}
+        found = [Change(profile, paper, claim, before.get(claim), after.get(claim)) for claim in {**after, **before}]
+        changes += [change for change in found if change.before != change.after]
     return changes

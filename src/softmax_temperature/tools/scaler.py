@@ -78,8 +78,7 @@ class TemperatureScaler(TransformerMixin, BaseEstimator):  # type: ignore[misc] 
 
     def predict_proba(self, X: Any) -> Any:  # noqa: N803
         """Calibrated probabilities, shape (n, classes)."""
-        scaled = self.transform(X)
-        logits = scaled if isinstance(scaled, Tensor) else torch.from_numpy(scaled)
+        logits = torch.as_tensor(scaled := self.transform(X))
         if logits.shape[1] == 1:
             logits = torch.cat([torch.zeros_like(logits), logits], 1)
         probs = torch.softmax(logits, 1)
@@ -100,14 +99,11 @@ class TemperatureScaler(TransformerMixin, BaseEstimator):  # type: ignore[misc] 
 class TemperatureScaled(nn.Module):
     """A network whose logits are divided by a temperature, a scalar buffer; takes what the network takes."""
 
-    temperature: Tensor
-
     def __init__(self, network: nn.Module, temperature: float = 1.0) -> None:
         super().__init__()
         self.network = network
         self.register_buffer("temperature", torch.tensor(float(temperature)))
 
-    def forward(self, *arguments: Any, **options: Any) -> Tensor:
+    def forward(self, *arguments: Any, **options: Any) -> Any:
         """The network's logits over the temperature."""
-        logits: Tensor = self.network(*arguments, **options)
-        return logits / self.temperature
+        return self.network(*arguments, **options) / self.temperature

@@ -2,7 +2,6 @@
 
 import math
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,13 +12,12 @@ from softmax_temperature.cosine_classifier import TemperatureGrid, train_tempera
 from softmax_temperature.data.seeds import generator_for
 from softmax_temperature.dataset_statistics import describe
 from softmax_temperature.heuristic.ridge import RidgeHeuristic, shipped
-from softmax_temperature.runner.errors import InputError
-from softmax_temperature.tools.arrays import Arrays, Rows, as_numpy, read_rows, split_rows
+from softmax_temperature.metrics.checks import check_classes, check_embeddings
+from softmax_temperature.tools.arrays import Arrays, Rows, as_numpy, split_rows, whole_numbers
 
 HELD_OUT = 0.25  # Of every class, to measure accuracy on where there are no test rows.
 GRID = (1.0, *map(float, range(5, 251, 5)))  # Section 4.3.
 SMALLEST_BATCH = 32
-_FORM = "Embeddings are floats of shape (n, dim), labels whole numbers of shape (n,)."
 
 
 @dataclass(frozen=True)
@@ -39,25 +37,23 @@ class Suggestion:
     search: dict[str, Any] | None = None
 
     def __str__(self) -> str:
-        here = {rule: (lost,) for rule, lost in self.search["lost"].items()} if self.search else {}
-        rows = {
-            rule: [f"{value:.3g}", *(f"{100 * lost:.1f}" for lost in (*self.lost.get(rule, ()), *here.get(rule, ())))]
-            for rule, value in self.rules.items()
-        }
-        columns = ["value", "points lost in the study: mean", "p90", "worst", *["here"][: len(here)]]
-        table = pd.DataFrame.from_dict(rows, orient="index", columns=columns).to_string()
-        if self.search:
-            low, high = self.search["plateau"]
-            accuracy = f"{100 * self.search['best_accuracy']:.1f} ± {100 * self.search['standard_error']:.1f} %"
+        columns = ["points lost in the study: mean", "p90", "worst"]
+        table = pd.DataFrame.from_dict({rule: self.lost.get(rule, ()) for rule in self.rules}, "index", columns=columns)
+        if search := self.search:
+            table["here"] = search["lost"]
+            low, high = search["plateau"]
+            accuracy = f"{100 * search['best_accuracy']:.1f} ± {100 * search['standard_error']:.1f} %"
             head = f"{self.inverse_temperature:g}, the best of {len(GRID)} that were searched "
-            head += f"({low:g} to {high:g} do as well): accuracy {accuracy} on {self.search['test_rows']:,} rows."
+            head += f"({low:g} to {high:g} do as well): accuracy {accuracy} on {search['test_rows']:,} rows."
         else:
             name = "the heuristic's" if self.rule == "heuristic" else "the best constant of the study"
-            place = (
-                "inside the fitted range" if self.inside else f"outside the fitted range ({', '.join(self.outside)})"
-            )
             head = f"{self.inverse_temperature:.3g}, {name}: expected to lose {100 * self.expected_loss:.1f} points of "
-            head += f"accuracy against the best one; {place}."
+            head += "accuracy against the best one; "
+            head += (
+                "inside the fitted range." if self.inside else f"outside the fitted range ({', '.join(self.outside)})."
+            )
+        table = table.map(lambda lost: "" if pd.isna(lost) else f"{100 * lost:.1f}")
+        table.insert(0, "value", [f"{value:.3g}" for value in self.rules.values()])
         return f"Inverse temperature {head}\nThe study: {self.study}.\n\n{table}"
 
 
@@ -86,11 +82,10 @@ def suggest_temperature(
     heuristic = heuristic or shipped()
     statistics = describe(*checked_rows(embeddings, labels), seed=seed)
     estimate = heuristic.predict(statistics)
-    values = {"heuristic": estimate.predicted, "best constant": heuristic.constant}
-    if not estimate.inside:
-        del values["heuristic"]
+    values = {"heuristic": estimate.predicted} if estimate.inside else {}
+    values["best constant"] = heuristic.constant
     means = {rule: heuristic.lost.get(rule, (math.nan,))[0] for rule in values}
-    rule = min(values, key=lambda rule: means[rule])
+    rule = min(values, key=means.__getitem__)
     return Suggestion(
         inverse_temperature=values[rule],
         rule=rule,
@@ -104,50 +99,30 @@ def suggest_temperature(
     )
 
 
-def read_heuristic(path: Path) -> RidgeHeuristic:
-    """A heuristic from a file, as a run of the pipeline leaves it."""
-    try:
-        return RidgeHeuristic.model_validate_json(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        remedy = "Give results/PROFILE/classifier_temperature/heuristic.json."
-        raise InputError(f"is no heuristic ({str(error)[:120]})", where=str(path), remedy=remedy) from error
+def checked_rows(embeddings: Any, labels: Any, classes: torch.Tensor | None = None, name: str = "") -> Rows:
+    """Embeddings, shape (n, dim), float32, and labels as classes, shape (n,), numbered in the order of `classes`.
+
+    Those are all of the labels, or given: then other labels raise a ValueError, as arrays do that are none of these.
+    """
+    values = torch.from_numpy(as_numpy(embeddings).astype(np.float32))
+    check_embeddings(values, f"{name}embeddings")
+    numbers = whole_numbers(as_numpy(labels), f"{name}labels")
+    known = numbers.unique() if classes is None else classes
+    if unknown := set(numbers.tolist()) - set(known.tolist()):
+        raise ValueError(f"{name}labels hold {min(unknown)}, a class that the training rows do not have")
+    check_classes(rows := torch.searchsorted(known, numbers), len(values), f"{name}labels")
+    return values, rows
 
 
-def checked_rows(embeddings: Any, labels: Any, classes: list[Any] | None = None) -> Rows:
-    """Embeddings, shape (n, dim), float32, and classes, shape (n,), int64, numbered in the order of their labels."""
-    values, names = as_numpy(embeddings), as_numpy(labels)
-    if values.ndim != 2 or values.dtype.kind != "f" or not np.isfinite(values).all():
-        raise ValueError(f"embeddings must be finite floats of shape (n, dim), got {values.dtype} {values.shape}")
-    if not values.any(axis=1).all():
-        raise ValueError(f"embeddings have no direction in row {int((~values.any(axis=1)).argmax())}: all zero")
-    if names.shape != (len(values),) or (names.dtype.kind == "f" and not (names == np.floor(names)).all()):
-        raise ValueError(f"labels must be whole numbers of shape ({len(values)},), got {names.dtype} {names.shape}")
-    known = np.unique(names) if classes is None else np.asarray(classes)
-    if classes is None and not 2 <= len(known) < len(names):
-        raise ValueError(f"labels hold {len(known)} classes in {len(names)} rows: give two classes, one with two rows")
-    if unknown := sorted(set(names.tolist()) - set(known.tolist())):
-        raise ValueError(f"test labels hold {unknown[0]}, a class that the training rows do not have")
-    return torch.from_numpy(values.astype(np.float32)), torch.from_numpy(np.searchsorted(known, names).astype(np.int64))
-
-
-def checked_parts(train: Arrays, test: Arrays | None, where: str) -> tuple[Rows, Rows | None]:
-    """Checked rows to train on, and to test on if there are any; raises InputError, naming the file or folder."""
-    try:
-        rows = checked_rows(train["embeddings"], train["labels"])
-        held = test and checked_rows(test["embeddings"], test["labels"], np.unique(train["labels"]).tolist())
-    except ValueError as error:
-        raise InputError(str(error), where=where, remedy=_FORM) from error
-    if held and held[0].shape[1] != rows[0].shape[1]:
-        what = f"test embeddings have {held[0].shape[1]} dimensions, the others {rows[0].shape[1]}"
-        raise InputError(what, where=where, remedy="Give embeddings of one backbone.")
-    return rows, held or None
-
-
-def rows_of_files(
-    embeddings: Path, labels: Path | None = None, test: Path | None = None, test_labels: Path | None = None
-) -> tuple[Rows, Rows | None]:
-    """Rows to describe and train on, and rows to test on if there are any; see `arrays.read_rows`."""
-    return checked_parts(*read_rows("embeddings", embeddings, labels, "test", test, test_labels), str(embeddings))
+def checked_parts(train: Arrays, test: Arrays | None) -> tuple[Rows, Rows | None]:
+    """Checked rows to train on, and to test on if there are any; both of the same dimensions and classes."""
+    rows = checked_rows(train["embeddings"], train["labels"])
+    if test is None:
+        return rows, None
+    held = checked_rows(test["embeddings"], test["labels"], whole_numbers(train["labels"], "labels").unique(), "test ")
+    if held[0].shape[1] != rows[0].shape[1]:
+        raise ValueError(f"test embeddings have {held[0].shape[1]} dimensions, the others {rows[0].shape[1]}")
+    return rows, held
 
 
 def searched(
@@ -165,11 +140,15 @@ def searched(
     batch = max(SMALLEST_BATCH, len(train[1]) // 10)
     settings: dict[str, Any] = {"epochs": epochs, "batch_size": batch, "lr": lr, "seed": seed, "device": device}
     grid = train_temperature_grid(train, test, [*GRID, *found.rules.values()], **settings)
-    searched = TemperatureGrid(GRID, grid.curves[:, : len(GRID)], evaluated=len(test[1]))
+    best = TemperatureGrid(GRID, grid.curves[:, : len(GRID)], evaluated=len(test[1]))
     accuracies = grid.accuracy.double().mean(0).tolist()
-    best = max(accuracies[: len(GRID)])
-    error = math.sqrt(best * (1 - best) / len(test[1]))
-    search = {"plateau": list(searched.plateau), "best_accuracy": best, "standard_error": error}
-    lost = {rule: best - one for rule, one in zip(found.rules, accuracies[len(GRID) :], strict=True)}
-    search |= {"test_rows": len(test[1]), "epochs": epochs, "lost": lost}
-    return replace(found, inverse_temperature=searched.best_inverse_temperature, rule="search", search=search)
+    highest = max(accuracies[: len(GRID)])
+    search = {
+        "plateau": list(best.plateau),
+        "best_accuracy": highest,
+        "standard_error": math.sqrt(highest * (1 - highest) / len(test[1])),
+        "test_rows": len(test[1]),
+        "epochs": epochs,
+        "lost": {rule: highest - one for rule, one in zip(found.rules, accuracies[len(GRID) :], strict=True)},
+    }
+    return replace(found, inverse_temperature=best.best_inverse_temperature, rule="search", search=search)
