@@ -72,9 +72,9 @@ def test_drift_is_that_of_the_kernel_and_inverse_to_the_temperature(probes: int)
     for inverse_temperature in (100.0, 1000.0):
         own = Start(problem, 1.0, inverse_temperature)
         times = [0.25 * own.scales.unit_time, 0.5 * own.scales.unit_time]
-        rows = courses.real_course(own, settings(own), times, kernel_times=times[1:], linearised={})["rows"]
-        first, early = [row for row in rows if row["moment"] == TIME]
-        [unit] = [row for row in rows if row["moment"] == UNIT]
+        course, _ = courses.course(own, settings(own), times, kernel_times=times[1:], linearised={})
+        first, early = [row for row in course["rows"] if row["moment"] == TIME]
+        [unit] = [row for row in course["rows"] if row["moment"] == UNIT]
         flow = own.gradient_flow
         seen = follow(flow, problem.loss, settings(own), observe=lambda _, state, at=flow: at.parameters(state))
         after, before = (own.network.kernel(at) for at in (seen.crossings[UNIT][1], own.network.start))
@@ -96,8 +96,8 @@ def test_the_linearised_course_has_the_same_rows() -> None:
     problem = make_problem()
     start = Start(problem, 1.0, 1.0)
     times = [start.scales.unit_time * place for place in (0.5, 2.0)]
-    course, seen = courses.linearised_course(start, settings(start), times)
-    real = courses.real_course(Start(problem, 1.0, LAZY), settings(start), times, kernel_times=[], linearised=seen)
+    course, seen = courses.course(start, settings(start), times)
+    real, _ = courses.course(Start(problem, 1.0, LAZY), settings(start), times, linearised=seen)
     for some, other in zip(course["rows"], real["rows"], strict=True):
         assert list(some) == list(other)
         assert some["moment"] == other["moment"]

@@ -2,20 +2,54 @@
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 from torch.nn import functional
 
-from softmax_temperature.cosine_classifier.inputs import Settings
 from softmax_temperature.cosine_classifier.products import Buffers, choose_products
+from softmax_temperature.metrics.checks import check_count, check_positive
 
 # torch.optim.Adam's defaults; the first decay rate is the caller's momentum.
 _ADAM_SECOND_DECAY = 0.999
 _ADAM_EPSILON = 1e-8
 # Logits of one pass of the softmax: 1 MiB of float32, which stays in the cache of one core.
 _LOGITS_PER_PASS_ON_CPU = 2**18
+
+CHOICES = {"optimizer": ("sgd", "adam"), "precision": ("float32", "bfloat16", "float64")}
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What `train_temperature_grid` explains, and the most problems in a block."""
+
+    batch_size: int
+    lr: float
+    momentum: float = 0.9
+    rescale: bool = True
+    optimizer: str = "sgd"
+    repeats: int = 1
+    seed: int = 0
+    precision: str = "float32"
+    problems_per_block: int | None = None
+
+    def __post_init__(self) -> None:
+        for name, least in (("batch_size", 1), ("repeats", 1), ("seed", 0), ("problems_per_block", 1)):
+            if (value := getattr(self, name)) is not None:
+                check_count(value, name, least=least)
+        check_positive(self.lr, "lr")
+        if not 0 <= self.momentum < 1:
+            raise ValueError(f"momentum must be in [0, 1), got {self.momentum}")
+        for name, values in CHOICES.items():
+            if (value := getattr(self, name)) not in values:
+                raise ValueError(f"{name} must be one of {', '.join(values)}, got {value!r}")
+
+    @property
+    def wide_dtype(self) -> torch.dtype:
+        """The dtype of weights, softmax and update; only matrix products are narrower."""
+        return torch.float64 if self.precision == "float64" else torch.float32
 
 
 class Batch(NamedTuple):
@@ -32,7 +66,9 @@ class CosineClassifiers:
     def __init__(self, initial: Tensor, inverse_temperatures: Sequence[float], settings: Settings) -> None:
         repeats, classes, _ = initial.shape
         self.weights = initial.repeat_interleave(len(inverse_temperatures), dim=0)
-        self.update = Update(self.weights, settings)
+        moments = ("first_moment", "second_moment") if settings.optimizer == "adam" else ("velocity",)
+        self.moments = {name: torch.zeros_like(self.weights) for name in moments}
+        self.lr, self.momentum = settings.lr, settings.momentum
         self.products = choose_products(settings.precision, initial.device)
         # Accuracy is counted on float32 cosines after training in bfloat16 too: rounded ones, where ties count as
         # correct, would raise the best accuracy by up to 0.0035, and single epochs by up to 0.03.
@@ -48,7 +84,7 @@ class CosineClassifiers:
     @property
     def tensors(self) -> dict[str, Tensor]:
         """Everything that training changes, each of shape (problems, classes, dim)."""
-        return {"weights": self.weights, **self.update.state}
+        return {"weights": self.weights, **self.moments}
 
     def prepare_batch(self, embeddings: Tensor, labels: Tensor) -> Batch:
         """A batch for `train_step`; embeddings in the dtype of `products`."""
@@ -72,7 +108,20 @@ class CosineClassifiers:
         products = torch.mul(weights, gradient, out=self._buffers.take("products", *weights.shape))
         along = products.sum(dim=2, keepdim=True).mul_(inverse_norm).mul_(inverse_norm)
         gradient.addcmul_(weights, along, value=-1).mul_(inverse_norm.mul_(self._gradient_scale[block]).div_(samples))
-        self.update.apply(block, weights, gradient, step)
+        self._update(block, weights, gradient, step)
+
+    def _update(self, block: slice, weights: Tensor, gradient: Tensor, step: int) -> None:
+        """A step of torch.optim.SGD or Adam, in place."""
+        if "velocity" in self.moments:
+            velocity = self.moments["velocity"][block]
+            torch.add(gradient, velocity, alpha=self.momentum, out=velocity)
+            weights.sub_(velocity, alpha=self.lr)
+            return
+        first = self.moments["first_moment"][block].lerp_(gradient, 1 - self.momentum)
+        second = self.moments["second_moment"][block].mul_(_ADAM_SECOND_DECAY)
+        second.addcmul_(gradient, gradient, value=1 - _ADAM_SECOND_DECAY)
+        root = torch.sqrt(second).div_(math.sqrt(1 - _ADAM_SECOND_DECAY**step)).add_(_ADAM_EPSILON)
+        weights.addcdiv_(first, root, value=-self.lr / (1 - self.momentum**step))
 
     @torch.no_grad()
     def count_correct(self, block: slice, transposed: Tensor, labels: Tensor) -> Tensor:
@@ -82,33 +131,6 @@ class CosineClassifiers:
         cosines = cosines.view(*directions.shape[:2], len(labels))
         own = cosines.gather(1, labels.expand(len(cosines), 1, -1))
         return (own >= cosines.amax(dim=1, keepdim=True)).sum(dim=(1, 2))
-
-    def lengths(self, block: slice) -> Tensor:
-        """The lengths of the weights, (problems of the block, classes)."""
-        lengths: Tensor = torch.linalg.vector_norm(self.weights[block], dim=2)
-        return lengths
-
-
-class Update:
-    """torch.optim.SGD or Adam on slices of the problems; `state` holds a tensor like the weights for each moment."""
-
-    def __init__(self, weights: Tensor, settings: Settings) -> None:
-        self.lr, self.momentum, self.adam = settings.lr, settings.momentum, settings.optimizer == "adam"
-        names = ("first_moment", "second_moment") if self.adam else ("velocity",)
-        self.state = {name: torch.zeros_like(weights) for name in names}
-
-    def apply(self, block: slice, weights: Tensor, gradient: Tensor, step: int) -> None:
-        """One step in place; `step` counts from 1."""
-        if not self.adam:
-            velocity = self.state["velocity"][block]
-            torch.add(gradient, velocity, alpha=self.momentum, out=velocity)
-            weights.sub_(velocity, alpha=self.lr)
-            return
-        first = self.state["first_moment"][block].lerp_(gradient, 1 - self.momentum)
-        second = self.state["second_moment"][block].mul_(_ADAM_SECOND_DECAY)
-        second.addcmul_(gradient, gradient, value=1 - _ADAM_SECOND_DECAY)
-        root = torch.sqrt(second).div_(math.sqrt(1 - _ADAM_SECOND_DECAY**step)).add_(_ADAM_EPSILON)
-        weights.addcdiv_(first, root, value=-self.lr / (1 - self.momentum**step))
 
 
 def logit_unit(device: torch.device) -> float:

@@ -5,21 +5,17 @@ from dataclasses import asdict
 from math import ceil
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.nn import functional
 
-from softmax_temperature.cosine_classifier.blocks import Workers, problem_blocks
-from softmax_temperature.cosine_classifier.classifiers import Batch, CosineClassifiers
+from softmax_temperature.cosine_classifier.classifiers import Batch, CosineClassifiers, Settings
 from softmax_temperature.cosine_classifier.grid import TemperatureGrid
-from softmax_temperature.cosine_classifier.inputs import (
-    BATCH_ORDER,
-    INITIAL_WEIGHTS,
-    Settings,
-    generator,
-    normalise,
-)
+from softmax_temperature.cosine_classifier.products import Workers
 from softmax_temperature.metrics.checks import check_classes, check_count, check_embeddings, check_positive
+
+INITIAL_WEIGHTS, BATCH_ORDER = 0, 1  # Streams of random numbers that one seed spawns.
 
 
 def train_temperature_grid(
@@ -77,12 +73,10 @@ def train_temperature_grid(
 class TemperatureGridTrainer:
     """Cosine classifiers without bias at many inverse temperatures, trained together epoch by epoch.
 
-    classifier_temperature, section 3.1: logits are alpha * cos(w_c, x), the loss is their cross-entropy, divided by
-    alpha if `rescale`. One *problem* is one (repeat, inverse temperature) pair. All problems see the same batches, and
-    within a repeat start from the same weights: comparisons between temperatures are paired. They are trained in
-    blocks, at most `problems_per_block` at a time, on which results do not depend but for rounding. Resuming through
+    Settings and errors are those of `train_temperature_grid`. One *problem* is one (repeat, inverse temperature) pair.
+    All problems see the same batches, and within a repeat start from the same weights: comparisons are paired. They are
+    trained in blocks of at most `problems_per_block`, on which results do not depend but for rounding. Resuming through
     `state_dict` after any epoch equals uninterrupted training, on a CPU with the same number of threads bit for bit.
-    Settings and errors are those of `train_temperature_grid`.
     """
 
     def __init__(
@@ -93,28 +87,26 @@ class TemperatureGridTrainer:
         device: torch.device | str | None = None,
         **settings: Any,
     ) -> None:
-        self.settings = Settings(**settings)
+        self.settings, (embeddings, labels) = Settings(**settings), train
         self.inverse_temperatures = tuple(float(number) for number in inverse_temperatures)
-        if not self.inverse_temperatures:
-            raise ValueError("inverse_temperatures must hold at least one number, got none")
+        check_count(len(self.inverse_temperatures), "number of inverse_temperatures", least=1)
         for number in self.inverse_temperatures:
             check_positive(number, "inverse_temperatures")
-        embeddings, labels = train
         unit = normalise(embeddings.to(device, self.settings.wide_dtype), name="train embeddings")
         self.classes = check_classes(labels, len(unit), "train labels") + 1
         if self.classes < 2:
             raise ValueError("train labels must name at least two classes, got class 0 alone")
-        initial = _initial_weights(self.settings, self.classes, unit.shape[1]).to(unit)
+        # Deviation: the paper states no initialisation. Cosines do not depend on the length of a weight, but its
+        # gradient falls with it, so that any length but 1 would be a learning rate in disguise.
+        streams = (generator(self.settings.seed, INITIAL_WEIGHTS, repeat) for repeat in range(self.settings.repeats))
+        drawn = torch.stack([torch.randn(self.classes, unit.shape[1], generator=stream) for stream in streams])
+        initial = functional.normalize(drawn, dim=2).to(unit)
         self._classifiers = CosineClassifiers(initial, self.inverse_temperatures, self.settings)
         self._embeddings, self._labels = unit.to(self._classifiers.products.dtype), labels.to(unit.device)
         self._workers = Workers(unit.device)
-        self._blocks = problem_blocks(
-            self._classifiers.weights,
-            min(self.settings.batch_size, len(unit)),
-            self._embeddings.dtype,
-            at_once=self.settings.problems_per_block,
-            workers=self._workers.count,
-        )
+        weights, batch = self._classifiers.weights, min(self.settings.batch_size, len(unit))
+        at_once = self.settings.problems_per_block
+        self._blocks = self._workers.blocks(weights, batch, self._embeddings.dtype, at_once)
         self.completed_epochs = 0
 
     def epoch(self) -> None:
@@ -123,15 +115,15 @@ class TemperatureGridTrainer:
         with self._workers.busy():
             batches = self._workers.map(self._prepare, self._batch_rows())
 
-            def train(block: slice) -> Tensor:
+            def train(block: slice) -> bool:
                 for number, batch in enumerate(batches, start=step):
                     self._classifiers.train_step(block, batch, number)
-                return self._classifiers.lengths(block)
+                # Where a length overflows, cosines become 0 and training stops.
+                return bool(torch.linalg.vector_norm(self._classifiers.weights[block], dim=2).isfinite().all())
 
-            lengths = self._workers.map(train, self._blocks)
+            finite = self._workers.map(train, self._blocks)
         self.completed_epochs += 1
-        # Where a length overflows, cosines become 0 and training stops.
-        if not bool(torch.cat(lengths).isfinite().all()):
+        if not all(finite):
             raise ValueError(f"lr={self.settings.lr} made the weights overflow in epoch {self.completed_epochs}")
 
     def prepare_test(self, embeddings: Tensor, labels: Tensor) -> list[tuple[Tensor, Tensor]]:
@@ -171,14 +163,12 @@ class TemperatureGridTrainer:
 
     def load_state_dict(self, state: Mapping[str, Tensor | int]) -> None:
         """Resume from the `state_dict` of a trainer with the same data and arguments; ValueError for any other."""
-        own = self.state_dict()
-        if set(state) != set(own):
-            raise ValueError(f"state must hold {sorted(own)}, got {sorted(state)}")
-        given = {name: torch.as_tensor(value) for name, value in state.items()}
-        for name, value in own.items():
-            expected, found = torch.as_tensor(value).cpu(), given[name].cpu()
-            settings = name in ("seed", "inverse_temperatures")
-            if found.shape != expected.shape or (settings and not torch.equal(found, expected)):
+        own, given = ({name: torch.as_tensor(one) for name, one in each.items()} for each in (self.state_dict(), state))
+        if set(given) != set(own):
+            raise ValueError(f"state must hold {sorted(own)}, got {sorted(given)}")
+        for name, expected in own.items():
+            same = name not in ("seed", "inverse_temperatures") or torch.equal(given[name].cpu(), expected)
+            if given[name].shape != expected.shape or not same:
                 raise ValueError(f"state[{name!r}] is that of a trainer with other data or arguments")
         for name, tensor in self._classifiers.tensors.items():
             tensor.copy_(given[name])
@@ -188,18 +178,20 @@ class TemperatureGridTrainer:
         """Row numbers of each batch of the next epoch."""
         stream = generator(self.settings.seed, BATCH_ORDER, self.completed_epochs)
         order = torch.randperm(len(self._labels), generator=stream).to(self._labels.device)
-        batches: tuple[Tensor, ...] = order.split(self.settings.batch_size)
-        return batches
+        return tuple(order.split(self.settings.batch_size))
 
     def _prepare(self, rows: Tensor) -> Batch:
         embeddings, labels = (tensor.index_select(0, rows) for tensor in (self._embeddings, self._labels))
         return self._classifiers.prepare_batch(embeddings, labels)
 
 
-def _initial_weights(settings: Settings, classes: int, dim: int) -> Tensor:
-    """Unit vectors of uniform direction, shape (repeats, classes, dim)."""
-    # Deviation: the paper states no initialisation. Cosines do not depend on the length of a weight, but its gradient
-    # falls with it, so that any length but 1 would be a learning rate in disguise.
-    streams = (generator(settings.seed, INITIAL_WEIGHTS, repeat) for repeat in range(settings.repeats))
-    drawn = torch.stack([torch.randn(classes, dim, generator=stream) for stream in streams])
-    return functional.normalize(drawn, dim=2)
+def normalise(embeddings: Tensor, *, name: str = "embeddings") -> Tensor:
+    """Embeddings, shape (n, dim), scaled to Euclidean length 1; ValueError if malformed, or a row has no direction."""
+    # The largest entry, taken out first, keeps the squares of very small and very large embeddings in range.
+    return functional.normalize(embeddings / check_embeddings(embeddings, name), dim=1)
+
+
+def generator(seed: int, stream: int, index: int) -> torch.Generator:
+    """The random numbers of one repeat or epoch; on the CPU, so that every device draws the same."""
+    state = np.random.SeedSequence([seed, stream, index]).generate_state(1, np.uint64)
+    return torch.Generator().manual_seed(int(state[0] >> np.uint64(1)))

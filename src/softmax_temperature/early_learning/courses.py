@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -41,10 +41,9 @@ class Problem:
         frozen = frozen_parameters(self.network, self.other, correlation)
         return FlatNetwork(self.network, self.inputs, frozen=frozen, chunk=self.chunk)
 
-    def correlation(self, logit_norm: float, inverse_temperature: float) -> float:
+    def correlation(self, logit_norm: float, beta: float) -> float:
         """That at which the tempered logits start with a norm; see `correlation_for_norm`."""
-        own = (self.network, self.other, self.inputs)
-        return correlation_for_norm(*own, logit_norm, inverse_temperature=inverse_temperature)
+        return correlation_for_norm(self.network, self.other, self.inputs, logit_norm, inverse_temperature=beta)
 
     @cached_property
     def sketch(self) -> KernelSketch:
@@ -85,82 +84,52 @@ class Start:
     def drift_rate(self) -> float:
         """The rate at which the kernel starts to drift, per unit of rescaled time, for inverse temperature 1.
 
-        The parameters start along (1/β) Jᵀ residual(Z_0), so ||dΘ/ds||_F / ||Θ_0||_F is this number over β, and the
-        time tau_nl of leaving the linear regime is β over it.
+        As the parameters start along (1/β) Jᵀ residual(Z_0), ||dΘ/ds||_F / ||Θ_0||_F is this number over β.
         """
         own, sketch, move = self.network, self.problem.sketch, MOVE * self.scales.unit_time
         moved = own.start + move * own.pull_back(own.start, self.residual)
         return sketch.drift(sketch.at(moved), sketch.at(own.start)).value / move
 
 
-def linearised_course(
-    start: Start, settings: Settings, times: Sequence[float]
-) -> tuple[dict[str, Any], dict[float, Tensor]]:
-    """The course of the linearised flow, and its Z at rescaled times.
-
-    A course has `ending`, `evaluations` and `rows`, each with `moment`, `time`, `loss` (mean over samples), `change`
-    (||Z - Z_0||), and None for what a fixed kernel does not have: `drift`, `drift_error`, `distance`.
-    """
-    seen: dict[float, Tensor] = {}
-
-    def keep(time: float, _: State, logits: Tensor) -> dict[str, Any]:
-        seen[time] = logits
-        return {}
-
-    return _course(start, start.linearised_flow, settings, times, keep), seen
-
-
-def real_course(
+def course(
     start: Start,
     settings: Settings,
     times: Sequence[float],
     *,
-    kernel_times: Collection[float],
-    linearised: Mapping[float, Tensor],
-) -> dict[str, Any]:
-    """The same of the gradient flow, with `drift`, the relative change of the kernel, at events and `kernel_times`.
+    kernel_times: Collection[float] = (),
+    linearised: Mapping[float, Tensor] | None = None,
+) -> tuple[dict[str, Any], dict[float, Tensor]]:
+    """The course of the linearised flow or, with its logits by time, of the gradient flow; and the logits Z by time.
 
-    `distance`, ||Z - Z_linearised||, is there at the times of `linearised`.
+    A course has `ending`, `evaluations` and `rows`, each with `moment`, `time`, `loss` (mean over samples), `change`
+    (||Z - Z_0||), and three that are None for the linearised flow: `drift`, the relative change of the kernel, and
+    `drift_error`, at events and `kernel_times`; `distance`, ||Z - Z_linearised||, at the times of `linearised`.
     """
-    flow, problem, without = start.gradient_flow, start.problem, set(times) - set(kernel_times)
-
-    def compare(time: float, state: State, logits: Tensor) -> dict[str, Any]:
-        row: dict[str, Any] = {}
-        if time in linearised:
-            row["distance"] = (logits - linearised[time]).norm().item()
-        if time not in without:
-            kernel = problem.sketch.at(flow.parameters(state))
-            row["drift"], row["drift_error"] = problem.sketch.drift(kernel, problem.kernel)
-        return row
-
-    return _course(start, flow, settings, times, compare)
-
-
-def _course(
-    start: Start,
-    flow: Flow,
-    settings: Settings,
-    times: Sequence[float],
-    more: Callable[[float, State, Tensor], dict[str, Any]],
-) -> dict[str, Any]:
-    loss = start.problem.loss
+    problem, logits_at, without = start.problem, dict[float, Tensor](), set(times) - set(kernel_times)
+    flow = start.linearised_flow if linearised is None else start.gradient_flow
 
     def observe(time: float, state: State) -> dict[str, Any]:
-        logits = flow.logits(state)
-        row = {"time": time, "loss": loss.mean(logits), "change": (logits - start.logits).norm().item()}
-        return row | dict.fromkeys(("drift", "drift_error", "distance")) | more(time, state, logits)
+        logits = logits_at[time] = flow.logits(state)
+        row = {"time": time, "loss": problem.loss.mean(logits), "change": (logits - start.logits).norm().item()}
+        row |= dict.fromkeys(("drift", "drift_error", "distance"))
+        if linearised is not None and time not in without:
+            kernel = problem.sketch.at(flow.parameters(state))
+            row["drift"], row["drift_error"] = problem.sketch.drift(kernel, problem.kernel)
+        if linearised is not None and time in linearised:
+            row["distance"] = (logits - linearised[time]).norm().item()
+        return row
 
-    course = follow(flow, loss, settings, times=times, observe=observe)
-    seen = [(TIME, row) for _, row in course.moments] + [(name, row) for name, (_, row) in course.crossings.items()]
+    found = follow(flow, problem.loss, settings, times=times, observe=observe)
+    seen = [(TIME, row) for _, row in found.moments] + [(name, row) for name, (_, row) in found.crossings.items()]
     rows = [{"moment": moment, **row} for moment, row in seen]
-    return {"ending": course.ending, "evaluations": course.evaluations, "rows": rows}
+    return {"ending": found.ending, "evaluations": found.evaluations, "rows": rows}, logits_at
 
 
 def event_times(flow: Flow, loss: SoftmaxCrossEntropy, settings: Settings) -> dict[str, Any]:
     """`ending`, `evaluations` and, by the name of each event that happened, its rescaled time."""
-    course = follow(flow, loss, settings)
-    times = {name: time for name, (time, _) in course.crossings.items()}
-    return {"ending": course.ending, "evaluations": course.evaluations, **times}
+    found = follow(flow, loss, settings)
+    times = {name: time for name, (time, _) in found.crossings.items()}
+    return {"ending": found.ending, "evaluations": found.evaluations, **times}
 
 
 # Deviation: the theory expands a network in its parameters and thereby takes it to be smooth. Where a unit of ReLU

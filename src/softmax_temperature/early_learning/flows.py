@@ -55,8 +55,7 @@ class Flow(NamedTuple):
 def gradient_flow(network: FlatNetwork, loss: SoftmaxCrossEntropy, inverse_temperature: float) -> Flow:
     """Gradient flow of a loss of Z = β z(θ), summed over samples: dθ/ds = (1/β) Jᵀ residual(Z) in time s = β² η t.
 
-    The state is β (θ - θ_0), whose rate and size do not depend on β as long as the kernel does not change: the same
-    tolerance then means the same for every β.
+    The state is β (θ - θ_0): as long as the kernel does not change, one tolerance means the same for every β.
     """
 
     def parameters(state: State) -> Tensor:
@@ -116,8 +115,7 @@ def follow(
 ) -> Course:
     """Integrate a flow from its start by RK45 until it has learned, or the settings end it.
 
-    `observe` is called with time and state, at each of `times` (rescaled, positive, ascending) and at each event that
-    happens. A start with logits of 0 has neither TENTH nor WHOLE.
+    `observe` is called with time and state, at each of `times` (rescaled, positive, ascending) and at each event.
     """
     origin = np.zeros(flow.size)
     start = flow.logits(origin)

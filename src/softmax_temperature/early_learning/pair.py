@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Mapping
 from typing import Any
 
 import torch
@@ -23,16 +22,15 @@ TOLERANCE = 1e-6
 
 
 class CorrelatedPair(nn.Module):
-    """f(x) = g(x; θ) - s g(x; θ'), of which only θ is trained; s is 1 unless `share` says otherwise.
+    """f(x) = g(x; θ) - s g(x; θ'), of which only θ is trained, with a share s and θ' as in `frozen_parameters`.
 
-    θ' is that of `frozen_parameters`. With c = 1 the pair starts as (1 - s) g(x; θ(0)), of any norm, where a natural
-    start reaches small ones only: s = 1 is the centred model, which starts at exactly 0, s = 0 the network alone, and a
-    negative s makes the logits larger. Weights, gradients and tangent kernel are those of the network for every s.
+    With c = 1 the pair starts as (1 - s) g(x; θ(0)), of any norm, where a natural start reaches small ones only: s = 1
+    is the centred model, which starts at exactly 0, s = 0 the network alone, and a negative s makes the logits larger.
+    Gradients and tangent kernel are those of the network for every s.
 
-    The frozen network has buffers in the place of parameters: it moves and is saved with the pair, and no optimizer
-    sees it. It is always in evaluation mode, so dropout acts on the trained network alone; batch normalisation follows
-    the mode of the pair in both networks. `network` is `classifier(features(inputs))`, with its hooks, and `other` an
-    independent draw, which is only read.
+    The frozen network has buffers in the place of parameters: it is saved with the pair, and no optimizer sees it. It
+    is in evaluation mode, so dropout acts on the trained network alone; batch normalisation follows the mode of the
+    pair in both. `network` is `classifier(features(inputs))`, and `other` an independent draw, which is only read.
     """
 
     def __init__(self, network: nn.Module, other: nn.Module, correlation: float, *, share: float = 1.0) -> None:
@@ -52,18 +50,16 @@ class CorrelatedPair(nn.Module):
         return self.network.features
 
     @torch.no_grad()
-    def frozen_logits(self, inputs: Tensor) -> Tensor:
+    def frozen_logits(self, inputs: Tensor) -> Any:
         """g(x; θ'), (n, classes); the last layer computes in its own precision under autocast too."""
         frozen: Any = self.frozen
         features = frozen.features(inputs)
         with torch.autocast(features.device.type, enabled=False):
-            logits: Tensor = frozen.classifier(features.to(next(frozen.classifier.buffers()).dtype))
-        return logits
+            return frozen.classifier(features.to(next(frozen.classifier.buffers()).dtype))
 
-    def forward(self, inputs: Tensor) -> Tensor:
+    def forward(self, inputs: Tensor) -> Any:
         """Logits (n, classes)."""
-        logits: Tensor = self.network(inputs) - self.share * self.frozen_logits(inputs)
-        return logits
+        return self.network(inputs) - self.share * self.frozen_logits(inputs)
 
     def train(self, mode: bool = True) -> CorrelatedPair:
         """Set the mode; of the frozen network, that of its batch normalisation."""
@@ -93,10 +89,7 @@ def correlation_for_norm(
 
     The norm ||Z||_F over samples and classes rises from 0 at correlation 1, in proportion to the angle whose cosine the
     correlation is, so the angle is what is solved for. Where the norm is not monotonic, one of the solutions is found.
-    `network` is at its start, in the mode that the logits are wanted in, and not changed.
-
-    Raises:
-        ValueError: `logit_norm` is negative or larger than at correlation 0; the message names the range.
+    ValueError, with the range, if `logit_norm` is negative or larger than at correlation 0.
     """
     own = copy.deepcopy(network)  # Each forward pass in training mode moves running estimates of batch normalisation.
     right = math.pi / 2
@@ -117,7 +110,7 @@ def correlation_for_norm(
     return math.cos(brentq(lambda angle: norm(angle) - logit_norm, 0.0, right, **precision))
 
 
-def _with_buffers(network: nn.Module, values: Mapping[str, Tensor]) -> nn.Module:
+def _with_buffers(network: nn.Module, values: dict[str, Tensor]) -> nn.Module:
     """Put values in the place of all parameters, as buffers; in place."""
     buffers = {parameter: values[name].clone() for name, parameter in network.named_parameters()}
     for module in network.modules():

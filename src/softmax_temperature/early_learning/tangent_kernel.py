@@ -44,13 +44,11 @@ class FlatNetwork:
 
     def kernel_product(self, parameters: Tensor, weights: Tensor) -> Tensor:
         """Θ v = J Jᵀ v, (n, classes); no kernel is formed."""
-        direction = self.pull_back(parameters, weights)
+        move = ((parameters,), (self.pull_back(parameters, weights),))
         with warnings.catch_warnings():
             # At its first use, torch loads forward derivatives through a compiler of its own that it calls deprecated.
             warnings.filterwarnings("ignore", message=".*torch.jit.script. is deprecated", category=FutureWarning)
-            return torch.cat(
-                [torch.func.jvp(self._of(rows), (parameters,), (direction,))[1] for rows in self._chunks()]
-            )
+            return torch.cat([torch.func.jvp(self._of(rows), *move)[1] for rows in self._chunks()])
 
     def descend(self, parameters: Tensor, weigh: Callable[[Tensor, slice], Tensor]) -> Tensor:
         """Jᵀ v, (p,), for a v that `weigh` makes of the logits z of some rows."""
@@ -99,9 +97,9 @@ class Estimate(NamedTuple):
 class KernelSketch:
     """Θ at any parameters, as the columns Θ g_i for probes g_i that stay the same.
 
-    With probes from the standard normal distribution, the mean of ||A g||² over them is an unbiased estimate of the
-    squared Frobenius norm of any symmetric A, here Θ or a difference of two. Standard errors come from the spread over
-    at least two probes. Without probes the kernel is whole, and takes (n classes)² numbers.
+    With standard normal probes, the mean of ||A g||² over them is an unbiased estimate of the squared Frobenius norm of
+    any symmetric A, here Θ or a difference of two; its standard error comes from the spread over at least two probes.
+    Without probes the kernel is whole, and takes (n classes)² numbers.
     """
 
     def __init__(self, network: FlatNetwork, *, probes: int | None, seed: int = 0) -> None:

@@ -17,11 +17,10 @@ from softmax_temperature.heuristic.least_squares import (
     lower_bound_from_classes,
     square_root_of_dimension,
 )
-from softmax_temperature.heuristic.pairs import MINIMUM_DATASETS, Correlation, correlations, identified, pearson
+from softmax_temperature.heuristic.pairs import MINIMUM_DATASETS, correlations, identified, pearson
 
 __all__ = [
     "MINIMUM_DATASETS",
-    "Correlation",
     "Estimate",
     "Heuristic",
     "LeaveOneOut",

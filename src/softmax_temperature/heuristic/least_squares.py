@@ -20,6 +20,7 @@ from softmax_temperature.heuristic.pairs import (
     Floats,
     Pairs,
     checked_pairs,
+    finite,
     floats,
     is_constant,
     matrix,
@@ -33,7 +34,6 @@ from softmax_temperature.runner.errors import nearest
 EPSILON = 1e-3  # Section 2 quotes the bound of Liu, Li and Xu 2017 with a loss of "10e - 4".
 COUNTS = {"best": 1, "four_best": 4, "all": len(STATISTICS)}  # The rows of Table 1.
 PENALTIES = tuple(10.0**exponent for exponent in range(-3, 5))
-IDENTITY = [*KEYS, "inverse_temperature"]
 
 Method: TypeAlias = Literal["least_squares", "ridge"]
 
@@ -77,10 +77,7 @@ class Heuristic:
 
         Raises ValueError if a used statistic is missing or not finite.
         """
-        values = np.array([statistics.get(name, math.nan) for name in self.statistics])
-        for name, value in zip(self.statistics, values, strict=True):
-            if not math.isfinite(value):
-                raise ValueError(f"statistics[{name!r}] must be a finite number, got {value}")
+        values = finite(statistics, self.statistics)
         linear = float(self.regression.predict(values))
         centre = float(np.clip(linear, *SEARCHED_RANGE))
         low, high = np.clip((centre - self.margin, centre + self.margin), *SEARCHED_RANGE).tolist()
@@ -99,15 +96,10 @@ def fit(pairs: Pairs, *, statistics: str | int = "four_best", method: Method = "
 
 @dataclass(frozen=True, eq=False)
 class LeaveOneOut:
-    """What the regression says about data sets it has not seen: a row of Table 1, and its evidence.
+    """What the regression says about data sets it has not seen: a row of Table 1, and its evidence."""
 
-    `predictions` has a row per pair: the pair, its optimum, and out of fold `linear` (the regression's value) and
-    `predicted` (clipped to the searched range). `folds` has a row per data set: `dataset`, `pairs`, `statistics`
-    (chosen without it), `r` and `p` between optimum and `linear`, and `undefined`: why they are missing (NaN), or "".
-    """
-
-    predictions: pd.DataFrame
-    folds: pd.DataFrame
+    predictions: pd.DataFrame  # Of each pair: its optimum, `linear` out of fold, and that clipped, `predicted`.
+    folds: pd.DataFrame  # Of each data set: `pairs`, `statistics` chosen without it, `r`, `p`, or why `undefined`.
     statistics: str
     method: Method
     undefined_folds: int  # Without an r. The next four are over the other folds, and None if too few are left.
@@ -143,11 +135,10 @@ def leave_one_dataset_out(
         ValueError: Also if a count or method is unknown, or an optimum lies outside the searched range.
     """
     size, table = _count(statistics, method), checked_pairs(pairs)
-    linear, chosen = _out_of_fold(table, size, method)
+    (linear, chosen), optima = _out_of_fold(table, size, method), floats(table, "inverse_temperature")
     predicted = np.clip(linear, *SEARCHED_RANGE)
-    predictions = table[IDENTITY].assign(linear=linear, predicted=predicted)
+    predictions = table[[*KEYS, "inverse_temperature"]].assign(linear=linear, predicted=predicted)
     folds = pd.DataFrame([_fold_row(str(name), fold, chosen) for name, fold in predictions.groupby("dataset")])
-    optima = floats(table, "inverse_temperature")
     return LeaveOneOut(
         predictions=predictions,
         folds=folds,
@@ -169,10 +160,9 @@ def leave_one_dataset_out(
 
 def _count(statistics: str | int, method: str) -> int:
     """How many statistics to choose; refuses what is not offered."""
-    if method not in get_args(Method):
-        raise ValueError(f"method {method!r} is unknown. {nearest(method, get_args(Method))}")
-    if isinstance(statistics, str) and statistics not in COUNTS:
-        raise ValueError(f"statistics {statistics!r} is unknown. {nearest(statistics, COUNTS)}")
+    for name, value, known in (("method", method, get_args(Method)), ("statistics", statistics, tuple(COUNTS))):
+        if isinstance(value, str) and value not in known:
+            raise ValueError(f"{name} {value!r} is unknown. {nearest(value, known)}")
     size = COUNTS[statistics] if isinstance(statistics, str) else statistics
     if not 1 <= size <= len(STATISTICS):
         raise ValueError(f"statistics must be 1 to {len(STATISTICS)} when a number, got {statistics}")
@@ -184,21 +174,19 @@ def _regress(table: pd.DataFrame, size: int, method: Method) -> tuple[tuple[str,
     names: tuple[str, ...] = STATISTICS
     optima = floats(table, "inverse_temperature")
     if size < len(STATISTICS):
-        _, _, values = standardised(matrix(table, STATISTICS))
-        _, _, target = standardised(optima[:, None])
-        strongest = strongest_first(np.abs(values.T @ target[:, 0]) / len(table))
+        design, target = standardised(matrix(table, STATISTICS))[2], standardised(optima[:, None])[2]
+        strongest = strongest_first(np.abs(design.T @ target[:, 0]) / len(table))
         names = tuple(STATISTICS[index] for index in strongest[:size])
     values = matrix(table, names)
     if method == "least_squares":
         return names, regress(values, optima, None)
 
-    _, _, design = standardised(values)
+    design = standardised(values)[2]
 
     def error(own: Rows, others: Rows, penalty: float) -> Floats:
         centre, level = design[others].mean(axis=0), optima[others].mean()
         coefficients = ridge(design[others] - centre, optima[others] - level, penalty)
-        squares: Floats = (optima[own] - level - (design[own] - centre) @ coefficients) ** 2
-        return squares
+        return np.asarray((optima[own] - level - (design[own] - centre) @ coefficients) ** 2)
 
     return names, regress(values, optima, best_penalty(PENALTIES, table["dataset"].to_numpy(), error))
 

@@ -1,6 +1,6 @@
 """The table of pairs and its correlations (section 4.3, Figure 3)."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -76,6 +76,15 @@ def matrix(table: pd.DataFrame, names: Sequence[str]) -> Floats:
     return np.stack([floats(table, name) for name in names], axis=1)
 
 
+def finite(statistics: Mapping[str, float], names: Sequence[str]) -> Floats:
+    """The named statistics as an array; ValueError if one is missing or not finite."""
+    values = np.array([statistics.get(name, np.nan) for name in names], np.float64)
+    for name, value in zip(names, values, strict=True):
+        if not np.isfinite(value):
+            raise ValueError(f"statistics[{name!r}] must be a finite number, got {value}")
+    return values
+
+
 def _check_plateaus(table: pd.DataFrame) -> None:
     _check_columns(table, PLATEAU)
     for low, optimum, high in matrix(table, PLATEAU):
@@ -126,11 +135,10 @@ def correlations(pairs: Pairs) -> pd.DataFrame:
     for name in STATISTICS:
         found = pearson(floats(table, name), optima)
         shown = found or Correlation(r=0.0, p=1.0, low=-1.0, high=1.0)
-        ends = sorted((abs(shown.low), abs(shown.high)))
-        absolute = {"absolute_r": abs(shown.r), "absolute_high": ends[1]}
-        absolute["absolute_low"] = 0.0 if shown.low < 0 < shown.high else ends[0]
-        rows.append({"statistic": name, **shown._asdict(), **absolute, "constant": found is None})
-    frame = pd.DataFrame(rows)[COLUMNS]
+        low, high = sorted((abs(shown.low), abs(shown.high)))
+        low = 0.0 if shown.low < 0 < shown.high else low
+        rows.append((name, shown.r, abs(shown.r), *shown[1:], low, high, found is None))
+    frame = pd.DataFrame(rows, columns=COLUMNS)
     return frame.iloc[strongest_first(frame["absolute_r"].to_numpy())].reset_index(drop=True)
 
 

@@ -27,13 +27,9 @@ class Regression(NamedTuple):
 
 
 def regress(values: Floats, target: Floats, penalty: float | None, weights: Floats | None = None) -> Regression:
-    """Fit by ridge regression or, without a penalty, by least squares.
+    """Fit by ridge regression or, without a penalty, by least squares, which ignores the weights (of mean 1).
 
-    Args:
-        values: statistics, shape (rows, statistics); a constant one gets the coefficient 0.
-        target: shape (rows,).
-        penalty: of the sum of squared coefficients of standardised statistics.
-        weights: of the rows, with mean 1; all alike by default. Least squares ignores them.
+    Values (rows, statistics): a constant one gets the coefficient 0. The penalty is on standardised statistics.
     """
     weights = np.ones(len(target)) if weights is None else weights
     mean, scale, design = standardised(values, weights)
@@ -66,12 +62,9 @@ def standardised(values: Floats, weights: Floats | None = None) -> tuple[Floats,
 def best_penalty(
     penalties: Sequence[float], datasets: NDArray[Any], error: Callable[[Rows, Rows, float], Floats]
 ) -> float:
-    """The penalty with the least mean error of left-out data sets.
+    """The penalty with the least mean error of left-out data sets, each of which counts as much as the next.
 
-    Args:
-        penalties: to choose from.
-        datasets: of each row; each data set counts as much as the next.
-        error: of the rows of one data set, from those of the others and a penalty.
+    `error` is that of the rows of one data set, from those of the others and a penalty.
     """
     rows = np.arange(len(datasets))
     folds = [(rows[datasets == name], rows[datasets != name]) for name in np.unique(datasets)]

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, PositiveFloat, PositiveInt
 
 from softmax_temperature.dataset_statistics import STATISTICS
-from softmax_temperature.heuristic.pairs import KEYS, MINIMUM_DATASETS, SEARCHED_RANGE, Floats, matrix
+from softmax_temperature.heuristic.pairs import KEYS, MINIMUM_DATASETS, SEARCHED_RANGE, Floats, finite, floats, matrix
 from softmax_temperature.heuristic.regression import Regression, Rows, best_penalty, regress
 
 PENALTIES = (1.0, 3.0, 10.0, 30.0, 100.0)  # Of the sum of squared coefficients of standardised statistics.
@@ -68,15 +68,9 @@ class RidgeHeuristic(BaseModel):
     lost: dict[str, tuple[float, float, float]] = {}
 
     def predict(self, statistics: Mapping[str, float]) -> Estimate:
-        """The inverse temperature for a data set's statistics, as `dataset_statistics.describe` returns them.
-
-        Raises ValueError if a statistic is missing or not finite.
-        """
+        """The inverse temperature for statistics by name; ValueError if one is missing or not finite."""
         total, outside = self.intercept, []
-        for name, term in self.terms.items():
-            value = statistics.get(name, math.nan)
-            if not math.isfinite(value):
-                raise ValueError(f"statistics[{name!r}] must be a finite number, got {statistics.get(name)!r}")
+        for (name, term), value in zip(self.terms.items(), finite(statistics, [*self.terms]).tolist(), strict=True):
             if not term.low <= value <= term.high:
                 outside.append(name)
             total += term.coefficient * (min(max(value, term.low), term.high) - term.mean) / term.sd
@@ -87,17 +81,10 @@ class RidgeHeuristic(BaseModel):
 def fit_ridge(pairs: pd.DataFrame, accuracies: pd.DataFrame) -> RidgeHeuristic:
     """Fit on all pairs; the penalty is the one that loses least when each data set is left out in turn.
 
+    `pairs` are as in the package, `accuracies` have `test_accuracy` for each pair and inverse temperature of one grid.
     A pair that was searched with several initialisations weighs 1 / (v + mean of v over pairs), scaled to mean 1, where
-    v is the variance of the logarithm of its best inverse temperature over them; the mean is the floor that two
-    initialisations which happen to agree need. Without such searches all pairs weigh the same.
-
-    Args:
-        pairs: one row for each data set and backbone: `dataset`, `backbone`, `inverse_temperature` (the best one), the
-            23 statistics, and possibly `log_variance`, the v above.
-        accuracies: one row for each pair and inverse temperature of one grid, with `test_accuracy`.
-
-    Raises:
-        ValueError: there are fewer than three data sets.
+    v, `log_variance` in `pairs`, is the variance of the logarithm of its best inverse temperature over them; the mean
+    is the floor that two initialisations which happen to agree need. Without such searches all pairs weigh the same.
     """
     study = Study.of(pairs, accuracies)
     everything = np.arange(len(pairs))
@@ -124,23 +111,22 @@ def score_rules(pairs: pd.DataFrame, accuracies: pd.DataFrame) -> pd.DataFrame:
     values = {name: np.empty(len(pairs)) for name in RULES}
     heuristic, without_backbone, constant, median = values.values()
     for dataset in np.unique(study.datasets):
-        own, others = (np.flatnonzero(study.datasets == dataset), np.flatnonzero(study.datasets != dataset))
+        own, others = np.flatnonzero(study.datasets == dataset), np.flatnonzero(study.datasets != dataset)
         heuristic[own] = predicted(study.fitted(others)[0], study.statistics[own])
         for row in own:
             rest = others[backbones[others] != backbones[row]]
             if len(rest):
                 without_backbone[row] = predicted(study.fitted(rest)[0], study.statistics[[row]])[0]
         constant[own] = study.best_constant(others)
-        median[own] = np.median(pairs["inverse_temperature"].to_numpy(np.float64)[others])
+        median[own] = np.median(floats(pairs, "inverse_temperature")[others])
     if len(np.unique(backbones)) == 1:
         del values[RULES[1]]
-    values["square root of dimension"] = np.sqrt(pairs["dim"].to_numpy(np.float64))
+    values["square root of dimension"] = np.sqrt(floats(pairs, "dim"))
     if "inverse_temperature_validation" in pairs:
-        values["search on validation data"] = pairs["inverse_temperature_validation"].to_numpy(np.float64)
-    everything = np.arange(len(pairs))
+        values["search on validation data"] = floats(pairs, "inverse_temperature_validation")
+    costs = {rule: study.lost(np.arange(len(pairs)), chosen) for rule, chosen in values.items()}
     tables = [
-        pairs[KEYS].assign(rule=rule, inverse_temperature=chosen, lost=study.lost(everything, chosen))
-        for rule, chosen in values.items()
+        pairs[KEYS].assign(rule=rule, inverse_temperature=values[rule], lost=lost) for rule, lost in costs.items()
     ]
     return pd.concat(tables, ignore_index=True)[["rule", *KEYS, "inverse_temperature", "lost"]]
 
@@ -160,8 +146,7 @@ def shipped() -> RidgeHeuristic:
 
 def predicted(fitted: Regression, values: Floats) -> Floats:
     """Inverse temperatures for rows of statistics, which are clamped to the range of the fit."""
-    found: Floats = np.clip(np.exp(fitted.predict(np.clip(values, fitted.low, fitted.high))), *SEARCHED_RANGE)
-    return found
+    return np.clip(np.exp(fitted.predict(np.clip(values, fitted.low, fitted.high))), *SEARCHED_RANGE)
 
 
 @dataclass(frozen=True)
@@ -177,20 +162,16 @@ class Study:
 
     @classmethod
     def of(cls, pairs: pd.DataFrame, accuracies: pd.DataFrame) -> Study:
-        """The arrays of a study; arguments and errors as in `fit_ridge`."""
+        """The arrays of a study, as `fit_ridge` takes it; ValueError for fewer than three data sets."""
         if (count := pairs["dataset"].nunique()) < MINIMUM_DATASETS:
             raise ValueError(f"pairs must hold at least {MINIMUM_DATASETS} data sets, got {count}")
         curves = accuracies.pivot(index=KEYS, columns="inverse_temperature", values="test_accuracy")
         variance = pairs.get("log_variance", pd.Series(0.0, pairs.index)).to_numpy(np.float64)
         weights = 1 / (variance + variance.mean()) if variance.any() else np.ones(len(pairs))
-        return cls(
-            matrix(pairs, STATISTICS),
-            np.log(pairs["inverse_temperature"].to_numpy(np.float64)),
-            weights / weights.mean(),
-            pairs["dataset"].to_numpy(),
-            curves.columns.to_numpy(np.float64),
-            curves.loc[pd.MultiIndex.from_frame(pairs[KEYS])].to_numpy(np.float64),
-        )
+        target, datasets = np.log(floats(pairs, "inverse_temperature")), pairs["dataset"].to_numpy()
+        grid, rows = curves.columns.to_numpy(np.float64), curves.loc[pd.MultiIndex.from_frame(pairs[KEYS])]
+        own = (matrix(pairs, STATISTICS), target, weights / weights.mean(), datasets)
+        return cls(*own, grid, rows.to_numpy(np.float64))
 
     def fitted(self, rows: Rows) -> tuple[Regression, float]:
         """The fit on some rows, with the penalty that loses least when each of their data sets is left out."""
@@ -199,8 +180,7 @@ class Study:
             return regress(self.statistics[some], self.target[some], penalty, self.weights[some])
 
         def lost(own: Rows, others: Rows, penalty: float) -> Floats:
-            values = predicted(fit(rows[others], penalty), self.statistics[rows[own]])
-            return self.lost(rows[own], values)
+            return self.lost(rows[own], predicted(fit(rows[others], penalty), self.statistics[rows[own]]))
 
         penalty = best_penalty(PENALTIES, self.datasets[rows], lost)
         return fit(rows, penalty), penalty
@@ -212,8 +192,7 @@ class Study:
 
     def lost(self, rows: Rows, inverse_temperatures: Floats) -> Floats:
         """The same below the best of the row."""
-        found: Floats = self.accuracies[rows].max(axis=1) - self.accuracy(rows, inverse_temperatures)
-        return found
+        return np.asarray(self.accuracies[rows].max(axis=1) - self.accuracy(rows, inverse_temperatures))
 
     def best_constant(self, rows: Rows) -> float:
         """The grid's value that costs least on average."""

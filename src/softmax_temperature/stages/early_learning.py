@@ -81,12 +81,12 @@ def _curves(job: Job, question: Curves, problem: Problem, *accuracy: Any) -> Non
     unit = start.scales.unit_time
     moments = [time * unit for time in times(question)]
     settings = Settings(unit, moments[-1], *accuracy)
-    linearised, states = dynamics.linearised_course(start, settings, moments)
+    linearised, states = dynamics.course(start, settings, moments)
     found = [{"inverse_temperature": None, **linearised}]
     for done, inverse_temperature in enumerate(question.inverse_temperatures):
         job.progress(done, len(question.inverse_temperatures))
         how = {"kernel_times": moments[:: question.stride], "linearised": states}
-        course = dynamics.real_course(Start(problem, 1.0, inverse_temperature), settings, moments, **how)
+        course, _ = dynamics.course(Start(problem, 1.0, inverse_temperature), settings, moments, **how)
         found.append({"inverse_temperature": inverse_temperature, **course})
     write_json(job.output / "courses.json", found)
     write_json(job.output / "record.json", {**_about(problem, start), "drift_rate": start.drift_rate()})

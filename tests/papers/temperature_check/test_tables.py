@@ -7,7 +7,7 @@ import pytest
 
 from softmax_temperature.papers.temperature_check import tables
 from softmax_temperature.papers.temperature_check.records import Records
-from softmax_temperature.papers.temperature_check.selection import alone, several_norms
+from softmax_temperature.papers.temperature_check.selection import NORMS, chosen
 
 from .conftest import SEEDS, make_records, run
 
@@ -17,14 +17,14 @@ LOST = {"diverged": True, "validation_accuracy": None, "test_accuracy": None}
 def test_the_learning_rate_is_chosen_on_validation_data_and_of_equal_ones_the_lowest() -> None:
     rows = [run("wrn", 1.0, 0.1, seed, 0.7, test_accuracy=0.9) for seed in SEEDS]
     rows += [run("wrn", 1.0, rate, seed, 0.8, test_accuracy=0.1) for rate in (3.0, 1.0) for seed in SEEDS]
-    assert alone(make_records(rows))["learning_rate"].tolist() == [1.0] * len(SEEDS)
+    assert chosen(make_records(rows))["learning_rate"].tolist() == [1.0] * len(SEEDS)
 
 
 def test_confirmations_count_instead_of_what_their_rate_was_chosen_on() -> None:
     places = [(beta, rate) for beta in (0.1, 1.0) for rate in (0.01, 0.1, 1.0)]
     rows = [run("wrn", beta, rate, seed, 0.7 + rate * (rate < 1)) for beta, rate in places for seed in SEEDS]
     rows += [run("wrn", 1.0, 0.1, seed, 0.4, start="confirmed-plain") for seed in (10, 11)]
-    found = alone(make_records(rows))
+    found = chosen(make_records(rows))
     assert set(found.loc[found["inverse_temperature"] == 1, "seed"]) == {10, 11}
     assert set(found.loc[found["inverse_temperature"] == 0.1, "seed"]) == set(SEEDS)
     assert found["interior"].all()
@@ -40,8 +40,8 @@ def test_diverged_trainings_are_counted_and_count_as_guessing() -> None:
 
 
 def test_pairs_and_cooled_networks_are_no_part_of_a_sweep(records: Records) -> None:
-    assert set(alone(records)["start"]) == {"plain"}
-    assert set(several_norms(records)["correlation"]) == {1.0, 0.9, 0.0}
+    assert set(chosen(records)["start"]) == {"plain"}
+    assert set(chosen(records, NORMS)["correlation"]) == {1.0, 0.9, 0.0}
 
 
 def test_accuracies_and_gains_against_the_usual_softmax(records: Records) -> None:

@@ -18,12 +18,13 @@ from softmax_temperature.heuristic import leave_one_dataset_out
 from softmax_temperature.papers.classifier_temperature.records import HEURISTIC, RESCALING, SEARCH, Records
 from softmax_temperature.papers.shared.claims import Claim, Measurement, NotTested, above, equivalent
 from softmax_temperature.papers.shared.sources import cells_of
-from softmax_temperature.papers.shared.statistics import OverTasks, Task, jackknife
+from softmax_temperature.papers.shared.statistics import OverTasks, Task, jackknife, pooled
 
 NEGLIGIBLE = 0.01  # A difference of accuracy below one point is none.
 WEAK = 0.3  # |r| below this is called weak, a common convention.
 GENERATED, UNTRAINED = "glyphs", "untrained"
 """What the names of data sets of ours, and of backbones with random weights, begin with."""
+_FEW = "fewer than four data sets with a trained backbone"
 
 
 def _trained(rows: pd.DataFrame) -> pd.DataFrame:
@@ -33,21 +34,20 @@ def _trained(rows: pd.DataFrame) -> pd.DataFrame:
 def _over_datasets(values: pd.Series[float], *, left_out: bool = False) -> OverTasks:
     """One task of which each data set is a value; data sets of ours are another, or join where others are few."""
     ours = values.index.str.startswith(GENERATED)
+    parts = {"data sets": values[~ours], "generated data sets": values[ours]}
+    tasks = pooled(parts, own=lambda name: name == "data sets")
     if (~ours).sum() < 3:
-        tasks = [Task("data sets, some generated", tuple(values), own=False)]
-    else:
-        tasks = [Task("data sets", tuple(values[~ours]))]
-        if ours.any():
-            tasks.append(Task("generated data sets", tuple(values[ours]), own=False))
-    return OverTasks(tuple(tasks), each="data sets", left_out=left_out)
+        tasks = (Task("data sets, some generated", tuple(values), own=False),)
+    return OverTasks(tasks, each="data sets", left_out=left_out)
 
 
 def _gain_over_one(records: Records) -> Measurement | NotTested:
     """Test accuracy at the inverse temperature that validation data choose minus that at 1, by data set."""
     runs, place = _trained(records.runs), ["dataset", "backbone"]
-    if runs.empty or not (runs["inverse_temperature"] == 1).any():
+    plain = runs[runs["inverse_temperature"] == 1]
+    if plain.empty:
         return NotTested("no backbone of this profile is trained, or inverse temperature 1 was not searched")
-    best, plain = runs.loc[runs.groupby(place)["validation_accuracy"].idxmax()], runs[runs["inverse_temperature"] == 1]
+    best = runs.loc[runs.groupby(place)["validation_accuracy"].idxmax()]
     chosen, at_1 = (rows.set_index(place)["test_accuracy_at_validation_best"] for rows in (best, plain))
     gains = (chosen - at_1).groupby("dataset").mean()
     return Measurement({"gain": _over_datasets(gains)}, "accuracy", cells=cells_of(SEARCH, plain, *place))
@@ -70,21 +70,22 @@ def _correlations(records: Records, *, strongest: bool) -> Measurement | NotTest
     """|r| of feats_corr minus that of each other statistic, or r of the dimension, over all pairs."""
     groups = [rows for _, rows in _trained(records.pairs).groupby("dataset")]
     if len(groups) < 4:
-        return NotTested("fewer than four data sets with a trained backbone")
+        return NotTested(_FEW)
 
-    def jackknifed(statistic: Callable[[Sequence[pd.DataFrame]], float]) -> OverTasks:
-        return OverTasks((Task("data sets", tuple(jackknife(groups, statistic).tolist())),), each="data sets")
+    def jackknifed(statistic: Callable[[Sequence[pd.DataFrame], str], float], name: str) -> OverTasks:
+        values = jackknife(groups, partial(statistic, name=name))
+        return OverTasks((Task("data sets", tuple(values.tolist())),), each="data sets")
 
     def margin(some: Sequence[pd.DataFrame], name: str) -> float:
         return abs(_r(some, "feats_corr")) - abs(_r(some, name))
 
     if not strongest:
-        return Measurement({"dim": jackknifed(partial(_r, name="dim"))}, "r", cells=(HEURISTIC,))
-    parts = {name: jackknifed(partial(margin, name=name)) for name in STATISTICS if name != "feats_corr"}
+        return Measurement({"dim": jackknifed(_r, "dim")}, "r", cells=(HEURISTIC,))
+    parts = {name: jackknifed(margin, name) for name in STATISTICS if name != "feats_corr"}
     absolute = {name: abs(_r(groups, name)) for name in STATISTICS}
     ranked = sorted(absolute, key=lambda name: -absolute[name])
-    place, first = ranked.index("feats_corr") + 1, f"{ranked[0]} with {absolute[ranked[0]]:.2f}"
-    note = f"rank {place} of {len(ranked)}; first is {first}"
+    first = f"{ranked[0]} with {absolute[ranked[0]]:.2f}"
+    note = f"rank {ranked.index('feats_corr') + 1} of {len(ranked)}; first is {first}"
     return Measurement(parts, "difference of |r|", note, cells=(HEURISTIC,))
 
 
@@ -100,10 +101,9 @@ def _fold_correlations(records: Records, *, minus_best: bool) -> Measurement | N
     """By left-out data set: r of predicted and best inverse temperature of All Stats, or that minus Best Stat's."""
     pairs = _trained(records.pairs)
     if pairs["dataset"].nunique() < 4:
-        return NotTested("fewer than four data sets with a trained backbone")
-    best, whole = (
-        leave_one_dataset_out(pairs, statistics=name).folds.set_index("dataset")["r"] for name in ("best", "all")
-    )
+        return NotTested(_FEW)
+    folds = (leave_one_dataset_out(pairs, statistics=name).folds for name in ("best", "all"))
+    best, whole = (each.set_index("dataset")["r"] for each in folds)
     values = (whole - best if minus_best else whole).dropna()
     if len(values) < 3:
         return NotTested("fewer than three left-out data sets have a correlation")

@@ -25,17 +25,16 @@ def collect(params: Params, folder: Path) -> None:
     arms = [open_artifact(rescaling.output / cell.name, kind="rescaling") for cell in rescaling.cells(params)]
     made["rescaling"] = pd.DataFrame([row for arm in arms for row in _rescaling(arm)])
     write_text(folder / "heuristic.json", fitted.path("heuristic.json").read_text(encoding="utf-8"))
-    code = [stage.module for stage in STAGES]
-    write_results(folder, SLUG, params.profile, made=made, code=code)
+    write_results(folder, SLUG, params.profile, made=made, code=[stage.module for stage in STAGES])
 
 
 def _rescaling(arm: Artifact) -> list[dict[str, Any]]:
     """Figure 2's runs: optimizer, loss, repeat, inverse temperature, best test accuracy over epochs."""
     record = arm.json("record.json")
     best = arm.tensors("curves.safetensors")["test"].double().amax(-1).round(decimals=6).tolist()
-    names = {name: record[name] for name in ("optimizer", "loss")}
+    names, tried = {name: record[name] for name in ("optimizer", "loss")}, record["inverse_temperatures"]
     return [
         {**names, "repeat": repeat, "inverse_temperature": inverse_temperature, "test_accuracy": accuracy}
         for repeat, accuracies in enumerate(best)
-        for inverse_temperature, accuracy in zip(record["inverse_temperatures"], accuracies, strict=True)
+        for inverse_temperature, accuracy in zip(tried, accuracies, strict=True)
     ]

@@ -38,8 +38,8 @@ def figure_2(records: Records) -> Figure:
     """Impact of the temperature with the plain and the rescaled cross-entropy, under SGD and Adam: mean ± sd."""
     runs = records.rescaling.assign(accuracy=PERCENT * records.rescaling["test_accuracy"])
     figure, grid = panels(2, row=2.9, sharey=True)
-    for axes, optimizer, title in zip(grid, ("sgd", "adam"), ("SGD", "Adam"), strict=True):
-        some = runs[runs["optimizer"] == optimizer]
+    for axes, title in zip(grid, ("SGD", "Adam"), strict=True):
+        some = runs[runs["optimizer"] == title.lower()]
         sns.lineplot(some, x="inverse_temperature", y="accuracy", hue="loss", style="loss", errorbar="sd", ax=axes)
         axes.set(title=title, xlabel=INVERSE_TEMPERATURE, ylabel="best test accuracy (%)")
         axes.legend(title=None)
@@ -69,8 +69,8 @@ def figure_4(records: Records) -> Figure:
     table = records.predictions
     best = table["inverse_temperature"]
     figure, grid = panels(2, row=3.9, sharex=True, sharey=True)
-    kinds = (("fitted", "fitted on all pairs"), ("left_out", "data set left out"))
-    for axes, (column, title) in zip(grid, kinds, strict=True):
+    kinds = {"fitted": "fitted on all pairs", "left_out": "data set left out"}
+    for axes, (column, title) in zip(grid, kinds.items(), strict=True):
         for place, (dataset, rows) in enumerate(table.groupby("dataset")):
             look: Any = {"marker": "osD^vP"[place % 6], "color": HUES[place % 8], "s": 16}
             axes.scatter(rows["inverse_temperature"], rows[column], label=dataset, **look)

@@ -9,15 +9,16 @@ from softmax_temperature.papers.shared.sources import cell_of_each, together
 from softmax_temperature.papers.shared.tables import published
 
 _METRICS = {"median_correlation": "median_r", "average_correlation": "mean_r", "p_value": "mean_p"}
+# By column of Table 1, the subset of the pairs and the method; the paper has no untrained backbones.
+_VARIANTS = {
+    "ours_trained_backbones": ("trained backbones", "least_squares"),
+    "ours_identified_pairs": ("identified pairs", "least_squares"),
+    "ours_ridge": ("all pairs", "ridge"),
+}
 
 
 def table_1(records: Records) -> pd.DataFrame:
-    """Correlation of predicted and best inverse temperature over left-out data sets.
-
-    Columns: row, metric, published, published_sd, ours, ours_sd, then ours without untrained backbones (which the paper
-    does not have), for the identified pairs alone, and with ridge regression, the number of folds behind ours, and the
-    cells that ours comes from. All are fractions.
-    """
+    """Correlation of predicted and best inverse temperature over left-out data sets, `folds` of them."""
     printed = published(SLUG, "Table 1").set_index(["method", "metric"])
     found = []
     # Our names of the rows contain the number of statistics that was chosen; their order is the paper's.
@@ -25,23 +26,14 @@ def table_1(records: Records) -> pd.DataFrame:
     for row, own in zip(*names, strict=True):
         ours = records.leave_one_out[records.leave_one_out["row"] == own].set_index(["subset", "method"])
         plain = ours.loc["all pairs", "least_squares"]
+        folds = float(plain["folds"] - plain["undefined_folds"])
         for metric, column in _METRICS.items():
-            found.append(
-                {
-                    "row": row,
-                    "metric": metric,
-                    "published": printed.loc[(row, metric), "value"],
-                    "published_sd": printed.loc[(row, metric), "sd"],
-                    "ours": plain[column],
-                    "ours_sd": plain["sd_r"] if column == "mean_r" else None,
-                    "ours_trained_backbones": ours[column].get(("trained backbones", "least_squares")),
-                    "ours_identified_pairs": ours.loc["identified pairs", "least_squares"][column],
-                    "ours_ridge": ours.loc["all pairs", "ridge"][column],
-                    "folds": float(plain["folds"] - plain["undefined_folds"]),
-                    "cells": HEURISTIC,
-                }
-            )
-    return pd.DataFrame(found)
+            sd = plain["sd_r"] if column == "mean_r" else None
+            variants = (ours[column].get(key) for key in _VARIANTS.values())
+            numbers = (*printed.loc[(row, metric), ["value", "sd"]], plain[column], sd, *variants)
+            found.append((row, metric, *numbers, folds, HEURISTIC))
+    columns = ("row", "metric", "published", "published_sd", "ours", "ours_sd", *_VARIANTS, "folds", "cells")
+    return pd.DataFrame(found, columns=columns)
 
 
 def cost_of_rules(records: Records) -> pd.DataFrame:

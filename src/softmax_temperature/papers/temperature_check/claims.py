@@ -5,13 +5,14 @@ Trainings are compared in pairs of one seed, with the learning rate that validat
 counts as guessing.
 """
 
+from collections.abc import Callable
 from functools import partial
 
-from softmax_temperature.papers.shared.claims import Claim, above, below, equivalent
+from softmax_temperature.papers.shared.claims import Claim, Criterion, Measurement, NotTested, above, below, equivalent
 from softmax_temperature.papers.temperature_check import early_learning as theory
 from softmax_temperature.papers.temperature_check import measures
 from softmax_temperature.papers.temperature_check.records import Records
-from softmax_temperature.papers.temperature_check.selection import same_start
+from softmax_temperature.papers.temperature_check.selection import SAME_START
 
 STRONG = 0.02  # Two points of accuracy.
 MARGIN = 0.1  # Of a slope: the predictions are limits, and what is measured is finite.
@@ -20,84 +21,80 @@ _CHOSEN = (
     "by itself, paired by seed; of fresh seeds where a sweep has them."
 )
 _BEST_OVER_WORST = f"Test accuracy at the best minus that at the worst inverse temperature, both {_CHOSEN}"
+_SLOPE = (
+    "Slope of the logarithms, fitted seed by seed, minus the predicted one, each network by itself; where a "
+    "point is off its line by a factor above 1.5, the slope alone does not show the power law."
+)
+Measure = Callable[[Records], Measurement | NotTested]
+
+
+def _abstract(name: str, statement: str, compares: str, criterion: Criterion, measure: Measure) -> Claim[Records]:
+    return Claim(name, "abstract", statement, compares, criterion, measure)
 
 
 def _theory(name: str, statement: str, *predictions: theory.Prediction, smooth: bool | None = None) -> Claim[Records]:
-    return Claim(
-        name,
-        "theory behind the abstract, derived again",
-        statement,
-        "Slope of the logarithms, fitted seed by seed, minus the predicted one, each network by itself; where a "
-        "point is off its line by a factor above 1.5, the slope alone does not show the power law.",
-        equivalent(MARGIN),
-        partial(measures.early, predictions=predictions, smooth=smooth),
-    )
+    def measure(records: Records) -> Measurement | NotTested:
+        return measures.early(records, *predictions, smooth=smooth)
+
+    return Claim(name, "theory behind the abstract, derived again", statement, _SLOPE, equivalent(MARGIN), measure)
 
 
 CLAIMS: tuple[Claim[Records], ...] = (
-    Claim(
+    _abstract(
         "accuracy-depends-on-temperature",
-        "abstract",
         "Generalisation depends strongly on the inverse temperature.",
         _BEST_OVER_WORST,
         above(STRONG),
         measures.gap,
     ),
-    Claim(
+    _abstract(
         "accuracy-depends-weakly-on-logit-norm",
-        "abstract",
         "Generalisation depends only weakly on the size of the logits at initialisation.",
         "Test accuracy at one inverse temperature, best minus worst logit norm, chosen as above, minus half of what "
         "the inverse temperature changes in the same network, by Welch's t; norms must range from below 1 to above 10.",
         below(),
         measures.norm_against_temperature,
     ),
-    Claim(
+    _abstract(
         "not-a-matter-of-confidence",
-        "abstract",
         "The dependence of generalisation on the inverse temperature is not due to changes in confidence.",
         "Test NLL after post-hoc temperature scaling, at the worst minus at the best inverse temperature, both "
         f"{_CHOSEN} Were it confidence alone, scaling would remove it.",
         above(),
-        partial(measures.gap, one=measures.WORST, other=measures.BEST, metric="scaled_nll", unit="nats"),
+        partial(measures.gap, one=measures.WORST, other=measures.BEST, metric="scaled_nll"),
     ),
-    Claim(
+    _abstract(
         "not-a-matter-of-confidence-at-the-start",
-        "abstract",
         "Nor is it due to the confidence that networks start with.",
         f"{_BEST_OVER_WORST} Logits are rescaled at the start: all networks of one seed begin as the same function, "
         "equally sure.",
         above(STRONG),
-        partial(measures.gap, rows=same_start),
+        partial(measures.gap, kind=SAME_START),
     ),
-    Claim(
+    _abstract(
         "tuning-helps-every-architecture",
-        "abstract",
         "Tuning the inverse temperature between 0.01 and 10 improves all architectures.",
         f"Test accuracy at the best inverse temperature, {_CHOSEN} minus that at 1, whose rate must be inside, too.",
         above(),
         partial(measures.gap, other=measures.AT_1),
     ),
-    Claim(
+    _abstract(
         "best-depends-on-architecture",
-        "abstract",
         "The optimal inverse temperature is sensitive to the architecture.",
         "Decades between the inverse temperatures of highest mean test accuracy of two architectures, with a bootstrap "
         "of the argmax; those at an end of their grid are left out.",
         above(some=True),
         measures.places_of_the_best,
     ),
-    Claim(
+    _abstract(
         "small-peaks-higher",
-        "abstract",
         "Smaller inverse temperatures may lead to better peak performance.",
         f"Test accuracy at the best inverse temperature below 1 minus that at the best of 1 and above, {_CHOSEN}",
         above(some=True),
         partial(measures.gap, one=measures.BEST_BELOW_1, other=measures.BEST_FROM_1),
     ),
-    Claim(
+    _abstract(
         "small-spreads-more",
-        "abstract",
         "Smaller inverse temperatures cost stability.",
         "Slope of the logarithm of the standard deviation of test accuracy over seeds in that of the inverse "
         "temperature, one regression over all sweeps with an intercept for each; without trainings that diverged.",

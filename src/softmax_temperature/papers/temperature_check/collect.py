@@ -1,6 +1,6 @@
 """Gathering the paper's records in one folder: what the notebook, the report and a reader without data start from."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -23,98 +23,71 @@ from softmax_temperature.stages.fetch import fetch
 from softmax_temperature.stages.temperature_check import CHOICE, confirm_temperature_check, train_temperature_check
 
 STAGES = (fetch, train_temperature_check, confirm_temperature_check, early_learning)
-"""What the results rest on."""
+"""What the results rest on and link to. The heuristic's cells are in the records of its own paper."""
 
 # Deviation: how the paper tells divergence is not known. Here a training has diverged when its loss, a logit or a
 # weight is no longer finite. One that guesses to the end is not one of them: its accuracy says what it is.
 
-_METRICS = (
-    *("validation_accuracy", "test_accuracy", "test_nll", "test_ece", "confidence", "temperature", "at_bound"),
-    *("scaled_nll", "scaled_ece"),
+_RUN = (
+    *("correlation", "diverged", "epochs_done", "initial_logit_norm", "validation_accuracy", "test_accuracy"),
+    *("test_nll", "test_ece", "confidence", "temperature", "at_bound", "scaled_nll", "scaled_ece"),
 )
+_SWEEP = ("sweep", "dataset", "network", "architecture", "classes", "parameters", "epochs")
 
 
 def collect(params: Params, folder: Path) -> None:
     """Write records, tables, claims and metrics; a cell that the parameters declare and that is missing is an error."""
-    trainings = {
-        training: open_artifact(train_temperature_check.output / training.cell)
-        for training in params.temperature_check.trainings()
-    } | _confirmations(params)
-    heuristic = _heuristic()
-    histories = ((training._asdict(), one.json("history.json")) for training, one in trainings.items())
-    estimates = ((training._asdict(), _estimates(heuristic, one)) for training, one in trainings.items())
+    section, output = params.temperature_check, train_temperature_check.output
+    trainings = {training: open_artifact(output / training.cell) for training in section.trainings()}
+    for confirmation in section.confirmations():
+        sweep, inverse_temperature, start, seed = confirmation
+        artifact = open_artifact(confirm_temperature_check.output / confirmation.cell)
+        rate = artifact.json(CHOICE)["learning_rate"]
+        trainings[Training(sweep, inverse_temperature, rate, CONFIRMED + start, seed)] = artifact
+    heuristic = shipped()  # Unless this profile fitted its own.
+    if (HEURISTIC / MANIFEST).is_file():
+        heuristic = RidgeHeuristic.model_validate(open_artifact(HEURISTIC).json("heuristic.json"))
+
+    def table(rows: Callable[[Training, Artifact], Iterable[dict[str, Any]]], *columns: str) -> pd.DataFrame:
+        cells = ((training._asdict(), rows(training, one)) for training, one in trainings.items())
+        return named_rows(cells, [*NAMES, *columns])
+
+    def estimates(_: Training, one: Artifact) -> Iterable[dict[str, Any]]:
+        statistics = one.json("statistics.json")
+        found = [] if statistics is None else [heuristic.predict(statistics)]
+        return [{"predicted": estimate.predicted, "inside": estimate.inside} for estimate in found]
+
+    sweeps = []
+    for name, about in section.sweeps.items():
+        record = next(one for training, one in trainings.items() if training.sweep == name).json("record.json")
+        own = about.model_dump(include={"dataset", "network", "architecture"}) | {"sweep": name}
+        sweeps.append(record | own | {f"{split}_samples": count for split, count in record["samples"].items()})
     made = {
-        "runs": pd.DataFrame([{**training._asdict(), **_run(training, one)} for training, one in trainings.items()]),
-        "sweeps": _sweeps(params, trainings),
-        "history": named_rows(histories, [*NAMES, "epoch", "split", "accuracy", "nll"]),
-        "heuristic": named_rows(estimates, [*NAMES, "predicted", "inside"]),
+        "runs": table(_run, *_RUN, "cooled_temperature"),
+        "sweeps": pd.DataFrame(sweeps, columns=[*_SWEEP, *(f"{split}_samples" for split in SPLITS)]),
+        "history": table(lambda _, one: one.json("history.json"), "epoch", "split", "accuracy", "nll"),
+        "heuristic": table(estimates, "predicted", "inside"),
         **early_tables(params),
     }
     code = [*(stage.module for stage in STAGES), __name__]
     write_results(folder, SLUG, params.profile, made=made, code=code)
 
 
-def _confirmations(params: Params) -> dict[Training, Artifact]:
-    """The confirmations, with the rates that they have chosen in their names."""
-    found = {}
-    for confirmation in params.temperature_check.confirmations():
-        artifact = open_artifact(confirm_temperature_check.output / confirmation.cell)
-        rate = artifact.json(CHOICE)["learning_rate"]
-        sweep, inverse_temperature, start, seed = confirmation
-        found[Training(sweep, inverse_temperature, rate, CONFIRMED + start, seed)] = artifact
-    return found
-
-
-def _run(training: Training, artifact: Artifact) -> dict[str, Any]:
+def _run(training: Training, artifact: Artifact) -> list[dict[str, Any]]:
     """The outcome of a training; a diverged one has no metrics."""
     record, temperatures = artifact.json("record.json"), artifact.json("temperatures.json")
-    found = dict.fromkeys(_METRICS) if record["diverged"] else _metrics(artifact, training.inverse_temperature)
-    own = {name: record[name] for name in ("diverged", "epochs_done", "initial_logit_norm")}
     last = temperatures[-1]["total"] if temperatures else None
-    return {"correlation": training.correlation, **own, **found, "cooled_temperature": last}
-
-
-def _metrics(artifact: Artifact, inverse_temperature: float) -> dict[str, Any]:
-    tensors = artifact.tensors("logits.safetensors")
+    found = record | {"correlation": training.correlation, "cooled_temperature": last}
+    if record["diverged"]:
+        return [found]
+    tensors, scale = artifact.tensors("logits.safetensors"), training.inverse_temperature
+    held_out, own = (scale * tensors[f"{split}.logits"].double() for split in ("validation", "test"))
     labels, truth = tensors["validation.labels"], tensors["test.labels"]
-    held_out, own = (inverse_temperature * tensors[f"{split}.logits"].double() for split in ("validation", "test"))
     fit = fit_temperature(held_out, labels)
-    scaled = apply_temperature(own, fit.temperature)
-    probs, scaled_probs = torch.softmax(own, dim=1), torch.softmax(scaled, dim=1)
-    return {
-        "validation_accuracy": (held_out.argmax(dim=1) == labels).double().mean().item(),
-        "test_accuracy": (own.argmax(dim=1) == truth).double().mean().item(),
-        "test_nll": negative_log_likelihood(own, truth).item(),
-        "test_ece": expected_calibration_error(probs, truth).item(),
-        "confidence": probs.amax(dim=1).mean().item(),
-        "temperature": fit.temperature,
-        "at_bound": fit.at_bound,
-        "scaled_nll": negative_log_likelihood(scaled, truth).item(),
-        "scaled_ece": expected_calibration_error(scaled_probs, truth).item(),
-    }
-
-
-def _heuristic() -> RidgeHeuristic:
-    """The one that this profile fitted, or else the one that comes with the package."""
-    if (HEURISTIC / MANIFEST).is_file():
-        return RidgeHeuristic.model_validate(open_artifact(HEURISTIC).json("heuristic.json"))
-    return shipped()
-
-
-def _estimates(heuristic: RidgeHeuristic, training: Artifact) -> list[dict[str, Any]]:
-    """What the heuristic says about the features of a training; nothing without those."""
-    statistics = training.json("statistics.json")
-    estimates = [] if statistics is None else [heuristic.predict(statistics)]
-    return [{"predicted": estimate.predicted, "inside": estimate.inside} for estimate in estimates]
-
-
-def _sweeps(params: Params, trainings: Mapping[Training, Artifact]) -> pd.DataFrame:
-    """The facts about each sweep; those of its first training hold for all."""
-    first = {training.sweep: one.json("record.json") for training, one in reversed(list(trainings.items()))}
-    columns = ["sweep", "dataset", "network", "architecture", "classes", "parameters", "epochs"]
-    rows = [
-        {**first[name], **sweep.model_dump(include={"dataset", "network", "architecture"}), "sweep": name}
-        | {f"{split}_samples": count for split, count in first[name]["samples"].items()}
-        for name, sweep in params.temperature_check.sweeps.items()
-    ]
-    return pd.DataFrame(rows, columns=[*columns, *(f"{split}_samples" for split in SPLITS)])
+    for name, logits in (("test", own), ("scaled", apply_temperature(own, fit.temperature))):
+        found[f"{name}_nll"] = negative_log_likelihood(logits, truth).item()
+        found[f"{name}_ece"] = expected_calibration_error(torch.softmax(logits, dim=1), truth).item()
+    for name, logits, right in (("validation", held_out, labels), ("test", own, truth)):
+        found[f"{name}_accuracy"] = (logits.argmax(dim=1) == right).double().mean().item()
+    confidence = torch.softmax(own, dim=1).amax(dim=1).mean().item()
+    return [found | {"confidence": confidence, "temperature": fit.temperature, "at_bound": fit.at_bound}]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -17,17 +18,13 @@ if TYPE_CHECKING:
     from softmax_temperature.papers.temperature_check.records import Records
 
 REAL, LINEARISED = "real", "linearised"
+# The most relative drift of a kernel that keeps still. Predictions leave out what is of its size: 0.1 bends a slope by
+# half a percent, more than seeds differ. It was 0.2, and was chosen anew having seen the slopes at 0.2, 0.05 and 0.02.
 STILL = 0.02
-"""Predictions over the inverse temperature are about a kernel that keeps still: this relative drift is the most.
-
-What they leave out is of the drift's own size: a point at 0.1 bends a slope by half a percent, more than seeds differ.
-It was 0.2, and was chosen anew having seen the slopes at 0.2, 0.05 and 0.02.
-"""
+# Norms of the tempered logits of one image, root mean square, at which a softmax of ten classes is all but uniform and
+# all but certain: those on the way belong to neither limit.
 SMALL, LARGE = 0.35, 20.0
-"""Norms of the tempered logits of one image, root mean square, at which a softmax of ten classes is all but uniform
-and all but certain: those on the way belong to neither limit."""
-LINE = 1.5
-"""The largest factor by which a point may miss its line: otherwise there is no power law, whatever its slope."""
+LINE = 1.5  # The largest factor by which a point may miss its line: otherwise there is no power law.
 _NAMES = ("network", "seed", "smooth", "parameters", "images", "classes", "kernel_norm", "kernel_norm_error")
 _CURVES = (
     *(*_NAMES, "inverse_temperature", "ending", "unit_time", "drift_rate"),
@@ -37,49 +34,43 @@ _NORMS = (
     *(*_NAMES, "inverse_temperature", "wanted_norm", "logit_norm", "correlation", "unit_time", "logit_time"),
     *("dynamics", UNIT, TENTH, WHOLE, FIT, LEARNED, "ending"),
 )
-_SLOPES = (
-    *("network", "smooth", "quantity", "against", "where", "predicted", "slope", "sd", "low", "high", "n"),
-    *("points", "misfit", "cells"),
-)
 
 
 def early_tables(params: Params) -> dict[str, pd.DataFrame]:
     """The measurements of the stage early_learning for the declared cells; no rows where it is left out.
 
-    Times are rescaled ones, norms those over all images and classes. Each row names network and seed, and says whether
-    the network is smooth, how many parameters, images and classes the problem has, and how large its kernel is.
+    Times are rescaled ones, norms those over all images and classes. Predicted are unit_time, logit_time, and
+    drift_rate (in a unit of time, times the inverse temperature).
 
-    early_curves: one row per moment ("time", or an event) of a course from logits of 0. inverse_temperature (empty:
-    linearised), ending of the course, unit_time (predicted), drift_rate (predicted drift of the kernel in a unit of
-    time, times the inverse temperature); time, loss (mean, nats), change (of the tempered logits), drift (of the
-    kernel, relative) with its standard error, distance (to the linearised logits).
-
-    early_norms: one row per start and its two dynamics ("real", "linearised"). inverse_temperature, wanted_norm,
-    logit_norm (reached), correlation of the pair, unit_time and logit_time (predicted), the times of the events (empty
-    where one did not happen), ending.
+    early_curves: one row per moment ("time", or an event) of a course from logits of 0, with the inverse temperature
+    (empty: linearised), loss (mean, nats), change (of the tempered logits), drift (of the kernel, relative) and its
+    standard error, distance (to the linearised logits). early_norms: one row per start and its two dynamics ("real",
+    "linearised"), with the times of the events (empty where one did not happen).
     """
-    curves: list[dict[str, Any]] = []
-    norms: list[dict[str, Any]] = []
+    rows: dict[str, list[dict[str, Any]]] = {CURVES: [], NORMS: []}
     for network, question, seed in courses(params.temperature_check.early_learning):
         artifact = open_artifact(early_learning.output / network / question / str(seed))
         about = {"network": network, "seed": seed, **artifact.json("record.json")}
         if question == CURVES:
-            curves += [about | course | row for course in artifact.json("courses.json") for row in course["rows"]]
+            found = [course | row for course in artifact.json("courses.json") for row in course["rows"]]
         else:
             starts = artifact.json("starts.json")
-            norms += [about | one | {"dynamics": each} | one[each] for one in starts for each in (REAL, LINEARISED)]
-    return {
-        "early_curves": pd.DataFrame(curves, columns=list(_CURVES)),
-        "early_norms": pd.DataFrame(norms, columns=list(_NORMS)),
-    }
+            found = [one | {"dynamics": each} | one[each] for one in starts for each in (REAL, LINEARISED)]
+        rows[question] += [about | row for row in found]
+    columns = {CURVES: _CURVES, NORMS: _NORMS}
+    return {f"early_{question}": pd.DataFrame(rows[question], columns=list(columns[question])) for question in rows}
 
 
 class Prediction(NamedTuple):
-    """A predicted slope: of a column, called `quantity` for a reader, against another, in the regime `where`."""
+    """A predicted slope: of a column, called `quantity` for a reader, against another, in a regime.
+
+    The regimes are "still" (inverse temperatures at which the kernel drifts by at most STILL, geometric mean over
+    seeds), "small" and "large" (norms of at most SMALL and at least LARGE).
+    """
 
     quantity: str
-    against: Literal["inverse_temperature", "logit_norm"]
-    where: Literal["still", "small", "large"]
+    against: str
+    where: str
     column: str
     slope: float
 
@@ -96,34 +87,31 @@ FIT_LARGE = Prediction(_TO_HALF, "logit_norm", "large", FIT, 1)
 PREDICTIONS = (DRIFT, COLLAPSE, UNIT_SMALL, FIT_SMALL, TENTH_SMALL, TENTH_LARGE, FIT_LARGE)
 
 
-def early_slopes(records: Records) -> pd.DataFrame:
-    """Each predicted slope beside the one that least squares fit to each network.
+def early_slopes(records: Records, predictions: Iterable[Prediction] = PREDICTIONS) -> pd.DataFrame:
+    """Each predicted slope beside the one that least squares fit to each network with two points in its regime.
 
-    Logarithms are fitted seed by seed, to the points of the regime that the prediction is about: inverse temperatures
-    at which the kernel drifts by at most STILL (geometric mean over seeds), norms of at most SMALL or at least LARGE.
-    A row for each prediction and network with at least two such points: slope is the mean over n seeds, with its sd and
-    90 % interval by Student's t (empty for one seed); points those of each seed; misfit the largest factor by which one
-    misses its seed's line: what is far above 1 is no power law, whatever its slope.
+    Logarithms are fitted seed by seed: slope is the mean over n seeds, with its sd and 90 % interval by Student's t
+    (empty for one seed), points those of each seed, misfit the largest factor by which one misses its seed's line.
     """
-    moments, starts = unit_moments(records), real_starts(records)
-    logarithms = moments.assign(drift=np.log(moments["drift"].astype(float)))
-    means = logarithms.groupby(["network", "inverse_temperature"])["drift"].transform("mean")
-    points = {"still": moments[means <= np.log(STILL)]}
-    points |= {"small": starts[starts["size"] <= SMALL], "large": starts[starts["size"] >= LARGE]}
-    found = []
-    for quantity, against, where, column, predicted in PREDICTIONS:
+    moments, starts, found = unit_moments(records), real_starts(records), []
+    drifts = np.log(moments["drift"].astype(float)).groupby([moments["network"], moments["inverse_temperature"]])
+    regimes = {"still": moments[drifts.transform("mean") <= np.log(STILL)]}
+    regimes |= {"small": starts[starts["size"] <= SMALL], "large": starts[starts["size"] >= LARGE]}
+    for quantity, against, where, column, predicted in predictions:
         place, question = (against, CURVES) if where == "still" else ("wanted_norm", NORMS)
-        for network, some in points[where].groupby("network", sort=False):
+        for network, some in regimes[where].groupby("network", sort=False):
             known = some.dropna(subset=[column]).groupby("seed")
             fits = [_fit(rows[against], rows[column]) for _, rows in known if len(rows) > 1]
-            if not fits:
-                continue
-            effect = OverTasks((Task(str(network), tuple(slope for slope, _ in fits)),)).estimate()
-            about = (network, bool(some["smooth"].iloc[0]), quantity, against, where, predicted)
-            slope = (effect.value, effect.sd, effect.low, effect.high, effect.n)
-            misfit, cells = max(misfit for _, misfit in fits), f"temperature_check/early_learning/{network}/{question}"
-            found.append((*about, *slope, some[place].nunique(), misfit, cells))
-    return pd.DataFrame(found, columns=list(_SLOPES))
+            if fits:
+                slopes, misfits = zip(*fits, strict=True)
+                row = {"network": network, "smooth": bool(some["smooth"].iloc[0]), "quantity": quantity}
+                row |= {"against": against, "where": where, "predicted": predicted}
+                effect = OverTasks((Task(str(network), slopes),)).estimate()
+                row |= {"slope": effect.value, "sd": effect.sd, "low": effect.low, "high": effect.high, "n": effect.n}
+                cells = f"temperature_check/early_learning/{network}/{question}"
+                found.append(row | {"points": some[place].nunique(), "misfit": max(misfits), "cells": cells})
+    names = ("network", "smooth", "quantity", "against", "where", "predicted", "slope", "sd", "low", "high", "n")
+    return pd.DataFrame(found, columns=[*names, "points", "misfit", "cells"])
 
 
 def unit_moments(records: Records) -> pd.DataFrame:

@@ -3,7 +3,7 @@
 Each function takes the records and returns a figure, or None where nothing was trained for it.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,12 +20,15 @@ from softmax_temperature.papers.shared.plots import BLACK, HUES, PERCENT, WIDTH,
 from softmax_temperature.papers.shared.statistics import LEVEL
 from softmax_temperature.papers.temperature_check import tables
 from softmax_temperature.papers.temperature_check.records import Records
-from softmax_temperature.papers.temperature_check.selection import alone, by_sweep, same_start, several_norms
+from softmax_temperature.papers.temperature_check.selection import NORMS, SAME_START, by_sweep, chosen
 
 PLAIN_NUMBERS = FuncFormatter(lambda value, _: f"{value:g}")
 AXIS = "inverse temperature β"
-OWN, SAME = HUES[0], HUES[1]
-"""Networks with their own start, and those that start as one function for all inverse temperatures."""
+STARTS = {"their own start": HUES[0], "one start for all β": HUES[1]}
+SCALING: dict[str, Any] = {
+    "test_nll": {"label": "as trained", "color": "0.4", "linestyle": "--"},
+    "scaled_nll": {"label": "after scaling", "color": HUES[0], "marker": "o", "markersize": 3.5},
+}
 MARKS = {
     "post_hoc": ("post-hoc scaling", "s", HUES[0]),
     "cooling": ("Cooling", "D", HUES[2]),
@@ -41,30 +44,24 @@ def accuracy(records: Records) -> Figure | None:
     All panels span the same number of points. Circles are seeds, the line is their mean over those that finished;
     crosses mark where some diverged, the triangle the best inverse temperature by validation data.
     """
-    other = same_start(records)
+    own, same = chosen(records), chosen(records, SAME_START)
 
     def panel(axes: Axes, rows: pd.DataFrame) -> None:
-        for some, colour in ((rows, OWN), (_of_the_same(other, rows), SAME)):
+        for some, colour in zip((rows, _of_the_same(same, rows)), STARTS.values(), strict=True):
             if len(some):
                 plots.seeds(axes, some[~some["diverged"]], "inverse_temperature", "test_accuracy", color=colour)
-        look: dict[str, Any] = {"markersize": 6, "transform": axes.get_xaxis_transform()}
         best: Any = rows.groupby("inverse_temperature")["validation_accuracy"].mean().idxmax()
-        axes.plot(best, 0.97, "v", color=BLACK, **look)
         lost = sorted(rows.loc[rows["diverged"], "inverse_temperature"].unique())
-        axes.plot(lost, [0.04] * len(lost), "x", color=HUES[3], **look)
+        for x, height, marker, colour in (([best], 0.97, "v", BLACK), (lost, 0.04, "x", HUES[3])):
+            look: dict[str, Any] = {"color": colour, "markersize": 6, "transform": axes.get_xaxis_transform()}
+            axes.plot(x, [height] * len(x), marker, **look)
 
-    figure = _panels(alone(records), panel, ylabel="test accuracy (%)")
-    shown = [axes for axes in figure.axes if axes.get_visible()] if figure else []
-    limits = [axes.get_ylim() for axes in shown]
-    for axes, (low, high) in zip(shown, limits, strict=True):
-        middle, span = (low + high) / 2, 1.15 * max(top - bottom for bottom, top in limits)
-        axes.set_ylim(middle - span / 2, middle + span / 2)
-    if figure and len(other):
-        plots.legend_below(
-            figure,
-            [entry("their own start", color=OWN, marker="o"), entry("one start for all β", color=SAME, marker="o")],
-            columns=2,
-        )
+    legend = [entry(label, color=colour, marker="o") for label, colour in STARTS.items()] if len(same) else []
+    figure, grid = panels_of(by_sweep(own), panel, ylabel="test accuracy (%)", legend=legend)
+    limits = [axes.get_ylim() for axes in grid]
+    half = 1.15 * max((high - low for low, high in limits), default=0) / 2
+    for axes, (low, high) in zip(grid, limits, strict=True):
+        axes.set_ylim((low + high) / 2 - half, (low + high) / 2 + half)
     return figure
 
 
@@ -73,10 +70,9 @@ def learning_rates(records: Records) -> Figure | None:
     """Accuracy on validation data over inverse temperatures and learning rates, mean over seeds, a panel per sweep."""
 
     def panel(axes: Axes, rows: pd.DataFrame) -> None:
-        names = {"index": "learning_rate", "columns": "inverse_temperature"}
-        table = PERCENT * rows.pivot(**names, values="validation").sort_index()
-        lost = rows.assign(lost=rows["diverged"] == rows["runs"]).pivot(**names, values="lost")
-        marks = lost.reindex_like(table).eq(True)
+        rows = rows.assign(lost=rows["diverged"] == rows["runs"])
+        both = rows.pivot(index="learning_rate", columns="inverse_temperature", values=["validation", "lost"])
+        table, marks = PERCENT * both["validation"].astype(float), both["lost"].eq(True)
         texts = table.map(lambda value: "" if np.isnan(value) else f"{value:.0f}")
         look = {"cmap": "viridis", "cbar": False, "annot_kws": {"fontsize": 7}}
         sns.heatmap(table, annot=texts, fmt="", mask=marks | table.isna(), ax=axes, **look)
@@ -87,43 +83,36 @@ def learning_rates(records: Records) -> Figure | None:
         axes.set_yticks(np.arange(table.shape[0]) + 0.5, [f"{value:g}" for value in table.index], rotation=0)
         axes.invert_yaxis()
 
-    return _panels(tables.learning_rates(records), panel, ylabel="rescaled learning rate", row=3.0, log=False)
+    sweeps = by_sweep(tables.learning_rates(records))
+    return panels_of(sweeps, panel, ylabel="rescaled learning rate", row=3.0, log=False)[0]
 
 
 @style()
 def confidence(records: Records) -> Figure | None:
     """NLL of test data before (dashed) and after (solid) post-hoc scaling, mean ± sd over seeds, a panel per sweep."""
-    looks: dict[str, dict[str, Any]] = {"test_nll": {"color": "0.4", "linestyle": "--"}}
-    looks["scaled_nll"] = {"color": OWN, "marker": "o", "markersize": 3.5}
 
     def panel(axes: Axes, rows: pd.DataFrame) -> None:
         axes.set_yscale("log")
-        for column, look in looks.items():
+        for column, look in SCALING.items():
             plots.band(axes, rows, "inverse_temperature", column, **look)
         low, high = axes.get_ylim()
         axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)) if high > 4 * low else MaxNLocator(5))
         axes.yaxis.set_minor_locator(NullLocator())
         axes.yaxis.set_major_formatter(PLAIN_NUMBERS)
 
-    rows = alone(records)
-    figure = _panels(rows[~rows["diverged"]], panel, ylabel="test NLL (nats)")
-    if figure:
-        names = ("as trained", "after scaling")
-        entries = [entry(name, **look) for name, look in zip(names, looks.values(), strict=True)]
-        plots.legend_below(figure, entries, columns=2)
-    return figure
+    rows = chosen(records)
+    legend = [entry(**look) for look in SCALING.values()]
+    return panels_of(by_sweep(rows[~rows["diverged"]]), panel, ylabel="test NLL (nats)", legend=legend)[0]
 
 
 @style()
 def spread(records: Records) -> Figure | None:
-    """Standard deviation of test accuracy over seeds, a line per sweep, with 90 % intervals of normal values.
-
-    There is none for a single seed, nor where all seeds diverged: they agree because none of them learned.
-    """
+    """Standard deviation of test accuracy over seeds, a line per sweep, with 90 % intervals of normal values."""
     figure, (axes,) = plots.panels(1, width=0.75 * WIDTH, row=3.0)
-    sweeps, tails = by_sweep(alone(records)), np.array([[(1 + LEVEL) / 2], [(1 - LEVEL) / 2]])
+    sweeps, tails = by_sweep(chosen(records)), np.array([[(1 + LEVEL) / 2], [(1 - LEVEL) / 2]])
     entries = []
     for place, (title, rows) in enumerate(sweeps):
+        # Where all seeds diverged, they agree because none of them learned.
         learned = rows[~rows.groupby("inverse_temperature")["diverged"].transform("all")]
         some = learned.groupby("inverse_temperature")["test_accuracy"].agg(["std", "size"]).dropna()
         if some.empty:
@@ -150,7 +139,7 @@ def logit_norms(records: Records) -> Figure | None:
 
     The grey band spans the mean accuracies that the inverse temperature alone leads to in the same network.
     """
-    plain = alone(records)
+    plain = chosen(records)
 
     def panel(axes: Axes, some: pd.DataFrame) -> None:
         span = PERCENT * _of_the_same(plain, some).groupby("inverse_temperature")["test_accuracy"].mean()
@@ -158,9 +147,9 @@ def logit_norms(records: Records) -> Figure | None:
             axes.axhspan(span.min(), span.max(), color="0.5", alpha=0.15, linewidth=0)
         good = some[~some["diverged"]]
         x, y = good["initial_logit_norm"], PERCENT * good["test_accuracy"]
-        axes.scatter(x, y, s=14, facecolor="none", edgecolor=OWN)
+        axes.scatter(x, y, s=14, facecolor="none", edgecolor=HUES[0])
         means = good.groupby("start")[["initial_logit_norm", "test_accuracy"]].mean().sort_values("initial_logit_norm")
-        axes.plot(means["initial_logit_norm"], PERCENT * means["test_accuracy"], "o-", color=OWN, markersize=3.5)
+        axes.plot(means["initial_logit_norm"], PERCENT * means["test_accuracy"], "o-", color=HUES[0], markersize=3.5)
         # Linear below the smallest norm above 0: the centred network starts at 0.
         positive = means.loc[means["initial_logit_norm"] > 0, "initial_logit_norm"]
         axes.set_xscale("symlog", linthresh=float(positive.min()) if len(positive) else 1.0)
@@ -168,8 +157,8 @@ def logit_norms(records: Records) -> Figure | None:
         axes.xaxis.set_major_formatter(PLAIN_NUMBERS)
         axes.minorticks_off()
 
-    rows = several_norms(records)
-    return _panels(rows, panel, ylabel="test accuracy (%)", xlabel="norm of βz at the start", log=False)
+    names = {"ylabel": "test accuracy (%)", "xlabel": "norm of βz at the start"}
+    return panels_of(by_sweep(chosen(records, NORMS)), panel, **names, log=False)[0]
 
 
 @style()
@@ -191,31 +180,32 @@ def three_temperatures(records: Records) -> Figure | None:
     return figure
 
 
-def _panels(
-    rows: pd.DataFrame,
+def panels_of(
+    groups: Sequence[tuple[str, pd.DataFrame]],
     draw: Callable[[Axes, pd.DataFrame], None],
     *,
     ylabel: str,
     xlabel: str = AXIS,
     row: float = 2.4,
     log: bool = True,
-) -> Figure | None:
-    """A panel for each sweep; None without rows."""
-    sweeps = by_sweep(rows)
-    if not sweeps:
-        return None
-    columns = 2 if len(sweeps) in {2, 4} else 3
-    figure, grid = plots.panels(len(sweeps), columns=columns, row=row, width=(0.55 if len(sweeps) == 1 else 1) * WIDTH)
-    for axes, (title, some) in zip(grid, sweeps, strict=True):
-        if log:
-            axes.set_xscale("log")
-        draw(axes, some)
+    legend: Sequence[Any] = (),
+) -> tuple[Figure | None, list[Axes]]:
+    """A panel for each group of rows, under its title, and their axes; None without groups."""
+    if not groups:
+        return None, []
+    columns = 2 if len(groups) in {2, 4} else 3
+    figure, grid = plots.panels(len(groups), columns=columns, row=row, width=(0.55 if len(groups) == 1 else 1) * WIDTH)
+    for axes, (title, rows) in zip(grid, groups, strict=True):
+        axes.set_xscale("log" if log else "linear")
+        draw(axes, rows)
         if log:
             _usual(axes)
         axes.set(xlabel=None, ylabel=None)
         axes.set_title(title.replace(", ", "\n"), fontsize=8)
     plots.label_outside(grid, columns=columns, x=xlabel, y=ylabel)
-    return figure
+    if legend:
+        plots.legend_below(figure, list(legend), columns=len(legend))
+    return figure, grid
 
 
 def _of_the_same(rows: pd.DataFrame, sweep: pd.DataFrame) -> pd.DataFrame:

@@ -1,12 +1,11 @@
 """What the claims of the abstract are judged by: values by sweep and seed, from the records.
 
-Whatever is chosen among several (an inverse temperature, the best and the worst of them) is chosen on the validation
-data of the other seeds and compared on the test data of the one that is left out: choosing makes nothing look better.
-Only inverse temperatures whose chosen learning rate lies inside its grid are compared: at the end of a grid of rates, a
-gain of the inverse temperature may be one of the rate.
+Whatever is chosen among several is chosen on the validation data of the other seeds and compared on the test data of
+the one that is left out: choosing makes nothing look better. Only inverse temperatures whose chosen learning rate lies
+inside its grid are compared: at the end of a grid of rates, a gain of the inverse temperature may be one of the rate.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from itertools import permutations
 from typing import Any
 
@@ -14,72 +13,74 @@ import numpy as np
 import pandas as pd
 
 from softmax_temperature.papers.shared.claims import Measurement, NotTested
-from softmax_temperature.papers.shared.statistics import Drawn, Fitted, OverTasks, Quantity, Task, Values, is_part
+from softmax_temperature.papers.shared.statistics import Drawn, Fitted, OverTasks, Quantity, Task, Values
 from softmax_temperature.papers.temperature_check.early_learning import LINE, Prediction, early_slopes
 from softmax_temperature.papers.temperature_check.records import Records
-from softmax_temperature.papers.temperature_check.selection import ACCURACIES, alone, by_seed, by_sweep, several_norms
+from softmax_temperature.papers.temperature_check.selection import NORMS, by_seed, by_sweep, chosen
+from softmax_temperature.params.temperature_check import PLAIN
 
-DATA = ("cifar10", "imagenet", "imagenet64", "imdb")
-"""The paper's data sets; parts of them, as "cifar10-5000", count as the paper's too."""
-NORMS = (1.0, 10.0)  # Norms of the logits must range from below the one to above the other: their limits in theory.
+LIMITS = (1.0, 10.0)  # Norms of the logits must range from below the one to above the other: their limits in theory.
 DRAWS, SEED = 4000, 0
 _AT_END = "the chosen learning rate is at the end of its grid"
 
-Chosen = tuple[Callable[[Any], bool], str]
+Choice = tuple[Callable[[Any], bool], str]
 """Among which inverse temperatures (or starts) one is chosen, and by which method of the validation means."""
-BEST: Chosen = (lambda _: True, "idxmax")
-WORST: Chosen = (lambda _: True, "idxmin")
-BEST_BELOW_1: Chosen = (lambda place: place < 1, "idxmax")
-BEST_FROM_1: Chosen = (lambda place: place >= 1, "idxmax")
-AT_1: Chosen = (lambda place: place == 1, "idxmax")
+BEST: Choice = (lambda _: True, "idxmax")
+WORST: Choice = (lambda _: True, "idxmin")
+BEST_BELOW_1: Choice = (lambda place: place < 1, "idxmax")
+BEST_FROM_1: Choice = (lambda place: place >= 1, "idxmax")
+AT_1: Choice = (lambda place: place == 1, "idxmax")
 
 
 def gap(
-    records: Records,
-    one: Chosen = BEST,
-    other: Chosen = WORST,
-    *,
-    metric: str = "test_accuracy",
-    unit: str = "accuracy",
-    rows: Callable[[Records], pd.DataFrame] = alone,
+    records: Records, one: Choice = BEST, other: Choice = WORST, *, metric: str = "test_accuracy", kind: str = PLAIN
 ) -> Measurement | NotTested:
     """A number at one chosen inverse temperature minus that at another, of each sweep."""
-    sweeps = _sweeps(rows(records))
-    asked, parts, missing = _own_or_all(sweeps), {}, {}
-    for name, some in sweeps.items():
-        inside = some[some["interior"]]
-        validation, test = by_seed(inside, "validation_accuracy"), by_seed(inside, metric)
-        values = _gaps(validation, test, one, other) if min(test.shape) > 1 else []
-        if values:
-            parts[name] = OverTasks((Task(name, tuple(values), _is_own(some)),), left_out=True)
-        elif name in asked:
-            left = ", ".join(f"{place:g}" for place in test.columns)
-            missing[name] = f"{_AT_END}, but for {left or 'none'}" if len(inside) < len(some) else "too few trainings"
-    nothing = "no sweep of this profile has several inverse temperatures"
-    return _measured(parts, unit, missing, nothing, sweeps.values())
+    sweeps, found = _sweeps(records, kind), dict[str, Quantity | str]()
+    for name, rows in by_sweep(sweeps):
+        inside, own = rows[rows["interior"]], bool(rows["own"].iloc[0])
+        if values := _gaps(inside, metric, one, other):
+            found[name] = OverTasks((Task(name, tuple(values), own),), left_out=True)
+        elif own or not sweeps["own"].any():
+            left = ", ".join(f"{place:g}" for place in sorted(inside["inverse_temperature"].unique())) or "none"
+            found[name] = f"{_AT_END}, but for {left}" if len(inside) < len(rows) else "too few trainings"
+    unit = "nats" if "nll" in metric else "accuracy"
+    return _measured(found, unit, sweeps, "no sweep of this profile has several inverse temperatures")
+
+
+def _gaps(rows: pd.DataFrame, metric: str, *chosen: Choice, across: str = "inverse_temperature") -> list[float]:
+    """By seed, its test number at the first choice minus that at the second, by the other seeds' validation numbers."""
+    validation, test = (by_seed(rows, column, across) for column in ("validation_accuracy", metric))
+    if min(test.shape) < 2:
+        return []
+    found = []
+    for among, choose in chosen:
+        places = [place for place in test.columns if among(place)]
+        means = {seed: validation[places].drop(index=seed).mean() for seed in test.index if places}
+        found.append(
+            pd.Series({seed: test.loc[seed, getattr(mean, choose)()] for seed, mean in means.items()}, dtype=float)
+        )
+    return (found[0] - found[1]).dropna().tolist()
 
 
 def norm_against_temperature(records: Records) -> Measurement | NotTested:
     """What the norm of the logits changes, minus half of what the inverse temperature changes in the same network."""
-    ranges, rows, parts, missing = gap(records), several_norms(records), {}, {}
-    found = ranges.parts if isinstance(ranges, Measurement) else {}
+    ranges, rows, found = gap(records), chosen(records, NORMS), dict[str, Quantity | str]()
     for name, some in by_sweep(rows):
-        norms, whole = some.groupby("start")["initial_logit_norm"].mean(), found.get(name)
-        if norms.min() > NORMS[0] or norms.max() < NORMS[1]:
-            missing[name] = f"norms from {norms.min():.2g} to {norms.max():.2g} cannot show more than one regime"
+        norms = some.groupby("start")["initial_logit_norm"].mean()
+        whole = ranges.parts.get(name) if isinstance(ranges, Measurement) else None
+        if norms.min() > LIMITS[0] or norms.max() < LIMITS[1]:
+            found[name] = f"norms from {norms.min():.2g} to {norms.max():.2g} cannot show more than one regime"
         elif not isinstance(whole, OverTasks) or some["seed"].nunique() < 2:
-            missing[name] = "no sweep of inverse temperatures to compare with, or one seed only"
+            found[name] = "no sweep of inverse temperatures to compare with, or one seed only"
         else:
-            validation, test = (by_seed(some, column, "start") for column in ACCURACIES)
-            parts[name] = _minus_half(np.array(_gaps(validation, test, BEST, WORST)), np.array(whole.tasks[0].values))
-    return _measured(parts, "accuracy", missing, "no sweep over several norms", [rows])
+            gaps = _gaps(some, "test_accuracy", BEST, WORST, across="start")
+            found[name] = _minus_half(np.array(gaps), np.array(whole.tasks[0].values))
+    return _measured(found, "accuracy", rows, "no sweep over several norms")
 
 
 def _minus_half(gaps: Values, whole: Values) -> Fitted:
-    """One mean minus half of another, of independent seeds; the degrees of freedom are Welch's.
-
-    Both are of values that lean on each other, whose variance is corrected as `OverTasks` does.
-    """
+    """One mean minus half of another, by Welch; both are of values left out, corrected as `OverTasks` does."""
     counts = np.array([len(gaps), len(whole)])
     squares = np.array([gaps.var(ddof=1), whole.var(ddof=1) / 4]) * (1 / counts + 1 / (counts - 1))
     below = (squares**2 / (counts - 1)).sum()
@@ -89,9 +90,8 @@ def _minus_half(gaps: Values, whole: Values) -> Fitted:
 
 def places_of_the_best(records: Records) -> Measurement | NotTested:
     """Decades between the best inverse temperatures of two architectures, with a bootstrap of the argmax."""
-    sweeps, missing = _sweeps(alone(records)), {}
-    best: dict[str, Values] = {}
-    for name, rows in _own_or_all(sweeps).items():
+    sweeps, draws, missing = _sweeps(records), dict[str, Values](), dict[str, str]()
+    for name, rows in by_sweep(_asked(sweeps)):
         table = by_seed(rows[rows["interior"]], "test_accuracy")
         tried = sorted(rows["inverse_temperature"].unique())
         place = tried.index(table.mean().idxmax()) if table.shape[1] else 0
@@ -100,26 +100,23 @@ def places_of_the_best(records: Records) -> Measurement | NotTested:
         elif place in (0, len(tried) - 1):
             missing[name] = "the best inverse temperature is at the end of its grid"
         else:
-            best[name] = argmax_draws(table)
+            draws[name] = argmax_draws(table)
     parts = {
         # The first draw is the estimate. Both orders are parts: which one is larger is seen in the data.
-        f"{one} over {other}": Drawn(float(draws[0]), tuple(draws[1:].tolist()), records.runs["seed"].nunique())
-        for one, other in permutations(best, 2)
-        for draws in [best[one] - best[other]]
+        f"{one} over {other}": Drawn(float(apart[0]), tuple(apart[1:].tolist()), records.runs["seed"].nunique())
+        for one, other in permutations(draws, 2)
+        for apart in [draws[one] - draws[other]]
     }
-    if not parts:
-        return _measured(parts, "decades", missing, "one architecture only")
-    note = ", ".join(f"{name}: {10 ** draws[0]:g}" for name, draws in best.items())
-    left_out = [f"{name} left out: {why}" for name, why in missing.items()]
-    return _measured(parts, "decades", {}, "", sweeps.values(), note="; ".join([note, *left_out]))
+    places = ", ".join(f"{name}: {10 ** some[0]:g}" for name, some in draws.items())
+    note = "; ".join([places, *(f"{name} left out: {why}" for name, why in missing.items())])
+    return _measured(parts or missing, "decades", sweeps, "one architecture only", note)
 
 
 def argmax_draws(table: pd.DataFrame) -> Values:
     """The common logarithm of the inverse temperature of the highest mean, and then draws of it.
 
-    The means are drawn around the measured ones by Student's t, with the residual standard deviation over seeds and
-    inverse temperatures: three seeds are too few to be drawn from. `table` has accuracies by seed and inverse
-    temperature, at least 2 of each.
+    `table` is by seed and inverse temperature. Means are drawn around the measured ones by Student's t, with the
+    residual standard deviation over both: three seeds are too few to be drawn from.
     """
     values, places = table.to_numpy(float), np.log10(table.columns.to_numpy(float))
     seeds, count = values.shape
@@ -135,19 +132,17 @@ def argmax_draws(table: pd.DataFrame) -> Values:
 
 def stability(records: Records) -> Measurement | NotTested:
     """The slope of the logarithm of the spread over seeds in that of the inverse temperature, over all sweeps."""
-    points: list[Any] = []
-    for name, rows in _own_or_all(_sweeps(alone(records))).items():
-        inside = rows[rows["interior"] & ~rows["diverged"]]
-        sds = inside.groupby("inverse_temperature")["test_accuracy"].std()
-        sds = sds[sds > 0]
-        points += zip([name] * len(sds), np.log10(sds.index.to_numpy(float)), np.log(sds), strict=True)
-    table = pd.DataFrame(points, columns=["sweep", "x", "y"])
-    table = table[table.groupby("sweep")["x"].transform("size") > 1]
-    degrees = len(table) - table["sweep"].nunique() - 1
+    rows = _asked(_sweeps(records))
+    learned = rows[rows["interior"] & ~rows["diverged"]].groupby(["sweep", "inverse_temperature"], sort=False)
+    table = learned["test_accuracy"].std().reset_index(name="sd")
+    table = table[table["sd"] > 0]
+    table = table[table.groupby("sweep")["sd"].transform("size") > 1]
+    table = table.assign(x=np.log10(table["inverse_temperature"]), y=np.log(table["sd"]))
+    count, degrees = table["sweep"].nunique(), len(table) - table["sweep"].nunique() - 1
     if degrees < 1:
         return NotTested("too few spreads over seeds where the chosen learning rate is inside its grid")
-    seeds, note = int(records.runs["seed"].nunique()), f"{len(table)} spreads in {table['sweep'].nunique()} sweeps"
-    return Measurement({"slope": Fitted(*common_slope(table), degrees, seeds)}, "log spread per decade", note)
+    slope = Fitted(*common_slope(table), degrees, int(records.runs["seed"].nunique()))
+    return Measurement({"slope": slope}, "log spread per decade", f"{len(table)} spreads in {count} sweeps")
 
 
 def common_slope(table: pd.DataFrame) -> tuple[float, float]:
@@ -159,62 +154,37 @@ def common_slope(table: pd.DataFrame) -> tuple[float, float]:
     return slope, float(np.sqrt(((y - slope * x) ** 2).sum() / degrees / square))
 
 
-def early(
-    records: Records, *, predictions: tuple[Prediction, ...], smooth: bool | None = None
-) -> Measurement | NotTested:
+def early(records: Records, *predictions: Prediction, smooth: bool | None = None) -> Measurement | NotTested:
     """Slopes minus the predicted ones, of each network; where points are off any line, a slope alone shows nothing."""
-    table, names = early_slopes(records), ["quantity", "where", "against"]
-    keys = [(each.quantity, each.where, each.against) for each in predictions]
-    rows = table[pd.MultiIndex.from_frame(table[names]).isin(keys)]
-    if smooth is not None:
-        rows = rows[rows["smooth"] == smooth]
-    parts, missing = {}, {}
+    rows, found = early_slopes(records, predictions), dict[str, Quantity | str]()
+    rows = rows if smooth is None else rows[rows["smooth"] == smooth]
     for row in rows.to_dict("records"):
         name = row["network"] if len(predictions) == 1 else f"{row['network']}, {row['quantity']}"
         error = None if pd.isna(row["sd"]) else row["sd"] / row["n"] ** 0.5
-        parts[name] = Fitted(row["slope"] - row["predicted"], error, row["n"] - 1, row["n"])
+        found[name] = Fitted(row["slope"] - row["predicted"], error, row["n"] - 1, row["n"])
         if row["misfit"] > LINE:
-            missing[f"{name}, as a line"] = f"points miss it by a factor of {row['misfit']:.2f}"
+            found[f"{name}, as a line"] = f"points miss it by a factor of {row['misfit']:.2f}"
     nothing = "no network of this profile has two points where the prediction speaks"
-    return _measured(parts, "slope minus predicted", missing, nothing, [rows])
+    return _measured(found, "slope minus predicted", rows, nothing)
 
 
 def _measured(
-    parts: Mapping[str, Quantity],
-    unit: str,
-    missing: Mapping[str, str],
-    otherwise: str,
-    rows: Iterable[pd.DataFrame] = (),
-    note: str = "",
+    found: Mapping[str, Quantity | str], unit: str, rows: pd.DataFrame, otherwise: str, note: str = ""
 ) -> Measurement | NotTested:
-    """The parts with the cells of their rows; without parts, what each misses, or what they miss together."""
+    """The quantities found, and why others are missing, with the cells of the rows; `otherwise` if neither."""
+    parts = {name: part for name, part in found.items() if not isinstance(part, str)}
+    missing = {name: why for name, why in found.items() if isinstance(why, str)}
     if not parts:
         return NotTested("; ".join(f"{name}: {why}" for name, why in missing.items()) or otherwise)
-    cells = dict.fromkeys(cell for some in rows for cell in some["cells"])
-    return Measurement(parts, unit, note, missing, tuple(cells))
+    return Measurement(parts, unit, note, missing, tuple(dict.fromkeys(rows["cells"])))
 
 
-def _sweeps(rows: pd.DataFrame) -> dict[str, pd.DataFrame]:
-    """By title, the trainings of each sweep with several inverse temperatures."""
-    return {name: some for name, some in by_sweep(rows) if len(set(some["inverse_temperature"])) > 1}
+def _sweeps(records: Records, kind: str = PLAIN) -> pd.DataFrame:
+    """The trainings of the sweeps with several inverse temperatures."""
+    rows = chosen(records, kind)
+    return rows[rows.groupby("sweep")["inverse_temperature"].transform("nunique") > 1]
 
 
-def _is_own(rows: pd.DataFrame) -> bool:
-    """Whether the paper has the data set of a sweep, or one that this is a part of."""
-    return is_part(str(rows["dataset"].iloc[0]), DATA)
-
-
-def _own_or_all(sweeps: dict[str, pd.DataFrame]) -> dict[str, pd.DataFrame]:
+def _asked(rows: pd.DataFrame) -> pd.DataFrame:
     """The sweeps that the paper has, or, where it has none of them, all."""
-    return {name: rows for name, rows in sweeps.items() if _is_own(rows)} or sweeps
-
-
-def _gaps(validation: pd.DataFrame, test: pd.DataFrame, *chosen: Chosen) -> list[float]:
-    """By seed, its test number at the first choice minus that at the second, by the other seeds' validation numbers."""
-    found = []
-    for among, choose in chosen:
-        places = [place for place in test.columns if among(place)]
-        means = {seed: validation[places].drop(index=seed).mean() for seed in test.index if places}
-        values = {seed: test.loc[seed, getattr(mean, choose)()] for seed, mean in means.items()}
-        found.append(pd.Series(values, dtype=float))
-    return (found[0] - found[1]).dropna().tolist()
+    return rows[rows["own"]] if rows["own"].any() else rows

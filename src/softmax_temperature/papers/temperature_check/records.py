@@ -17,19 +17,15 @@ NAMES = ("sweep", "inverse_temperature", "learning_rate", "start", "seed")
 
 @dataclass(frozen=True)
 class Records:
-    """The tables, by the name of their file; one row per what stands first, with these columns besides its names.
+    """The tables, by the name of their file, with what each row is about.
 
-    runs: training: correlation (of a pair of networks, empty for one alone), diverged (bool), epochs_done,
-        initial_logit_norm (mean over validation samples of the norm of the tempered logits before the first step),
-        validation_accuracy, test_accuracy, test_nll, test_ece, confidence (mean over test samples), temperature (that
-        post-hoc scaling finds on validation data for the tempered logits), at_bound (bool), scaled_nll, scaled_ece (of
-        test data at that temperature), cooled_temperature (last, of Cooling; empty without). Diverged trainings have
-        none of the metrics.
-    sweeps: sweep: dataset, network, architecture, classes, parameters, epochs, train_samples, validation_samples,
-        test_samples.
-    history: training × epoch (from 1) × split ("train", "validation", "test"): accuracy, nll.
-    heuristic: training at inverse temperature 1: predicted (the inverse temperature by the heuristic of
-        classifier_temperature), inside (bool: whether its statistics lie where the heuristic was fitted).
+    runs: training: initial_logit_norm (mean over validation samples of the norm of the tempered logits before the first
+        step), metrics (empty where it diverged), temperature (that post-hoc scaling finds on validation data for the
+        tempered logits), scaled_nll and scaled_ece (of test data at that temperature), cooled_temperature (Cooling's
+        last), correlation (of a pair of networks).
+    sweeps: sweep. history: training × epoch (from 1) × split.
+    heuristic: training at inverse temperature 1: what the heuristic of classifier_temperature predicts, and whether the
+        statistics lie inside of where it was fitted.
     early_curves, early_norms: the theory of early learning, see `early_learning`.
     """
 

@@ -3,24 +3,29 @@
 Where fresh seeds confirm that rate, they count, and those that it was chosen on do not.
 """
 
+from functools import partial
+
 import numpy as np
 import pandas as pd
 
 from softmax_temperature.papers.shared.sources import cell_of_each
+from softmax_temperature.papers.shared.statistics import is_part
 from softmax_temperature.papers.temperature_check.records import Records
 from softmax_temperature.params.temperature_check import CONFIRMED, COOLED, PLAIN
 
 GROUP = ["sweep", "start", "inverse_temperature"]
 ACCURACIES = ("validation_accuracy", "test_accuracy")
-UNTEMPERED = 1.0
 TRAINING, CONFIRMATION = "temperature_check/training", "temperature_check/confirmation"
 """The stages that they come from, as the manifests of their cells name them."""
+DATA = ("cifar10", "imagenet", "imagenet64", "imdb")
+"""The paper's data sets; parts of them, as "cifar10-5000", count as the paper's too."""
+NORMS, SAME_START = "norms", "same start"
 
 
 def trainings(records: Records) -> pd.DataFrame:
-    """Every training with the facts about its sweep, and its cells; one that diverged is as accurate as guessing.
+    """Every training with the facts about its sweep and its cells; one that diverged is as accurate as guessing.
 
-    `confirms` says whether it is a confirmation; `start` is that of the network.
+    `confirms` says whether it is a confirmation, `own` whether the paper has its data; `start` is that of the network.
     """
     table = records.runs.merge(records.sweeps, on="sweep").astype({"diverged": bool})
     for name in ACCURACIES:
@@ -29,17 +34,24 @@ def trainings(records: Records) -> pd.DataFrame:
     table = table.assign(confirms=start.str.startswith(CONFIRMED), start=start.str.removeprefix(CONFIRMED))
     cells = cell_of_each(TRAINING, table, "sweep", "inverse_temperature", "learning_rate", "start")
     fresh = cell_of_each(CONFIRMATION, table, "sweep", "inverse_temperature", "start")
-    return table.assign(cells=np.where(table["confirms"], fresh, cells))
+    own = table["dataset"].map(partial(is_part, of=DATA)).astype(bool)
+    return table.assign(cells=np.where(table["confirms"], fresh, cells), own=own)
 
 
-def chosen(rows: pd.DataFrame) -> pd.DataFrame:
+def chosen(records: Records, kind: str = PLAIN) -> pd.DataFrame:
     """The trainings that count of each sweep, start and inverse temperature.
 
-    They are the confirmations; without those, the trainings with the learning rate of the highest mean accuracy on
-    validation data over its seeds, of equal ones the lowest. `interior` says whether it is inside the grid of rates.
+    Of the kinds, PLAIN and COOLED are networks with their own start, NORMS sweeps over norms of the logits at the
+    start, and SAME_START sweeps over inverse temperatures with one such norm: of one seed all of these start as the
+    same function. What counts are the confirmations; without those, the trainings with the learning rate of the highest
+    mean accuracy on validation data, of equal ones the lowest. `interior`: whether it is inside the grid of rates.
     """
-    tuned = rows[~rows["confirms"]].groupby([*GROUP, "learning_rate"], sort=False)
-    means = tuned["validation_accuracy"].mean().reset_index()
+    rows = trainings(records)
+    of_sweep = rows.groupby("sweep")[["start", "inverse_temperature"]].transform("nunique")
+    several, given = of_sweep["start"] > 1, ~rows["start"].isin([PLAIN, COOLED])
+    kinds = {NORMS: given & several, SAME_START: given & ~several & (of_sweep["inverse_temperature"] > 1)}
+    rows = rows[kinds.get(kind, rows["start"] == kind)]
+    means = rows[~rows["confirms"]].groupby([*GROUP, "learning_rate"])["validation_accuracy"].mean().reset_index()
     means = means.sort_values(["validation_accuracy", "learning_rate"], ascending=[False, True], kind="stable")
     rates = means.groupby(GROUP)["learning_rate"].agg(best="first", low="min", high="max")
     rows = rows.merge(rates.reset_index(), on=GROUP)
@@ -47,34 +59,6 @@ def chosen(rows: pd.DataFrame) -> pd.DataFrame:
     is_confirmed = rows.groupby(GROUP)["confirms"].transform("any")
     counts = rows["confirms"].where(is_confirmed, rows["learning_rate"] == rows["best"])
     return rows[counts.astype(bool)].drop(columns=["best", "low", "high"])
-
-
-def alone(records: Records, start: str = PLAIN) -> pd.DataFrame:
-    """The chosen trainings of networks on their own: with their own start, and not cooled unless `start` says so."""
-    rows = trainings(records)
-    return chosen(rows[rows["start"] == start])
-
-
-def several_norms(records: Records) -> pd.DataFrame:
-    """The chosen trainings of the sweeps over norms of the logits at the start."""
-    rows, counts = _with_a_norm(records)
-    return chosen(rows[counts["start"] > 1])
-
-
-def same_start(records: Records) -> pd.DataFrame:
-    """The chosen trainings of the sweeps over inverse temperatures with one norm of the tempered logits at the start.
-
-    Of one seed all of them start as the same function, whatever the inverse temperature.
-    """
-    rows, counts = _with_a_norm(records)
-    return chosen(rows[(counts["start"] == 1) & (counts["inverse_temperature"] > 1)])
-
-
-def _with_a_norm(records: Records) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """The trainings whose start has a given norm, and how many values their sweep has."""
-    rows = trainings(records)
-    rows = rows[~rows["start"].isin([PLAIN, COOLED])]
-    return rows, rows.groupby("sweep")[["start", "inverse_temperature"]].transform("nunique")
 
 
 def by_sweep(rows: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:

@@ -15,20 +15,14 @@ from softmax_temperature.papers.shared.comparison import mean_and_sd
 from softmax_temperature.papers.shared.sources import together
 from softmax_temperature.papers.temperature_check.early_learning import early_slopes
 from softmax_temperature.papers.temperature_check.records import Records
-from softmax_temperature.papers.temperature_check.selection import (
-    UNTEMPERED,
-    alone,
-    by_seed,
-    same_start,
-    several_norms,
-    trainings,
-)
+from softmax_temperature.papers.temperature_check.selection import NORMS, SAME_START, by_seed, chosen, trainings
 from softmax_temperature.params.temperature_check import COOLED, PLAIN
 
 PLACE = ["sweep", "architecture", "dataset"]
 _RUNS = {"runs": ("seed", "size"), "diverged": ("diverged", "sum"), "validation": ("validation_accuracy", "mean")}
 _TEST = {**mean_and_sd("test", "test_accuracy"), "test_best": ("test_accuracy", "max")}
 _CELLS = {"cells": ("cells", together)}
+_MEANS = ("confidence", "test_accuracy", "test_ece", "scaled_ece", "test_nll", "scaled_nll")
 
 
 def accuracies(records: Records) -> pd.DataFrame:
@@ -36,21 +30,19 @@ def accuracies(records: Records) -> pd.DataFrame:
 
     Networks with their own start come first, then those that start as the same function at all inverse temperatures.
     """
-    rows = pd.concat([alone(records), same_start(records)], ignore_index=True)
-    reference = rows[rows["inverse_temperature"] == UNTEMPERED].set_index(["sweep", "seed"])
+    rows = pd.concat([chosen(records), chosen(records, SAME_START)], ignore_index=True)
+    reference = rows[rows["inverse_temperature"] == 1].set_index(["sweep", "seed"])
     rows = rows.join(reference[["test_accuracy", "cells"]].add_suffix("_at_1"), on=["sweep", "seed"])
     rows["gain"] = rows["test_accuracy"] - rows["test_accuracy_at_1"]
     rows["cells"] = [together(cells.dropna()) for _, cells in rows[["cells", "cells_at_1"]].iterrows()]
-    groups = rows.groupby([*PLACE, "inverse_temperature", "learning_rate"], sort=False)
-    return groups.agg(**_RUNS, **_TEST, **mean_and_sd("gain"), **_CELLS).reset_index()
+    return _grouped(rows, "learning_rate", **_RUNS, **_TEST, **mean_and_sd("gain"), **_CELLS)
 
 
 def logit_norms(records: Records) -> pd.DataFrame:
     """Accuracy at one inverse temperature with logits of different size at the start, of pairs by correlation."""
-    keys = [*PLACE, "inverse_temperature", "correlation", "learning_rate", "start"]
-    groups = several_norms(records).groupby(keys, sort=False, dropna=False)
-    table = groups.agg(**_RUNS, **_TEST, **_CELLS, initial_logit_norm=("initial_logit_norm", "mean")).reset_index()
-    return table.drop(columns="start")
+    numbers: dict[str, Any] = {**_RUNS, **_TEST, **_CELLS, "initial_logit_norm": ("initial_logit_norm", "mean")}
+    keys = ("correlation", "learning_rate", "start")
+    return _grouped(chosen(records, NORMS), *keys, **numbers).drop(columns="start")
 
 
 def confidence(records: Records) -> pd.DataFrame:
@@ -58,27 +50,24 @@ def confidence(records: Records) -> pd.DataFrame:
 
     temperature is the geometric mean over the seeds that have one, at_bound how many have none.
     """
-    rows = alone(records)
+    rows = chosen(records)
     rows = rows[~rows["diverged"]]
     bound = rows["at_bound"].astype(bool)
     rows = rows.assign(at_bound=bound, temperature=np.log(rows["temperature"].astype(float).where(~bound)))
-    means = ("confidence", "test_accuracy", "test_ece", "scaled_ece", "test_nll", "scaled_nll")
-    numbers: dict[str, Any] = {
-        "temperature": "mean",
-        "at_bound": "sum",
-        **dict.fromkeys(means, "mean"),
-        "cells": together,
-    }
-    table = rows.groupby([*PLACE, "inverse_temperature"], sort=False).agg(numbers)
-    return table.assign(temperature=np.exp(table["temperature"])).reset_index()
+    numbers: dict[str, Any] = {"temperature": ("temperature", "mean"), "at_bound": ("at_bound", "sum")}
+    table = _grouped(rows, **numbers, **{name: (name, "mean") for name in _MEANS}, **_CELLS)
+    return table.assign(temperature=np.exp(table["temperature"]))
 
 
 def learning_rates(records: Records) -> pd.DataFrame:
     """Accuracy on validation data over the whole grid."""
     rows = trainings(records)
-    tuned = rows[~rows["confirms"] & (rows["start"] == PLAIN)]
-    groups = tuned.groupby([*PLACE, "inverse_temperature", "learning_rate"], sort=False)
-    return groups.agg(**_RUNS, **_CELLS).reset_index()
+    return _grouped(rows[~rows["confirms"] & (rows["start"] == PLAIN)], "learning_rate", **_RUNS, **_CELLS)
+
+
+def _grouped(rows: pd.DataFrame, *keys: str, **numbers: Any) -> pd.DataFrame:
+    """Aggregations for each sweep and inverse temperature, and other keys."""
+    return rows.groupby([*PLACE, "inverse_temperature", *keys], sort=False, dropna=False).agg(**numbers).reset_index()
 
 
 def three_temperatures(records: Records) -> pd.DataFrame:
@@ -88,35 +77,25 @@ def three_temperatures(records: Records) -> pd.DataFrame:
     most one standard error of the difference below, paired by seed. post_hoc is the inverse of the temperature that
     scales the logits of a network trained at 1, cooling that of Cooling's last, heuristic classifier_temperature's.
     """
-    cooled = alone(records, COOLED)
-    found = []
-    for sweep, rows in alone(records).groupby("sweep", sort=False):
+    cooled, found = chosen(records, COOLED), []
+    for sweep, rows in chosen(records).groupby("sweep", sort=False):
         table = by_seed(rows, "validation_accuracy")
         best = table.mean().idxmax()
         gaps = table.sub(table[best], axis=0)
         good = table.columns[gaps.mean() >= -gaps.sem().fillna(0.0)]  # With one seed, the best alone.
-        own, cold = rows[rows["inverse_temperature"] == UNTEMPERED], cooled[cooled["sweep"] == sweep]
-        about = records.heuristic.merge(own[["sweep", "learning_rate", "seed"]])
-        found.append(
-            {
-                **rows.iloc[0][PLACE],
-                "training_best": best,
-                "training_low": good.min(),
-                "training_high": good.max(),
-                "post_hoc": 1 / _geometric(own.loc[~own["at_bound"].eq(True), "temperature"]),
-                "cooling": 1 / _geometric(cold["cooled_temperature"]),
-                "heuristic": _geometric(about["predicted"]),
-                "cells": together([*rows["cells"], *cold["cells"]]),
-            }
-        )
-    columns = [*PLACE, "training_best", "training_low", "training_high", "post_hoc", "cooling", "heuristic", "cells"]
-    return pd.DataFrame(found, columns=columns)
+        own, cold = rows[rows["inverse_temperature"] == 1], cooled[cooled["sweep"] == sweep]
+        predicted = records.heuristic.merge(own[["sweep", "learning_rate", "seed"]])["predicted"]
+        post_hoc = own.loc[~own["at_bound"].eq(True), "temperature"]
+        means = (1 / _geometric(post_hoc), 1 / _geometric(cold["cooled_temperature"]), _geometric(predicted))
+        cells = together([*rows["cells"], *cold["cells"]])
+        found.append((*rows[PLACE].iloc[0], best, good.min(), good.max(), *means, cells))
+    numbers = ("training_best", "training_low", "training_high", "post_hoc", "cooling", "heuristic")
+    return pd.DataFrame(found, columns=[*PLACE, *numbers, "cells"])
 
 
 def _geometric(values: pd.Series[float]) -> float:
     """The geometric mean; nan of nothing."""
-    known = values.dropna().to_numpy(float)
-    return float(np.exp(np.log(known).mean())) if len(known) else float("nan")
+    return float(np.exp(np.log(values.astype(float)).mean()))
 
 
 _MAKERS = (accuracies, logit_norms, confidence, learning_rates, three_temperatures, early_slopes)
