@@ -14,10 +14,8 @@ from softmax_temperature.early_learning.flows import Flow, Settings, SoftmaxCros
 from softmax_temperature.early_learning.pair import correlation_for_norm, frozen_parameters
 from softmax_temperature.early_learning.tangent_kernel import FlatNetwork, KernelSketch
 
-TIME = "time"
-"""The moment of a row at a wanted time; rows at events have the event's name."""
-MOVE = 1e-5
-"""Of the unit of time, for the rate at which the kernel starts to change."""
+TIME = "time"  # The moment of a row at a wanted time; rows at events have the event's name.
+MOVE = 1e-5  # Of the unit of time, for the rate at which the kernel starts to change.
 KINKED = (
     *(nn.ReLU, nn.Hardtanh, nn.LeakyReLU, nn.PReLU, nn.RReLU, nn.Threshold, nn.Hardswish, nn.Hardsigmoid),
     *(nn.MaxPool1d, nn.MaxPool2d, nn.MaxPool3d, nn.AdaptiveMaxPool1d, nn.AdaptiveMaxPool2d, nn.AdaptiveMaxPool3d),
@@ -47,7 +45,7 @@ class Problem:
 
     @cached_property
     def sketch(self) -> KernelSketch:
-        """Of the kernel."""
+        """What sees the kernel."""
         return KernelSketch(self.pair(1.0), probes=self.probes, seed=self.seed)
 
     @cached_property

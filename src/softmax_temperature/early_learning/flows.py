@@ -18,10 +18,8 @@ State = NDArray[np.float64]
 UNIT, TENTH, WHOLE, FIT, LEARNED = "unit", "tenth", "whole", "fit", "learned"
 """||Z - Z_0|| reaches 1, a tenth of ||Z_0||, ||Z_0||; the loss falls to a half and to a tenth of what it was."""
 HALF, SHARE = 0.5, 0.1
-FIRST_STEP = 0.01
-"""In the unit of time; the integrator's own guess does not know that unit, and starts far too small or too large."""
-PRECISION = 1e-9
-"""Of the time of an event, relative."""
+FIRST_STEP = 0.01  # In the unit of time, which the integrator's own guess does not know.
+PRECISION = 1e-9  # Of the time of an event, relative.
 
 # Deviation: the paper's own definition of when a model has learned is not at hand. The time to fit is here that to half
 # of the loss at the start, which is reached whatever the size of the logits, and early, where the theory speaks. A

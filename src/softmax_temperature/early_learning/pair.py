@@ -11,8 +11,7 @@ from scipy.optimize import brentq
 from torch import Tensor, nn
 
 BATCH_NORMS = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d, nn.SyncBatchNorm)
-TOLERANCE = 1e-6
-"""Of the norm in `correlation_for_norm`, relative."""
+TOLERANCE = 1e-6  # Of the norm in `correlation_for_norm`, relative.
 
 # Deviation: the abstract of the temperature_check paper makes the size of the logits at initialisation a variable of
 # its own, and the text at hand does not say how it is set. The pair is ours. The frozen parameters are

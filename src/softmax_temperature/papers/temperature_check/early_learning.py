@@ -94,8 +94,9 @@ def early_slopes(records: Records, predictions: Iterable[Prediction] = PREDICTIO
     (empty for one seed), points those of each seed, misfit the largest factor by which one misses its seed's line.
     """
     moments, starts, found = unit_moments(records), real_starts(records), []
-    drifts = np.log(moments["drift"].astype(float)).groupby([moments["network"], moments["inverse_temperature"]])
-    regimes = {"still": moments[drifts.transform("mean") <= np.log(STILL)]}
+    logarithms = moments.assign(drift=np.log(moments["drift"].astype(float)))
+    means = logarithms.groupby(["network", "inverse_temperature"])["drift"].transform("mean")
+    regimes = {"still": moments[means <= np.log(STILL)]}
     regimes |= {"small": starts[starts["size"] <= SMALL], "large": starts[starts["size"] >= LARGE]}
     for quantity, against, where, column, predicted in predictions:
         place, question = (against, CURVES) if where == "still" else ("wanted_norm", NORMS)

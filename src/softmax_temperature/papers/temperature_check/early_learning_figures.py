@@ -23,8 +23,7 @@ from softmax_temperature.papers.temperature_check import early_learning as theor
 from softmax_temperature.papers.temperature_check.early_learning import LARGE, SMALL
 from softmax_temperature.papers.temperature_check.records import Records
 
-ROOM = 30
-"""Factor of the time axis, for text above the marks."""
+ROOM = 30  # Factor of the time axis, for text above the marks.
 DASHED: dict[str, Any] = {"color": BLACK, "linestyle": "--", "linewidth": 1.1}
 DOTTED = DASHED | {"linestyle": ":"}
 PREDICTED = {
@@ -40,10 +39,7 @@ MEASURED: dict[str, dict[str, Any]] = {
 
 @style()
 def learning_curves(records: Records) -> Figure | None:
-    """The loss over the time of a flow with rate 1 (left) and over rescaled time (right), a row per network.
-
-    Of the first seed; rescaled time is in units of that in which the logits would change by 1 at their first speed.
-    """
+    """The loss of the first seed over the time of a flow with rate 1 and over rescaled time, a row per network."""
     rows = records.early_curves
     rows = rows[(rows["moment"] == TIME) & (rows["seed"] == rows["seed"].min())]
     networks = list(rows.groupby("network", sort=False))

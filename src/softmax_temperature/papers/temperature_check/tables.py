@@ -67,7 +67,8 @@ def learning_rates(records: Records) -> pd.DataFrame:
 
 def _grouped(rows: pd.DataFrame, *keys: str, **numbers: Any) -> pd.DataFrame:
     """Aggregations for each sweep and inverse temperature, and other keys."""
-    return rows.groupby([*PLACE, "inverse_temperature", *keys], sort=False, dropna=False).agg(**numbers).reset_index()
+    groups = rows.groupby([*PLACE, "inverse_temperature", *keys], sort=False, dropna=False)
+    return pd.DataFrame(groups.agg(**numbers)).reset_index()
 
 
 def three_temperatures(records: Records) -> pd.DataFrame:
