@@ -34,7 +34,7 @@ def _trained(rows: pd.DataFrame) -> pd.DataFrame:
 def _over_datasets(values: pd.Series[float], *, left_out: bool = False) -> OverTasks:
     """One task of which each data set is a value; data sets of ours are another, or join where others are few."""
     ours = values.index.str.startswith(GENERATED)
-    parts = {"data sets": values[~ours], "generated data sets": values[ours]}
+    parts = {"data sets": values[~ours].tolist(), "generated data sets": values[ours].tolist()}
     tasks = pooled(parts, own=lambda name: name == "data sets")
     if (~ours).sum() < 3:
         tasks = (Task("data sets, some generated", tuple(values), own=False),)
@@ -73,7 +73,7 @@ def _correlations(records: Records, *, strongest: bool) -> Measurement | NotTest
         return NotTested(_FEW)
 
     def jackknifed(statistic: Callable[[Sequence[pd.DataFrame], str], float], name: str) -> OverTasks:
-        values = jackknife(groups, partial(statistic, name=name))
+        values = jackknife(groups, lambda some: statistic(some, name))
         return OverTasks((Task("data sets", tuple(values.tolist())),), each="data sets")
 
     def margin(some: Sequence[pd.DataFrame], name: str) -> float:

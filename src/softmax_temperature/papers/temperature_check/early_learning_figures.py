@@ -147,6 +147,6 @@ def _slope(records: Records, network: object, prediction: theory.Prediction) -> 
     slopes = theory.early_slopes(records, [prediction]).set_index("network")[["slope", "low", "high"]]
     if network not in slopes.index:
         return "no slope"
-    slope, low, high = (f"{value:z.3f}" for value in slopes.loc[network].astype(float))
+    slope, low, high = (f"{value:z.3f}" for value in slopes.loc[str(network)].astype(float))
     interval = "" if low == "nan" else f" [{low}, {high}]"
     return f"{slope}{interval}, predicted {prediction.slope:g}"

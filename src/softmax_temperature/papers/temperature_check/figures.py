@@ -52,9 +52,9 @@ def accuracy(records: Records) -> Figure | None:
                 plots.seeds(axes, some[~some["diverged"]], "inverse_temperature", "test_accuracy", color=colour)
         best: Any = rows.groupby("inverse_temperature")["validation_accuracy"].mean().idxmax()
         lost = sorted(rows.loc[rows["diverged"], "inverse_temperature"].unique())
-        for x, height, marker, colour in (([best], 0.97, "v", BLACK), (lost, 0.04, "x", HUES[3])):
-            look: dict[str, Any] = {"color": colour, "markersize": 6, "transform": axes.get_xaxis_transform()}
-            axes.plot(x, [height] * len(x), marker, **look)
+        look: dict[str, Any] = {"markersize": 6, "transform": axes.get_xaxis_transform()}
+        axes.plot(best, 0.97, "v", color=BLACK, **look)
+        axes.plot(lost, [0.04] * len(lost), "x", color=HUES[3], **look)
 
     legend = [entry(label, color=colour, marker="o") for label, colour in STARTS.items()] if len(same) else []
     figure, grid = panels_of(by_sweep(own), panel, ylabel="test accuracy (%)", legend=legend)
@@ -71,7 +71,7 @@ def learning_rates(records: Records) -> Figure | None:
 
     def panel(axes: Axes, rows: pd.DataFrame) -> None:
         rows = rows.assign(lost=rows["diverged"] == rows["runs"])
-        both = rows.pivot(index="learning_rate", columns="inverse_temperature", values=["validation", "lost"])
+        both: Any = rows.pivot(index="learning_rate", columns="inverse_temperature", values=["validation", "lost"])
         table, marks = PERCENT * both["validation"].astype(float), both["lost"].eq(True)
         texts = table.map(lambda value: "" if np.isnan(value) else f"{value:.0f}")
         look = {"cmap": "viridis", "cbar": False, "annot_kws": {"fontsize": 7}}
@@ -157,8 +157,8 @@ def logit_norms(records: Records) -> Figure | None:
         axes.xaxis.set_major_formatter(PLAIN_NUMBERS)
         axes.minorticks_off()
 
-    names = {"ylabel": "test accuracy (%)", "xlabel": "norm of βz at the start"}
-    return panels_of(by_sweep(chosen(records, NORMS)), panel, **names, log=False)[0]
+    sweeps, label = by_sweep(chosen(records, NORMS)), "norm of βz at the start"
+    return panels_of(sweeps, panel, ylabel="test accuracy (%)", xlabel=label, log=False)[0]
 
 
 @style()
