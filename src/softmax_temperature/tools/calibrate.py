@@ -106,7 +106,8 @@ class CalibrationReport:
 
     def cells(self) -> list[tuple[str, list[tuple[str, str]]]]:
         """For each metric its label, and for each arm the value and the interval as text."""
-        frame, rows = self.to_frame(), []
+        frame: Any = self.to_frame()
+        rows = []
         for label, key, scale in ROWS:
             numbers = [scale * frame.loc[key, arm].dropna() for arm in self.logits]
             texts = [[f"{number:.{2 if scale == 100 else 4}f}" for number in some] for some in numbers]
