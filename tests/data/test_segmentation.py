@@ -97,6 +97,12 @@ def test_a_wrong_folder_is_refused_with_the_place_and_a_remedy(
         read(town, form)
 
 
+def test_a_changed_label_changes_the_digest(town: Path) -> None:
+    before = segmentation_digest("town", root=town.parent)
+    save(town / "labels/train/1.png", np.zeros(SIDES))
+    assert segmentation_digest("town", root=town.parent) != before
+
+
 @pytest.mark.parametrize(("name", "says"), [("ade20k", "1 subtracted .*255 is void"), ("village", "Put images/train")])
 def test_an_absent_data_set_says_what_to_put_where(tmp_path: Path, name: str, says: str) -> None:
     with pytest.raises(InputError, match=rf"data set {name}: not found in .*{says}"):

@@ -34,6 +34,10 @@ def tiny() -> Params:
         "focal/tasks/digits/": {"arms": ["CE", "FL-3", "FLSD-53"], "shifted": ["digits"]},
         "focal/evaluation/bootstrap": 20,
         "focal/linear/epochs": 5,
+        "focal/translation/temperatures": [0.75, 1.5],
+        "focal/translation/network/dropout": 0.1,
+        "focal/translation/recipe/": {"epochs": 3, "planned_epochs": 3, "batch_size": 200, "lr": 0.02},
+        "focal/translation/search/": {"length_penalty": 4.0, "extra_length": 3, "sentences": 3},
         # Slower than in smoke: with a dozen held-out images a network that is worse than guessing has no temperature.
         "cooling/recipe/": {"batch_size": 8, "lr": 0.02},
         "cooling/experiments/digits-vgg/schedules": ["none"],
@@ -61,13 +65,6 @@ def project(request: pytest.FixtureRequest, make_project: Callable[[str], Path],
     """A folder in which all stages of the module's `PAPER` have run."""
     paper = request.module.PAPER
     return finish(make_project(slug(paper)), lambda: run_paper(tiny, paper))
-
-
-@pytest.fixture
-def fresh(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Another folder, with nothing but the raw data of the module."""
-    monkeypatch.chdir(tmp_path)
-    request.module.write_data()
 
 
 @pytest.fixture

@@ -12,9 +12,9 @@ from softmax_temperature.networks.embeddings import open_embeddings
 from softmax_temperature.networks.registry import build_classifier
 from softmax_temperature.params import Params
 from softmax_temperature.params.network import Backbone
-from softmax_temperature.runner.artifacts import new_artifact, open_artifact, write_json
+from softmax_temperature.runner.artifacts import open_artifact, write_json
 from softmax_temperature.runner.cells import CellsFailed, fingerprint, run_cells
-from softmax_temperature.stages.backbones import WEIGHTS, embed, pretrain
+from softmax_temperature.stages.backbones import embed, pretrain
 from softmax_temperature.stages.fetch import fetch
 from softmax_temperature.stages.programs import stage_program
 from tests.pipeline.whole_runs import changed, run, with_kills
@@ -57,17 +57,6 @@ def test_an_untrained_backbone_is_one_network_for_all_data_sets_and_differs_from
     assert digests[0] == digests[1] != digests[2]
 
 
-def test_weights_of_the_pretrain_stage_are_an_input(tiny: Params) -> None:
-    params = params_with(tiny, small={"weights": "pretrain"})
-    weights = build_classifier(params.backbones["small"], num_classes=3).state_dict()
-    with new_artifact(pretrain.output / "small", kind="backbones", about={}) as folder:
-        save_file(weights, folder / WEIGHTS)
-    artifact = open_artifact(embed_all(params) / "digits/small")
-    recorded = open_artifact(pretrain.output / "small").files[WEIGHTS]
-    assert artifact.json("provenance.json")["weights_sha256"] == recorded
-    assert open_embeddings(artifact)["train"].data.shape[1:] == (64,)
-
-
 def test_changed_weights_change_the_cell(tiny: Params) -> None:
     params = params_with(tiny, small={"weights": "file", "file": "small.safetensors"})
 
@@ -99,6 +88,9 @@ def test_an_interrupted_pretraining_resumes_and_writes_the_same_bytes(
     record = whole.json("record.json")
     assert record["images"] == {"train": 72, "held_out": 8}
     assert 0 < record["final_train_loss"] < math.log(4)
+    embedded = open_artifact(embed_all(params) / "digits/small")
+    assert embedded.json("provenance.json")["weights_sha256"] == whole.files["weights.safetensors"]
+    assert open_embeddings(embedded)["train"].data.shape[1:] == (16,)
     (tmp_path / "killed").mkdir()
     monkeypatch.chdir(tmp_path / "killed")
     assert with_kills(lambda: run(params, pretrain), 1) == [1, 2, 3]

@@ -10,15 +10,25 @@ import torch
 
 from softmax_temperature.cooling import Cooling
 from softmax_temperature.papers.cooling import collect
+from softmax_temperature.papers.cooling.collect import segmentation_pixels, segmentation_table
 from softmax_temperature.papers.cooling.records import read_records
 from softmax_temperature.papers.cooling.selection import CHANCE
 from softmax_temperature.params import Params
 from softmax_temperature.runner.artifacts import open_artifact
-from softmax_temperature.stages.cooling import train_cooling
+from softmax_temperature.stages.cooling import SEGMENTATION_ARMS, train_cooling, train_segmentation
 from softmax_temperature.stages.fetch import fetch
 from softmax_temperature.stages.trainings import image_set
 from softmax_temperature.training import build_network
-from tests.pipeline.whole_runs import WholePaper, changed, run_paper, stored, weights, weights_are_finite
+from tests.pipeline.whole_runs import (
+    WholePaper,
+    changed,
+    run,
+    run_paper,
+    stored,
+    weights,
+    weights_are_finite,
+    with_kills,
+)
 
 PAPER, RESULTS = collect, Path("results/tiny/cooling")
 NAMES = ["experiment", "schedule", "arm", "seed"]
@@ -125,3 +135,57 @@ def test_a_diverging_training_is_a_result(
         assert weights_are_finite(train_cooling, cell)
     table = pd.read_csv(RESULTS / "tables" / "table_2.csv")
     assert set(table[table["experiment"] == "digits-vgg-crelu"]["status"]) == {"diverged"}
+
+
+def test_a_row_for_every_epoch_of_every_unet_and_arms_differ_after_the_first_cooling(tiny: Params) -> None:
+    table = segmentation_table(tiny)
+    assert list(table.columns[:3]) == ["arm", "seed", "epoch"]
+    assert len(table) == 2 * 2 * 2
+    assert not table.isna().any().any()
+    assert table[["mean_iou", "pixel_accuracy"]].apply(lambda scores: scores.between(0, 1)).all().all()
+    temperatures = table.groupby("arm")["temperature"]
+    assert (temperatures.get_group("none") == 1).all()
+    assert temperatures.get_group("last_layer").nunique() == 4
+    last = table[(table["arm"] == "last_layer") & (table["seed"] == 1)].iloc[-1]
+    assert weights(train_segmentation, "last_layer/1")["cooling_temperature"].item() == last["temperature"]
+    assert "cooling_temperature" not in weights(train_segmentation, "none/1")
+    plain, cooled = (stored(train_segmentation, f"{arm}/1", "record") for arm in SEGMENTATION_ARMS)
+    losses = [[row["loss"] for row in record["history"]] for record in (plain, cooled)]
+    assert losses[0][0] == losses[1][0]
+    assert losses[0][1] != losses[1][1]
+    assert cooled["images"] == {"train": 8, "validation": 4, "test": 4}
+    assert (cooled["sides"], cooled["epochs_done"], cooled["diverged"]) == ([64, 64], 2, False)
+    assert plain["cooling_pixels"] == 0 < cooled["cooling_pixels"] <= 4 * 64**2
+
+
+def test_pictures_show_test_images_and_every_arm(tiny: Params) -> None:
+    pictures = segmentation_pixels(tiny)
+    assert set(pictures) == {"images", "labels", *SEGMENTATION_ARMS}
+    assert pictures["images"].shape == (2, 64, 64, 3)
+    for name in ("labels", *SEGMENTATION_ARMS):
+        assert (pictures[name].dtype, pictures[name].shape) == ("uint8", (2, 64, 64))
+        assert pictures[name][pictures[name] != 255].max() < 3
+    assert segmentation_pixels(changed(tiny, {"cooling/segmentation/panels": 0})) == {}
+
+
+@pytest.mark.parametrize("cell", ["none/0", "last_layer/0"])
+def test_a_unet_killed_between_two_coolings_ends_with_the_same_bytes(
+    cell: str, tiny: Params, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expected = open_artifact(train_segmentation.output / cell).files
+    monkeypatch.chdir(tmp_path)
+    assert with_kills(lambda: run(tiny, train_segmentation, [cell]), 1) == [1, 2]
+    assert open_artifact(train_segmentation.output / cell).files == expected
+
+
+def test_a_unet_that_diverges_is_a_result(tiny: Params, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    explodes = {"name": "steps", "milestones": [1.0], "factor": 1e30}
+    hot = changed(tiny, {"cooling/segmentation/recipe/": {"schedule": explodes}, "cooling/segmentation/seeds": 1})
+    run(hot, train_segmentation)
+    table = segmentation_table(hot)
+    expected = [(arm, epoch) for arm in SEGMENTATION_ARMS for epoch in (1, 2)]
+    assert [tuple(row) for row in table[["arm", "epoch"]].to_numpy()] == expected
+    assert table[table["epoch"] == 2][["mean_iou", "pixel_accuracy", "temperature"]].isna().all().all()
+    assert stored(train_segmentation, "none/0", "record")["diverged"]
+    assert weights_are_finite(train_segmentation, "none/0")

@@ -1,25 +1,48 @@
 """All stages of the focal paper, from nothing to its results, on the smallest parameters."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 import torch
+from tokenizers import Tokenizer
 
+from softmax_temperature.data.splits import limited
+from softmax_temperature.data.translation import read_translation
 from softmax_temperature.metrics import expected_calibration_error
 from softmax_temperature.papers.focal import collect
+from softmax_temperature.papers.focal.collect import COLUMNS, translation_tables
 from softmax_temperature.papers.focal.records import read_records
 from softmax_temperature.params import Params
 from softmax_temperature.runner.artifacts import open_artifact
+from softmax_temperature.runner.cells import CellsFailed
 from softmax_temperature.runner.errors import InputError
+from softmax_temperature.scaling import TEMPERATURE_GRID
+from softmax_temperature.stages import focal_appendices
 from softmax_temperature.stages.fetch import fetch
 from softmax_temperature.stages.focal import train_focal
+from softmax_temperature.stages.focal_appendices import TRANSLATION_ARMS as ARMS
+from softmax_temperature.stages.focal_appendices import train_translation
 from softmax_temperature.stages.focal_evaluation import evaluate_focal
 from softmax_temperature.stages.trainings import image_set
 from softmax_temperature.training import build_network
-from tests.pipeline.whole_runs import WholePaper, changed, run_paper, weights_are_finite
+from softmax_temperature.training.translation.network import make_network, translate
+from softmax_temperature.training.translation.scores import bleu
+from softmax_temperature.training.translation.sentences import PADDING, SentencePairs
+from softmax_temperature.training.translation.vocabulary import Vocabulary
+from tests.pipeline.whole_runs import (
+    WholePaper,
+    changed,
+    run,
+    run_paper,
+    stored,
+    weights,
+    weights_are_finite,
+    with_kills,
+)
 
 PAPER, RESULTS = collect, Path("results/tiny/focal")
 pytestmark = pytest.mark.usefixtures("in_project")
@@ -101,3 +124,110 @@ def test_nothing_but_divergence_is_said_in_one_line(
     with pytest.raises(InputError, match=r"every training diverged.*Lower focal\.recipe\.lr"):
         run_paper(changed(tiny, {"focal/recipe/": LOST, "focal/tasks": {"digits": digits}}), PAPER)
     assert not RESULTS.exists()
+
+
+def calibration(cell: str, split: str) -> dict[float, dict[str, Any]]:
+    return {row["temperature"]: row for row in stored(train_translation, cell, "calibration") if row["split"] == split}
+
+
+def trained(cell: str, params: Params) -> tuple[Any, Vocabulary, list[Any], Sequence[str]]:
+    """A network and its vocabulary, from their files alone, and the test sentences, in numbers and as references."""
+    section = params.focal.translation
+    assert section
+    text = open_artifact(train_translation.output / cell).path("vocabulary.json").read_text()
+    vocabulary = Vocabulary(Tokenizer.from_str(text))
+    network = make_network(vocabulary.size, section.network, seed=5)
+    own = weights(train_translation, cell)
+    network.load_state_dict(own | {"embedding.weight": own["classifier.weight"]})
+    whole = read_translation("farm", ("en", "de"), root=Path(), seed=params.seed)["test"]
+    sides = limited(whole, section.test_limit, seed=params.seed).for_evaluation()
+    return network.eval(), vocabulary, list(map(vocabulary.encode, sides)), sides[1]
+
+
+def test_translation_tables_are_complete_and_the_temperature_is_that_of_least_validation_error(tiny: Params) -> None:
+    tables = translation_tables(tiny)
+    runs, curves, history = (tables[f"translation_{name}"] for name in ("runs", "curves", "history"))
+    assert {name: tuple(table.columns) for name, table in tables.items()} == {name: COLUMNS[name] for name in tables}
+    assert [tuple(names) for names in runs[["arm", "seed"]].to_numpy()] == [(arm, s) for arm in ARMS for s in range(2)]
+    assert (len(curves), len(history)) == (6 * 2, 6 * 3)
+    assert not any(table.isna().any().any() for table in tables.values())
+    shares = ["ece", "ece_after_scaling", "accuracy", "bleu", "bleu_after_scaling", "best_bleu"]
+    assert runs[shares].apply(lambda column: column.between(0, 1)).all().all()
+    assert (runs["best_bleu"] >= runs[["bleu", "bleu_after_scaling"]].max(axis=1)).all()
+    for row in runs.to_dict("records"):
+        cell = f"{row['arm']}/{row['seed']}"
+        validation, test = (calibration(cell, split) for split in ("validation", "test"))
+        assert set(validation) == {*TEMPERATURE_GRID, 0.75, 1.5}
+        assert validation[row["temperature"]]["ece"] == min(validation[at]["ece"] for at in TEMPERATURE_GRID)
+        assert (row["ece"], row["ece_after_scaling"]) == (test[1.0]["ece"], test[row["temperature"]]["ece"])
+        record = stored(train_translation, cell, "record")
+        nll = {each["epoch"]: each["nll"] for each in record["history"]}
+        assert nll[record["selected_epoch"]] == min(nll.values()) == pytest.approx(validation[1.0]["nll"])
+
+
+def test_the_stored_calibration_is_that_of_the_stored_weights(tiny: Params) -> None:
+    network, _, sides, _ = trained("FL/1", tiny)
+    pairs = SentencePairs(*sides)
+    with torch.no_grad():
+        logits = network(pairs.teacher_forced(torch.arange(len(pairs)))).double()
+    padded = pairs.targets.padded(torch.arange(len(pairs)))
+    labels = padded[padded != PADDING]
+    for temperature in (0.75, 1.0, 1.5):
+        probs, row = (logits / temperature).softmax(1), calibration("FL/1", "test")[temperature]
+        assert row["ece"] == pytest.approx(expected_calibration_error(probs, labels).item(), abs=1e-6)
+        assert row["nll"] == pytest.approx(-probs.gather(1, labels[:, None]).log().mean().item(), rel=1e-4)
+        assert row["tokens"] == len(labels)
+
+
+def test_bleu_is_that_of_the_translations_and_these_are_the_networks(tiny: Params) -> None:
+    translations, rows = (stored(train_translation, "CE/0", name) for name in ("translations", "bleu"))
+    best = translation_tables(tiny)["translation_runs"]["temperature"].iloc[0]
+    assert {row["temperature"] for row in rows} == {0.75, 1.0, 1.5, best}
+    network, vocabulary, (english, _), german = trained("CE/0", tiny)
+    for row in rows:
+        assert row["bleu"] == bleu(translations[str(row["temperature"])], german)["bleu"]
+    assert tiny.focal.translation
+    found = translate(network, english, tiny.focal.translation.search, temperature=1.5, device="cpu")
+    assert vocabulary.decode(found) == translations["1.5"]
+
+
+def test_a_translation_killed_between_two_epochs_ends_with_the_same_bytes(
+    tiny: Params, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expected = open_artifact(train_translation.output / "FL/0").files
+    monkeypatch.chdir(tmp_path)
+    assert with_kills(lambda: run(tiny, train_translation, ["FL/0"]), 2) == [1, 2, 3]
+    assert open_artifact(train_translation.output / "FL/0").files == expected
+
+
+def test_a_translation_that_diverges_is_a_result(tiny: Params, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    explodes = {"schedule": {"name": "steps", "milestones": [1.0], "factor": 1e38}, "lr": 1.0}
+    hot = changed(tiny, {"focal/translation/recipe/": explodes, "focal/translation/seeds": 1})
+    run(hot, train_translation)
+    tables = translation_tables(hot)
+    runs = tables["translation_runs"]
+    assert runs["diverged"].all()
+    assert runs.loc[:, "temperature":].isna().all().all()  # type: ignore[misc]
+    assert len(tables["translation_curves"]) == 0
+    assert weights_are_finite(train_translation, "CE/0")
+    files = open_artifact(train_translation.output / "CE/0").files
+    assert set(files) == {"record.json", "vocabulary.json", "weights.safetensors"}
+
+
+def test_long_training_pairs_are_left_out_and_counted(
+    tiny: Params, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    run(changed(tiny, {"focal/translation/longest": 36}), train_translation, ["CE/0"])
+    record = stored(train_translation, "CE/0", "record")
+    assert 0 < record["too_long"] < 40
+    assert (record["pairs"]["train"], record["pairs"]["test"]) == (40 - record["too_long"], 6)
+    with pytest.raises(CellsFailed, match=r"focal\.translation\.longest: 1, no training pair is so short"):
+        run(changed(tiny, {"focal/translation/longest": 1}), train_translation, ["CE/0"])
+
+
+def test_several_processes_are_refused_for_translations(tiny: Params, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(focal_appendices, "PROCESSES", 2)
+    with pytest.raises(InputError, match=r"train_translation under torchrun: .* are not divided"):
+        train_translation.cells(tiny)

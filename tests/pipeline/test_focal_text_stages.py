@@ -137,11 +137,12 @@ def test_tables_say_where_words_come_from() -> None:
 
 @pytest.mark.parametrize("task", ["reviews", "parsed"])
 def test_an_interrupted_training_ends_with_the_same_bytes(
-    task: str, params: Params, request: pytest.FixtureRequest
+    task: str, params: Params, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = train_focal.output / task / "FLSD-53/0"
     whole = open_artifact(folder).files
-    request.getfixturevalue("fresh")
+    monkeypatch.chdir(tmp_path)
+    write_data()
     run(params, fetch, [task])
     assert with_kills(lambda: run(params, train_focal, [f"{task}/FLSD-53/0"]), 2) == [1, 2, 3]
     assert open_artifact(folder).files == whole

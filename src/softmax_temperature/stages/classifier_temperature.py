@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Sequence
 from itertools import product
 from math import ceil
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -23,10 +22,9 @@ from softmax_temperature.runner.machine import resolve_precision
 from softmax_temperature.stages import fields_of, stage
 
 PAPER = "classifier_temperature"
-OUTPUTS = Path("data/classifier_temperature")
 
 
-@stage(PAPER, OUTPUTS / "statistics")
+@stage(PAPER, "data/classifier_temperature/statistics")
 def describe(params: Params) -> Iterator[Cell]:
     """One cell per data set and backbone."""
     for data, backbone in params.embedded_pairs():
@@ -39,7 +37,7 @@ def _describe(job: Job) -> None:
     write_json(job.output / "statistics.json", dataset_statistics.describe(embeddings, labels, seed=job.seed))
 
 
-@stage(PAPER, OUTPUTS / "search")
+@stage(PAPER, "data/classifier_temperature/search")
 def search(params: Params) -> Iterator[Cell]:
     """One cell per data set and backbone: every inverse temperature of the grid at once (section 4.3)."""
     # `select_on` decides what is read from the curves later, not how they are made.
@@ -57,7 +55,7 @@ def _search(job: Job, **grid: Any) -> None:
     write_json(job.output / "record.json", {"rows": rows, "inverse_temperatures": grid["inverse_temperatures"]})
 
 
-@stage(PAPER, OUTPUTS / "rescaling")
+@stage(PAPER, "data/classifier_temperature/rescaling")
 def rescaling(params: Params) -> Iterator[Cell]:
     """Figure 2: one cell per optimizer and loss; the repeats of a cell train side by side."""
     paper, figure = params.classifier_temperature, params.classifier_temperature.rescaling

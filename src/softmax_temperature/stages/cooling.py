@@ -48,7 +48,11 @@ def train_cooling(params: Params) -> Iterator[Cell]:
         make_objective(arm.loss, arm.options)
     for name, schedule, chosen, seed in paper.trainings():
         network = params.networks[paper.experiments[name].network]
-        plan = {"network": network, "recipe": paper.recipe_of(name, schedule), "arm": paper.arms[chosen]}
+        plan: dict[str, Any] = {
+            "network": network,
+            "recipe": paper.recipe_of(name, schedule),
+            "arm": paper.arms[chosen],
+        }
         plan |= {"watching": paper.watching, "root": params.data.root}
         plan["training_seed"] = seed_of(params.seed, "cooling", str(seed))
         inputs = {"images": PREPARED / paper.experiments[name].dataset}

@@ -35,11 +35,12 @@ def train_focal(params: Params) -> Iterator[Cell]:
         # CIFAR-10-C is used where it is found beside the data sets; noise of our own otherwise.
         is_noisy_cifar = task.gaussian_noise and (params.datasets[task.dataset].source or task.dataset) == "cifar10"
         network = params.networks[task.network]
-        plan = {"network": network, "recipe": paper.recipe_of(name, arm), "arm": chosen, "watching": paper.watching}
+        plan: dict[str, Any] = {"network": network, "recipe": paper.recipe_of(name, arm), "arm": chosen}
         plan |= {name: getattr(task, name) for name in ("text", "embeddings", "select", "gaussian_noise")}
         # None if the file is missing: only the cells that need it fail.
         plan["vectors_sha256"] = word_vectors_digest(root / task.embeddings.file) if task.embeddings else None
         plan |= {"noise_archive": archive_digest(root) if is_noisy_cifar else None, "root": params.data.root}
+        plan["watching"] = paper.watching
         plan["training_seed"] = seed_of(params.seed, "focal", task.variant_of or name, str(seed))
         inputs = {OUT_OF_DISTRIBUTION + other: PREPARED / other for other in task.out_of_distribution}
         inputs |= {SHIFTED + other: PREPARED / other for other in task.shifted}
@@ -59,7 +60,12 @@ def _train(job: Job, **settings: Any) -> None:
     outliers, shifted = _outliers(job, plan, sets["test"].inputs), _others(job, plan, SHIFTED, sets["test"].inputs)
     model = build_network(plan.network, classes=data.classes, seed=plan.training_seed)
     embeddings = _start_embedding(model, data.words, sets["train"], plan)
-    training = _training(job, plan, model, sets["train"])
+    objective, trained = make_objective(plan.arm.loss, plan.arm.options), sets["train"]
+    if isinstance(trained, texts.TreeSet):
+        trained, objective = trained.labelled_nodes(), texts.over_labelled_nodes(objective)
+    training = TrainingRun(job, plan.recipe, plan.training_seed, model, objective, trained)
+    if plan.embeddings and plan.embeddings.step:
+        training.trainer.after_batch.append(texts.EmbeddingSteps(training.trainer, plan.embeddings.step))
     watch = Watch(
         {**sets, "train": sets["train"].sample(watching.train_images)},
         gradient_epochs=scaled_epochs(watching.gradient_epochs, *lengths),
@@ -101,17 +107,6 @@ def _start_embedding(model: nn.Module, words: tuple[str, ...], samples: Samples,
     numbers = samples.inputs[..., WORD] if isinstance(samples, texts.TreeSet) else samples.inputs
     covered = {"covered": found.share, "covered_tokens": found.share_of_tokens(numbers)}
     return {**vectors.model_dump(), "sha256": plan.vectors_sha256, "words": len(words), **covered}
-
-
-def _training(job: Job, plan: Any, model: nn.Module, samples: Samples) -> TrainingRun:
-    """Training on the labels of the samples; of trees, on those of all nodes."""
-    objective = make_objective(plan.arm.loss, plan.arm.options)
-    if isinstance(samples, texts.TreeSet):
-        samples, objective = samples.labelled_nodes(), texts.over_labelled_nodes(objective)
-    training = TrainingRun(job, plan.recipe, plan.training_seed, model, objective, samples)
-    if plan.embeddings and plan.embeddings.step:
-        training.trainer.after_batch.append(texts.EmbeddingSteps(training.trainer, plan.embeddings.step))
-    return training
 
 
 def _outliers(job: Job, plan: Any, test: Tensor) -> dict[str, Tensor]:

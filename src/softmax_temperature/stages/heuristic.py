@@ -86,12 +86,11 @@ def _left_out(table: pd.DataFrame, clear: pd.DataFrame, selected: int) -> LeftOu
     }
 
 
-def _grids(artifact: Artifact) -> tuple[TemperatureGrid, TemperatureGrid]:
+def _grids(artifact: Artifact) -> list[TemperatureGrid]:
     """The grids of accuracies on test and on validation data."""
     record, curves = artifact.json("record.json"), artifact.tensors("curves.safetensors")
-    own = tuple(record["inverse_temperatures"])
-    test, validation = (TemperatureGrid(own, curves[split], record["rows"][split]) for split in ("test", "validation"))
-    return test, validation
+    own, rows = tuple(record["inverse_temperatures"]), record["rows"]
+    return [TemperatureGrid(own, curves[split], rows[split]) for split in ("test", "validation")]
 
 
 def _runs(dataset: str, backbone: str, test: TemperatureGrid, validation: TemperatureGrid) -> pd.DataFrame:
@@ -118,8 +117,13 @@ def _mean(values: Tensor) -> list[float]:
 def _pair(
     dataset: str, backbone: str, test: TemperatureGrid, validation: TemperatureGrid, select_on: str
 ) -> dict[str, Any]:
-    """The optimum of one pair with its plateau, from the split that the parameters name, and from the other beside."""
+    """The optimum of one pair with its plateau, from the split that the parameters name, and from the other beside.
+
+    `log_variance` is that of the logarithm of the optimum over repeats; there is none for a single one.
+    """
     chosen = {"test": test, "validation": validation}[select_on]
+    each = [TemperatureGrid(chosen.inverse_temperatures, curves[None], chosen.evaluated) for curves in chosen.curves]
+    best = torch.tensor([one.best_inverse_temperature for one in each], dtype=torch.float64)
     return {
         "dataset": dataset,
         "backbone": backbone,
@@ -132,15 +136,8 @@ def _pair(
         "inverse_temperature_validation": validation.best_inverse_temperature,
         "test_rows": test.evaluated,
         "validation_rows": validation.evaluated,
-        **_log_variance(chosen),
+        **({"log_variance": float(best.log().var())} if len(best) > 1 else {}),
     }
-
-
-def _log_variance(grid: TemperatureGrid) -> dict[str, float]:
-    """The variance of the logarithm of the best inverse temperature over repeats; nothing for a single one."""
-    each = [TemperatureGrid(grid.inverse_temperatures, curves[None], grid.evaluated) for curves in grid.curves]
-    best = torch.tensor([one.best_inverse_temperature for one in each], dtype=torch.float64)
-    return {"log_variance": float(best.log().var())} if len(best) > 1 else {}
 
 
 def _predictions(table: pd.DataFrame, left_out: pd.DataFrame) -> pd.DataFrame:

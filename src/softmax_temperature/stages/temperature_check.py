@@ -1,7 +1,6 @@
 """Stages train_temperature_check and confirm_temperature_check: sweeps, and fresh seeds at the best rates."""
 
 from collections.abc import Iterator
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -23,7 +22,6 @@ from softmax_temperature.stages.trainings import HELD_OUT, LOGITS, TrainingRun, 
 from softmax_temperature.training import Samples, Trainer, Watch, build_network
 from softmax_temperature.training.cooling import CoolingCallback
 
-OUTPUTS = Path("data/temperature_check")
 CHOICE = "choice.json"
 """The file with the rescaled learning rate that a confirmation was trained with."""
 
@@ -36,7 +34,7 @@ CHOICE = "choice.json"
 # cannot be stacked.
 
 
-@stage("temperature_check", OUTPUTS / "training")
+@stage("temperature_check", "data/temperature_check/training")
 def train_temperature_check(params: Params) -> Iterator[Cell]:
     """One cell per sweep, inverse temperature, learning rate, start and seed."""
     paper = params.temperature_check
@@ -46,7 +44,7 @@ def train_temperature_check(params: Params) -> Iterator[Cell]:
         yield Cell(training.cell, train, plan, inputs, plan["network"].gpu_share)
 
 
-@stage("temperature_check", OUTPUTS / "confirmation")
+@stage("temperature_check", "data/temperature_check/confirmation")
 def confirm_temperature_check(params: Params) -> Iterator[Cell]:
     """One cell per sweep, inverse temperature, start and fresh seed; each reads the trainings that it chooses from."""
     paper = params.temperature_check
