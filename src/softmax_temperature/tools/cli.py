@@ -175,6 +175,7 @@ def suggest(
 
     Example: softmax-temperature suggest embeddings.npz --verify --epochs 50
     """
+    from softmax_temperature.heuristic.ridge import RidgeHeuristic
     from softmax_temperature.tools import suggest as suggesting
     from softmax_temperature.tools.arrays import read_rows, user_data
 
@@ -187,7 +188,7 @@ def suggest(
 
         arrays = rows_of_images(data, backbone, download=download, device=device)
     with user_data(heuristic, "Give results/PROFILE/classifier_temperature/heuristic.json."):
-        known = heuristic and suggesting.RidgeHeuristic.model_validate_json(heuristic.read_text(encoding="utf-8"))
+        known = RidgeHeuristic.model_validate_json(heuristic.read_text(encoding="utf-8")) if heuristic else None
     with user_data(data, "Embeddings are floats of shape (n, dim), labels whole numbers of shape (n,)."):
         train, held = suggesting.checked_parts(*arrays)
         found = suggesting.suggest_temperature(*train, heuristic=known, seed=seed)
