@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from html import escape, unescape
 from itertools import groupby
 from pathlib import Path
@@ -14,7 +13,7 @@ from latex2mathml.converter import convert as mathml
 from nbconvert.filters import markdown2html
 from nbconvert.preprocessors.sanitize import SanitizeHTML
 
-from softmax_temperature.papers.shared import results
+from softmax_temperature.papers.shared.results import CLAIMS, ENVIRONMENT, PAPERS, PARAMETERS, read_json
 from softmax_temperature.papers.shared.sources import RECORDS
 from softmax_temperature.papers.shared.tables import read_csv
 from softmax_temperature.params import read_yaml
@@ -30,48 +29,29 @@ _TAGS = (
 )
 
 
-@dataclass(frozen=True)
-class Group:
-    """Cells of a stage, rows of `records.json`, that differ in the last part of their name, usually the seed.
-
-    `name` is what their names share; the name itself where it has one part.
-    """
+class Group(NamedTuple):
+    """Cells of a stage, rows of `records.json`, that differ in the last part of their name, usually the seed."""
 
     stage: str
-    name: str
+    name: str  # What their names share; the name itself where it has one part.
+    title: str
+    anchor: str  # The name of its place on the page of records.
     cells: list[dict[str, Any]]
-
-    @property
-    def title(self) -> str:
-        """The name with the number of its cells, if there are several; for a stage with one cell that of the stage."""
-        name = self.stage.rpartition("/")[2] if self.name == "." else self.name
-        return f"{name} ({len(self.cells)})" if len(self.cells) > 1 else name
-
-    @property
-    def anchor(self) -> str:
-        """The name of its place on the page of records."""
-        return "cells-" + re.sub(r"[^\w.-]+", "-", f"{self.stage}-{self.name}")
 
 
 class Records(NamedTuple):
-    """The content of `records.json`: groups in the order of the pipeline, parameters and code by digest."""
+    """The content of `records.json`: groups by stage in the order of the pipeline, parameters and code by digest."""
 
-    groups: list[Group]
+    stages: dict[str, list[Group]]
     parameters: dict[str, Any]
     code: dict[str, dict[str, str]]
+    places: dict[str, str]  # Digest of a result to the anchor of its cell.
 
     def behind(self, cells: Sequence[str]) -> list[Group]:
         """The groups that a number comes from, whose names begin with one of `cells`."""
-        names = [(group, f"{group.stage}/{group.name}/") for group in self.groups]
-        return [group for group, name in names if any(name.startswith(f"{each}/") for each in cells)]
-
-    def stages(self) -> dict[str, list[Group]]:
-        """The groups by their stage."""
-        return {stage: list(groups) for stage, groups in groupby(self.groups, lambda group: group.stage)}
-
-    def places(self) -> dict[str, str]:
-        """Digest of a result to the anchor of its cell."""
-        return {cell["result"]: group.anchor for group in self.groups for cell in group.cells}
+        starts = tuple(f"{each}/" for each in cells)
+        groups = (group for some in self.stages.values() for group in some)
+        return [group for group in groups if f"{group.stage}/{group.name}/".startswith(starts)]
 
 
 class Paper(NamedTuple):
@@ -98,13 +78,21 @@ class Profile(NamedTuple):
 
 def read_profile(folder: Path) -> Profile:
     """The results in `results/<profile>`; an `InputError` where a file does not hold what its name says."""
-    environment, parameters = results.read_json(folder / results.ENVIRONMENT) or {}, folder / results.PARAMETERS
-    known = read_yaml(parameters, kind="safe") if parameters.is_file() else {}
-    papers = [
-        _paper(folder, slug, about(known.get(slug, {})), environment.get(slug))
-        for slug in results.PAPERS
-        if (folder / slug / results.CLAIMS).is_file()
-    ]
+    environment, parameters = read_json(folder / ENVIRONMENT) or {}, folder / PARAMETERS
+    sections = read_yaml(parameters, kind="safe") if parameters.is_file() else {}
+    papers = []
+    for slug in PAPERS:
+        if (claims := read_json(folder / slug / CLAIMS)) is None:
+            continue
+        paths = [folder / slug / "runs.csv", *sorted((folder / slug / "tables").glob("*.csv"))]
+        tables = {path: read_csv(path) for path in paths if path.is_file()}
+        downloads = [
+            (path.relative_to(folder).as_posix(), *table.shape) for path, table in tables.items() if table.shape[1]
+        ]
+        deviations = tables.get(paths[0].parent / "tables" / "deviations.csv")
+        title, page = _notebook(folder / slug / "notebook.ipynb") or (slug.replace("_", " ").capitalize(), "")
+        said, records = about(sections.get(slug, {})), _records(folder / slug / RECORDS)
+        papers.append(Paper(slug, title, said, claims, page, downloads, deviations, records, environment.get(slug)))
     return Profile(folder.name, papers, parameters.is_file())
 
 
@@ -119,11 +107,31 @@ def about(section: dict[str, Any]) -> str:
     return "; ".join(f"{name}: {', '.join(dict.fromkeys(values))}" for name, values in said.items() if values)
 
 
-def read_records(folder: Path) -> Records:
-    """The records of a paper; without groups where its results are older than `records.json`."""
-    found = {"cells": [], "parameters": {}, "code": {}} | (results.read_json(folder / RECORDS) or {})
-    cells = groupby(found["cells"], lambda cell: (cell["stage"], cell["cell"].rpartition("/")[0] or cell["cell"]))
-    return Records([Group(*key, list(some)) for key, some in cells], found["parameters"], found["code"])
+def _records(path: Path) -> Records:
+    """Empty where the results are older than `records.json`."""
+    found = read_json(path) or {"cells": [], "parameters": {}, "code": {}}
+    records = Records({}, found["parameters"], found["code"], {})
+    names = groupby(found["cells"], lambda cell: (cell["stage"], cell["cell"].rpartition("/")[0] or cell["cell"]))
+    for (stage, name), some in names:
+        cells, title = list(some), stage.rpartition("/")[2] if name == "." else name
+        title, anchor = f"{title} ({len(cells)})" if len(cells) > 1 else title, f"{stage}-{name}"
+        group = Group(stage, name, title, "cells-" + re.sub(r"[^\w.-]+", "-", anchor), cells)
+        records.stages.setdefault(stage, []).append(group)
+        records.places.update((cell["result"], group.anchor) for cell in cells)
+    return records
+
+
+def _notebook(path: Path) -> tuple[str, str] | None:
+    """Title and content."""
+    if not path.is_file():
+        return None
+    try:
+        notebook = clean(nbformat.read(path, as_version=4))
+        return _HEADING.findall(notebook.cells[0].source)[0], content(notebook)
+    except (nbformat.ValidationError, LookupError, ValueError, AttributeError) as error:
+        reason = str(error).partition("\n")[0]
+        remedy = "Take the file from Git, or run `dvc repro`."
+        raise InputError(f"is not a notebook ({reason})", where=str(path), remedy=remedy) from error
 
 
 def clean(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
@@ -162,30 +170,6 @@ def _shown(output: Any, title: str) -> str:
         address = "data:image/png;base64," + output.data["image/png"].replace("\n", "")
         html = f'<img src="{address}" alt="{title}" width="{width}" decoding="async">'
     return html and f'<div class="scroll" role="region" aria-label="{title}" tabindex="0">{html}</div>'
-
-
-def _paper(profile: Path, slug: str, said: str, environment: dict[str, Any] | None) -> Paper:
-    folder = profile / slug
-    title, page = _notebook(folder / "notebook.ipynb") or (slug.replace("_", " ").capitalize(), "")
-    paths = [path for path in (folder / "runs.csv", *sorted((folder / "tables").glob("*.csv"))) if path.is_file()]
-    tables = {path: table for path in paths if len((table := read_csv(path)).columns)}
-    downloads = [(path.relative_to(profile).as_posix(), *table.shape) for path, table in tables.items()]
-    deviations = tables.get(folder / "tables" / "deviations.csv")
-    claims = results.read_json(folder / results.CLAIMS)
-    return Paper(slug, title, said, claims, page, downloads, deviations, read_records(folder), environment)
-
-
-def _notebook(path: Path) -> tuple[str, str] | None:
-    """Title and content."""
-    if not path.is_file():
-        return None
-    try:
-        notebook = clean(nbformat.read(path, as_version=4))
-        return _HEADING.findall(notebook.cells[0].source)[0], content(notebook)
-    except (nbformat.ValidationError, LookupError, ValueError, AttributeError) as error:
-        reason = str(error).partition("\n")[0]
-        remedy = "Take the file from Git, or run `dvc repro`."
-        raise InputError(f"is not a notebook ({reason})", where=str(path), remedy=remedy) from error
 
 
 def _html(text: str) -> str:

@@ -20,8 +20,7 @@ HOLDS, CONTRADICTED, INCONCLUSIVE, NOT_TESTED = "holds", "contradicted", "inconc
 VERDICTS = (HOLDS, CONTRADICTED, INCONCLUSIVE, NOT_TESTED)
 DIRECTIONS_ONLY = ("smoke", "mini")
 """Profiles whose data and networks are so small that a verdict is about the direction of an effect, not its size."""
-_OF = ("share of ", "of ")
-_SHARES = ("accuracy", "pixel accuracy", "mean IoU", "ECE", "AUROC", *_OF)
+_SHARES = ("accuracy", "pixel accuracy", "mean IoU", "ECE", "AUROC", "share of ", "of ")
 """How the unit of a share begins; a reader sees it in percent."""
 
 
@@ -64,7 +63,7 @@ class Criterion:
 
     def __str__(self) -> str:
         whose = "some part's interval, at a level corrected for their number," if self.some else "the 90 % interval"
-        return f"{self.kind}: holds if {whose} lies {self.where()}"
+        return f"{self.kind.capitalize()}: holds if {whose} lies {self.where()}."
 
 
 def above(bound: float = 0.0, *, some: bool = False) -> Criterion:
@@ -141,79 +140,67 @@ def judge_all(paper: str, claims: Sequence[Claim[Records]], records: Records, *,
     """
     rows = []
     for claim in claims:
+        it, found = claim.criterion, claim.measure(records)
         row = {name: getattr(claim, name) for name in ("id", "where", "statement", "published")}
-        row |= {"paper": paper, "profile": profile, "kind": claim.criterion.kind, "bounds": claim.criterion.bounds}
-        row |= {"criterion": f"{claim.compares} {str(claim.criterion).capitalize()}.", "some": claim.criterion.some}
-        row["region"] = [end if isfinite(end) else None for end in (claim.criterion.low, claim.criterion.high)]
-        rows.append(row | _judged(claim.criterion, claim.measure(records), all_tasks=profile in DIRECTIONS_ONLY))
+        row |= {"paper": paper, "profile": profile, "kind": it.kind, "bounds": it.bounds, "some": it.some}
+        row |= {"criterion": f"{claim.compares} {it}"}
+        row |= {"region": [end if isfinite(end) else None for end in (it.low, it.high)], "verdict": NOT_TESTED}
+        row |= dict.fromkeys(("value", "sd", "low", "high", "level", "n", "unit", "n_needed", "each", "note_template"))
+        row |= {"tasks": [], "cells": [], "share": False, "note_values": []}
+        if isinstance(found, NotTested):
+            rows.append(row | {"note": found.reason})
+        else:
+            rows.append(row | _judged(it, found, profile in DIRECTIONS_ONLY))
     return rows
 
 
-def _judged(criterion: Criterion, found: Measurement | NotTested, *, all_tasks: bool) -> dict[str, Any]:
-    row: dict[str, Any] = dict.fromkeys(("value", "sd", "low", "high", "level", "n", "unit", "n_needed", "each"))
-    row |= {"verdict": NOT_TESTED, "tasks": [], "cells": [], "share": False, "note_template": None, "note_values": []}
-    if isinstance(found, NotTested):
-        return row | {"note": found.reason}
+def _judged(criterion: Criterion, found: Measurement, all_tasks: bool) -> dict[str, Any]:
     several = len(found.parts) > 1
-    row["tasks"] = [{"part": several * name, **task} for name, part in found.parts.items() for task in part.by_task()]
+    tasks = [{"part": several * name, **task} for name, part in found.parts.items() for task in part.by_task()]
     own = {name: part if all_tasks else part.of_paper() for name, part in found.parts.items()}
     if parts := {name: part for name, part in own.items() if part is not None}:
-        return row | _decision(criterion, parts, found) | {"cells": list(found.cells)}
+        return {"tasks": tasks, "cells": list(found.cells)} | _decision(criterion, parts, found)
     reason = "; ".join(found.missing.values()) or "none of the paper's own tasks is in this profile"
-    return row | {"note": "; ".join(filter(None, (reason, in_note(found.note, found.beside))))}
+    return {"tasks": tasks, "note": "; ".join(filter(None, (reason, in_note(found.note, found.beside))))}
 
 
 def _decision(criterion: Criterion, parts: Mapping[str, Quantity], found: Measurement) -> dict[str, Any]:
     """The verdict on all parts and the part that decides it, or is farthest from being decided."""
     # One of many intervals lies somewhere by chance: where one part is enough, its level is corrected for their number.
     corrected = 1 - (1 - LEVEL) / len(parts)
-    level_inside, level_outside = (corrected, LEVEL) if criterion.some else (LEVEL, corrected)
-    inside = _those_that(criterion.contains, parts, level_inside)
-    outside = _those_that(criterion.excludes, parts, level_outside)
-    judge, nearest = (_some_holds, max) if criterion.some else (_all_hold, min)
-    verdict, candidates = judge(list(parts), inside, outside, complete=not found.missing)
-    plain = {name: part.estimate() for name, part in parts.items()}
-    name = nearest(candidates, key=lambda each: criterion.margin(plain[each].value))
-    part, ends, level, needed = parts[name], plain[name].ends, level_inside, None
-    # The level of the test that decided; of an open claim, of the one that is closest to deciding.
-    if verdict == CONTRADICTED or (verdict == INCONCLUSIVE and ends and criterion.excludes(ends)):
-        level = level_outside
+    levels = (corrected, LEVEL) if criterion.some else (LEVEL, corrected)
+    tests = list(zip((criterion.contains, criterion.excludes), levels, strict=True))
+    inside, outside = (
+        [name for name, part in parts.items() if (ends := part.estimate(level).ends) and lies(ends)]
+        for lies, level in tests
+    )
+    enough, every = (HOLDS, inside), (CONTRADICTED, outside)
+    enough, every = (enough, every) if criterion.some else (every, enough)
+    if enough[1]:
+        verdict, candidates = enough
+    elif not found.missing and every[1] == list(parts):
+        verdict, candidates = every
+    else:
+        verdict, candidates = INCONCLUSIVE, [name for name in parts if name not in inside] or list(parts)
+    values = {name: float(part.estimate().value) for name, part in parts.items()}
+    name = (max if criterion.some else min)(candidates, key=lambda each: criterion.margin(values[each]))
+    part, ends, several, needed = parts[name], parts[name].estimate().ends, len(parts) > 1, None
     if verdict == INCONCLUSIVE and name not in inside:
-        tests = ((criterion.contains, level_inside), (criterion.excludes, level_outside))
         needed = min((count for test in tests if (count := part.needed(*test)) is not None), default=None)
-    estimate, several = part.estimate(level), len(parts) > 1
-    values = [float(one.value) for one in plain.values()] if several else []
+    # The level of the test that decided; of an open claim, of the one that is closest to deciding.
+    level = levels[1] if ends and criterion.excludes(ends) else levels[0]
+    estimate = part.estimate(level)
     notes = (
         found.note,
         ", ".join(f"{each} {{}}" for each in parts) if several else "",
         f"not judged: {'; '.join(map(': '.join, found.missing.items()))}" if found.missing else "",
-        "" if estimate.ends else "one value has no interval",
+        "" if ends else "one value has no interval",
         f"interval of {100 * level:.3g} %, for {len(parts)} parts" if level != LEVEL else "",
     )
-    template, values = "; ".join(filter(None, notes)), [*found.beside, *values]
+    template, numbers = "; ".join(filter(None, notes)), [*found.beside, *(values.values() if several else ())]
     row = asdict(estimate) | {"verdict": verdict, "level": level, "n_needed": needed, "each": part.each}
     row |= {"unit": f"{found.unit}, {name}" if several else found.unit, "share": found.unit.startswith(_SHARES)}
-    return row | {"note": in_note(template, values), "note_template": template, "note_values": values}
-
-
-def _those_that(lie: Callable[[Ends], bool], parts: Mapping[str, Quantity], level: float) -> list[str]:
-    return [name for name, part in parts.items() if (ends := part.estimate(level).ends) and lie(ends)]
-
-
-def _all_hold(parts: list[str], inside: list[str], outside: list[str], *, complete: bool) -> tuple[str, list[str]]:
-    """The verdict where all parts must lie inside, and the parts that may have decided it."""
-    if outside:
-        return CONTRADICTED, outside
-    if complete and inside == parts:
-        return HOLDS, inside
-    return INCONCLUSIVE, [name for name in parts if name not in inside] or parts
-
-
-def _some_holds(parts: list[str], inside: list[str], outside: list[str], *, complete: bool) -> tuple[str, list[str]]:
-    """The verdict where one part inside is enough, and the parts that may have decided it."""
-    if complete and outside == parts:
-        return CONTRADICTED, outside
-    return (HOLDS, inside) if inside else (INCONCLUSIVE, parts)
+    return row | {"note": in_note(template, numbers), "note_template": template, "note_values": numbers}
 
 
 def in_note(template: str, values: Sequence[float], *, points: bool = False) -> str:
@@ -233,22 +220,23 @@ def texts(row: dict[str, Any]) -> dict[str, str]:
 
     The bound and the printed number of what was not tested have no unit, and are left out.
     """
-    criterion, verdict = Criterion.of(row), row["verdict"]
+    region, verdict = Criterion.of(row), row["verdict"]
     if verdict == INCONCLUSIVE and row["n_needed"] is not None:
         verdict += f" ({row['n_needed']} {row['each']} would decide)"
-    said = {"claim": row["statement"], "where": row["where"], "printed": "–", "ours": "–", "must lie": "–"}
-    said |= {"verdict": verdict, "note": row["note"], "criterion": row["criterion"]}
+    said = {"claim": row["statement"], "where": row["where"], "verdict": verdict, "note": row["note"]}
+    said |= {"printed": "–", "ours": "–", "must lie": "–", "criterion": row["criterion"]}
     if row["value"] is None:
         return said
-    unit, scale, digits, where = row["unit"], 1, 3, criterion.where()
+    unit, scale, digits = row["unit"], 1, 3
     if row["share"]:
-        scale, digits, where = 100, 2, criterion.where(100)
-        unit = ("% " if unit.startswith(_OF) else "points of ") + unit.removeprefix("share ")
+        scale, digits, before = 100, 2, row["criterion"].removesuffix(f"{region.where()}.")
+        unit = ("% " if unit.startswith(("share of ", "of ")) else "points of ") + unit.removeprefix("share ")
         said["note"] = in_note(row["note_template"], row["note_values"], points=True)
-        before = row["criterion"].removesuffix(f"{criterion.where()}.")
-        said["criterion"] = f"{before}{where} {unit.partition(',')[0]}."
-    known = ("value", "sd", "low", "high")
-    value, sd, low, high = (None if row[name] is None else f"{scale * row[name]:.{digits}f}" for name in known)
-    ours = f"{value}{f' ± {sd}' if sd else ''}{f' [{low}, {high}]' if low else ''}"
-    printed = "–" if row["published"] is None else f"{scale * row['published']:g}"
-    return said | {"ours": f"{ours} {unit} (n = {row['n']} {row['each']})", "must lie": where, "printed": printed}
+        said["criterion"] = f"{before}{region.where(scale)} {unit.partition(',')[0]}."
+    shown = {
+        name: f"{scale * row[name]:.{digits}f}" for name in ("value", "sd", "low", "high") if row[name] is not None
+    }
+    spread = f" ± {shown['sd']}" if "sd" in shown else ""
+    spread += f" [{shown['low']}, {shown['high']}]" if "low" in shown else ""
+    said |= {"ours": f"{shown['value']}{spread} {unit} (n = {row['n']} {row['each']})", "must lie": region.where(scale)}
+    return said if row["published"] is None else said | {"printed": f"{scale * row['published']:g}"}
