@@ -85,7 +85,7 @@ def _curves(job: Job, question: Curves, problem: Problem, *accuracy: Any) -> Non
     found = [{"inverse_temperature": None, **linearised}]
     for done, inverse_temperature in enumerate(question.inverse_temperatures):
         job.progress(done, len(question.inverse_temperatures))
-        how = {"kernel_times": moments[:: question.stride], "linearised": states}
+        how: dict[str, Any] = {"kernel_times": moments[:: question.stride], "linearised": states}
         course, _ = dynamics.course(Start(problem, 1.0, inverse_temperature), settings, moments, **how)
         found.append({"inverse_temperature": inverse_temperature, **course})
     write_json(job.output / "courses.json", found)

@@ -86,11 +86,12 @@ def _left_out(table: pd.DataFrame, clear: pd.DataFrame, selected: int) -> LeftOu
     }
 
 
-def _grids(artifact: Artifact) -> list[TemperatureGrid]:
+def _grids(artifact: Artifact) -> tuple[TemperatureGrid, TemperatureGrid]:
     """The grids of accuracies on test and on validation data."""
     record, curves = artifact.json("record.json"), artifact.tensors("curves.safetensors")
     own, rows = tuple(record["inverse_temperatures"]), record["rows"]
-    return [TemperatureGrid(own, curves[split], rows[split]) for split in ("test", "validation")]
+    test, validation = (TemperatureGrid(own, curves[split], rows[split]) for split in ("test", "validation"))
+    return test, validation
 
 
 def _runs(dataset: str, backbone: str, test: TemperatureGrid, validation: TemperatureGrid) -> pd.DataFrame:
