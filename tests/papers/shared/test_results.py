@@ -8,15 +8,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from softmax_temperature.papers.shared import results
-from softmax_temperature.papers.shared.records import (
-    comments,
-    deviations,
-    read_pixels,
-    read_records,
-    table_path,
-    write_pixels,
-)
+from softmax_temperature.papers.shared import records, results
+from softmax_temperature.papers.shared.records import deviations, read_pixels, read_records, table_path, write_pixels
 from softmax_temperature.papers.shared.results import read_json, record_run, write_contents
 from softmax_temperature.papers.shared.tables import published, read_csv, write_csv
 from softmax_temperature.runner.artifacts import digest_of_text
@@ -43,9 +36,9 @@ def test_records_are_the_tables_named_after_the_fields_and_survive_exactly(tmp_p
         write_csv(table_path(tmp_path, name), made)
     names = sorted(path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*.csv"))
     assert names == ["runs.csv", "tables/history.csv"]
-    records = read_records(Records, tmp_path)
-    pd.testing.assert_frame_equal(records.runs, table, check_exact=True)
-    pd.testing.assert_frame_equal(records.history, -table, check_exact=True)
+    found = read_records(Records, tmp_path)
+    pd.testing.assert_frame_equal(found.runs, table, check_exact=True)
+    pd.testing.assert_frame_equal(found.history, -table, check_exact=True)
 
 
 def test_pictures_read_back_have_equal_bytes_and_no_file_where_there_are_none(tmp_path: Path) -> None:
@@ -102,9 +95,9 @@ def test_minutes_and_machines_are_written_again_only_where_the_records_changed(
     minutes = iter([1.0, 2.0, 3.0, 4.0])
     monkeypatch.setattr(results, "_environment", lambda _: {"machines": [], "cell_minutes": {"search": next(minutes)}})
 
-    def recorded(paper: str, records: str) -> dict[str, float]:
+    def recorded(paper: str, content: str) -> dict[str, float]:
         (FOLDER / paper).mkdir(parents=True, exist_ok=True)
-        (FOLDER / paper / "records.json").write_text(records)
+        (FOLDER / paper / "records.json").write_text(content)
         record_run("mini", paper, Path("params.yaml"), [])
         papers = json.loads((FOLDER / "environment.json").read_text())
         return {name: part["cell_minutes"]["search"] for name, part in papers.items()}
@@ -116,11 +109,10 @@ def test_minutes_and_machines_are_written_again_only_where_the_records_changed(
     assert (FOLDER / "params.yaml").read_text() == "seed: 0\n"
 
 
-def test_deviations_are_listed_each_joined_over_its_lines() -> None:
+def test_deviations_are_listed_each_joined_over_its_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     source = "x = 1\n    # Deviation: the paper says so,\n    # we say this.\ny = 2  # not this\n"
-    source += "# Deviation: one line.\nz = 3\n# other\n"
-    assert comments(source) == ["the paper says so, we say this.", "one line."]
-    table = deviations(["softmax_temperature.stages.classifier_temperature", "softmax_temperature.stages.heuristic"])
-    assert set(table.columns) == {"where", "what"}
-    assert len(table) >= 3
-    assert table["what"].str.len().min() > 20
+    (tmp_path / "some.py").write_text(source + "# Deviation: one line.\nz = 3\n# other\n")
+    monkeypatch.setattr(records, "import_closure", lambda name, **_: [name])
+    monkeypatch.setattr(records, "source_path", lambda _: tmp_path / "some.py")
+    expected = [["some", "the paper says so, we say this."], ["some", "one line."]]
+    assert deviations(["softmax_temperature.some"]).to_numpy().tolist() == expected

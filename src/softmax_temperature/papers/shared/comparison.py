@@ -24,7 +24,6 @@ _REMARKS = ("embeddings", "differs")
 """How our run differs from the paper's, where a table says so: these columns name a row of ours, too."""
 _SHARE = re.compile(r"ece|mce|error|accuracy|auroc|top\d|s99|iou|%")
 """Metrics that are shares in the files, and percent for a reader."""
-_LARGE = 10
 
 
 def mean_and_sd(name: str, column: str | None = None) -> dict[str, tuple[str, str]]:
@@ -34,9 +33,9 @@ def mean_and_sd(name: str, column: str | None = None) -> dict[str, tuple[str, st
 
 def lost_seeds(diverged: int, stuck: int, runs: int) -> str:
     """How many seeds were lost, as "1 of 3 diverged, 1 of 3 stuck"; the word alone if all were, nothing if none was."""
-    counts = {DIVERGED: diverged, STUCK: stuck}
-    alone = [word for word, count in counts.items() if count == runs]
-    return alone[0] if alone else ", ".join(f"{count} of {runs} {word}" for word, count in counts.items() if count)
+    if runs in (diverged, stuck):
+        return DIVERGED if runs == diverged else STUCK
+    return ", ".join(f"{count} of {runs} {word}" for count, word in ((diverged, DIVERGED), (stuck, STUCK)) if count)
 
 
 def beside_printed(
@@ -51,16 +50,12 @@ def beside_printed(
 ) -> pd.DataFrame:
     """Our means over seeds beside the printed numbers, then the printed numbers that were not run.
 
-    Args:
-        rows: one row per number of ours: the keys; ours and ours_sd, over the seeds that finished; seeds, runs,
-            diverged_seeds and possibly stuck_seeds; possibly error, the standard error of a single seed.
-        printed: the keys but the first, which names our run; published, and possibly published_sd.
-        keys: what names a number.
-        columns: of the result, after the keys; difference_in_standard_errors is missing where the error is 0 or
-            unknown, status says "measured", "not run: PROFILE", or how the seeds were lost if all were.
-        profile: the profile that gives a printed number that this one does not, from its second and third key.
-        printed_runs: how many runs are behind each printed mean; of single ones the error is unknown and ignored.
-        printed_only: leave out the numbers that the paper does not print.
+    `keys` name a number, `columns` follow them in the result. `rows` are the keys; ours and ours_sd, over the seeds
+    that finished; seeds, runs, diverged_seeds and possibly stuck_seeds; possibly error, the standard error of a single
+    seed. `printed` are the keys but the first, which names our run; published and possibly published_sd, each over
+    `printed_runs`; where that is None, the error is ours. `profile` names, from its second and third key, the profile
+    that gives a number not run here. With `printed_only` ours that the paper does not print are left out. The
+    difference is missing where its error is 0 or unknown.
     """
     run, *names = keys
     rows = rows.merge(printed, how="inner" if printed_only else "left", on=names)
@@ -68,7 +63,12 @@ def beside_printed(
     rows[STATUS] = [
         MEASURED if runs > diverged + stuck else lost_seeds(diverged, stuck, runs) for diverged, stuck, runs in counts
     ]
-    rows[DIFFERENCE] = (rows[OURS] - rows[PRINTED]) / _standard_error(rows, printed_runs).replace(0, np.nan)
+    error: pd.Series[float] = rows["ours_sd"] / rows["seeds"] ** 0.5
+    if printed_runs:
+        error = (rows["ours_sd"] ** 2 / rows["seeds"] + rows["published_sd"].fillna(0) ** 2 / printed_runs) ** 0.5
+    if "error" in rows:
+        error = error.where(rows["seeds"] > 1, rows["error"])
+    rows[DIFFERENCE] = (rows[OURS] - rows[PRINTED]) / error.replace(0, np.nan)
     here, there = (pd.MultiIndex.from_frame(table[names]) for table in (rows, printed))
     missing = printed[~there.isin(here)]
     nothing: dict[str, Any] = {run: "", **dict.fromkeys(rows.columns.intersection(SEEDS), 0)}
@@ -78,20 +78,11 @@ def beside_printed(
     return pd.concat(parts, ignore_index=True).reindex(columns=[*keys, *columns])
 
 
-def _standard_error(rows: pd.DataFrame, printed_runs: int | None) -> pd.Series[float]:
-    """Of the difference: over seeds where at least two finished, else that of the single seed if it is known."""
-    error: pd.Series[float] = rows["ours_sd"] / rows["seeds"] ** 0.5
-    if printed_runs:
-        variance = rows["ours_sd"] ** 2 / rows["seeds"] + rows["published_sd"].fillna(0) ** 2 / printed_runs
-        error = variance**0.5
-    return error.where(rows["seeds"] > 1, rows["error"]) if "error" in rows else error
-
-
 def number(value: Any, *, percent: bool = False) -> str:
     """Four digits after the point, from 10 on five in all; of a percentage two after the point. NaN is a dash."""
     if pd.isna(value):
         return MISSING
-    text = f"{100 * value:.2f}" if percent else f"{value:.4f}" if abs(value) < _LARGE else f"{value:.5g}"
+    text = f"{100 * value:.2f}" if percent else f"{value:.4f}" if abs(value) < 10 else f"{value:.5g}"
     return (text if float(text) else text.removeprefix("-")).replace("-", "−")
 
 
@@ -100,15 +91,23 @@ def wide(table: pd.DataFrame) -> pd.DataFrame:
 
     The difference is ours minus printed, in standard errors. Rows that were not run come last and say so.
     """
-    names = [str(column) for column in table.columns[: list(table.columns).index(PRINTED)]]
+    names = list(table.columns[: table.columns.get_loc(PRINTED)])
     across = [name for name in names if name != METRIC][-1] if METRIC in names else None
     remarks = [name for name in _REMARKS if name in table]
-    rows = table if STATUS in table else table.assign(status=MEASURED)
+    rows = table.assign(**{STATUS: table.get(STATUS, MEASURED), METRIC: table.get(METRIC, "")})
     rows = rows.assign(**{name: rows[name].map(_text) for name in [*names, *remarks, STATUS]})
     rows["column"] = rows[across] if across else OURS
-    rows[METRIC] = rows[METRIC].map(_in_words) if METRIC in names else ""
+    rows["percent"] = rows[METRIC].str.lower().str.contains(_SHARE)
+    signs = np.where(rows["percent"] & ~rows[METRIC].str.contains("%"), " (%)", "")
+    rows[METRIC] = rows[METRIC].str.replace("_", " ") + signs
     rows["here"] = rows[OURS].notna() | (rows[STATUS] == DIVERGED)
-    down = _names_of_rows(rows, names, across)
+    if DIFFERENCE not in rows:
+        count, sd = (rows.get(name, pd.Series(np.nan, rows.index)) for name in ("seeds", "ours_sd"))
+        rows[DIFFERENCE] = (rows[OURS] - rows[PRINTED]) / sd.replace(0, np.nan) * count.where(count > 1) ** 0.5
+    # Before the numbers stand the names with a text, without that of the run where it is not needed.
+    down = [name for name in names if name != across and rows[name].any()]
+    others = [name for name in names[1:] if name in down or name == across]
+    down = down if len(down) <= 2 or rows[others].duplicated().any() else [each for each in down if each != names[0]]
     lines: dict[tuple[str, ...], dict[str, Any]] = {}
     for row in rows.sort_values("here", ascending=False, kind="stable").to_dict("records"):
         known = {name: row[name] for name in down} | {STATUS: MISSING if row["here"] else row[STATUS]}
@@ -123,43 +122,23 @@ def wide(table: pd.DataFrame) -> pd.DataFrame:
     return made.fillna(MISSING).rename(columns={f"{OURS}, printed": "printed"})
 
 
-def _names_of_rows(rows: pd.DataFrame, names: Sequence[str], across: str | None) -> list[str]:
-    """The names that stand before the numbers: those with a text, without that of the run where it is not needed."""
-    down = [name for name in names if name != across and rows[name].any()]
-    others = [name for name in names[1:] if name in down or name == across]
-    is_needed = len(down) <= 2 or rows[others].duplicated().any()
-    return down if is_needed else [name for name in down if name != names[0]]
-
-
 def _texts_of_number(row: dict[Any, Any]) -> dict[str, str]:
     """Ours, if it is here, and the printed one, if there is one, by the column that each stands in."""
-    column, percent, diverged = row["column"], "%" in row[METRIC], _is_true(row.get("published_diverged"))
     found: dict[str, str] = {}
     if row["here"]:
-        ours = _with_sd(row[OURS], row.get("ours_sd"), row[STATUS] == DIVERGED, percent=percent)
-        found[column] = Linked(ours, _text(row.get(CELLS)))
-    printed = _with_sd(row.get(PRINTED), row.get("published_sd"), diverged, percent=percent)
-    if printed != MISSING:
-        found[f"{column}, printed"] = printed + ("" if diverged else _difference(row))
+        ours = _with_sd(row, OURS, row[STATUS] == DIVERGED)
+        found[row["column"]] = Linked(ours, _text(row.get(CELLS)))
+    is_diverged = str(row.get("published_diverged")) == "True"  # Pandas reads truths with gaps back as texts.
+    if (printed := _with_sd(row, PRINTED, is_diverged)) != MISSING:
+        is_compared = not is_diverged and pd.notna(row[DIFFERENCE])
+        difference = f" ({row[DIFFERENCE]:+.1f} s.e.)".replace("-", "−") if is_compared else ""
+        found[f"{row['column']}, printed"] = printed + difference
     return found
 
 
-def _in_words(metric: str) -> str:
-    is_share = _SHARE.search(metric.lower()) and "%" not in metric
-    return metric.replace("_", " ") + (" (%)" if is_share else "")
-
-
-def _with_sd(value: Any, sd: Any, diverged: bool, *, percent: bool) -> str:
-    text, spread = (number(each, percent=percent) for each in (value, sd))
-    return DIVERGED if diverged else text if spread == MISSING else f"{text} ± {spread}"
-
-
-def _difference(row: dict[Any, Any]) -> str:
-    """In standard errors; where the table does not say, in those of ours over runs."""
-    count, deviation = row.get("seeds", 0), row.get("ours_sd") or np.nan
-    difference = (row[OURS] - row[PRINTED]) / deviation * count**0.5 if count > 1 else np.nan
-    difference = row.get(DIFFERENCE, difference)
-    return "" if np.isnan(difference) else f" ({difference:+.1f} s.e.)".replace("-", "−")
+def _with_sd(row: dict[Any, Any], name: str, diverged: bool) -> str:
+    value, sd = (number(row.get(each), percent=row["percent"]) for each in (name, f"{name}_sd"))
+    return DIVERGED if diverged else value if sd == MISSING else f"{value} ± {sd}"
 
 
 def _count(row: dict[Any, Any]) -> str:
@@ -170,13 +149,8 @@ def _count(row: dict[Any, Any]) -> str:
     said = [row[STATUS]] if row[STATUS] not in {MEASURED, DIVERGED} else []
     runs = [f"n = {count:.0f}"] if count or not said else []
     runs += [f"{row[f'{word}_seeds']:.0f} {word}" for word in (DIVERGED, STUCK) if row.get(f"{word}_seeds")]
-    runs += ["never redistributed"] if _is_true(row.get("never_redistributed")) else []
+    runs += ["never redistributed"] if str(row.get("never_redistributed")) == "True" else []
     return ", ".join([*runs, *said])
-
-
-def _is_true(value: Any) -> bool:
-    """Of a column of truths with gaps: pandas reads them back as texts."""
-    return _text(value) == "True"
 
 
 def _text(value: Any) -> str:

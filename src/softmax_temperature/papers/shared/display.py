@@ -35,26 +35,20 @@ def shown(
     they come from. Columns in `percent` hold fractions. Whole numbers have no `digits` after the point, small ones as
     many as show one. `name` is unique in the notebook; pandas would otherwise draw a random one.
     """
-    values = table.drop(columns=CELLS, errors="ignore")
-    in_numbers = [column for column in values if column in percent or values[column].dtype.kind in "iuf"]
-    texts = pd.DataFrame(
-        {
-            column: [_text(value, digits, column in in_numbers, column in percent) for value in values[column]]
-            for column in values
-        }
-    )
-    for column in (in_numbers if numbers is None else numbers) if CELLS in table else ():
-        pairs = zip(texts[column], table[CELLS], strict=True)
-        texts[column] = [
-            link(text, cells) if isinstance(cells, str) and text != MISSING else text for text, cells in pairs
-        ]
+    texts = table.drop(columns=CELLS, errors="ignore")
+    in_numbers = [column for column in texts if column in percent or texts[column].dtype.kind in "iuf"]
+    sources = table[CELLS] if CELLS in table else [None] * len(table)
+    for column in texts:
+        cells = sources if column in (in_numbers if numbers is None else numbers) else [None] * len(table)
+        form = digits if column in in_numbers else None
+        values = zip(texts[column], cells, strict=True)
+        texts[column] = [_text(value, cell, form, column in percent) for value, cell in values]
     texts = texts.rename(columns={column: f"{column} (%)" for column in percent})
     if "status" not in texts or not (absent := texts["status"].astype(str).str.startswith(NOT_RUN)).any():
         return HTML(_html(texts, name))  # type: ignore[no-untyped-call]
     said = f"{absent.sum()} printed rows that were not run here" if absent.sum() > 1 else "A printed row, not run here"
     folded = f"<details><summary>{said}</summary>{_html(texts[absent], f'{name}-not-run')}</details>"
-    here = texts[~absent]
-    return HTML((_html(here, name) if len(here) else "") + folded)  # type: ignore[no-untyped-call]
+    return HTML((_html(texts[~absent], name) if not absent.all() else "") + folded)  # type: ignore[no-untyped-call]
 
 
 def drawn(figure: Figure | None, results: Path, name: str, otherwise: str = "") -> Image | Markdown:
@@ -70,19 +64,17 @@ def _html(texts: pd.DataFrame, name: str) -> str:
     """A table of HTML, without columns that hold nothing."""
     some = texts.loc[:, [column for column in texts if len(texts) < 2 or (texts[column] != MISSING).any()]]
     styler = some.style.format_index(escape="html", axis=1).hide(axis="index").set_uuid(name)
-    styler.set_table_styles([{"selector": "th, td", "props": "text-align: left"}])
-    return styler.to_html()
+    return styler.set_table_styles([{"selector": "th, td", "props": "text-align: left"}]).to_html()
 
 
-def _text(value: Any, digits: int, is_number: bool, is_percent: bool) -> str:
+def _text(value: Any, cells: Any, digits: int | None, is_percent: bool) -> str:
+    """A value with its link; `digits` is None for what is no number."""
     if pd.isna(value):
         return MISSING
-    if not is_number:
-        text = escape(str(value))
-        return link(text, value.cells) if isinstance(value, Linked) and value.cells else text
-    if is_percent:
-        return f"{100 * value:.1f}"
-    if float(value).is_integer():
-        return f"{value:.0f}"
-    rounded = f"{value:.{digits}f}"
-    return rounded if float(rounded) else f"{value:.1g}"
+    text = escape(str(value))
+    if digits is not None:
+        rounded = f"{value:.{digits}f}"
+        rounded = f"{value:.0f}" if float(value).is_integer() else rounded if float(rounded) else f"{value:.1g}"
+        text = f"{100 * value:.1f}" if is_percent else rounded
+    cells = value.cells if isinstance(value, Linked) else cells
+    return link(text, cells) if isinstance(cells, str) and cells and text != MISSING else text

@@ -26,6 +26,7 @@ RUNS = "runs"
 """The table at the top of the folder, `runs.csv`; the others are under `tables/`."""
 DERIVED = ("tables", "claims")
 """The modules of a paper with what follows from its records, `TABLES` and `CLAIMS`."""
+_PART = "softmax_temperature.papers.{}.{}"
 _DEVIATION = re.compile(r"^ *#+ *Deviation: *(.*(?:\n *#(?! *Deviation:).*)*)", re.MULTILINE)
 
 
@@ -53,13 +54,13 @@ def write_results(
     """
     for name, table in made.items():
         write_csv(table_path(folder, name), table)
-    write_csv(table_path(folder, "deviations"), deviations([*code, *(_module(paper, part) for part in DERIVED)]))
+    write_csv(table_path(folder, "deviations"), deviations([*code, *(_PART.format(paper, part) for part in DERIVED)]))
     write_derived(folder, paper, profile)
 
 
 def write_derived(folder: Path, paper: str, profile: str) -> list[dict[str, Any]]:
     """Write the tables, claims and metrics that follow from the records in a paper's folder; returns the claims."""
-    records, tables, claims = (import_module(_module(paper, part)) for part in ("records", *DERIVED))
+    records, tables, claims = (import_module(_PART.format(paper, part)) for part in ("records", *DERIVED))
     read = records.read_records(folder)
     for name, make in tables.TABLES.items():
         write_csv(table_path(folder, name), make(read))
@@ -67,10 +68,6 @@ def write_derived(folder: Path, paper: str, profile: str) -> list[dict[str, Any]
     write_json(folder / CLAIMS, rows)
     write_json(folder / "metrics.json", {row["id"]: {"value": row["value"], "verdict": row["verdict"]} for row in rows})
     return rows
-
-
-def _module(paper: str, part: str) -> str:
-    return f"softmax_temperature.papers.{paper}.{part}"
 
 
 def named_rows(
@@ -83,13 +80,9 @@ def named_rows(
 def deviations(modules: Iterable[str]) -> pd.DataFrame:
     """Every `# Deviation:` comment of some modules and of what they import: columns where (module) and what."""
     names = sorted({name for module in modules for name in import_closure(module, excluded=frozenset({"runner"}))})
-    rows = [(name.split(".", 1)[-1], text) for name in names for text in comments(source_path(name).read_text("utf-8"))]
+    found = [(name, text) for name in names for text in _DEVIATION.findall(source_path(name).read_text("utf-8"))]
+    rows = [(name.split(".", 1)[-1], re.sub(r"\n *# ?", " ", text)) for name, text in found]
     return pd.DataFrame(rows, columns=["where", "what"])
-
-
-def comments(source: str) -> list[str]:
-    """The texts of the `# Deviation:` comments in a file, each joined over its lines."""
-    return [re.sub(r"\n *# ?", " ", found) for found in _DEVIATION.findall(source)]
 
 
 def write_pixels(path: Path, arrays: Mapping[str, NDArray[np.uint8]]) -> None:

@@ -15,7 +15,6 @@ from softmax_temperature.papers.shared.plots import WIDTH, style
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from numpy.typing import NDArray
 
     from softmax_temperature.metrics import ReliabilityBins
 
@@ -43,9 +42,8 @@ def reliability_diagram(
         figure = Figure(figsize=(width, height), layout="constrained")
         rows = figure.subplots(2, count, sharex=True, sharey="row", squeeze=False, height_ratios=[1, SHARE_HEIGHT])
         for upper, lower, (name, table) in zip(*rows, tables.items(), strict=True):
-            edges = _percent(table.edges)
-            _accuracies(upper, table, edges[:-1], np.diff(edges), errors=errors)
-            _shares(lower, table, edges[:-1], np.diff(edges))
+            _accuracies(upper, table, errors=errors)
+            _shares(lower, table)
             error = float((table.shares * table.gaps.abs()).sum())
             upper.set_title(f"{name}\nECE {100 * error:.2f} %", parse_math=False)
         rows[0, 0].set(ylabel="accuracy (%)", xlim=(0, 100), ylim=(0, 100))
@@ -60,18 +58,17 @@ def reliability_diagram(
     return figure
 
 
-def _accuracies(axes: Axes, table: ReliabilityBins, left: NDArray[Any], widths: NDArray[Any], *, errors: bool) -> None:
-    accuracy, confidence = _percent(table.accuracy), _percent(table.confidence)
+def _accuracies(axes: Axes, table: ReliabilityBins, *, errors: bool) -> None:
+    edges, accuracy, confidence = (100 * part.cpu().numpy() for part in (table.edges, table.accuracy, table.confidence))
+    place = {"x": edges[:-1], "width": np.diff(edges), "align": "edge", "linewidth": 0.4}
     blue, orange, red, sky = (sns.color_palette()[number] for number in (0, 1, 3, 9))
-    axes.bar(left, accuracy, widths, align="edge", color=blue, edgecolor="white", linewidth=0.4, label="accuracy")
+    axes.bar(height=accuracy, color=blue, edgecolor="white", label="accuracy", **place)
     # Hatched two ways, so that they can be told apart without colours.
-    for sign, side, face, edge, hatch in (
-        (1, "above", (*orange, 0.45), red, "/////"),
-        (-1, "below", sky, blue, "\\\\\\\\\\"),
-    ):
-        heights = np.where(sign * (confidence - accuracy) > 0, confidence - accuracy, np.nan)
-        look: Any = {"facecolor": face, "edgecolor": edge, "hatch": hatch, "linewidth": 0.4}
-        axes.bar(left, heights, widths, bottom=accuracy, align="edge", label=f"confidence {side} accuracy", **look)
+    looks = ((1, "above", (*orange, 0.45), red, "/////"), (-1, "below", sky, blue, "\\\\\\\\\\"))
+    for sign, side, face, edge, hatch in looks:
+        gap = np.where(sign * (confidence - accuracy) > 0, confidence - accuracy, np.nan)
+        look: Any = {"facecolor": face, "edgecolor": edge, "hatch": hatch, "label": f"confidence {side} accuracy"}
+        axes.bar(height=gap, bottom=accuracy, **place, **look)
     axes.plot([0, 100], [0, 100], color="0.2", linewidth=0.9, linestyle="--", label="perfect calibration")
     if errors:
         filled = (table.counts > 0).numpy()
@@ -79,16 +76,13 @@ def _accuracies(axes: Axes, table: ReliabilityBins, left: NDArray[Any], widths: 
         bounds = [binomtest(round(a * n), n).proportion_ci(0.9, "wilson") for a, n in zip(shares, counts, strict=True)]
         reach = 100 * np.abs(np.array(bounds).T - shares)
         look = {"fmt": "none", "ecolor": "0.1", "elinewidth": 0.9, "capsize": 1.5, "label": "90 % interval of a bar"}
-        axes.errorbar((left + widths / 2)[filled], 100 * shares, reach, **look)
+        axes.errorbar((edges[:-1] + np.diff(edges) / 2)[filled], 100 * shares, reach, **look)
 
 
-def _shares(axes: Axes, table: ReliabilityBins, left: NDArray[Any], widths: NDArray[Any]) -> None:
-    axes.bar(left, _percent(table.shares), widths, align="edge", color="0.6", edgecolor="white", linewidth=0.4)
+def _shares(axes: Axes, table: ReliabilityBins) -> None:
+    edges, shares = (100 * part.cpu().numpy() for part in (table.edges, table.shares))
+    axes.bar(edges[:-1], shares, np.diff(edges), align="edge", color="0.6", edgecolor="white", linewidth=0.4)
     for values, label, line in ((table.accuracy, "overall accuracy", "-"), (table.confidence, "mean confidence", ":")):
         overall = 100 * (table.shares * values.nan_to_num(0.0)).sum().item()
         axes.axvline(overall, color="0.1", linewidth=1.2, linestyle=line, label=label)
     axes.set(xlabel="confidence (%)")
-
-
-def _percent(fractions: Any) -> NDArray[Any]:
-    return (100 * fractions).cpu().numpy()  # type: ignore[no-any-return]

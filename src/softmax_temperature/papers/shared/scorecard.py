@@ -11,15 +11,14 @@ from softmax_temperature.runner.artifacts import write_text
 from softmax_temperature.runner.errors import InputError
 
 OPEN, CLOSE = "<!-- scorecard -->", "<!-- /scorecard -->"
-_COLUMNS = ("verdict", "claim", "where", "printed", "ours", "must lie", "study", "also")
+_COLUMNS = ["verdict", "claim", "where", "printed", "ours", "must lie", "study", "also"]
 
 
 def profiles_with_results(results: Path = RESULTS) -> list[str]:
     """The profiles that have claims of at least one paper, sorted; an `InputError` if there is none."""
     found = sorted({path.parts[-3] for path in results.glob(f"*/*/{CLAIMS}")})
     if not found:
-        remedy = "Run `dvc repro` first, in the project's root folder."
-        raise InputError("no results of any paper", where=str(results), remedy=remedy)
+        raise InputError("no results of any paper", where=str(results), remedy="Run `dvc repro` in the root folder.")
     return found
 
 
@@ -37,13 +36,12 @@ def best_evidence(results: Path = RESULTS) -> dict[str, list[list[dict[str, Any]
     A decided row is better than an inconclusive one, and that better than none; of equal ones, that of more values.
     Profiles that show directions only are no studies.
     """
+    studies = [papers for profile, papers in all_claims(results).items() if profile not in DIRECTIONS_ONLY]
     found: dict[str, dict[str, list[dict[str, Any]]]] = {paper: {} for paper in PAPERS}
-    studies = (papers for profile, papers in all_claims(results).items() if profile not in DIRECTIONS_ONLY)
-    for paper, rows in (item for papers in studies for item in papers.items()):
-        for row in rows:
-            found[paper].setdefault(row["id"], []).append(row)
-    ordered = {paper: [sorted(rows, key=rank) for rows in claims.values()] for paper, claims in found.items()}
-    return {paper: sorted(claims, key=lambda rows: rank(rows[0])) for paper, claims in ordered.items()}
+    for paper, claims in found.items():
+        for row in sorted((row for study in studies for row in study.get(paper, [])), key=rank):
+            claims.setdefault(row["id"], []).append(row)
+    return {paper: list(claims.values()) for paper, claims in found.items()}
 
 
 def rank(row: dict[str, Any]) -> tuple[int, int]:
@@ -53,9 +51,8 @@ def rank(row: dict[str, Any]) -> tuple[int, int]:
 
 def tally(rows: Iterable[dict[str, Any]]) -> str:
     """How many rows have each verdict, as "5 hold, 2 inconclusive"."""
-    found = Counter(row["verdict"] for row in rows)
-    words = {verdict: verdict for verdict in VERDICTS} | {HOLDS: "hold"}
-    return ", ".join(f"{found[verdict]} {word}" for verdict, word in words.items() if found[verdict])
+    found = Counter("hold" if row["verdict"] == HOLDS else row["verdict"] for row in rows)
+    return ", ".join(f"{found[verdict]} {verdict}" for verdict in ("hold", *VERDICTS) if found[verdict])
 
 
 def scorecard(results: Path = RESULTS) -> str:
@@ -63,7 +60,12 @@ def scorecard(results: Path = RESULTS) -> str:
     parts = []
     for paper, claims in best_evidence(results).items():
         parts.append(f"### {paper.replace('_', ' ').capitalize()}: {tally(rows[0] for rows in claims) or 'no study'}")
-        lines = [_COLUMNS, ["---"] * len(_COLUMNS), *map(_cells, claims)] if claims else []
+        lines = [_COLUMNS, ["---"] * len(_COLUMNS)] if claims else []
+        for best, *others in claims:
+            also = [f"{row['profile']}: {texts(row)['verdict']}" for row in others if row["verdict"] != NOT_TESTED]
+            said = texts(best) | {"study": best["profile"], "also": "; ".join(also) or "–"}
+            said |= {"verdict": f"**{said['verdict']}**"} | ({"ours": best["note"]} if best["value"] is None else {})
+            lines.append([said[name].replace("|", "/") for name in _COLUMNS])
         parts += ["\n".join(f"| {' | '.join(line)} |" for line in lines)] if lines else []
     return "\n\n".join(parts)
 
@@ -76,11 +78,3 @@ def write_scorecard(path: Path, results: Path = RESULTS) -> None:
         remedy = f"Put {OPEN} and {CLOSE} around the place where it shall stand."
         raise InputError("no scorecard markers", where=str(path), remedy=remedy)
     write_text(path, f"{before}{found}\n{scorecard(results)}\n{closed}{after}")
-
-
-def _cells(rows: list[dict[str, Any]]) -> list[str]:
-    best, *others = rows
-    also = [f"{row['profile']}: {texts(row)['verdict']}" for row in others if row["verdict"] != NOT_TESTED]
-    said = texts(best) | {"study": best["profile"], "also": "; ".join(also) or "–"}
-    said |= {"verdict": f"**{said['verdict']}**"} | ({"ours": best["note"]} if best["value"] is None else {})
-    return [said[name].replace("|", "/") for name in _COLUMNS]

@@ -51,7 +51,6 @@ def provenance(outputs: Sequence[Path]) -> dict[str, Any]:
 class Linked(str):
     """A text of a table, with the cells behind it as `together` names them; empty where nothing is."""
 
-    __slots__ = ("cells",)
     cells: str
 
     def __new__(cls, text: str, cells: str) -> Self:

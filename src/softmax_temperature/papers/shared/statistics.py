@@ -36,11 +36,12 @@ class Estimate:
         return None if self.low is None or self.high is None else (self.low, self.high)
 
 
+@dataclass(frozen=True, kw_only=True)
 class Quantity(ABC):
-    """Something with an interval at every level; `each` is what its n counts, in the plural."""
+    """Something with an interval at every level."""
 
-    each: str
-    own = True  # Whether the paper has its task.
+    each: str = "seeds"  # What its n counts, in the plural.
+    own: bool = True  # Whether the paper has its task.
 
     @abstractmethod
     def estimate(self, level: float = LEVEL, n: int | None = None) -> Estimate:
@@ -81,7 +82,6 @@ class OverTasks(Quantity):
     """
 
     tasks: tuple[Task, ...]
-    each: str = "seeds"
     resolution: float = 0.0  # Step of the grid that the values lie on: their sd is at least that of rounding.
     left_out: bool = False
     """Whether each value comes from a choice or fit on the others of its task. Such values lean on each other; their
@@ -116,9 +116,8 @@ class OverTasks(Quantity):
 
     def by_task(self) -> list[dict[str, Any]]:
         """A row for each task."""
-        estimates = (replace(self, tasks=(task,)).estimate() for task in self.tasks)
-        pairs = zip(self.tasks, estimates, strict=True)
-        return [{"task": task.name, **asdict(one), "pooled": task.own} for task, one in pairs]
+        estimates = ((task, replace(self, tasks=(task,)).estimate()) for task in self.tasks)
+        return [{"task": task.name, **asdict(one), "pooled": task.own} for task, one in estimates]
 
     def _sd(self, values: Sequence[float], *, left_out: bool) -> float | None:
         n = len(values)
@@ -134,8 +133,6 @@ class Share(Quantity):
 
     hits: int
     n: int
-    each: str = "seeds"
-    own: bool = True
 
     def estimate(self, level: float = LEVEL, n: int | None = None) -> Estimate:
         """With other n the share stays."""
@@ -154,7 +151,6 @@ class Fitted(Quantity):
     error: float | None  # Its standard error.
     degrees: int
     n: int  # What a repetition would multiply, say the seeds.
-    each: str = "seeds"
 
     def estimate(self, level: float = LEVEL, n: int | None = None) -> Estimate:
         """With n as if the standard error fell with its root, and the degrees of freedom grew with it."""
@@ -174,7 +170,6 @@ class Drawn(Quantity):
     value: float
     draws: tuple[float, ...]
     n: int
-    each: str = "seeds"
 
     def estimate(self, level: float = LEVEL, n: int | None = None) -> Estimate:
         """The interval holds the value; with n as if it narrowed with its root."""
