@@ -20,20 +20,16 @@ from softmax_temperature.papers.shared.sources import (
 from softmax_temperature.runner.artifacts import canonical_json, open_artifact, write_json
 from softmax_temperature.runner.cells import Cell, Job, run_cells
 from softmax_temperature.runner.fingerprint import code_digest
-from softmax_temperature.runner.section import Compute, Section
+from softmax_temperature.runner.section import Compute
 
 ROWS = pd.DataFrame({"arm": ["a", "a", "b"], "rate": [0.003, 0.003, 10.0], "count": [7, 7, 8], "seed": [0, 1, 0]})
 HOSTILE = ('a"><script>alert(1)</script>/b', "c & d; e", "50 %/ä#f?g")
 SOURCE, SUMS = Path("data/prepared/numbers"), Path("data/sums")
 
 
-class Factor(Section):
-    factor: int
-
-
-def total(job: Job, plan: Factor) -> None:
+def total(job: Job, factor: int) -> None:
     numbers = [one.json("total.json") for one in job.inputs.values()]
-    write_json(job.output / "total.json", plan.factor * (1 + sum(numbers)))
+    write_json(job.output / "total.json", factor * (1 + sum(numbers)))
 
 
 def made(folder: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
@@ -42,8 +38,8 @@ def made(folder: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     settings = {"engine": "serial", "workers": 1, "threads_per_cell": 1, "device": "cpu", "checkpoint_seconds": 0}
     compute = Compute.model_validate(settings | {"ray_address": None, "gpus_per_cell": 0})
     for output, factor in ((SOURCE, 4), (SOURCE.with_name("of-another-paper"), 5)):
-        run_cells([Cell(".", total, Factor(factor=factor))], output=output, compute=compute, seed=7)
-    cells = [Cell(f"sum/{seed}", total, Factor(factor=2), {"numbers": SOURCE}) for seed in (0, 1)]
+        run_cells([Cell(".", total, {"factor": factor})], output=output, compute=compute, seed=7)
+    cells = [Cell(f"sum/{seed}", total, {"factor": 2}, {"numbers": SOURCE}) for seed in (0, 1)]
     run_cells(cells, output=SUMS, compute=compute, seed=7)
     return provenance([SOURCE.parent, SUMS])
 
