@@ -5,26 +5,15 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-import torch
 from scipy import stats
 from sklearn.linear_model import Ridge
 from sklearn.model_selection import GridSearchCV, LeaveOneGroupOut
 from sklearn.preprocessing import StandardScaler
 
-from softmax_temperature.cosine_classifier import TemperatureGrid
 from softmax_temperature.dataset_statistics import STATISTICS
-from softmax_temperature.heuristic import (
-    Heuristic,
-    correlations,
-    fit,
-    identified,
-    leave_one_dataset_out,
-    pearson,
-)
-from softmax_temperature.heuristic.least_squares import PENALTIES
-from softmax_temperature.heuristic.regression import Regression, regress
+from softmax_temperature.heuristic import PENALTIES, Heuristic, fit, leave_one_dataset_out
+from softmax_temperature.heuristic.pairs import Regression, correlations, identified, pearson, regress
 from softmax_temperature.heuristic.ridge import Study
-from softmax_temperature.stages.heuristic import _pair
 
 Law = Callable[[pd.DataFrame, np.random.Generator], Any]
 
@@ -46,9 +35,8 @@ def noisy_law(pairs: pd.DataFrame, generator: np.random.Generator) -> Any:
 
 def law_with_dataset_effects(pairs: pd.DataFrame, generator: np.random.Generator) -> Any:
     effects = pairs["dataset"].map({name: 12 * generator.normal() for name in pairs["dataset"].unique()})
-    return (120 + 8 * pairs["feats_corr"] + 6 * pairs["dim"] + effects + 6 * generator.normal(size=len(pairs))).clip(
-        1, 250
-    )
+    optima = 120 + 8 * pairs["feats_corr"] + 6 * pairs["dim"] + effects + 6 * generator.normal(size=len(pairs))
+    return optima.clip(1, 250)
 
 
 def three_datasets(optima: tuple[float, ...] = (10.0, 20.0, 60.0)) -> pd.DataFrame:
@@ -101,15 +89,13 @@ def test_ridge_penalty_is_the_best_for_data_sets_left_out() -> None:
 def test_each_fold_has_the_r_and_p_of_scipy_and_the_summary_is_theirs() -> None:
     pairs = make_pairs(noisy_law)
     result = leave_one_dataset_out(pairs, statistics="four_best")
-    found = [
-        stats.pearsonr(fold["inverse_temperature"], fold["linear"]) for _, fold in result.predictions.groupby("dataset")
-    ]
+    folds = [fold for _, fold in result.predictions.groupby("dataset")]
+    found = [stats.pearsonr(fold["inverse_temperature"], fold["linear"]) for fold in folds]
     np.testing.assert_allclose(result.folds["r"], [each.statistic for each in found])
     np.testing.assert_allclose(result.folds["p"], [each.pvalue for each in found])
     rs = [each.statistic for each in found]
-    assert (result.median_r, result.mean_r, result.sd_r) == pytest.approx(
-        (np.median(rs), np.mean(rs), np.std(rs, ddof=1))
-    )
+    expected = (np.median(rs), np.mean(rs), np.std(rs, ddof=1))
+    assert (result.median_r, result.mean_r, result.sd_r) == pytest.approx(expected)
     assert result.mean_p == pytest.approx(np.mean([each.pvalue for each in found]))
     assert result.folds["statistics"].str.split(", ").str.len().tolist() == [4] * 6
 
@@ -219,9 +205,7 @@ def test_pairs_whose_searches_disagree_weigh_less() -> None:
 
 def test_identified_keeps_plateaus_up_to_the_share() -> None:
     # Grid 1, 5, 10, 15: the plateaus hold 1, 2, 3 and 4 of the 4 values.
-    pairs = pd.DataFrame(
-        {"inverse_temperature": [5, 5, 5, 5], "plateau_low": [5, 4, 1, 1], "plateau_high": [5, 10, 10, 15]}
-    )
+    pairs = pd.DataFrame({"inverse_temperature": 5, "plateau_low": [5, 4, 1, 1], "plateau_high": [5, 10, 10, 15]})
     grid = [1.0, 5.0, 10.0, 15.0]
     for max_share, kept in [(0.25, 1), (0.5, 2), (0.75, 3), (1.0, 4)]:
         table = identified(pairs, max_share=max_share, grid=grid)
@@ -250,31 +234,11 @@ def test_bad_pairs_are_refused_by_name(call: Callable[[Any], object], pairs: Any
         call(pairs)
 
 
-@pytest.mark.parametrize("call", [leave_one_dataset_out, fit])
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"statistics": "five_best"}, "'five_best' is unknown. Did you mean 'four_best'"),
-        ({"statistics": 0}, "1 to 23"),
-        ({"method": "lasso"}, "'lasso' is unknown"),
-    ],
-)
-def test_bad_arguments_are_refused_by_name(
-    call: Callable[..., object], arguments: dict[str, Any], message: str
-) -> None:
-    with pytest.raises(ValueError, match=message):
-        call(make_pairs(noisy_law), **arguments)
-
-
-def test_plateaus_hold_their_optimum() -> None:
+def test_bad_arguments_and_plateaus_are_refused_by_name() -> None:
+    for call in (leave_one_dataset_out, fit):
+        with pytest.raises(ValueError, match=r"'five_best' is unknown. Did you mean 'four_best'"):
+            call(make_pairs(noisy_law), statistics="five_best")
+        with pytest.raises(ValueError, match="1 to 23"):
+            call(make_pairs(noisy_law), statistics=0)
     with pytest.raises(ValueError, match="must enclose the optimum 10"):
         identified(three_datasets().assign(plateau_low=60, plateau_high=70))
-
-
-def test_a_pair_says_how_far_its_searches_disagree() -> None:
-    # The repeats are best at 1 and at 100: logarithms 0 and ln 100, whose variance is (ln 100)² / 2.
-    curves = torch.tensor([[[0.9], [0.1]], [[0.2], [0.8]]])
-    grids = [TemperatureGrid((1.0, 100.0), some, 10) for some in (curves, curves[:1])]
-    found = [_pair("data", "net", grid, grid, "test") for grid in grids]
-    assert found[0]["log_variance"] == pytest.approx(math.log(100) ** 2 / 2)
-    assert "log_variance" not in found[1]

@@ -157,14 +157,10 @@ def test_wrong_weights_are_one_error_that_names_the_file(
     assert error.value.where == str(path)
 
 
-def test_a_missing_file_is_noticed_before_any_work(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"weights\.safetensors: no such file"):
-        locate_weights(file_spec(), root=tmp_path, download=True)
-
-
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
+        ({"weights": "file", "file": "absent.safetensors"}, r"absent\.safetensors: no such file"),
         ({"embedding": 9}, r"shape \(1, 8\), but `embedding` says 9"),
         ({"architecture": "vit_tiny_patch16_224", "arguments": {}}, "does not take images of 32 pixels"),
         ({"architecture": "resnet10"}, "no such network. Did you mean 'resnet1"),

@@ -6,6 +6,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 from torch import Tensor
+from torch.nn.utils.rnn import pack_padded_sequence
 
 from softmax_temperature.data.tokens import PADDING
 from softmax_temperature.networks.layers import drawn_from
@@ -62,26 +63,10 @@ def test_padding_changes_no_bit_of_logits_and_gradients(make: Any, length: int) 
 # ---- the GRU
 
 
-def by_equations(model: GRU, row: list[int]) -> Tensor:
-    """The state after a text, one token and one gate at a time (Cho et al. 2014, with PyTorch's two biases)."""
-    weights = model.recurrent.state_dict()
-    inner, outer = weights["weight_ih_l0"].double().chunk(3), weights["weight_hh_l0"].double().chunk(3)
-    inner_bias, outer_bias = weights["bias_ih_l0"].double().chunk(3), weights["bias_hh_l0"].double().chunk(3)
-    state = torch.zeros(7, dtype=torch.float64)
-    for token in row:
-        word = model.embedding.weight[token].detach().double()
-        of_word = [weight @ word + bias for weight, bias in zip(inner, inner_bias, strict=True)]
-        of_state = [weight @ state + bias for weight, bias in zip(outer, outer_bias, strict=True)]
-        reset, update = ((one + other).sigmoid() for one, other in zip(of_word[:2], of_state[:2], strict=True))
-        new = (of_word[2] + reset * of_state[2]).tanh()
-        state = (1 - update) * new + update * state
-    return state
-
-
-def test_features_of_a_gru_are_the_states_after_the_last_tokens_by_the_equations() -> None:
+def test_features_of_a_gru_are_the_states_of_a_packed_sequence() -> None:
     model, rows = gru(), tokens()
-    expected = torch.stack([by_equations(model, row[:own].tolist()) for row, own in zip(rows, LENGTHS, strict=True)])
-    torch.testing.assert_close(model.features(rows).double(), expected, rtol=1e-5, atol=1e-6)
+    packed = pack_padded_sequence(model.embedding(rows), torch.tensor(LENGTHS), batch_first=True, enforce_sorted=False)
+    torch.testing.assert_close(model.features(rows), model.recurrent(packed)[1][0], rtol=1e-5, atol=1e-6)
     assert torch.equal(model.classifier(model.features(rows)), model(rows))
 
 
@@ -96,25 +81,16 @@ def test_under_autocast_all_of_a_gru_stays_float32() -> None:
 # ---- the global-pooling network
 
 
-def by_layers(model: TextCNN, row: list[int]) -> Tensor:
-    """One text, one place at a time: what each filter sees, and its maximum over neighbours, and over all."""
-    row = row + [PADDING] * (11 - len(row))
-    places = [model.embedding.weight[token].detach().double() for token in row]
-    first, second, third = (model.convolutions[number] for number in (0, 3, 6))
-    for number, layer in enumerate((first, second, third)):
-        weight, bias = layer.weight.detach().double(), layer.bias.detach().double()
-        seen = [torch.stack(places[place : place + 3], dim=1) for place in range(len(places) - 2)]
-        places = [((weight * window).sum((1, 2)) + bias).clamp(min=0) for window in seen]
-        if number < 2:
-            places = [torch.stack(places[place : place + 3]).amax(0) for place in range(len(places) - 2)]
-    dense = model.hidden[0]
-    pooled = torch.stack(places).amax(0)
-    return (dense.weight.detach().double() @ pooled + dense.bias.detach().double()).clamp(min=0)
+def alone(model: TextCNN, row: list[int]) -> Tensor:
+    """The features of one text, which goes on with empty words up to the 11 that the convolutions read at least."""
+    words = model.embedding(torch.tensor(row + [PADDING] * (11 - len(row))))
+    features: Tensor = model.hidden(model.convolutions(words.T[None]).amax(2)[0])
+    return features
 
 
 def test_features_of_a_text_cnn_are_those_of_its_layers_one_text_after_the_other() -> None:
     model, rows = text_cnn(), tokens()
-    expected = torch.stack([by_layers(model, row[:own].tolist()) for row, own in zip(rows, LENGTHS, strict=True)])
+    expected = torch.stack([alone(model, row[:own].tolist()) for row, own in zip(rows, LENGTHS, strict=True)])
     assert expected.std(0).max() > 1e-3
-    torch.testing.assert_close(model.features(rows).double(), expected, rtol=1e-5, atol=1e-7)
+    torch.testing.assert_close(model.features(rows), expected, rtol=1e-5, atol=1e-7)
     assert torch.equal(model.classifier(model.features(rows)), model(rows))

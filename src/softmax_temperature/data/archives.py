@@ -80,11 +80,9 @@ class NpzArchive(_Archive):
 
 
 class _Row(NamedTuple):
-    """A line; the label is None where the text is left out."""
-
     line: int
     split: SplitName
-    label: int | str | None
+    label: int | str | None  # None where the text is left out.
     text: str
 
 

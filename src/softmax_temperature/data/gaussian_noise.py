@@ -9,9 +9,8 @@ from torch import Tensor
 from softmax_temperature.runner.artifacts import digest_of_file, digest_of_text
 from softmax_temperature.runner.errors import InputError
 
-_FILES = [
-    Path("CIFAR-10-C", name) for name in ("gaussian_noise.npy", "labels.npy")
-]  # Of Hendrycks and Dietterich 2019.
+# Of Hendrycks and Dietterich 2019.
+_FILES = [Path("CIFAR-10-C", name) for name in ("gaussian_noise.npy", "labels.npy")]
 _PER_SEVERITY = 10_000
 
 

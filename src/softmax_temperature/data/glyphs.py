@@ -28,7 +28,6 @@ TRAIN_SCENES, TEST_SCENES = 400, 100
 VOID = 255
 IS_GLYPHS, IS_GLYPH_SCENES = (re.compile(form) for form in (r"glyphs-(pretrain-)?[0-9]+", r"glyph-scenes-[0-9]+"))
 Pixels = NDArray[np.uint8]
-Scenes = tuple[Pixels, Pixels]
 
 _FAINT, _FULL = 32, 128  # In a scene, ink below the first is paper, from the second on a character.
 _UNIT = 1024  # The matrix of a distortion is a multiple of 1/_UNIT, so that its products with pixel places are exact.
@@ -61,20 +60,16 @@ def read_glyphs(name: str, *, seed: int) -> RawDataset:
     return RawDataset(name, names, *parts, source, rule)
 
 
-def read_glyph_scenes(name: str, *, seed: int) -> Scenes:
+def read_glyph_scenes(name: str, *, seed: int) -> tuple[Pixels, Pixels]:
     """Draw "glyph-scenes-N": TRAIN_SCENES to train on, then TEST_SCENES; images and labels (scenes, 64, 64) uint8."""
     characters = choose_characters(int(name.rpartition("-")[2]), downstream_pool, where=name, seed=seed)
-    return draw_scenes(characters, TRAIN_SCENES + TEST_SCENES, seed=seed)
-
-
-def draw_scenes(characters: Sequence[str], count: int, *, seed: int) -> Scenes:
-    """Images and labels (count, 64, 64) uint8, the characters having labels 1, 2, ...; fewer are the first of more."""
-    scenes = [_scene(characters, np.random.default_rng([seed, number, *b"scenes"])) for number in range(count)]
+    generators = (np.random.default_rng([seed, number, *b"scenes"]) for number in range(TRAIN_SCENES + TEST_SCENES))
+    scenes = [_scene(characters, generator) for generator in generators]
     images, labels = zip(*scenes, strict=True)
     return np.stack(images), np.stack(labels)
 
 
-def _scene(characters: Sequence[str], generator: np.random.Generator) -> Scenes:
+def _scene(characters: Sequence[str], generator: np.random.Generator) -> tuple[Pixels, Pixels]:
     ink, labels = np.zeros((2, _CANVAS, _CANVAS), dtype=np.uint8)
     for quarter in generator.permutation(4)[: generator.integers(2, 5)]:
         number = int(generator.integers(len(characters)))
@@ -161,7 +156,6 @@ def _without_look_alikes(characters: list[str]) -> list[str]:
 
 @cache
 def _bitmaps(character: str) -> tuple[Image.Image, ...]:
-    """The character in each typeface that has it."""
     own = [font for font in _OTHER_FONTS if ord(character) in _code_points(font)]
     return tuple(_bitmap(character, font) for font in (*_COMMON_FONTS, *own))
 

@@ -98,7 +98,6 @@ def _check(raw: RawDataset, classes: int, train: Rows, validation: Rows, test: R
 
 
 def _of_classes(part: RawPart, chosen: NDArray[np.int64]) -> Rows:
-    """The samples of some classes, numbered anew."""
     index = np.flatnonzero(np.isin(part.labels, chosen))
     return Rows(part, index, np.searchsorted(chosen, part.labels[index]))
 

@@ -80,7 +80,6 @@ def set_aside(parts: Parts, count: int | None, *, seed: int) -> Parts:
 
 
 def _all_pairs(name: str, root: Path) -> dict[SplitName, list[tuple[Path, Path]]]:
-    """Each image with its label map, sorted by name."""
     folder = root / name
     layout = f"Put images/train/STEM.jpg, labels/train/STEM.png, and the same for test, into {folder}."
     if not (folder / "images").is_dir():
@@ -100,7 +99,6 @@ def _all_pairs(name: str, root: Path) -> dict[SplitName, list[tuple[Path, Path]]
 
 
 def _read(pairs: list[tuple[Path, Path]], form: Form) -> tuple[Pixels, Pixels]:
-    """All images of a part and their label maps."""
     with ThreadPoolExecutor() as pool:  # Pillow releases the interpreter's lock while it decodes.
         images, labels = zip(*pool.map(lambda pair: _read_pair(pair[0], pair[1], form), pairs), strict=True)
     for (file, _), own in zip(pairs, labels, strict=True):
@@ -121,9 +119,8 @@ def _read_pair(image_file: Path, label_file: Path, form: Form) -> tuple[Pixels, 
         height, width = form.crop
         top, left = (image.height - height) // 2, (image.width - width) // 2
         if top < 0 or left < 0:
-            _refuse(
-                image_file, f"is {_sides(image)} pixels", f"Set a smaller {_PARAMETERS}.crop, or {_PARAMETERS}.size."
-            )
+            remedy = f"Set a smaller {_PARAMETERS}.crop, or {_PARAMETERS}.size."
+            _refuse(image_file, f"is {_sides(image)} pixels", remedy)
         image, labels = (one.crop((left, top, left + width, top + height)) for one in (image, labels))
     if form.size is not None:
         height, width = form.size
@@ -136,7 +133,6 @@ def _read_pair(image_file: Path, label_file: Path, form: Form) -> tuple[Pixels, 
 
 
 def _read_labels(file: Path, form: Form) -> Image.Image:
-    """A label map with the numbers as they are in the file."""
     try:
         with Image.open(file) as image:
             numbers = np.asarray(image)

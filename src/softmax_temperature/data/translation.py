@@ -22,11 +22,8 @@ def read_translation(name: str, languages: tuple[str, str], *, root: Path, seed:
     if name != FARM:
         found = {split: _read(*pair) for split, pair in _files(name, languages, root).items()}
     elif set(languages) != set(LANGUAGES):
-        what, remedy = (
-            f"is in {' and '.join(LANGUAGES)}",
-            "Correct focal.translation.source or focal.translation.target.",
-        )
-        raise InputError(what, where=f"data set {name}", remedy=remedy)
+        remedy = "Correct focal.translation.source or focal.translation.target."
+        raise InputError(f"is in {' and '.join(LANGUAGES)}", where=f"data set {name}", remedy=remedy)
     else:
         order = 1 if languages == LANGUAGES else -1
         found = {split: sides[::order] for split, sides in read_farm(seed=seed).items()}

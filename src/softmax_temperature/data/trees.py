@@ -53,7 +53,8 @@ def parse_tree(text: str) -> Tree:
             above.pop()
         else:
             own, below = nodes[above[-1]]
-            own.append("" if below else _plain(piece))
+            word = piece.lower()
+            own.append("" if below else _BRACKETS.get(word, word.replace("\\", "") or word))
     trees = len(nodes) - sum(len(below) for _, below in nodes)
     if above or trees != 1:
         raise ValueError(f"{len(above)} brackets are not closed, and there are {trees} trees, not 1")
@@ -61,16 +62,10 @@ def parse_tree(text: str) -> Tree:
 
 
 def _node(number: int, own: list[str], below: list[int]) -> tuple[str, int, int, int]:
-    """Word, nodes below and label."""
     if own[:1] not in [[*label] for label in "01234"] or len(below) != (0 if own[1:] else 2):
         raise ValueError(f"node {number} is not a label from 0 to 4, then a word or two nodes")
     left, right = below or (0, 0)
     return " ".join(own[1:]), left, right, int(own[0])  # The treebank's "2 1/2" is one word with a space in it.
-
-
-def _plain(piece: str) -> str:
-    word = piece.lower()
-    return _BRACKETS.get(word, word.replace("\\", "") or word)
 
 
 def tree_words(trees: Iterable[Tree], *, vocabulary_size: int) -> tuple[str, ...]:
@@ -86,16 +81,9 @@ def encode_trees(trees: Sequence[Tree], words: Sequence[str]) -> Tensor:
     """
     numbers = {"": PADDING} | {word: number for number, word in enumerate(words, start=RESERVED)}
     tables = [
-        torch.tensor(
-            [
-                [numbers.get(word, UNKNOWN) for word in tree.words],
-                tree.left,
-                tree.right,
-                [SENTIMENTS[label] for label in tree.labels],
-            ]
-        ).T
+        [(numbers.get(word, UNKNOWN), *below, SENTIMENTS[label]) for word, *below, label in zip(*tree, strict=True)]
         for tree in trees
     ]
-    nodes = pad_sequence(tables, batch_first=True, padding_value=0)
+    nodes = pad_sequence(list(map(torch.tensor, tables)), batch_first=True)
     nodes[..., LABEL].masked_fill_((nodes[..., WORD] == PADDING) & (nodes[..., LEFT] == 0), UNLABELLED)
     return nodes

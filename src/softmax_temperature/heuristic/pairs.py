@@ -1,6 +1,6 @@
-"""The table of pairs and its correlations (section 4.3, Figure 3)."""
+"""Pairs, their correlations (section 4.3, Figure 3), and the regression that the paper's rule and ours share."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -21,6 +21,7 @@ LEVEL = 0.90  # of the intervals, as everywhere in this package
 COLUMNS = ["statistic", "r", "absolute_r", "p", "low", "high", "absolute_low", "absolute_high", "constant"]
 
 Floats: TypeAlias = NDArray[np.float64]
+Rows: TypeAlias = NDArray[np.intp]
 Pairs: TypeAlias = pd.DataFrame | Iterable[dict[str, Any]]
 
 
@@ -40,30 +41,26 @@ def identified(pairs: Pairs, *, max_share: float = 0.5, grid: Sequence[float] = 
     return table.iloc[np.flatnonzero(share <= max_share)].reset_index(drop=True)
 
 
-def share_on_plateau(table: pd.DataFrame, predicted: Floats) -> float | None:
-    """Share of the predictions, shape (pairs,), on their pair's plateau; None without plateau columns."""
-    if not {*PLATEAU} <= {*table.columns}:
-        return None
-    return float(((floats(table, "plateau_low") <= predicted) & (predicted <= floats(table, "plateau_high"))).mean())
-
-
-def checked_pairs(pairs: Pairs, statistics: Sequence[str] = STATISTICS) -> pd.DataFrame:
-    """The pairs as a table in one order, with the named statistics and enough data sets."""
+def checked_pairs(pairs: Pairs) -> pd.DataFrame:
+    """The pairs as a table in one order, with all statistics and enough data sets."""
     table = pd.DataFrame(pairs)
-    _check_columns(table, (*KEYS, "inverse_temperature", *statistics))
+    _check_columns(table, (*KEYS, "inverse_temperature", *STATISTICS))
     repeated = table[table.duplicated(KEYS)]
     if len(repeated):
         raise ValueError(f"pairs holds {repeated['dataset'].iloc[0]} with {repeated['backbone'].iloc[0]} twice")
     if {*PLATEAU} <= {*table.columns}:
         _check_plateaus(table)
-    names = sorted(table["dataset"].unique())
-    if len(names) < MINIMUM_DATASETS:
-        least = f"at least {MINIMUM_DATASETS} data sets"
-        raise ValueError(f"pairs must hold {least}, got {len(names)}: {', '.join(names)}")
+    check_datasets(table)
     if not (within := table["inverse_temperature"].between(*SEARCHED_RANGE)).all():
         wrong = table["inverse_temperature"][~within].iloc[0]
         raise ValueError(f"pairs must hold an inverse_temperature within {SEARCHED_RANGE}, got {wrong}")
     return table.sort_values(KEYS, ignore_index=True)
+
+
+def check_datasets(table: pd.DataFrame) -> None:
+    """ValueError for too few data sets."""
+    if (count := table["dataset"].nunique()) < MINIMUM_DATASETS:
+        raise ValueError(f"pairs must hold at least {MINIMUM_DATASETS} data sets, got {count}")
 
 
 def floats(table: pd.DataFrame, name: str) -> Floats:
@@ -151,3 +148,63 @@ def strongest_first(absolute: Floats) -> NDArray[np.intp]:
 def is_constant(values: Floats) -> bool:
     """Whether values of shape (n,) are equal up to round-off."""
     return bool(np.ptp(values) <= 1e-9 * np.abs(values).max())
+
+
+class Regression(NamedTuple):
+    """A plane through standardised statistics, fitted on values in [low, high]; arrays of shape (statistics,)."""
+
+    coefficients: Floats
+    intercept: float
+    mean: Floats
+    scale: Floats
+    low: Floats
+    high: Floats
+
+    def predict(self, values: Floats) -> Floats:
+        """The plane's value for rows of statistics, shape (rows, statistics)."""
+        return self.intercept + ((values - self.mean) / self.scale) @ self.coefficients
+
+
+def regress(values: Floats, target: Floats, penalty: float | None, weights: Floats | None = None) -> Regression:
+    """Fit by ridge regression or, without a penalty, by least squares, which ignores the weights (of mean 1).
+
+    Values (rows, statistics): a constant one gets the coefficient 0. The penalty is on standardised statistics.
+    """
+    weights = np.ones(len(target)) if weights is None else weights
+    mean, scale, design = standardised(values, weights)
+    intercept = float(np.average(target, weights=weights))
+    if penalty is None:
+        # Deviation: with all 23 statistics the paper's least squares need not have one answer: some statistics follow
+        # from others, some are the same for all pairs of a data set. Of the equally good answers this is the shortest;
+        # directions below 1e-6 of the largest count as round-off, so that the answer is the same on every machine.
+        coefficients = np.asarray(np.linalg.lstsq(design, target - intercept, rcond=1e-6)[0], dtype=np.float64)
+    else:
+        coefficients = ridge_coefficients(design, target - intercept, penalty, weights)
+    return Regression(coefficients, intercept, mean, scale, values.min(axis=0), values.max(axis=0))
+
+
+def ridge_coefficients(design: Floats, target: Floats, penalty: float, weights: Floats | float = 1.0) -> Floats:
+    """Coefficients of ridge regression; design, shape (rows, statistics), and target are centred."""
+    weighted = design.T * weights
+    solution = np.linalg.solve(weighted @ design + penalty * np.eye(design.shape[1]), weighted @ target)
+    return np.asarray(solution, dtype=np.float64)
+
+
+def standardised(values: Floats, weights: Floats | None = None) -> tuple[Floats, Floats, Floats]:
+    """Mean, scale and standardised values of each column; a constant column has scale 1 and becomes 0."""
+    constant = np.array([is_constant(column) for column in values.T])
+    mean = np.average(values, axis=0, weights=weights)
+    scale = np.where(constant, 1.0, np.sqrt(np.average((values - mean) ** 2, axis=0, weights=weights)))
+    return mean, scale, np.where(constant, 0.0, (values - mean) / scale)
+
+
+def best_penalty(
+    penalties: Sequence[float], datasets: NDArray[Any], error: Callable[[Rows, Rows, float], Floats]
+) -> float:
+    """The penalty with the least mean error of left-out data sets, each of which counts as much as the next.
+
+    `error` is that of the rows of one data set, from those of the others and a penalty.
+    """
+    rows = np.arange(len(datasets))
+    folds = [(rows[datasets == name], rows[datasets != name]) for name in np.unique(datasets)]
+    return min(penalties, key=lambda penalty: np.mean([error(own, others, penalty).mean() for own, others in folds]))

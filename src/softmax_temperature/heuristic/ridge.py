@@ -18,8 +18,19 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, PositiveFloat, PositiveInt
 
 from softmax_temperature.dataset_statistics import STATISTICS
-from softmax_temperature.heuristic.pairs import KEYS, MINIMUM_DATASETS, SEARCHED_RANGE, Floats, finite, floats, matrix
-from softmax_temperature.heuristic.regression import Regression, Rows, best_penalty, regress
+from softmax_temperature.heuristic.pairs import (
+    KEYS,
+    SEARCHED_RANGE,
+    Floats,
+    Regression,
+    Rows,
+    best_penalty,
+    check_datasets,
+    finite,
+    floats,
+    matrix,
+    regress,
+)
 
 PENALTIES = (1.0, 3.0, 10.0, 30.0, 100.0)  # Of the sum of squared coefficients of standardised statistics.
 # What `score_rules` fits on the other data sets.
@@ -124,9 +135,10 @@ def score_rules(pairs: pd.DataFrame, accuracies: pd.DataFrame) -> pd.DataFrame:
     values["square root of dimension"] = np.sqrt(floats(pairs, "dim"))
     if "inverse_temperature_validation" in pairs:
         values["search on validation data"] = floats(pairs, "inverse_temperature_validation")
-    costs = {rule: study.lost(np.arange(len(pairs)), chosen) for rule, chosen in values.items()}
+    every = np.arange(len(pairs))
     tables = [
-        pairs[KEYS].assign(rule=rule, inverse_temperature=values[rule], lost=lost) for rule, lost in costs.items()
+        pairs[KEYS].assign(rule=rule, inverse_temperature=chosen, lost=study.lost(every, chosen))
+        for rule, chosen in values.items()
     ]
     return pd.concat(tables, ignore_index=True)[["rule", *KEYS, "inverse_temperature", "lost"]]
 
@@ -163,15 +175,14 @@ class Study:
     @classmethod
     def of(cls, pairs: pd.DataFrame, accuracies: pd.DataFrame) -> Study:
         """The arrays of a study, as `fit_ridge` takes it; ValueError for fewer than three data sets."""
-        if (count := pairs["dataset"].nunique()) < MINIMUM_DATASETS:
-            raise ValueError(f"pairs must hold at least {MINIMUM_DATASETS} data sets, got {count}")
+        check_datasets(pairs)
         curves = accuracies.pivot(index=KEYS, columns="inverse_temperature", values="test_accuracy")
         variance = pairs.get("log_variance", pd.Series(0.0, pairs.index)).to_numpy(np.float64)
         weights = 1 / (variance + variance.mean()) if variance.any() else np.ones(len(pairs))
         target, datasets = np.log(floats(pairs, "inverse_temperature")), pairs["dataset"].to_numpy()
         grid, rows = curves.columns.to_numpy(np.float64), curves.loc[pd.MultiIndex.from_frame(pairs[KEYS])]
-        own = (matrix(pairs, STATISTICS), target, weights / weights.mean(), datasets)
-        return cls(*own, grid, rows.to_numpy(np.float64))
+        weights = weights / weights.mean()
+        return cls(matrix(pairs, STATISTICS), target, weights, datasets, grid, rows.to_numpy(np.float64))
 
     def fitted(self, rows: Rows) -> tuple[Regression, float]:
         """The fit on some rows, with the penalty that loses least when each of their data sets is left out."""

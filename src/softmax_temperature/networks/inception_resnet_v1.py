@@ -43,8 +43,6 @@ class InceptionResnetV1(nn.Module):
 
 
 class _Convolution(nn.Module):
-    """Convolution without bias, batch normalisation, ReLU."""
-
     def __init__(self, inputs: int, outputs: int, kernel: Any, *, stride: int = 1, padding: int | str = 0) -> None:
         super().__init__()
         self.conv = nn.Conv2d(inputs, outputs, kernel, stride, padding, bias=False)
@@ -55,8 +53,6 @@ class _Convolution(nn.Module):
 
 
 class _Branches(nn.Module):
-    """Parallel branches, concatenated."""
-
     def __init__(self, *branches: nn.Module) -> None:
         super().__init__()
         for number, branch in enumerate(branches):

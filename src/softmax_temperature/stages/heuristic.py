@@ -11,7 +11,7 @@ from torch import Tensor
 
 from softmax_temperature import heuristic as library
 from softmax_temperature.cosine_classifier import TemperatureGrid
-from softmax_temperature.heuristic.pairs import KEYS, matrix
+from softmax_temperature.heuristic.pairs import KEYS, MINIMUM_DATASETS, correlations, identified, matrix
 from softmax_temperature.heuristic.ridge import Study, fit_shipped, score_rules
 from softmax_temperature.params import Params
 from softmax_temperature.runner.artifacts import Artifact, write_json, write_text
@@ -52,13 +52,13 @@ def _heuristic(job: Job, *, pairs: list[tuple[str, str]], selected: int, max_pla
     runs = pd.concat([_runs(d, b, *grids[d, b]) for d, b in grids], ignore_index=True)
     table = pd.DataFrame([_pair(d, b, *grids[d, b], select_on) | statistics[d, b] for d, b in grids])
     grid = next(iter(grids.values()))[0].inverse_temperatures
-    clear = library.identified(table, max_share=max_plateau, grid=grid)
+    clear = identified(table, max_share=max_plateau, grid=grid)
     left_out, scores = _left_out(table, clear, selected), score_rules(table, runs)
     labelled = [(dict(zip(("subset", "row", "method"), names, strict=True)), one) for names, one in left_out.items()]
     tables = {
         "runs": runs,
         "pairs": table,
-        "correlations": library.correlations(table),
+        "correlations": correlations(table),
         "predictions": _predictions(table, left_out["all pairs", "All Stats", "least_squares"].predictions),
         "leave_one_out": pd.DataFrame([label | one.summary() for label, one in labelled]),
         "folds": pd.concat([one.folds.assign(**label) for label, one in labelled], ignore_index=True),
@@ -76,7 +76,7 @@ def _left_out(table: pd.DataFrame, clear: pd.DataFrame, selected: int) -> LeftOu
     subsets = {"all pairs": table, "identified pairs": table} | {
         name: some
         for name, some in parts.items()
-        if some["dataset"].nunique() >= library.MINIMUM_DATASETS and len(some) < len(table)
+        if some["dataset"].nunique() >= MINIMUM_DATASETS and len(some) < len(table)
     }
     rows: dict[str, str | int] = {"Best Stat": "best", f"{selected}-Best Stats": selected, "All Stats": "all"}
     methods: tuple[library.Method, ...] = ("least_squares", "ridge")

@@ -7,7 +7,7 @@ import pandas as pd
 import seaborn as sns
 from matplotlib.figure import Figure
 
-from softmax_temperature.heuristic import pearson
+from softmax_temperature.heuristic.pairs import pearson
 from softmax_temperature.papers.classifier_temperature.records import Records
 from softmax_temperature.papers.shared.plots import HUES, PERCENT, label_outside, legend_below, panels, style
 
