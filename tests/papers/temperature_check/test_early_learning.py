@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 from softmax_temperature.early_learning.flows import FIT, LEARNED, TENTH, UNIT, WHOLE
 from softmax_temperature.papers.shared.claims import CONTRADICTED, HOLDS, INCONCLUSIVE, NOT_TESTED, judge_all
-from softmax_temperature.papers.temperature_check import early_learning_figures as figures
+from softmax_temperature.papers.temperature_check import figures
 from softmax_temperature.papers.temperature_check.claims import CLAIMS as ALL_CLAIMS
 from softmax_temperature.papers.temperature_check.early_learning import PREDICTIONS, early_slopes
 from softmax_temperature.papers.temperature_check.records import Records
@@ -20,7 +20,7 @@ INVERSE_TEMPERATURES = (0.01, 0.1, 1.0, 10.0, 100.0)
 NORMS = (0.1, 0.5, 2.0, 20.0, 300.0, 1000.0, 5000.0)  # The first three and the last two belong to a limit.
 SMOOTH, KINKED = "mlp-tiny", "wrn-tiny"
 CLAIMS = {claim.id: claim for claim in ALL_CLAIMS if claim.id.startswith("early-")}
-DRAWN = ("learning_curves", "logit_norms", "kernel_drift")
+DRAWN = ("learning_curves", "early_logit_norms", "kernel_drift")
 
 
 def about(network: str, seed: int) -> dict[str, Any]:

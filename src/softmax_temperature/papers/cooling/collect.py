@@ -20,11 +20,9 @@ from softmax_temperature.stages.fetch import fetch
 from softmax_temperature.stages.trainings import arms_and_seeds
 
 STAGES = (fetch, train_cooling, train_segmentation)
-"""What the results rest on."""
 BENCHMARKS = Path("benchmarks/results.json")
 _SETTINGS = ("factor", "max_temperature", "reset_temperature", "refit", "period", "optimizer_state")
-_UNUSED = {"none": _SETTINGS, "periodic": ()}
-"""The settings of an arm that mean nothing in its mode; in the others the two temperatures."""
+_UNUSED = {"none": _SETTINGS, "periodic": ()}  # What means nothing in a mode; in the others the two temperatures.
 
 
 def collect(params: Params, folder: Path) -> None:
@@ -60,7 +58,6 @@ def _names(cell: str) -> dict[str, Any]:
 
 
 def _run(training: Artifact) -> dict[str, Any]:
-    """The outcome of a training; a lost one has no metrics."""
     record, history = training.json("record.json"), training.json("history.json")
     learned = [row["accuracy"] for row in history if row["split"] == "train"]
     became = outcome(learned, record["classes"], is_finite=not record["diverged"])
@@ -83,7 +80,6 @@ def _experiment(params: Params, name: str, trainings: Mapping[str, Artifact]) ->
 
 
 def _arms(params: Params) -> pd.DataFrame:
-    """The arms of some experiment, with the settings that mean something in their mode."""
     used = {arm for about in params.cooling.experiments.values() for arm in about.arms}
     rows = []
     for name, arm in params.cooling.arms.items():
@@ -94,10 +90,7 @@ def _arms(params: Params) -> pd.DataFrame:
 
 
 def segmentation_table(params: Params) -> pd.DataFrame:
-    """Scores of the test images, one row per declared training and epoch, with the data set and its classes.
-
-    A training that diverged ends with a row whose numbers are empty, for the epoch in which it did.
-    """
+    """Scores by training and epoch; one that diverged ends with an empty row, for the epoch in which it did."""
     section, cells = params.cooling.segmentation, []
     for arm, seed in arms_and_seeds(section, SEGMENTATION_ARMS):
         record = open_artifact(train_segmentation.output / f"{arm}/{seed}").json("record.json")
@@ -108,10 +101,7 @@ def segmentation_table(params: Params) -> pd.DataFrame:
 
 
 def segmentation_pixels(params: Params) -> dict[str, NDArray[np.uint8]]:
-    """A few test images with the predictions of the first training of each arm, if `panels` is not 0.
-
-    `images` (panels, height, width, 3), `labels` (panels, height, width), and predictions of this shape by arm.
-    """
+    """`images` (panels, height, width, 3), `labels` and, by arm, predictions (panels, height, width)."""
     panels = section.panels if (section := params.cooling.segmentation) else 0
     pictures: dict[str, NDArray[np.uint8]] = {}
     for arm in SEGMENTATION_ARMS if panels else ():
@@ -123,12 +113,12 @@ def segmentation_pixels(params: Params) -> dict[str, NDArray[np.uint8]]:
 
 
 def cost_of_cooling(path: Path = BENCHMARKS) -> pd.DataFrame:
-    """The table `cost` of `Records`, from the file that `make bench` writes; empty where nothing was measured."""
+    """What `make bench` measured."""
     devices = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
-    rows = []
-    for device, found in devices.items():
-        step = found["results"].get("cooling_step")
-        for mode in COOLED if step else ():
-            row = {"device": device, "mode": mode, "seconds": step[f"{mode}_seconds"], "share": step[f"{mode}_share"]}
-            rows.append(row | {name: step[name] for name in ("epoch_seconds", "rounds", "size")})
+    steps = {device: found["results"].get("cooling_step") for device, found in devices.items()}
+    rows = [
+        step | {"device": device, "mode": mode, "seconds": step[f"{mode}_seconds"], "share": step[f"{mode}_share"]}
+        for device, step in steps.items()
+        for mode in (COOLED if step else ())
+    ]
     return pd.DataFrame(rows, columns=["device", "mode", "seconds", "epoch_seconds", "share", "rounds", "size"])

@@ -28,11 +28,7 @@ _DOT: Any = {"linewidth": 1.2, "marker": "o", "markersize": 3.5}
 
 @plots.style()
 def figure_1(records: Records) -> Figure | None:
-    """Test accuracy against the factor of last layer Cooling without a schedule.
-
-    Triangles are below the scale, which is that of factors up to 1. The dashed line is the mean without Cooling, its
-    band one standard deviation.
-    """
+    """Test accuracy against the factor of last layer Cooling without a schedule; its scale is for factors up to 1."""
     entries = [
         entry(f"{MODES[LAST]} Cooling", color=COLOURS[LAST], **_DOT),
         entry(f"{MODES[NO_COOLING]}, mean ± sd", linewidth=1.2, linestyle="--", color=COLOURS[NO_COOLING]),
@@ -51,7 +47,7 @@ def _factors(axes: Axes, rows: pd.DataFrame) -> None:
         axes.axhline(mean, color=COLOURS[NO_COOLING], linewidth=1.2, linestyle="--")
     if len(accuracies) > 1:
         axes.axhspan(mean - sd, mean + sd, color=COLOURS[NO_COOLING], alpha=0.12, linewidth=0)
-    cooled, hot = rows[rows["mode"] == LAST].query("factor <= 1"), rows.query("factor > 1")
+    cooled, hot = rows.query("factor <= 1"), rows.query("factor > 1")
     plots.seeds(axes, cooled, "factor", "accuracy", color=COLOURS[LAST])
     values, bottom = PERCENT * hot["accuracy"], axes.get_ylim()[0]
     axes.plot(hot["factor"], values.where(values > bottom), "o", ms=3.5, mfc="none", color=COLOURS[LAST])
@@ -82,10 +78,7 @@ def _rates(axes: Axes, rows: pd.DataFrame) -> None:
 def _by_setting(
     rows: pd.DataFrame, x: str, label: str, draw: Draw, entries: list[Line2D], *, width: float, columns: int
 ) -> Figure | None:
-    """A panel per data set and network, drawn from its trainings.
-
-    Circles are seeds, lines the means of those that finished; crosses below everything else count what was lost.
-    """
+    """A panel per data set and network, with crosses below everything else that count what was lost."""
     settings = [some for _, some in rows.groupby(SETTING, sort=False)]
     if not settings:
         return None
@@ -125,9 +118,7 @@ def _lost(colour: Any) -> Line2D:
 def figure_2(records: Records) -> Figure | None:
     """The last layer's temperature over epochs: with factor 0.75, and periodically redistributed with factor 1.
 
-    One line per seed, of the first data set and network that has either. Vertical strokes are redistributions, from the
-    temperature that was reached to that which the last layer keeps; the thin dashed line is the product of all
-    corrections, the plus sign the printed epoch, where the maximal temperature (dotted) is the printed one.
+    Of the first data set and network that has either; the plus sign, if the maximal temperature is the printed one.
     """
     rows = selection.growth(records)
     if rows.empty:
@@ -174,10 +165,7 @@ def _temperatures(axes: Axes, rows: pd.DataFrame, colour: Any) -> None:
 
 @plots.style()
 def training_curves(records: Records) -> Figure | None:
-    """Accuracy over epochs by mode: a row per schedule, test data left, training data right.
-
-    Each column has one scale, which leaves out the rise of the first third.
-    """
+    """Accuracy over epochs by mode, a row per schedule; scales leave out the rise of the first third."""
     runs = _shown_runs(records)
     if runs.empty:
         return None
@@ -221,7 +209,6 @@ def _shown_runs(records: Records) -> pd.DataFrame:
 
 
 def _by_mode(axes: Axes, rows: pd.DataFrame, column: str, *, scale: float) -> None:
-    """Means over seeds and bands of one standard deviation."""
     for mode in MODES:
         plots.band(axes, rows[rows["mode"] == mode], "epoch", column, scale=scale, color=COLOURS[mode], linewidth=1.1)
     axes.xaxis.set_major_locator(MaxNLocator(6, integer=True))
@@ -241,7 +228,6 @@ def _finished(figure: Figure, title: str, entries: list[Line2D], *, columns: int
 
 
 def _title(rows: pd.DataFrame) -> str:
-    """Data set and network of the first row, as the project calls them."""
     return f"{rows['dataset'].iloc[0]}, {rows['network'].iloc[0]}"
 
 

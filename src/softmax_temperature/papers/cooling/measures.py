@@ -1,12 +1,9 @@
-"""What the claims of the paper are judged by: values by task and seed, from the records.
-
-Only the recipe of the tables and figures counts, not the ablation. A lost training counts as guessing, as its note
-says. A task is a data set with a network and a schedule; trainings are paired by task and seed.
-"""
+"""What the claims of the paper are judged by: values by task and seed; a lost training counts as guessing."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import pandas as pd
 
@@ -27,20 +24,17 @@ Found = Measurement | NotTested
 
 def gain(records: Records, *, mode: str, schedules: Sequence[str], each: bool = False) -> Found:
     """Accuracy of a mode of Cooling minus that without, schedules being tasks, or each being judged by itself."""
-    rows = _standard(records, "table_1")
-    rows = rows[rows["schedule"].isin(schedules)]
+    rows = _standard(records, "table_1").query("schedule in @schedules")
     pairs, count = paired(rows, mode), rows["schedule"].nunique()
-    parts, notes = {mode: pairs}, [""]
-    beside: tuple[float, ...] = ()
-    if each:
-        parts = {SCHEDULES[name]: pairs[pairs["schedule"] == name] for name in schedules}
-    elif len(pairs):
-        some = f"{count} of {len(schedules)} schedules" if count < len(schedules) else ""
-        notes = [some, "last epoch alone {}"]
-        beside = (OverTasks(_tasks(paired(rows, mode, value="judged_last"))).estimate().value,)
     is_cold = mode == PERIODIC and (records.arms["max_temperature"].astype(float) <= 1).any()
-    nothing = _COLD if is_cold else _NOTHING
-    return _differences(rows, parts, (mode, NO_COOLING), notes=notes, beside=beside, nothing=nothing)
+    about: Any = {"modes": (mode, NO_COOLING), "nothing": _COLD if is_cold else _NOTHING}
+    if each:
+        return _differences(rows, {SCHEDULES[name]: pairs[pairs["schedule"] == name] for name in schedules}, **about)
+    if len(pairs):
+        some = f"{count} of {len(schedules)} schedules" if count < len(schedules) else ""
+        last = OverTasks(_tasks(paired(rows, mode, value="judged_last"))).estimate().value
+        about |= {"notes": [some, "last epoch alone {}"], "beside": (last,)}
+    return _differences(rows, {mode: pairs}, **about)
 
 
 def calibration(records: Records) -> Found:
@@ -53,7 +47,7 @@ def calibration(records: Records) -> Found:
 def against_every_schedule(records: Records) -> Found:
     """Accuracy of last layer Cooling without a schedule minus that without Cooling, with each schedule."""
     rows = _standard(records, "table_1")
-    cooled = rows[(rows["mode"] == LAST) & (rows["schedule"] == selection.NO_SCHEDULE)]
+    cooled = rows.query("mode == @LAST and schedule == 'none'")
     both = [rows[rows["mode"] == NO_COOLING], *(cooled.assign(schedule=name) for name in SCHEDULES)]
     pairs = paired(pd.concat(both), LAST)
     parts = {f"against {name}": pairs[pairs["schedule"] == key] for key, name in SCHEDULES.items() if name != "None"}
@@ -76,8 +70,7 @@ def over_distributed(records: Records) -> Found:
 
 def every_factor(records: Records) -> Found:
     """Accuracy of last layer Cooling with each factor up to 1 minus that without Cooling."""
-    rows = selection.figure_1_trainings(records)
-    rows = rows[~(rows["factor"] > 1)]
+    rows = selection.figure_1_trainings(records).query("not factor > 1")
     parts = {f"{factor:g}": paired(some, LAST) for factor, some in selection.by_factor(rows).items()}
     nothing = "no experiment of this profile varies the Cooling factor below 1"
     return _differences(rows, parts, (LAST, NO_COOLING), unit="accuracy, factor", absent="", nothing=nothing)
@@ -90,14 +83,13 @@ def large_factors(records: Records) -> Found:
     at_bound = rows[selection.RUN].merge(records.temperatures)["at_bound"]
     idle = f"Cooling did nothing, for want of a best temperature, {at_bound.sum():.0f} of {len(at_bound)} times"
     nothing = "no experiment of this profile has a Cooling factor above 1"
-    return _shares(rows, "dataset", (LAST,), "diverged", nothing, note=idle if at_bound.any() else "")
+    return _shares(rows, "dataset", (LAST,), "diverged", nothing, note=idle * bool(at_bound.any()))
 
 
 def crelu(records: Records, *, modes: Sequence[str], became: str) -> Found:
     """The share of seeds whose network with CReLU "trained" or "diverged". A stuck one did neither."""
     rows = _standard(records, "table_2").query("activation == 'crelu' and schedule == 'none' and mode in @modes")
-    names = ", ".join(MODES[mode] for mode in modes)
-    nothing = f"no experiment of this profile trains a network with CReLU: {names}"
+    nothing = f"no experiment of this profile trains a network with CReLU: {', '.join(MODES[mode] for mode in modes)}"
     return _shares(rows.assign(trained=~rows["lost"]), "mode", modes, became, nothing)
 
 
@@ -156,7 +148,6 @@ def _differences(
     nothing: str = _NOTHING,
     absent: str = "not trained",
 ) -> Found:
-    """The parts that have pairs, and why others have none, if that is said; without any, why nothing is tested."""
     found = {name: OverTasks(_tasks(pairs)) for name, pairs in parts.items() if len(pairs)}
     if not found:
         return _untested(nothing)
@@ -166,13 +157,12 @@ def _differences(
 
 
 def _tasks(pairs: pd.DataFrame, by: list[str] = selection.TASK) -> tuple[Task, ...]:
-    named = pairs.replace({"schedule": SCHEDULES}) if "schedule" in pairs else pairs
+    named = pairs.replace({"schedule": SCHEDULES})
     values = {", ".join(map(str, key)): some.tolist() for key, some in named.groupby(by, sort=False)["difference"]}
     return pooled(values, lambda name: is_part(name.partition(",")[0], DATA))
 
 
 def _shares(rows: pd.DataFrame, by: str, modes: Sequence[str], became: str, nothing: str, note: str = "") -> Found:
-    """Of the seeds, those all of whose trainings became so: trainings of one seed start alike and count once."""
     parts = {}
     for name, some in rows.groupby(by, sort=False):
         seeds, own = some.groupby("seed")[became].all(), is_part(some["dataset"].iloc[0], DATA)

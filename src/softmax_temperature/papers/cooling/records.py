@@ -1,7 +1,7 @@
 """The records of the paper in `results/<profile>/cooling/`, which its tables, figures and claims start from.
 
-An experiment is a data set with a network and a recipe; it is trained with several learning-rate schedules and arms, an
-arm being a way to cool (or not to). Every row of a training names `experiment`, `schedule`, `arm` and `seed`.
+An experiment is a data set with a network and a recipe, an arm a way to cool (or not to). Every row of a training names
+`experiment`, `schedule`, `arm` and `seed`.
 """
 
 from dataclasses import dataclass

@@ -23,8 +23,7 @@ def segmentation_panel(records: Records, pixels: Path) -> Figure | None:
     """A column per image: the image, its labels, and the predictions without and with last layer Cooling; first seed.
 
     The largest label, if nobody predicts it, is that of pixels without a class: black. Below the names of the arms is
-    the mean intersection over union over all test images, mean over the last epochs; on each prediction the share of
-    its pixels that are right. `pixels` is the file of `collect.segmentation_pixels`; without it there is no figure.
+    the mean IoU over all test images, on each prediction the share of right pixels. `pixels` is a file, or not there.
     """
     arrays = {name: array[:SHOWN] for name, array in read_pixels(pixels).items()}
     if not arrays:

@@ -1,7 +1,6 @@
 """The trainings that tables, figures and claims rest on, what became of them, and how hot they got.
 
-A training that diverged or got stuck is *lost*. Where numbers are shown it is in no mean; where gains are judged it
-counts as guessing. What is lost is named beside the number either way.
+One that diverged or got stuck is *lost*: in no mean of what is shown, and guessing where gains are judged.
 """
 
 from __future__ import annotations
@@ -24,23 +23,20 @@ MODES |= {LAST: "Last layer"}
 NO_SCHEDULE = "none"
 SCHEDULES = {"cosine": "Cosine", "exponential_fast": "Exp Decay Fast", "exponential_slow": "Exp Decay Slow"}
 SCHEDULES |= {"linear": "Linear", NO_SCHEDULE: "None", "piecewise": "Piecewise Const"}
-CROSS_ENTROPY = "cross_entropy"
 MAIN_ROLES = ("table_1", "table_2", "figure_1", "figure_2")  # With the recipe of the paper's tables and figures.
 # Deviation: with which Cooling factor Tables 1 and 2 were made is not said; here it is 1, a full correction.
 STANDARD_FACTOR = 1.0
 WHOLE = 45_000  # Training images of CIFAR-10 from which on an experiment is the paper's.
 SLOW_FACTOR = 0.75  # Figure 2, left: last layer Cooling. Right: periodically redistributed Cooling, factor 1.
 LIMIT = 100.0  # Figure 2: what the temperature exceeds; maximal and reset temperature of section 3.2.
-CROSSED = {
+CROSSED = {  # The metrics in the published numbers that say when.
     PERIODIC: "epoch of first reset, kappa=1.0, tau_max=tau_re=100",
     LAST: "epoch when 1/tau first exceeds 100, last layer, kappa=0.75",
 }
-"""The metrics in the published numbers that say when."""
 
 RUN = ["experiment", "schedule", "arm", "seed"]  # The names of a training.
 SETTING = ["dataset", "network"]  # What is the same in experiments that differ only in their role.
 TASK = [*SETTING, "schedule"]
-TRAINING = "cooling/training"  # The stage that the numbers come from, as the manifests of its cells name it.
 
 # Deviation: the paper prints "divergence" and does not say how it is told (section 4.2, Table 2). Here a training has
 # diverged when its loss, a logit, a weight, the norm of its gradients or a temperature is no longer finite, and also
@@ -68,10 +64,9 @@ def experiments(records: Records) -> pd.DataFrame:
 def trainings(records: Records, *roles: str) -> pd.DataFrame:
     """The trainings of the experiments with some roles, in this order: columns of runs, experiments and arms.
 
-    Besides: `accuracy` and `ece`, means over the last epochs of the test split, missing if `lost` (bool); `judged` and
-    `judged_last`, this accuracy and that of the last epoch alone, or that of guessing; `never` (bool), if it is
-    periodically redistributed but trained nowhere after a redistribution, and so is last layer Cooling, number for
-    number; `arm_place` among all arms; `cells`.
+    Besides: `accuracy` and `ece`, means over the last epochs of the test split, missing if `lost`; `judged` and
+    `judged_last`, this accuracy and that of the last epoch alone, or that of guessing; `never`, if a periodic training
+    was never redistributed before its last epoch, and so is last layer Cooling, number for number.
     """
     known = experiments(records)
     chosen = pd.concat([known[known["role"] == role] for role in roles])
@@ -87,7 +82,7 @@ def trainings(records: Records, *roles: str) -> pd.DataFrame:
     hottest = records.temperatures[early].groupby(RUN)["total"].max().rename("hottest")
     redistributed = rows.join(hottest, on=RUN)["hottest"] > rows["max_temperature"]
     never = (rows["mode"] == PERIODIC) & ~redistributed
-    return rows.assign(**judged, lost=lost, never=never, cells=cell_of_each(TRAINING, rows, *RUN[:-1]))
+    return rows.assign(**judged, lost=lost, never=never, cells=cell_of_each("cooling/training", rows, *RUN[:-1]))
 
 
 def last_epochs(rows: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
@@ -107,22 +102,21 @@ def lost_by_mode(rows: pd.DataFrame, *modes: str, counted: str = "") -> str:
 
 
 def standard(rows: pd.DataFrame, *, any_factor: bool = False) -> pd.DataFrame:
-    """The trainings that the tables are made from: no Cooling, and each mode with factor 1, once per epoch.
+    """The trainings that the tables are made from: no Cooling, and each mode with factor 1 once per epoch.
 
-    All with cross-entropy; of several arms of one mode in an experiment, and of experiments that train the same, the
-    first. With `any_factor`, as in Figure 1, last layer Cooling with any factor takes the place of the modes.
+    Of several arms of one mode in an experiment, and of experiments that train the same, the first. With `any_factor`,
+    as in Figure 1, last layer Cooling with any factor takes the place of the modes.
     """
-    is_cold = rows["mode"] == NO_COOLING
-    is_chosen = rows["mode"] == LAST if any_factor else rows["factor"] == STANDARD_FACTOR
-    per_epoch = is_cold | (rows["period"].astype(str) == "epoch")
-    rows = rows[(is_cold | is_chosen) & per_epoch & (rows["loss"] == CROSS_ENTROPY)]
+    chosen = rows["mode"] == LAST if any_factor else rows["factor"] == STANDARD_FACTOR
+    chosen = (rows["mode"] == NO_COOLING) | chosen & (rows["period"].astype(str) == "epoch")
+    rows = rows[chosen & (rows["loss"] == "cross_entropy")]
     first = rows.groupby(["experiment", "mode", "factor"], dropna=False)["arm_place"].transform("min")
     rows = rows[rows["arm_place"] == first]
     return rows.drop_duplicates([*TASK, "mode", "factor", "seed"]).reset_index(drop=True)
 
 
 def figure_1_trainings(records: Records) -> pd.DataFrame:
-    """The trainings of Figure 1: no Cooling, and last layer Cooling with every factor, where a factor beside 1 is."""
+    """No Cooling, and last layer Cooling with every factor, where there is a factor beside 1."""
     rows = trainings(records, "figure_1", "table_1")
     # Deviation: the schedule of Figure 1 is not said. Its baseline and its best gain, 4.6 points, are those of Table 1
     # without a schedule.
@@ -133,9 +127,8 @@ def figure_1_trainings(records: Records) -> pd.DataFrame:
 
 def by_factor(rows: pd.DataFrame) -> dict[float, pd.DataFrame]:
     """The trainings of Figure 1 with each factor up to 1, and those without Cooling beside them."""
-    is_cold = rows["mode"] == NO_COOLING
     factors = sorted(rows.loc[rows["factor"] <= 1, "factor"].unique())
-    return {factor: rows[is_cold | (rows["factor"] == factor)] for factor in factors}
+    return {factor: rows[(rows["mode"] == NO_COOLING) | (rows["factor"] == factor)] for factor in factors}
 
 
 def paired(
@@ -146,10 +139,7 @@ def paired(
 
 
 def final_segmentation(records: Records) -> pd.DataFrame:
-    """A row per U-Net: scores, means over its last epochs and, with `_last_epoch`, after the last; mode, lost, cells.
-
-    A training that diverged ends with a row without scores. None is stuck: predicting the majority class is training.
-    """
+    """A row per U-Net: scores, means over its last epochs and, with `_last_epoch`, after the last; none is stuck."""
     keys, scores = ["arm", "seed", "dataset", "classes"], ["mean_iou", "pixel_accuracy"]
     rows = last_epochs(records.segmentation, keys[:2]).groupby(keys, sort=False)
     means = rows[scores].agg(pd.Series.mean, skipna=False)
@@ -162,8 +152,8 @@ def final_segmentation(records: Records) -> pd.DataFrame:
 def growth(records: Records) -> pd.DataFrame:
     """The temperature of the last layer in the trainings of Figure 2, lost ones too, one row per Cooling.
 
-    Besides the columns of `trainings` and temperatures: limit, the maximal temperature of the periodic arm; reached,
-    the temperature before any of it is redistributed; kept, what the last layer keeps; reset (bool), if they differ.
+    limit is the maximal temperature of the periodic arm, reached what a Cooling leads to, kept what the last layer
+    keeps of it; reset, if they differ.
     """
     runs = trainings(records, "figure_2", "figure_1", "table_1")
     runs = runs[runs["schedule"] == NO_SCHEDULE]
@@ -191,8 +181,8 @@ def crossings(records: Records) -> pd.DataFrame:
 def crossing_pairs(found: pd.DataFrame) -> pd.DataFrame:
     """By `SETTING` and seed: difference (epochs, periodically redistributed minus last layer), never (a mode or "").
 
-    Where one of a pair never exceeds the limit, the epoch after its last stands for it, rather too early than too late.
-    A pair says nothing, and is left out, if neither does, or if one ended, because it diverged, before the other did.
+    Where one of a pair never exceeds the limit, the epoch after its last stands for it. A pair is left out if neither
+    does, or if one ended, because it diverged, before the other did.
     """
     table = found.set_index([*SETTING, "seed", "mode"])
     crossed, last = (table[name].unstack("mode").reindex(columns=[PERIODIC, LAST]) for name in ("epoch", "last"))

@@ -1,11 +1,8 @@
-"""The tables: ours beside the printed ones, and those of ours alone.
-
-They are long, one row per number; `wide` lays them out for a reader.
-"""
+"""The tables: ours beside the printed ones, and those of ours alone; `wide` lays them out for a reader."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
@@ -29,14 +26,11 @@ class Printed:
 
     title: str
     keys: tuple[str, ...]  # What names a row beside data set and network.
-    metrics: Mapping[
-        str, str | None
-    ]  # Our columns, with their names in `data/published/cooling.csv`, if they have one.
-    roles: tuple[str, ...] = ()  # Of the experiments that it is made from, the preferred first; none for segmentation.
-    schedule: str | None = None  # The only one that it has, or None for all.
+    metrics: Mapping[str, str | None]  # Our columns, with their names among the published numbers.
+    roles: tuple[str, ...] = ()  # Of its experiments, the preferred first; none for segmentation.
+    schedules: Sequence[str] = tuple(SCHEDULES)
 
 
-PRINTED_SEEDS = 3  # Behind every mean and standard deviation of Tables 1 and 2.
 _PRINTED = ["published", "published_sd", "published_diverged"]
 _COLUMNS = [*_PRINTED, "ours", "ours_sd", "seeds", "diverged_seeds", "stuck_seeds", "never_redistributed"]
 _COLUMNS += [DIFFERENCE, "status", CELLS]
@@ -45,8 +39,8 @@ _COLUMNS += [DIFFERENCE, "status", CELLS]
 def table(records: Records, name: str) -> pd.DataFrame:
     """One of the tables, by its key in `SPECS`; for a printed one see `beside_printed`, for the others their functions.
 
-    Numbers are fractions, means over the last epochs or of the last one alone; never_redistributed says that no seed of
-    a periodic arm ever was, so that it is last layer Cooling; the difference is missing where images are fewer.
+    Numbers are fractions, means over the last epochs or of the last one alone; never_redistributed: no seed of a
+    periodic arm ever was.
     """
     spec = SPECS[name]
     if not isinstance(spec, Printed):
@@ -61,7 +55,7 @@ def table(records: Records, name: str) -> pd.DataFrame:
         keys,
         columns=_COLUMNS,
         profile=lambda dataset, _: "cifar10" if dataset == "CIFAR-10" else "paper",
-        printed_runs=PRINTED_SEEDS,
+        printed_runs=3,  # Behind every mean and standard deviation of Tables 1 and 2.
     )
     made = made.assign(**{each: made[each].eq(True) for each in ("published_diverged", "never_redistributed")})
     # Printed numbers stand beside a run on a part of the images all the same; the table says how many there were.
@@ -75,7 +69,6 @@ def table(records: Records, name: str) -> pd.DataFrame:
 def _over_seeds(
     rows: pd.DataFrame, keys: list[str], means: Mapping[str, str], sums: Mapping[str, str], counted: str
 ) -> pd.DataFrame:
-    """Of all rows with equal keys: means with their sds, sums, how many seeds have `counted`, how many ran, cells."""
     spread = {name: how for new, old in means.items() for name, how in mean_and_sd(new, old).items()}
     found = rows.groupby(keys, sort=False).agg(
         **spread,
@@ -90,7 +83,7 @@ def _over_seeds(
 
 def _trained(records: Records, spec: Printed) -> pd.DataFrame:
     rows = selection.standard(selection.trainings(records, *spec.roles))
-    rows = rows if spec.schedule is None else rows[rows["schedule"] == spec.schedule]
+    rows = rows[rows["schedule"].isin(spec.schedules)]
     names = rows["printed_model"].str.replace(_DETAILS, "", regex=True)
     network, dataset = names.where(names != "", rows["network"]), rows["dataset"].where(names == "", "CIFAR-10")
     return rows.assign(network=network, dataset=dataset, accuracy_last_epoch=rows["test_accuracy"])
@@ -132,11 +125,10 @@ _GAIN = f"largest gain in Fig. 1{_POINTS}"
 
 
 def text(records: Records) -> pd.DataFrame:
-    """The numbers in the running text, printed and ours (mean over seeds; shares and their differences are fractions).
+    """The numbers in the running text, printed and ours: beside it where the experiment is the paper's, else below.
 
-    Ours is beside the printed number where the experiment is the paper's, else in a row of its own. The gain is that of
-    the best factor up to 1, a lost training counting as guessing; epochs are means over the seeds whose temperature
-    gets there; times are the benchmark's, of the most expensive mode on each device.
+    The gain is that of the best factor up to 1; epochs are means over the seeds whose temperature gets there; times are
+    the benchmark's, of the most expensive mode on each device.
     """
     dearest = records.cost.sort_values("share").drop_duplicates("device", keep="last").to_dict("records")
     measured = [(cost, f"`make bench` on {cost['device']}: {cost['size']}") for cost in dearest]
@@ -188,7 +180,6 @@ def _ours(
 
 
 COMPARED = ("without", "cooled", "difference", "difference_sd", "seeds", "over_unchanged", "over_unchanged_sd")
-"""The numbers of `comparison`."""
 _CHANGED = ["experiment", "dataset", "network", "change", "schedule", "loss", "arm", "mode"]
 _LOST = {f"{how}_{side}": how + end for side, end in (("without", "_without"), ("cooled", "")) for how in LOST}
 _PLACE = [*TASK, "loss"]
@@ -198,10 +189,9 @@ _SAME_COOLING = [*_PLACE, "mode", "factor", "max_temperature", "reset_temperatur
 def comparison(records: Records, role: str) -> pd.DataFrame:
     """Test accuracy with and without Cooling, means over the last epochs, for every change of the recipe.
 
-    Trainings with Cooling are compared with those without of the same experiment, schedule, loss and seed; those of an
-    experiment that changes only the Cooling with the main recipe's, and also (over_unchanged) with the same Cooling in
-    the main recipe. Its own numbers come first, with an empty change. Means and differences are fractions over the
-    seeds that finished both, or else each mean over those that finished it; runs are those of the arm.
+    Compared are trainings of one experiment, schedule, loss and seed; where only the Cooling is changed, with the main
+    recipe's, and (over_unchanged) with the same Cooling there. That recipe comes first, with an empty change. Means are
+    over the seeds that finished both, or else each over those that finished it.
     """
     pairs, keys = _pairs(_compared(records, role)), [*_CHANGED, "compared_with"]
     both = pairs["difference"].notna()
@@ -216,7 +206,6 @@ def comparison(records: Records, role: str) -> pd.DataFrame:
 
 
 def _compared(records: Records, role: str) -> pd.DataFrame:
-    """The trainings of a role, behind those of the main recipe with the same settings, schedules, modes and factors."""
     rows, main = selection.trainings(records, role), selection.trainings(records, *selection.MAIN_ROLES)
     main = main.drop_duplicates([*TASK, "arm", "seed"]).merge(rows[TASK].drop_duplicates(), on=TASK)
     kinds, known = (pd.MultiIndex.from_frame(table[["mode", "factor"]]) for table in (main, rows))
@@ -237,10 +226,8 @@ def _pairs(rows: pd.DataFrame) -> pd.DataFrame:
     plain = cooled[cooled["change"] == ""].drop_duplicates(_SAME_COOLING)[[*_SAME_COOLING, *result]]
     pairs = cooled.merge(reference, "left", on=same, suffixes=("", "_without"))
     pairs = pairs.merge(plain, "left", on=_SAME_COOLING, suffixes=("", "_unchanged"))
-    of_cooling = (pairs["change"] != "") & (pairs["compared_with"] != pairs["experiment"])
-    pairs[["accuracy_unchanged", "cells_unchanged"]] = pairs[["accuracy_unchanged", "cells_unchanged"]].where(
-        of_cooling
-    )
+    others = (pairs["change"] == "") | (pairs["compared_with"] == pairs["experiment"])
+    pairs.loc[others, ["accuracy_unchanged", "cells_unchanged"]] = np.nan
     behind = pairs[[CELLS, f"{CELLS}_without", f"{CELLS}_unchanged"]]
     return pairs.assign(
         cells=[together(cells.dropna()) for _, cells in behind.iterrows()],
@@ -254,13 +241,12 @@ _IOU = {"mean_iou": "mIoU %", "pixel_accuracy": "pixel accuracy %"}
 _DENSE = {**_IOU, "mean_iou_last_epoch": None, "pixel_accuracy_last_epoch": None}
 SPECS: dict[str, Printed | Callable[[Records], pd.DataFrame]] = {
     "table_1": Printed("Table 1", ("schedule",), _ACCURACY, ("table_1",)),
-    "table_2": Printed("Table 2", ("activation",), _ACCURACY, ("table_2", "table_1"), selection.NO_SCHEDULE),
+    "table_2": Printed("Table 2", ("activation",), _ACCURACY, ("table_2", "table_1"), (selection.NO_SCHEDULE,)),
     "section_4_4": Printed("Sec. 4.4 text", (), _DENSE),
     "text": text,
     "ablation": partial(comparison, role="ablation"),
     "ours": partial(comparison, role="ours"),
 }
-"""The printed tables as data, those of ours alone by their functions."""
 TABLES = {name: partial(table, name=name) for name in SPECS}
 """Every table, by the name of its file."""
 

@@ -28,25 +28,22 @@ NETWORKS: dict[str, Callable[[], nn.Module]] = {
     "DenseNet": lambda: DenseNet((2, 2), growth=4, num_classes=CLASSES),
 }
 
-Row = tuple[str, float, float, float]
-
 
 def theory_checks() -> pd.DataFrame:
     """Every statement on every network, with random weights, images and labels, in float64 and evaluation mode.
 
-    For Proposition 3.5 predicted and measured are norms of the whole gradient of a network with a temperature of 100 in
-    its last layer; for the others geometric means over modules or parameters of the ratios to it of the network that
-    carries this temperature in its layers. The difference is the largest norm of measured minus predicted, over
-    measured.
+    Proposition 3.5: norms of the whole gradient of a network with a temperature of 100 in its last layer. The others:
+    geometric means over modules or parameters of the ratios to it of the network with this temperature in its layers.
     """
     rows = [(row[0], name, *row[1:]) for name in NETWORKS for row in _checks(*_overheated(NETWORKS[name]))]
     return pd.DataFrame(rows, columns=["statement", "network", "predicted", "measured", "largest_relative_difference"])
 
 
-def _checks(network: nn.Module, images: Tensor, labels: Tensor) -> Iterator[Row]:
+def _checks(network: nn.Module, images: Tensor, labels: Tensor) -> Iterator[tuple[str, float, float, float]]:
     twin = theory.scale_equivalent(network, TEMPERATURE)
     before, after = (theory.measured_outputs(each, images) for each in (network, twin))
-    yield _ratios("Lemma 3.3: outputs of modules", theory.predicted_output_ratios(network, TEMPERATURE), before, after)
+    ratios = theory.predicted_output_ratios(network, TEMPERATURE)
+    yield "Lemma 3.3: outputs of modules", *_ratios(ratios, before, after)
     gradients = theory.predicted_last_layer_gradients(network, images, labels)
     found = theory.measured_gradients(network, images, labels)
     errors = [((gradients[path] - each).norm() / each.norm()).item() for path, each in found.items()]
@@ -57,12 +54,10 @@ def _checks(network: nn.Module, images: Tensor, labels: Tensor) -> Iterator[Row]
         both = [theory.measured_gradients(each, images, labels, relative=relative) for each in (network, twin)]
         for kind, ending in (("weights", ".weight"), ("biases", ".bias")):
             before, after = ({path: one for path, one in each.items() if path.endswith(ending)} for each in both)
-            yield _ratios(f"{statement} of {kind}", predicted, before, after)
+            yield f"{statement} of {kind}", *_ratios(predicted, before, after)
 
 
-def _ratios(
-    statement: str, predicted: Mapping[str, float], before: Mapping[str, Tensor], after: Mapping[str, Tensor]
-) -> Row:
+def _ratios(predicted: Mapping[str, float], before: Mapping[str, Tensor], after: Mapping[str, Tensor]) -> Any:
     """Of tensors after to those before: the factor of least squares, and what is off, the remainder included."""
     found, errors = [], []
     for path, old in before.items():
@@ -71,11 +66,10 @@ def _ratios(
         remainder = ((above - value * below).norm() / above.norm()).item()
         found.append(value)
         errors.append(math.hypot(1 - predicted[path] / value, remainder))
-    return statement, geometric_mean(predicted[path] for path in before), geometric_mean(found), max(errors)
+    return geometric_mean(predicted[path] for path in before), geometric_mean(found), max(errors)
 
 
 def _overheated(make: Callable[[], nn.Module]) -> tuple[nn.Module, Tensor, Tensor]:
-    """A network whose temperature is 100, images and labels."""
     with drawn_from(0):
         network = make().double()
         images = torch.randn(IMAGES, 3, SIZE, SIZE, dtype=torch.float64)

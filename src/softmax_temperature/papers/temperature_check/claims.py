@@ -1,14 +1,12 @@
 """What the abstract says, as claims with criteria that were fixed before the runs; the theory's as predicted slopes.
 
 Only the abstract is at hand: each of its sentences about generalisation is a claim, and none has a printed number.
-Trainings are compared in pairs of one seed, with the learning rate that validation data prefer; one that diverged
-counts as guessing.
 """
 
-from collections.abc import Callable
 from functools import partial
+from typing import Any
 
-from softmax_temperature.papers.shared.claims import Claim, Criterion, Measurement, NotTested, above, below, equivalent
+from softmax_temperature.papers.shared.claims import Claim, above, below, equivalent
 from softmax_temperature.papers.temperature_check import early_learning as theory
 from softmax_temperature.papers.temperature_check import measures
 from softmax_temperature.papers.temperature_check.records import Records
@@ -25,17 +23,14 @@ _SLOPE = (
     "Slope of the logarithms, fitted seed by seed, minus the predicted one, each network by itself; where a "
     "point is off its line by a factor above 1.5, the slope alone does not show the power law."
 )
-Measure = Callable[[Records], Measurement | NotTested]
 
 
-def _abstract(name: str, statement: str, compares: str, criterion: Criterion, measure: Measure) -> Claim[Records]:
-    return Claim(name, "abstract", statement, compares, criterion, measure)
+def _abstract(name: str, *others: Any) -> Claim[Records]:
+    return Claim(name, "abstract", *others)
 
 
 def _theory(name: str, statement: str, *predictions: theory.Prediction, smooth: bool | None = None) -> Claim[Records]:
-    def measure(records: Records) -> Measurement | NotTested:
-        return measures.early(records, *predictions, smooth=smooth)
-
+    measure = partial(measures.early, predictions=predictions, smooth=smooth)
     return Claim(name, "theory behind the abstract, derived again", statement, _SLOPE, equivalent(MARGIN), measure)
 
 

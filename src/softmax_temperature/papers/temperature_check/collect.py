@@ -23,7 +23,6 @@ from softmax_temperature.stages.fetch import fetch
 from softmax_temperature.stages.temperature_check import CHOICE, confirm_temperature_check, train_temperature_check
 
 STAGES = (fetch, train_temperature_check, confirm_temperature_check, early_learning)
-"""What the results rest on and link to. The heuristic's cells are in the records of its own paper."""
 
 # Deviation: how the paper tells divergence is not known. Here a training has diverged when its loss, a logit or a
 # weight is no longer finite. One that guesses to the end is not one of them: its accuracy says what it is.

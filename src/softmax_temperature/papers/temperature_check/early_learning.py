@@ -3,26 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
 from softmax_temperature.early_learning.flows import FIT, LEARNED, TENTH, UNIT, WHOLE
 from softmax_temperature.papers.shared.statistics import OverTasks, Task
+from softmax_temperature.papers.temperature_check.records import Records
 from softmax_temperature.params import Params
 from softmax_temperature.runner.artifacts import open_artifact
 from softmax_temperature.stages.early_learning import CURVES, NORMS, courses, early_learning
 
-if TYPE_CHECKING:
-    from softmax_temperature.papers.temperature_check.records import Records
-
-REAL, LINEARISED = "real", "linearised"
-# The most relative drift of a kernel that keeps still. Predictions leave out what is of its size: 0.1 bends a slope by
-# half a percent, more than seeds differ. It was 0.2, and was chosen anew having seen the slopes at 0.2, 0.05 and 0.02.
+# The most relative drift of a kernel that keeps still: 0.1 bends a slope by half a percent, more than seeds differ. It
+# was 0.2, and was chosen anew having seen the slopes at 0.2, 0.05 and 0.02.
 STILL = 0.02
-# Norms of the tempered logits of one image, root mean square, at which a softmax of ten classes is all but uniform and
-# all but certain: those on the way belong to neither limit.
+# Norms of the tempered logits of one image at which a softmax of ten classes is all but uniform and all but certain.
 SMALL, LARGE = 0.35, 20.0
 LINE = 1.5  # The largest factor by which a point may miss its line: otherwise there is no power law.
 _NAMES = ("network", "seed", "smooth", "parameters", "images", "classes", "kernel_norm", "kernel_norm_error")
@@ -37,15 +33,12 @@ _NORMS = (
 
 
 def early_tables(params: Params) -> dict[str, pd.DataFrame]:
-    """The measurements of the stage early_learning for the declared cells; no rows where it is left out.
-
-    Times are rescaled ones, norms those over all images and classes. Predicted are unit_time, logit_time, and
-    drift_rate (in a unit of time, times the inverse temperature).
+    """The measurements of the stage early_learning for the declared cells, in rescaled time.
 
     early_curves: one row per moment ("time", or an event) of a course from logits of 0, with the inverse temperature
-    (empty: linearised), loss (mean, nats), change (of the tempered logits), drift (of the kernel, relative) and its
-    standard error, distance (to the linearised logits). early_norms: one row per start and its two dynamics ("real",
-    "linearised"), with the times of the events (empty where one did not happen).
+    (empty: linearised), loss (mean, nats), change (of the tempered logits), drift (of the kernel, relative), distance
+    (to the linearised logits). early_norms: one row per start and dynamics ("real", "linearised"), with the times of
+    the events (empty where one did not happen). unit_time, logit_time and drift_rate are predictions.
     """
     rows: dict[str, list[dict[str, Any]]] = {CURVES: [], NORMS: []}
     for network, question, seed in courses(params.temperature_check.early_learning):
@@ -55,18 +48,14 @@ def early_tables(params: Params) -> dict[str, pd.DataFrame]:
             found = [course | row for course in artifact.json("courses.json") for row in course["rows"]]
         else:
             starts = artifact.json("starts.json")
-            found = [one | {"dynamics": each} | one[each] for one in starts for each in (REAL, LINEARISED)]
+            found = [one | {"dynamics": each} | one[each] for one in starts for each in ("real", "linearised")]
         rows[question] += [about | row for row in found]
     columns = {CURVES: _CURVES, NORMS: _NORMS}
     return {f"early_{question}": pd.DataFrame(rows[question], columns=list(columns[question])) for question in rows}
 
 
 class Prediction(NamedTuple):
-    """A predicted slope: of a column, called `quantity` for a reader, against another, in a regime.
-
-    The regimes are "still" (inverse temperatures at which the kernel drifts by at most STILL, geometric mean over
-    seeds), "small" and "large" (norms of at most SMALL and at least LARGE).
-    """
+    """A predicted slope of a column, called `quantity` for a reader, where drifts are "still", or norms "small"."""
 
     quantity: str
     against: str
@@ -88,10 +77,10 @@ PREDICTIONS = (DRIFT, COLLAPSE, UNIT_SMALL, FIT_SMALL, TENTH_SMALL, TENTH_LARGE,
 
 
 def early_slopes(records: Records, predictions: Iterable[Prediction] = PREDICTIONS) -> pd.DataFrame:
-    """Each predicted slope beside the one that least squares fit to each network with two points in its regime.
+    """Each predicted slope beside that of logarithms, fitted seed by seed, in each network with two points.
 
-    Logarithms are fitted seed by seed: slope is the mean over n seeds, with its sd and 90 % interval by Student's t
-    (empty for one seed), points those of each seed, misfit the largest factor by which one misses its seed's line.
+    slope is the mean over n seeds, with its 90 % interval by Student's t (empty for one seed), misfit the largest
+    factor by which a point misses its seed's line.
     """
     moments, starts, found = unit_moments(records), real_starts(records), []
     logarithms = moments.assign(drift=np.log(moments["drift"].astype(float)))
@@ -105,14 +94,21 @@ def early_slopes(records: Records, predictions: Iterable[Prediction] = PREDICTIO
             fits = [_fit(rows[against], rows[column]) for _, rows in known if len(rows) > 1]
             if fits:
                 slopes, misfits = zip(*fits, strict=True)
-                row = {"network": network, "smooth": bool(some["smooth"].iloc[0]), "quantity": quantity}
-                row |= {"against": against, "where": where, "predicted": predicted}
-                effect = OverTasks((Task(str(network), slopes),)).estimate()
-                row |= {"slope": effect.value, "sd": effect.sd, "low": effect.low, "high": effect.high, "n": effect.n}
+                one = OverTasks((Task(str(network), slopes),)).estimate()
+                about = (network, bool(some["smooth"].iloc[0]), quantity, against, where, predicted)
                 cells = f"temperature_check/early_learning/{network}/{question}"
-                found.append(row | {"points": some[place].nunique(), "misfit": max(misfits), "cells": cells})
+                row = (*about, one.value, one.sd, one.low, one.high, one.n, some[place].nunique(), max(misfits), cells)
+                found.append(row)
     names = ("network", "smooth", "quantity", "against", "where", "predicted", "slope", "sd", "low", "high", "n")
     return pd.DataFrame(found, columns=[*names, "points", "misfit", "cells"])
+
+
+def slope_text(records: Records, network: object, prediction: Prediction) -> str:
+    """The fitted slope of a network with its interval, and the predicted one."""
+    slopes = early_slopes(records, [prediction]).set_index("network")[["slope", "low", "high"]]
+    slope, low, high = (f"{value:z.3f}" for value in slopes.astype(float).reindex([network]).iloc[0])
+    interval = "" if low == "nan" else f" [{low}, {high}]"
+    return "no slope" if slope == "nan" else f"{slope}{interval}, predicted {prediction.slope:g}"
 
 
 def unit_moments(records: Records) -> pd.DataFrame:
@@ -123,7 +119,7 @@ def unit_moments(records: Records) -> pd.DataFrame:
 
 def real_starts(records: Records) -> pd.DataFrame:
     """The rows of `early_norms` of real networks, with the column `size`: the root mean square norm of an image."""
-    rows = records.early_norms[records.early_norms["dynamics"] == REAL]
+    rows = records.early_norms.query("dynamics == 'real'")
     return rows.assign(size=rows["logit_norm"] / rows["images"] ** 0.5)
 
 

@@ -1,7 +1,9 @@
-"""What sweeps of the inverse temperature show.
+"""What sweeps of the inverse temperature and measurements of early learning show.
 
-Each function takes the records and returns a figure, or None where nothing was trained for it.
+Each function takes the records and returns a figure, or None where nothing was measured for it.
 """
+
+from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -11,13 +13,16 @@ import pandas as pd
 import seaborn as sns
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.patches import Rectangle
+from matplotlib.patches import Patch, Rectangle
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
 from scipy import stats
 
+from softmax_temperature.early_learning.courses import TIME
+from softmax_temperature.early_learning.flows import FIT, SHARE, TENTH, UNIT
 from softmax_temperature.papers.shared import plots
 from softmax_temperature.papers.shared.plots import BLACK, HUES, PERCENT, WIDTH, entry, style
 from softmax_temperature.papers.shared.statistics import LEVEL
+from softmax_temperature.papers.temperature_check import early_learning as theory
 from softmax_temperature.papers.temperature_check import tables
 from softmax_temperature.papers.temperature_check.records import Records
 from softmax_temperature.papers.temperature_check.selection import NORMS, SAME_START, by_sweep, chosen
@@ -25,25 +30,29 @@ from softmax_temperature.papers.temperature_check.selection import NORMS, SAME_S
 PLAIN_NUMBERS = FuncFormatter(lambda value, _: f"{value:g}")
 AXIS = "inverse temperature β"
 STARTS = {"their own start": HUES[0], "one start for all β": HUES[1]}
-SCALING: dict[str, Any] = {
-    "test_nll": {"label": "as trained", "color": "0.4", "linestyle": "--"},
-    "scaled_nll": {"label": "after scaling", "color": HUES[0], "marker": "o", "markersize": 3.5},
-}
+DOT: Any = {"marker": "o", "markersize": 3.5}
+SCALING: dict[str, Any] = {"test_nll": {"label": "as trained", "color": "0.4", "linestyle": "--"}}
+SCALING |= {"scaled_nll": {"label": "after scaling", "color": HUES[0], **DOT}}
 MARKS = {
     "post_hoc": ("post-hoc scaling", "s", HUES[0]),
     "cooling": ("Cooling", "D", HUES[2]),
     "heuristic": ("heuristic on the features", "^", HUES[1]),
     "training_best": ("best to train with", ".", BLACK),  # Last and small: seen on top of another.
 }
+DASHED: dict[str, Any] = {"color": BLACK, "linestyle": "--", "linewidth": 1.1}
+DOTTED = DASHED | {"linestyle": ":"}
+PREDICTED = {"unit_time": DOTTED | {"label": "predicted: to change by 1"}}
+PREDICTED |= {"logit_time": DASHED | {"label": "predicted: to change by the norm (tau_z)"}}
+MEASURED = {
+    UNIT: ("to change by 1", "o", HUES[0]),
+    TENTH: ("to change by a tenth of the norm, × 10", "s", HUES[1]),
+    FIT: ("to half of the loss", "^", HUES[2]),
+}
 
 
 @style()
 def accuracy(records: Records) -> Figure | None:
-    """Test accuracy against the inverse temperature, a panel per sweep, each with its best learning rate.
-
-    All panels span the same number of points. Circles are seeds, the line is their mean over those that finished;
-    crosses mark where some diverged, the triangle the best inverse temperature by validation data.
-    """
+    """Test accuracy at the best learning rates; crosses: seeds that diverged, triangle: best by validation data."""
     own, same = chosen(records), chosen(records, SAME_START)
 
     def panel(axes: Axes, rows: pd.DataFrame) -> None:
@@ -52,16 +61,16 @@ def accuracy(records: Records) -> Figure | None:
                 plots.seeds(axes, some[~some["diverged"]], "inverse_temperature", "test_accuracy", color=colour)
         best: Any = rows.groupby("inverse_temperature")["validation_accuracy"].mean().idxmax()
         lost = sorted(rows.loc[rows["diverged"], "inverse_temperature"].unique())
-        look: dict[str, Any] = {"markersize": 6, "transform": axes.get_xaxis_transform()}
-        axes.plot(best, 0.97, "v", color=BLACK, **look)
-        axes.plot(lost, [0.04] * len(lost), "x", color=HUES[3], **look)
+        for places, height, marker, colour in ([best], 0.97, "v", BLACK), (lost, 0.04, "x", HUES[3]):
+            look: Any = {"color": colour, "markersize": 6, "transform": axes.get_xaxis_transform()}
+            axes.plot(places, [height] * len(places), marker, **look)
 
     legend = [entry(label, color=colour, marker="o") for label, colour in STARTS.items()] if len(same) else []
     figure, grid = panels_of(by_sweep(own), panel, ylabel="test accuracy (%)", legend=legend)
-    limits = [axes.get_ylim() for axes in grid]
-    half = 1.15 * max((high - low for low, high in limits), default=0) / 2
-    for axes, (low, high) in zip(grid, limits, strict=True):
-        axes.set_ylim((low + high) / 2 - half, (low + high) / 2 + half)
+    limits = np.array([axes.get_ylim() for axes in grid]).reshape(-1, 2)
+    half = 1.15 * np.ptp(limits, axis=1).max(initial=0) / 2  # All panels span the same number of points.
+    for axes, middle in zip(grid, limits.sum(axis=1) / 2, strict=True):
+        axes.set_ylim(middle - half, middle + half)
     return figure
 
 
@@ -73,9 +82,8 @@ def learning_rates(records: Records) -> Figure | None:
         rows = rows.assign(lost=rows["diverged"] == rows["runs"])
         both: Any = rows.pivot(index="learning_rate", columns="inverse_temperature", values=["validation", "lost"])
         table, marks = PERCENT * both["validation"].astype(float), both["lost"].eq(True)
-        texts = table.map(lambda value: "" if np.isnan(value) else f"{value:.0f}")
-        look = {"cmap": "viridis", "cbar": False, "annot_kws": {"fontsize": 7}}
-        sns.heatmap(table, annot=texts, fmt="", mask=marks | table.isna(), ax=axes, **look)
+        look = {"annot": True, "fmt": ".0f", "annot_kws": {"fontsize": 7}, "cmap": "viridis", "cbar": False}
+        sns.heatmap(table, mask=marks | table.isna(), ax=axes, **look)
         for row, column in np.argwhere(marks.to_numpy()):
             axes.add_patch(Rectangle((column, row), 1, 1, color="0.8", linewidth=0))
             axes.text(column + 0.5, row + 0.5, "div", ha="center", va="center", fontsize=7, color=BLACK)
@@ -83,8 +91,8 @@ def learning_rates(records: Records) -> Figure | None:
         axes.set_yticks(np.arange(table.shape[0]) + 0.5, [f"{value:g}" for value in table.index], rotation=0)
         axes.invert_yaxis()
 
-    sweeps = by_sweep(tables.learning_rates(records))
-    return panels_of(sweeps, panel, ylabel="rescaled learning rate", row=3.0, log=False)[0]
+    rows = tables.learning_rates(records)
+    return panels_of(by_sweep(rows), panel, ylabel="rescaled learning rate", row=3.0, log=False)[0]
 
 
 @style()
@@ -109,20 +117,17 @@ def confidence(records: Records) -> Figure | None:
 def spread(records: Records) -> Figure | None:
     """Standard deviation of test accuracy over seeds, a line per sweep, with 90 % intervals of normal values."""
     figure, (axes,) = plots.panels(1, width=0.75 * WIDTH, row=3.0)
-    sweeps, tails = by_sweep(chosen(records)), np.array([[(1 + LEVEL) / 2], [(1 - LEVEL) / 2]])
-    entries = []
+    sweeps, tails, entries = by_sweep(chosen(records)), np.array([[(1 + LEVEL) / 2], [(1 - LEVEL) / 2]]), []
     for place, (title, rows) in enumerate(sweeps):
         # Where all seeds diverged, they agree because none of them learned.
         learned = rows[~rows.groupby("inverse_temperature")["diverged"].transform("all")]
         some = learned.groupby("inverse_temperature")["test_accuracy"].agg(["std", "size"]).dropna()
-        if some.empty:
-            continue
-        sd, degrees = PERCENT * some["std"].to_numpy(float), some["size"].to_numpy(float) - 1
-        ends = sd * np.sqrt(degrees / stats.chi2.ppf(tails, degrees))
-        x = some.index * 1.06 ** (place - (len(sweeps) - 1) / 2)  # Side by side, so that bars are seen.
-        look: dict[str, Any] = {"color": HUES[place], "markersize": 3.5, "linewidth": 1.1, "elinewidth": 0.8}
-        axes.errorbar(x, sd, abs(ends - sd), fmt="o-", **look)
-        entries.append(entry(title, color=HUES[place], marker="o"))
+        if len(some):
+            sd, degrees = PERCENT * some["std"].to_numpy(float), some["size"].to_numpy(float) - 1
+            bars = abs(sd * np.sqrt(degrees / stats.chi2.ppf(tails, degrees)) - sd)
+            x = some.index * 1.06 ** (place - (len(sweeps) - 1) / 2)  # Side by side, so that bars are seen.
+            axes.errorbar(x, sd, bars, fmt="-", color=HUES[place], linewidth=1.1, elinewidth=0.8, **DOT)
+            entries += [entry(title, color=HUES[place], marker="o")]
     if not entries:
         return None
     axes.set(xscale="log", yscale="log", xlabel=AXIS, ylabel="sd over seeds (points)")
@@ -135,21 +140,18 @@ def spread(records: Records) -> Figure | None:
 
 @style()
 def logit_norms(records: Records) -> Figure | None:
-    """Test accuracy against the norm of the tempered logits at the start, a panel per sweep.
-
-    The grey band spans the mean accuracies that the inverse temperature alone leads to in the same network.
-    """
+    """Test accuracy against the norm of the tempered logits at the start; grey: what inverse temperatures span."""
     plain = chosen(records)
 
     def panel(axes: Axes, some: pd.DataFrame) -> None:
         span = PERCENT * _of_the_same(plain, some).groupby("inverse_temperature")["test_accuracy"].mean()
         if len(span):
             axes.axhspan(span.min(), span.max(), color="0.5", alpha=0.15, linewidth=0)
-        good = some[~some["diverged"]]
-        x, y = good["initial_logit_norm"], PERCENT * good["test_accuracy"]
-        axes.scatter(x, y, s=14, facecolor="none", edgecolor=HUES[0])
-        means = good.groupby("start")[["initial_logit_norm", "test_accuracy"]].mean().sort_values("initial_logit_norm")
-        axes.plot(means["initial_logit_norm"], PERCENT * means["test_accuracy"], "o-", color=HUES[0], markersize=3.5)
+        good = some.loc[~some["diverged"], ["start", "initial_logit_norm", "test_accuracy"]].set_index("start")
+        good["test_accuracy"] *= PERCENT
+        axes.scatter(*good.to_numpy().T, s=14, facecolor="none", edgecolor=HUES[0])
+        means = good.groupby("start").mean().sort_values("initial_logit_norm")
+        axes.plot(*means.to_numpy().T, "o-", color=HUES[0], markersize=3.5)
         # Linear below the smallest norm above 0: the centred network starts at 0.
         positive = means.loc[means["initial_logit_norm"] > 0, "initial_logit_norm"]
         axes.set_xscale("symlog", linthresh=float(positive.min()) if len(positive) else 1.0)
@@ -157,8 +159,8 @@ def logit_norms(records: Records) -> Figure | None:
         axes.xaxis.set_major_formatter(PLAIN_NUMBERS)
         axes.minorticks_off()
 
-    sweeps, label = by_sweep(chosen(records, NORMS)), "norm of βz at the start"
-    return panels_of(sweeps, panel, ylabel="test accuracy (%)", xlabel=label, log=False)[0]
+    x, y = "norm of βz at the start", "test accuracy (%)"
+    return panels_of(by_sweep(chosen(records, NORMS)), panel, xlabel=x, ylabel=y, log=False)[0]
 
 
 @style()
@@ -189,12 +191,13 @@ def panels_of(
     row: float = 2.4,
     log: bool = True,
     legend: Sequence[Any] = (),
+    **options: Any,
 ) -> tuple[Figure | None, list[Axes]]:
     """A panel for each group of rows, under its title, and their axes; None without groups."""
     if not groups:
         return None, []
-    columns = 2 if len(groups) in {2, 4} else 3
-    figure, grid = plots.panels(len(groups), columns=columns, row=row, width=(0.55 if len(groups) == 1 else 1) * WIDTH)
+    columns, width = 2 if len(groups) in {2, 4} else 3, (0.55 if len(groups) == 1 else 1) * WIDTH
+    figure, grid = plots.panels(len(groups), columns=columns, row=row, width=width, **options)
     for axes, (title, rows) in zip(grid, groups, strict=True):
         axes.set_xscale("log" if log else "linear")
         draw(axes, rows)
@@ -217,3 +220,102 @@ def _usual(axes: Axes) -> None:
     """Plain numbers, and a dotted line where the softmax is the usual one."""
     axes.xaxis.set_major_formatter(PLAIN_NUMBERS)
     axes.axvline(1, color="0.5", linewidth=0.8, linestyle=":")
+
+
+@style()
+def learning_curves(records: Records) -> Figure | None:
+    """The loss of the first seed over the time of a flow with rate 1 and over rescaled time, a row per network."""
+    rows = records.early_curves
+    rows = rows[(rows["moment"] == TIME) & (rows["seed"] == rows["seed"].min())]
+    networks = list(rows.groupby("network", sort=False))
+    if not networks:
+        return None
+    values = sorted(rows["inverse_temperature"].dropna().unique())
+    colours = dict(zip(values, sns.color_palette("viridis_r", len(values)), strict=True))
+    figure, grid = plots.panels(2 * len(networks), columns=2, row=1.75, extra=0.9, sharex="col", sharey=True)
+    for left, right, (network, some) in zip(grid[::2], grid[1::2], networks, strict=True):
+        for value, course in some.groupby("inverse_temperature", dropna=False):
+            look = {"color": colours[value], "linewidth": 1.1} if value in colours else DASHED
+            right.plot(course["time"] / course["unit_time"], course["loss"], **look)
+            if value in colours:
+                left.plot(course["time"] / value**2, course["loss"], **look)
+        right.set(xscale="log")
+        left.set(ylabel="loss (nats)", xscale="log", ylim=(0, None))
+        left.xaxis.set_major_locator(LogLocator(numticks=6))
+        left.set_title(str(network), loc="left")
+    grid[-2].set_xlabel("time t at rate η = 1")
+    grid[-1].set_xlabel("rescaled time β²ηt, over that to change by 1")
+    entries = [entry(f"β = {value:g}", color=colour) for value, colour in colours.items()]
+    entries += [entry("linearised, any β", **DASHED)]
+    plots.legend_below(figure, entries, columns=min(6, len(entries)))
+    return figure
+
+
+@style()
+def early_logit_norms(records: Records) -> Figure | None:
+    """Rescaled times of events against the norm of the tempered logits at the start, and as first speeds predict."""
+    networks = list(theory.real_starts(records).groupby("network", sort=False))
+
+    def panel(axes: Axes, some: pd.DataFrame) -> None:
+        norms, scale, network = some["wanted_norm"], float(some["images"].iloc[0]) ** 0.5, some["network"].iloc[0]
+        for event, (_, marker, colour) in MEASURED.items():
+            _marks(axes, norms, some[event] * (1 / SHARE if event == TENTH else 1), marker, color=colour)
+        for column, look in PREDICTED.items():
+            axes.plot(*_means(norms, some[column]), zorder=1, **look)
+        axes.set(xscale="log", yscale="log")
+        view = axes.get_xlim()  # It stays, whatever the grey ground reaches.
+        for low, high in ((view[0], theory.SMALL * scale), (theory.LARGE * scale, view[1])):
+            if low < high:
+                axes.axvspan(low, high, color="0.93", linewidth=0, zorder=0)
+        axes.set_xlim(view)
+        both = (theory.FIT_SMALL, theory.FIT_LARGE)
+        parts = [f"{each.where}: {theory.slope_text(records, network, each)}" for each in both]
+        text, size = "\n".join(["to half of the loss,", *parts]), 7 if len(networks) in {2, 4} else 6
+        axes.text(0.03, 0.98, text, transform=axes.transAxes, va="top", fontsize=size)
+
+    groups = [(f"{name}, β = {some['inverse_temperature'].iloc[0]:g}", some) for name, some in networks]
+    x, y = "norm of the tempered\nlogits at the start", "rescaled time β²ηt"
+    look: dict[str, Any] = {"extra": 0.8, "sharex": True, "sharey": True}
+    figure, grid = panels_of(groups, panel, xlabel=x, ylabel=y, log=False, **look)
+    if figure:
+        for axes in grid:
+            axes.title.set_fontsize(9)
+        grid[0].set_ylim(top=30 * grid[0].get_ylim()[1])  # Room for the text.
+        entries: list[Any] = [entry(each, ls="", marker=m, ms=4.5, color=hue) for each, m, hue in MEASURED.values()]
+        entries += [entry(**look) for look in PREDICTED.values()]
+        entries += [Patch(color="0.93", label="small and large logits: slopes are fitted")]
+        plots.legend_below(figure, entries, columns=2)
+    return figure
+
+
+@style()
+def kernel_drift(records: Records) -> Figure | None:
+    """Relative drift of the kernel when the tempered logits have changed by 1, and as its first speed predicts."""
+    networks = list(theory.unit_moments(records).groupby("network", sort=False))
+    if not networks:
+        return None
+    figure, (axes,) = plots.panels(1, width=0.8 * WIDTH, row=3.8 + 0.2 * len(networks))
+    for (network, some), colour in zip(networks, sns.color_palette(n_colors=len(networks)), strict=True):
+        kinks, x = not some["smooth"].iloc[0], some["inverse_temperature"]
+        label = f"{network}{' (kinks)' * kinks}: slope {theory.slope_text(records, network, theory.DRIFT)}"
+        _marks(axes, x, some["drift"], "o", color=colour, markerfacecolor="white" if kinks else colour, label=label)
+        axes.plot(*_means(x, some["drift"]), color=colour, linewidth=1.1)
+        axes.plot(*_means(x, some["drift_rate"] * some["unit_time"] / x), "--", color=colour, linewidth=0.9, alpha=0.8)
+    axes.plot([], [], label="predicted by the first speed of the kernel: slope -1", **DASHED)
+    axes.axhline(theory.STILL, zorder=0, label="slopes are fitted below", **DOTTED)
+    axes.set(xscale="log", yscale="log", xlabel="inverse temperature β")
+    axes.set_ylabel("relative drift of the kernel\nwhen the logits have changed by 1")
+    plots.legend_below(figure, axes, columns=1)
+    return figure
+
+
+def _marks(axes: Axes, x: pd.Series[float], y: pd.Series[float], marker: str, *, color: Any, **look: Any) -> None:
+    """Seeds as small marks and their geometric means as large ones."""
+    axes.plot(x, y, marker, color=color, markersize=2.2, alpha=0.5)
+    axes.plot(*_means(x, y), marker, color=color, markersize=4.5, zorder=3, **look)
+
+
+def _means(x: pd.Series[float], y: pd.Series[float]) -> tuple[Any, Any]:
+    """The values of x, and the geometric means over equal ones; missing values are left out."""
+    means = pd.Series(np.log(y.to_numpy(float)), x.to_numpy(float)).groupby(level=0).mean().dropna()
+    return means.index, np.exp(means.to_numpy())

@@ -1,11 +1,10 @@
 """What the claims of the abstract are judged by: values by sweep and seed, from the records.
 
-Whatever is chosen among several is chosen on the validation data of the other seeds and compared on the test data of
-the one that is left out: choosing makes nothing look better. Only inverse temperatures whose chosen learning rate lies
-inside its grid are compared: at the end of a grid of rates, a gain of the inverse temperature may be one of the rate.
+What is chosen is chosen on the validation data of the other seeds: choosing makes nothing look better. At the end of a
+grid of learning rates a gain of the inverse temperature may be one of the rate: only those inside are compared.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from itertools import permutations
 from typing import Any
 
@@ -23,6 +22,7 @@ LIMITS = (1.0, 10.0)  # Norms of the logits must range from below the one to abo
 DRAWS, SEED = 4000, 0
 _AT_END = "the chosen learning rate is at the end of its grid"
 
+Found = Measurement | NotTested
 Choice = tuple[Callable[[Any], bool], str]
 """Among which inverse temperatures (or starts) one is chosen, and by which method of the validation means."""
 BEST: Choice = (lambda _: True, "idxmax")
@@ -34,7 +34,7 @@ AT_1: Choice = (lambda place: place == 1, "idxmax")
 
 def gap(
     records: Records, one: Choice = BEST, other: Choice = WORST, *, metric: str = "test_accuracy", kind: str = PLAIN
-) -> Measurement | NotTested:
+) -> Found:
     """A number at one chosen inverse temperature minus that at another, of each sweep."""
     sweeps, found = _sweeps(records, kind), dict[str, Quantity | str]()
     for name, rows in by_sweep(sweeps):
@@ -51,19 +51,18 @@ def gap(
 def _gaps(rows: pd.DataFrame, metric: str, *chosen: Choice, across: str = "inverse_temperature") -> list[float]:
     """By seed, its test number at the first choice minus that at the second, by the other seeds' validation numbers."""
     validation, test = (by_seed(rows, column, across) for column in ("validation_accuracy", metric))
-    if min(test.shape) < 2:
+    places = [[place for place in test.columns if among(place)] for among, _ in chosen]
+    if min(test.shape) < 2 or not all(places):
         return []
-    found = []
-    for among, choose in chosen:
-        places = [place for place in test.columns if among(place)]
-        means = {seed: validation[places].drop(index=seed).mean() for seed in test.index if places}
-        found.append(
-            pd.Series({seed: test.loc[seed, getattr(mean, choose)()] for seed, mean in means.items()}, dtype=float)
-        )
+    found = pd.DataFrame(index=test.index, columns=[0, 1], dtype=float)
+    for seed in test.index:
+        others = validation.drop(index=seed).mean()
+        picks = [getattr(others[some], choose)() for some, (_, choose) in zip(places, chosen, strict=True)]
+        found.loc[seed] = test.loc[seed, picks].to_numpy()
     return (found[0] - found[1]).dropna().tolist()
 
 
-def norm_against_temperature(records: Records) -> Measurement | NotTested:
+def norm_against_temperature(records: Records) -> Found:
     """What the norm of the logits changes, minus half of what the inverse temperature changes in the same network."""
     ranges, rows, found = gap(records), chosen(records, NORMS), dict[str, Quantity | str]()
     for name, some in by_sweep(rows):
@@ -88,7 +87,7 @@ def _minus_half(gaps: Values, whole: Values) -> Fitted:
     return Fitted(gaps.mean() - whole.mean() / 2, float(np.sqrt(squares.sum())), int(degrees), len(gaps))
 
 
-def places_of_the_best(records: Records) -> Measurement | NotTested:
+def places_of_the_best(records: Records) -> Found:
     """Decades between the best inverse temperatures of two architectures, with a bootstrap of the argmax."""
     sweeps, draws, missing = _sweeps(records), dict[str, Values](), dict[str, str]()
     for name, rows in by_sweep(_asked(sweeps)):
@@ -113,10 +112,9 @@ def places_of_the_best(records: Records) -> Measurement | NotTested:
 
 
 def argmax_draws(table: pd.DataFrame) -> Values:
-    """The common logarithm of the inverse temperature of the highest mean, and then draws of it.
+    """The common logarithm of the inverse temperature of the highest mean in a table by seed, and then draws of it.
 
-    `table` is by seed and inverse temperature. Means are drawn around the measured ones by Student's t, with the
-    residual standard deviation over both: three seeds are too few to be drawn from.
+    Means are drawn by Student's t with the residual sd over both: three seeds are too few to be drawn from.
     """
     values, places = table.to_numpy(float), np.log10(table.columns.to_numpy(float))
     seeds, count = values.shape
@@ -130,18 +128,17 @@ def argmax_draws(table: pd.DataFrame) -> Values:
     return drawn
 
 
-def stability(records: Records) -> Measurement | NotTested:
+def stability(records: Records) -> Found:
     """The slope of the logarithm of the spread over seeds in that of the inverse temperature, over all sweeps."""
     rows = _asked(_sweeps(records))
     learned = rows[rows["interior"] & ~rows["diverged"]].groupby(["sweep", "inverse_temperature"], sort=False)
-    table = learned["test_accuracy"].std().reset_index(name="sd")
-    table = table[table["sd"] > 0]
+    table = learned["test_accuracy"].std().reset_index(name="sd").query("sd > 0")
     table = table[table.groupby("sweep")["sd"].transform("size") > 1]
     table = table.assign(x=np.log10(table["inverse_temperature"]), y=np.log(table["sd"]))
-    count, degrees = table["sweep"].nunique(), len(table) - table["sweep"].nunique() - 1
-    if degrees < 1:
+    count, seeds = table["sweep"].nunique(), int(records.runs["seed"].nunique())
+    if len(table) < count + 2:
         return NotTested("too few spreads over seeds where the chosen learning rate is inside its grid")
-    slope = Fitted(*common_slope(table), degrees, int(records.runs["seed"].nunique()))
+    slope = Fitted(*common_slope(table), len(table) - count - 1, seeds)
     return Measurement({"slope": slope}, "log spread per decade", f"{len(table)} spreads in {count} sweeps")
 
 
@@ -149,13 +146,12 @@ def common_slope(table: pd.DataFrame) -> tuple[float, float]:
     """Slope of the column y in x with an intercept for each sweep, and its standard error."""
     x, y = (table[name] - table.groupby("sweep")[name].transform("mean") for name in ("x", "y"))
     square = float((x**2).sum())
-    slope = float((x * y).sum()) / square
-    degrees = len(table) - table["sweep"].nunique() - 1
+    slope, degrees = float((x * y).sum()) / square, len(table) - table["sweep"].nunique() - 1
     return slope, float(np.sqrt(((y - slope * x) ** 2).sum() / degrees / square))
 
 
-def early(records: Records, *predictions: Prediction, smooth: bool | None = None) -> Measurement | NotTested:
-    """Slopes minus the predicted ones, of each network; where points are off any line, a slope alone shows nothing."""
+def early(records: Records, predictions: Sequence[Prediction], smooth: bool | None = None) -> Found:
+    """Slopes minus the predicted ones, of each network."""
     rows, found = early_slopes(records, predictions), dict[str, Quantity | str]()
     rows = rows if smooth is None else rows[rows["smooth"] == smooth]
     for row in rows.to_dict("records"):
@@ -170,12 +166,12 @@ def early(records: Records, *predictions: Prediction, smooth: bool | None = None
 
 def _measured(
     found: Mapping[str, Quantity | str], unit: str, rows: pd.DataFrame, otherwise: str, note: str = ""
-) -> Measurement | NotTested:
+) -> Found:
     """The quantities found, and why others are missing, with the cells of the rows; `otherwise` if neither."""
     parts = {name: part for name, part in found.items() if not isinstance(part, str)}
     missing = {name: why for name, why in found.items() if isinstance(why, str)}
     if not parts:
-        return NotTested("; ".join(f"{name}: {why}" for name, why in missing.items()) or otherwise)
+        return NotTested("; ".join(map(": ".join, missing.items())) or otherwise)
     return Measurement(parts, unit, note, missing, tuple(dict.fromkeys(rows["cells"])))
 
 

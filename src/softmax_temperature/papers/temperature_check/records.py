@@ -20,12 +20,10 @@ class Records:
     """The tables, by the name of their file, with what each row is about.
 
     runs: training: initial_logit_norm (mean over validation samples of the norm of the tempered logits before the first
-        step), metrics (empty where it diverged), temperature (that post-hoc scaling finds on validation data for the
-        tempered logits), scaled_nll and scaled_ece (of test data at that temperature), cooled_temperature (Cooling's
-        last), correlation (of a pair of networks).
+        step), metrics (empty where it diverged), temperature (that post-hoc scaling finds for the tempered logits),
+        scaled_nll and scaled_ece (at that temperature), cooled_temperature (Cooling's last), correlation (of a pair).
     sweeps: sweep. history: training × epoch (from 1) × split.
-    heuristic: training at inverse temperature 1: what the heuristic of classifier_temperature predicts, and whether the
-        statistics lie inside of where it was fitted.
+    heuristic: training at inverse temperature 1: what the heuristic of classifier_temperature predicts, and if inside.
     early_curves, early_norms: the theory of early learning, see `early_learning`.
     """
 

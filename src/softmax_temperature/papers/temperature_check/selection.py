@@ -14,26 +14,20 @@ from softmax_temperature.papers.temperature_check.records import Records
 from softmax_temperature.params.temperature_check import CONFIRMED, COOLED, PLAIN
 
 GROUP = ["sweep", "start", "inverse_temperature"]
-ACCURACIES = ("validation_accuracy", "test_accuracy")
-TRAINING, CONFIRMATION = "temperature_check/training", "temperature_check/confirmation"
-"""The stages that they come from, as the manifests of their cells name them."""
 DATA = ("cifar10", "imagenet", "imagenet64", "imdb")
 """The paper's data sets; parts of them, as "cifar10-5000", count as the paper's too."""
 NORMS, SAME_START = "norms", "same start"
 
 
 def trainings(records: Records) -> pd.DataFrame:
-    """Every training with the facts about its sweep and its cells; one that diverged is as accurate as guessing.
-
-    `confirms` says whether it is a confirmation, `own` whether the paper has its data; `start` is that of the network.
-    """
+    """Every training, with whether it `confirms`, and whether the paper has its data; a diverged one is guessing."""
     table = records.runs.merge(records.sweeps, on="sweep").astype({"diverged": bool})
-    for name in ACCURACIES:
+    for name in ("validation_accuracy", "test_accuracy"):
         table[name] = table[name].where(~table["diverged"], 1 / table["classes"])
     start = table["start"].astype(str)
     table = table.assign(confirms=start.str.startswith(CONFIRMED), start=start.str.removeprefix(CONFIRMED))
-    cells = cell_of_each(TRAINING, table, "sweep", "inverse_temperature", "learning_rate", "start")
-    fresh = cell_of_each(CONFIRMATION, table, "sweep", "inverse_temperature", "start")
+    cells = cell_of_each("temperature_check/training", table, "sweep", "inverse_temperature", "learning_rate", "start")
+    fresh = cell_of_each("temperature_check/confirmation", table, "sweep", "inverse_temperature", "start")
     own = table["dataset"].map(partial(is_part, of=DATA)).astype(bool)
     return table.assign(cells=np.where(table["confirms"], fresh, cells), own=own)
 
@@ -41,10 +35,9 @@ def trainings(records: Records) -> pd.DataFrame:
 def chosen(records: Records, kind: str = PLAIN) -> pd.DataFrame:
     """The trainings that count of each sweep, start and inverse temperature.
 
-    Of the kinds, PLAIN and COOLED are networks with their own start, NORMS sweeps over norms of the logits at the
-    start, and SAME_START sweeps over inverse temperatures with one such norm: of one seed all of these start as the
-    same function. What counts are the confirmations; without those, the trainings with the learning rate of the highest
-    mean accuracy on validation data, of equal ones the lowest. `interior`: whether it is inside the grid of rates.
+    PLAIN and COOLED are networks with their own start, NORMS sweeps over norms of the logits at the start, SAME_START
+    sweeps over inverse temperatures with one such norm. What counts are the confirmations; without those, the trainings
+    with the rate that validation data prefer, of equal ones the lowest. `interior`: it is inside the grid of rates.
     """
     rows = trainings(records)
     of_sweep = rows.groupby("sweep")[["start", "inverse_temperature"]].transform("nunique")
@@ -55,7 +48,7 @@ def chosen(records: Records, kind: str = PLAIN) -> pd.DataFrame:
     means = means.sort_values(["validation_accuracy", "learning_rate"], ascending=[False, True], kind="stable")
     rates = means.groupby(GROUP)["learning_rate"].agg(best="first", low="min", high="max")
     rows = rows.merge(rates.reset_index(), on=GROUP)
-    rows["interior"] = (rows["learning_rate"] > rows["low"]) & (rows["learning_rate"] < rows["high"])
+    rows["interior"] = rows["learning_rate"].between(rows["low"], rows["high"], inclusive="neither")
     is_confirmed = rows.groupby(GROUP)["confirms"].transform("any")
     counts = rows["confirms"].where(is_confirmed, rows["learning_rate"] == rows["best"])
     return rows[counts.astype(bool)].drop(columns=["best", "low", "high"])
@@ -63,8 +56,8 @@ def chosen(records: Records, kind: str = PLAIN) -> pd.DataFrame:
 
 def by_sweep(rows: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:
     """The rows of each sweep, after its title."""
-    groups = [some for _, some in rows.groupby("sweep", sort=False)]
-    return [(f"{some['architecture'].iloc[0]}, {some['dataset'].iloc[0]}", some) for some in groups]
+    groups = rows.groupby("sweep", sort=False)
+    return [(f"{some['architecture'].iloc[0]}, {some['dataset'].iloc[0]}", some) for _, some in groups]
 
 
 def by_seed(rows: pd.DataFrame, column: str, across: str = "inverse_temperature") -> pd.DataFrame:

@@ -1,7 +1,4 @@
-"""The tables of the paper's practical part; we do not have its own, so there is nothing printed beside them.
-
-Each begins with the columns sweep, architecture, dataset, and says its cells.
-"""
+"""The tables of the paper's practical part; we do not have its own, so there is nothing printed beside them."""
 
 from __future__ import annotations
 
@@ -26,10 +23,7 @@ _MEANS = ("confidence", "test_accuracy", "test_ece", "scaled_ece", "test_nll", "
 
 
 def accuracies(records: Records) -> pd.DataFrame:
-    """Accuracy at each inverse temperature, with the learning rate that validation data prefer; gains by seed over 1.
-
-    Networks with their own start come first, then those that start as the same function at all inverse temperatures.
-    """
+    """Accuracy at each inverse temperature, with the rate that validation data prefer; gains by seed over 1."""
     rows = pd.concat([chosen(records), chosen(records, SAME_START)], ignore_index=True)
     reference = rows[rows["inverse_temperature"] == 1].set_index(["sweep", "seed"])
     rows = rows.join(reference[["test_accuracy", "cells"]].add_suffix("_at_1"), on=["sweep", "seed"])
@@ -41,15 +35,12 @@ def accuracies(records: Records) -> pd.DataFrame:
 def logit_norms(records: Records) -> pd.DataFrame:
     """Accuracy at one inverse temperature with logits of different size at the start, of pairs by correlation."""
     numbers: dict[str, Any] = {**_RUNS, **_TEST, **_CELLS, "initial_logit_norm": ("initial_logit_norm", "mean")}
-    keys = ("correlation", "learning_rate", "start")
-    return _grouped(chosen(records, NORMS), *keys, **numbers).drop(columns="start")
+    rows = chosen(records, NORMS)
+    return _grouped(rows, "correlation", "learning_rate", "start", **numbers).drop(columns="start")
 
 
 def confidence(records: Records) -> pd.DataFrame:
-    """Post-hoc temperature scaling of each chosen training, which tells differences in confidence from others.
-
-    temperature is the geometric mean over the seeds that have one, at_bound how many have none.
-    """
+    """Post-hoc scaling of each chosen training; its temperature is the geometric mean over those not `at_bound`."""
     rows = chosen(records)
     rows = rows[~rows["diverged"]]
     bound = rows["at_bound"].astype(bool)
@@ -66,7 +57,6 @@ def learning_rates(records: Records) -> pd.DataFrame:
 
 
 def _grouped(rows: pd.DataFrame, *keys: str, **numbers: Any) -> pd.DataFrame:
-    """Aggregations for each sweep and inverse temperature, and other keys."""
     groups = rows.groupby([*PLACE, "inverse_temperature", *keys], sort=False, dropna=False)
     return pd.DataFrame(groups.agg(**numbers)).reset_index()
 
@@ -74,9 +64,8 @@ def _grouped(rows: pd.DataFrame, *keys: str, **numbers: Any) -> pd.DataFrame:
 def three_temperatures(records: Records) -> pd.DataFrame:
     """Three inverse temperatures of one network, and a fourth that is predicted for its features; geometric means.
 
-    training_best is by mean accuracy on validation data; between training_low and training_high others are as good, at
-    most one standard error of the difference below, paired by seed. post_hoc is the inverse of the temperature that
-    scales the logits of a network trained at 1, cooling that of Cooling's last, heuristic classifier_temperature's.
+    training_best is by mean accuracy on validation data; from training_low to training_high others are as good, at most
+    one standard error of the paired difference below. post_hoc and cooling are inverse, of a network trained at 1.
     """
     cooled, found = chosen(records, COOLED), []
     for sweep, rows in chosen(records).groupby("sweep", sort=False):
@@ -95,7 +84,6 @@ def three_temperatures(records: Records) -> pd.DataFrame:
 
 
 def _geometric(values: pd.Series[float]) -> float:
-    """The geometric mean; nan of nothing."""
     return float(np.exp(np.log(values.astype(float)).mean()))
 
 
