@@ -10,14 +10,14 @@ from softmax_temperature.papers import picture
 from softmax_temperature.papers.focal.records import MAIN_ARMS, SCALED, read_records
 from softmax_temperature.runner.errors import InputError
 
-OLD = {picture.FOCAL: "cifar10_cpu/focal", picture.COOLING: "cifar10_cpu_cooling/cooling"}
+OLD = {picture.COOLING: "cifar10_cpu_cooling/cooling"}
 
 
 @pytest.fixture
 def results(project_root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The older studies under the names of the newer ones, and nothing else."""
+    """The studies that the picture shows, an older one under the name of the newer one, and nothing else."""
     monkeypatch.chdir(project_root)
-    for names, old in {**OLD, picture.RULES: picture.RULES[0]}.items():
+    for names, old in {**OLD, **{names: names[0] for names in (picture.FOCAL, picture.RULES)}}.items():
         (tmp_path / "results" / names[0]).parent.mkdir(parents=True)
         (tmp_path / "results" / names[0]).symlink_to(project_root / "results" / old)
     return tmp_path / "results"

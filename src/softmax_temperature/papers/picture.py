@@ -22,7 +22,7 @@ from softmax_temperature.papers.shared.tables import published
 from softmax_temperature.runner.errors import InputError
 
 NAME = "summary"
-FOCAL = ("focal_cifar10/focal", "cifar10_cpu/focal")
+FOCAL = ("focal_cifar10/focal",)
 COOLING = ("cooling_cifar10/cooling", "cifar10_cpu_cooling/cooling")
 RULES = ("collection/classifier_temperature",)
 """Where below results/ the numbers of a panel come from: the first folder that is there."""
