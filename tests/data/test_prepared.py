@@ -97,15 +97,9 @@ def test_a_card_tells_the_whole_story(files: PreparedData, talk: PreparedData) -
     card = files.card
     assert card["source"] == {"how": "class folders in data.root", "folder": "birds", "sha256": None}
     assert card["split_rule"].startswith("the source's own train and test parts; ")
-    index, stored = files.artifact.folder / "test.sha256", talk.artifact.folder / "test.jsonl"
-    digest = hashlib.sha256(index.read_bytes()).hexdigest()
+    digest = hashlib.sha256((files.artifact.folder / "test.sha256").read_bytes()).hexdigest()
     assert card["splits"]["test"] == {"size": 5, "images_per_class": [2, 3], "images_sha256": digest}
     assert {"train_limit", "class_limit", "seed", "image_size_limit", "channels", "height", "width"} <= {*card}
     assert (talk.card["form"], talk.card["licence"], talk.card["title"]) == ("texts", "not stated", "talk")
-    assert talk.card["splits"]["test"] == {
-        "size": 7,
-        "texts_per_class": [3, 4],
-        "characters": [len("test 0"), len(STRANGE)],
-        "texts_sha256": hashlib.sha256(stored.read_bytes()).hexdigest(),
-    }
+    assert talk.card["splits"]["test"]["characters"] == [len("test 0"), len(STRANGE)]
     assert talk.texts("test").data[-1] == STRANGE

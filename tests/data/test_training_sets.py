@@ -10,11 +10,9 @@ from softmax_temperature.data.archives import JsonlArchive
 from softmax_temperature.data.prepared import PreparedData
 from softmax_temperature.data.splits import SPLITS
 from softmax_temperature.data.tokens import UNKNOWN
-from softmax_temperature.data.trees import WORD
 from softmax_temperature.params.shared import Text
 from softmax_temperature.runner.errors import InputError
 from softmax_temperature.stages.trainings import image_set, training_sets
-from softmax_temperature.training.texts import TreeSet
 
 TEXT = Text(vocabulary=1000, length=10, keep="start")
 
@@ -31,16 +29,6 @@ def talk(write_jsonl: Any, prepare_data: Any, tmp_path: Path) -> PreparedData:
     return prepared
 
 
-@pytest.fixture
-def trees(write_jsonl: Any, prepare_data: Any, tmp_path: Path) -> PreparedData:
-    """40 training, 8 dev and 12 test sentences, 8, 2 and 2 of them neutral; every one has a word of its own."""
-    rows = [(split, number) for split, count in (("train", 40), ("dev", 8), ("test", 12)) for number in range(count)]
-    texts = [f"({number % 5} (2 its) (2 (2 Own) (3 {split}{number})))" for split, number in rows]
-    write_jsonl(*({"split": split, "tree": text} for (split, _), text in zip(rows, texts, strict=True)), name="trees")
-    prepared: PreparedData = prepare_data(JsonlArchive(tmp_path / "trees.jsonl").read())
-    return prepared
-
-
 def test_the_vocabulary_never_sees_validation_or_test_texts(talk: PreparedData) -> None:
     sets, _, words = training_sets(talk.artifact, "", TEXT)
     own = {split: {re.findall(r"(?:train|test)\d+", text)[0] for text in talk.texts(split).data} for split in SPLITS}
@@ -50,18 +38,6 @@ def test_the_vocabulary_never_sees_validation_or_test_texts(talk: PreparedData) 
         assert (sets[split].inputs == UNKNOWN).sum(1).tolist() == [1] * len(sets[split])  # type: ignore[index]
     assert not (sets["train"].inputs == UNKNOWN).any()
     assert len(words) == len(sets["train"]) + 7
-
-
-def test_tree_sets_hold_the_trees_and_classes_of_their_splits(trees: PreparedData) -> None:
-    sets, classes, words = training_sets(trees.artifact, "", TEXT)
-    assert classes == 2
-    assert {split: len(some) for split, some in sets.items()} == {"train": 32, "validation": 6, "test": 10}
-    train = sets["train"]
-    assert isinstance(train, TreeSet)
-    # 0, 1, 3 and 4 of five are left: negative, negative, positive, positive.
-    assert train.labels.tolist() == [0, 0, 1, 1] * 8
-    numbers = {word: number for number, word in enumerate(words, start=2)}
-    assert train.inputs[0, :, WORD].tolist() == [0, numbers["its"], 0, numbers["own"], numbers["train0"]]
 
 
 def test_texts_and_images_are_not_taken_for_each_other(talk: PreparedData) -> None:

@@ -135,7 +135,6 @@ def _pair(generator: np.random.Generator) -> tuple[str, str]:
         return choices[generator.integers(len(choices))]
 
     def phrase(*, is_object: bool) -> tuple[str, str, bool]:
-        """A subject or an object in English and German, and whether it is plural."""
         gender, (dog, dogs, hund, hunde) = one_of(_NOUNS)
         english, choices = one_of(_ADJECTIVES) if generator.integers(2) else ("", ("",))
         german, definite = one_of(choices), bool(generator.integers(2))
@@ -150,11 +149,10 @@ def _pair(generator: np.random.Generator) -> tuple[str, str]:
 
     (subject, subjekt, plural), (thing, ding, _) = phrase(is_object=False), phrase(is_object=True)
     see, sees, saw, sieht, sehen, gesehen = one_of(_VERBS)
-    past = bool(generator.integers(2))
-    when, wann = one_of(_PAST_ADVERBS if past else _PRESENT_ADVERBS)
-    if past:
-        does, tut, end = saw, "haben" if plural else "hat", gesehen
+    if generator.integers(2):
+        adverbs, does, tut, end = _PAST_ADVERBS, saw, "haben" if plural else "hat", gesehen
     else:
-        does, tut, end = (see, sehen, "") if plural else (sees, sieht, "")
+        adverbs, does, tut, end = _PRESENT_ADVERBS, *((see, sehen) if plural else (sees, sieht)), ""
+    when, wann = one_of(adverbs)
     opens = [wann, tut, subjekt] if generator.integers(2) else [subjekt, tut, wann]
     return f"{subject} {does} {thing} {when}.", f"{joined(*opens, ding, end)}."

@@ -83,11 +83,10 @@ def _read_digits() -> RawDataset:
 
 def _missing(name: str, root: Path) -> InputError:
     entry, folder = CATALOGUE.get(name), root / name
+    expected = f"{folder}.npz (x_train, y_train, x_test, y_test), or class folders {folder}/train/CLASS/ and "
+    expected += f"{folder}/test/CLASS/, or {folder}/all/CLASS/ to be split"
     if entry and entry.keys:
         expected = f"{folder}.jsonl (one JSON object per line: {entry.keys})"
-    else:
-        expected = f"{folder}.npz (x_train, y_train, x_test, y_test), or class folders {folder}/train/CLASS/ and "
-        expected += f"{folder}/test/CLASS/, or {folder}/all/CLASS/ to be split"
     remedy = "Put one of them there; `make data` lists what a profile needs."
     if name in BY_HAND:
         remedy = BY_HAND[name].format(folder=folder)
@@ -131,7 +130,6 @@ def _load_arrays(name: str, root: Path, *, download: bool) -> RawDataset:
 
 
 def _arrays(kind: str, part: Any) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    """Images (n, height, width, channels) and labels (n,) of one of torchvision's data sets."""
     images = np.asarray(part.data)
     if kind == "SVHN":
         return images.transpose(0, 2, 3, 1), np.asarray(part.labels, dtype=np.int64)

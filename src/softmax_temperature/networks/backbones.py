@@ -195,7 +195,6 @@ def _read_weights(path: Path) -> dict[str, Tensor]:
 
 
 def _digest_of_weights(network: nn.Module) -> str:
-    """The sha256 over names and bytes of all parameters and buffers."""
     digest = hashlib.sha256()
     for name, value in sorted(network.state_dict().items()):
         digest.update(f"{name} {value.dtype} {tuple(value.shape)}\n".encode())

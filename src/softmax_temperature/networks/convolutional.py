@@ -60,9 +60,6 @@ class SmallVGG(Classifier):
         redraw(self, nn.init.xavier_uniform_)
 
 
-BOTTLENECK = 4
-
-
 class DenseNet(Classifier):
     """A 3×3 stem, dense blocks with transitions between them, and the classifier; the defaults are DenseNet-121.
 
@@ -95,17 +92,15 @@ class _DenseLayer(nn.Module):
         super().__init__()
         self.norm1 = nn.BatchNorm2d(inputs)
         self.relu1 = nn.ReLU()
-        self.conv1 = nn.Conv2d(inputs, BOTTLENECK * growth, 1, bias=False)
-        self.norm2 = nn.BatchNorm2d(BOTTLENECK * growth)
+        self.conv1 = nn.Conv2d(inputs, 4 * growth, 1, bias=False)
+        self.norm2 = nn.BatchNorm2d(4 * growth)
         self.relu2 = nn.ReLU()
-        self.conv2 = nn.Conv2d(BOTTLENECK * growth, growth, 3, padding=1, bias=False)
+        self.conv2 = nn.Conv2d(4 * growth, growth, 3, padding=1, bias=False)
 
     def forward(self, maps: Tensor) -> Tensor:
         inner = self.conv1(self.relu1(self.norm1(maps)))
         return torch.cat((maps, self.conv2(self.relu2(self.norm2(inner)))), dim=1)
 
-
-HALVINGS = 4
 
 # Deviation: the cooling paper says only that its U-Net is small, has about 9 million parameters and sees 256×256
 # images. Here it is the cited network with 34 instead of 64 channels at full size, which makes 8.8 million; with zero
@@ -117,7 +112,7 @@ class UNet(Classifier):
 
     def __init__(self, num_classes: int = 150, width: int = 34) -> None:
         super().__init__()
-        levels = [(width * 2**level, width * 2 ** (level + 1)) for level in range(HALVINGS)]
+        levels = [(width * 2**level, width * 2 ** (level + 1)) for level in range(4)]
         self.stem = _two_convolutions(3, width)
         self.pool = nn.MaxPool2d(2)
         self.encoders = nn.ModuleList(_two_convolutions(above, below) for above, below in levels)

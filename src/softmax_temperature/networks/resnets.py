@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from softmax_temperature.networks.layers import Classifier, rectifier, redraw
 
-EXPANSION, STEM = 4, 16
+STEM = 16
 
 
 class CifarResNet(Classifier):
@@ -21,9 +21,8 @@ class CifarResNet(Classifier):
     def __init__(self, blocks: int = 3, num_classes: int = 10, widths: Sequence[int] = (16, 32, 64)) -> None:
         super().__init__()
         self.conv1, self.bn1 = _normalised(3, widths[0], 3, 1)
-        self.layer1 = _basic_stage(widths[0], widths[0], blocks, stride=1)
-        self.layer2 = _basic_stage(widths[0], widths[1], blocks, stride=2)
-        self.layer3 = _basic_stage(widths[1], widths[2], blocks, stride=2)
+        sides = zip((widths[0], *widths), widths, (1, 2, 2), strict=False)
+        self.layer1, self.layer2, self.layer3 = (_basic_stage(*side, blocks) for side in sides)
         self.linear = nn.Linear(widths[-1], num_classes)
 
     @property
@@ -55,7 +54,7 @@ class BasicBlock(nn.Module):
         return F.relu(inner + F.pad(shortcut, (0, 0, 0, 0, before, self.zero_channels - before)))
 
 
-def _basic_stage(inputs: int, outputs: int, blocks: int, stride: int) -> nn.Sequential:
+def _basic_stage(inputs: int, outputs: int, stride: int, blocks: int) -> nn.Sequential:
     rest = [BasicBlock(outputs, outputs, 1) for _ in range(blocks - 1)]  # Drawn before the first block.
     return nn.Sequential(BasicBlock(inputs, outputs, stride), *rest)
 
@@ -89,7 +88,7 @@ class BottleneckResNet(Classifier):
         super().__init__()
         build, copies = rectifier(activation)
         self.conv1, self.bn1 = _normalised(3, width, 3, 1)
-        widths = [EXPANSION * width * 2**number for number in range(len(blocks))]
+        widths = [4 * width * 2**number for number in range(len(blocks))]
         self.stages = _stages(partial(_Bottleneck, activation=activation), width, widths, blocks)
         self.activation = build()
         side = 2 if as_released else 1
@@ -106,7 +105,7 @@ class _Bottleneck(nn.Module):
     def __init__(self, inputs: int, outputs: int, stride: int, *, activation: str) -> None:
         super().__init__()
         build, copies = rectifier(activation)
-        planes = outputs // EXPANSION
+        planes = outputs // 4
         self.activation1 = build()
         self.conv1, self.bn1 = _normalised(copies * inputs, planes, 1, 1)
         self.activation2 = build()

@@ -115,18 +115,11 @@ class TreeLSTM(Classifier):
     """Word embeddings, a memory for each node made from those of the two below it, and a linear classifier.
 
     Nodes of one depth are computed together, over all trees of a batch, in float32: a memory is updated at every level.
-    With `neutral`, `classifier` has one more output for the neutral nodes of training trees.
+    `classifier` has one more output than classes, for the neutral nodes of training trees.
     """
 
     def __init__(
-        self,
-        vocabulary_size: int,
-        embedding: int = 300,
-        hidden: int = 150,
-        dropout: float = 0.5,
-        num_classes: int = 2,
-        *,
-        neutral: bool = True,
+        self, vocabulary_size: int, embedding: int = 300, hidden: int = 150, dropout: float = 0.5, num_classes: int = 2
     ) -> None:
         super().__init__()
         self.embedding = nn.Embedding(vocabulary_size, embedding, padding_idx=PADDING)
@@ -134,7 +127,7 @@ class TreeLSTM(Classifier):
         self.inner = nn.Linear(2 * hidden, 5 * hidden)
         self.dropout = nn.Dropout(dropout)
         self.num_classes = num_classes
-        self.classifier = nn.Linear(hidden, num_classes + neutral)
+        self.classifier = nn.Linear(hidden, num_classes + 1)
 
     def states(self, trees: Tensor) -> Tensor:
         """The state of every node of trees as of `encode_trees`, (n, nodes, hidden) float32; 0 where there is none.
@@ -185,10 +178,14 @@ def _made(taken: Tensor, shown: Tensor, new: Tensor, kept: Tensor | float = 0.0)
 def _plan(trees: Tensor) -> tuple[list[Tensor], list[Tensor], list[int], Tensor]:
     """What is computed when, from the roots' level down, and the words of the leaves of all levels.
 
-    Of each level: the indices of its nodes in the flattened batch, their places in its states (inner nodes first, then
-    leaves), and how many are leaves.
+    Of each level (the left children of the one above, then the right): the indices of its nodes in the flattened batch,
+    their places in its states (inner nodes first, then leaves), and how many are leaves.
     """
-    words, levels = trees[..., WORD].flatten(), _levels(trees)
+    words, first = trees[..., WORD].flatten(), torch.arange(len(trees), device=trees.device) * trees.shape[1]
+    left, right = ((trees[..., side] + first[:, None]).flatten() for side in (LEFT, RIGHT))
+    levels, are_inner = [first], trees[..., LEFT].flatten() > 0
+    while len(above := levels[-1][are_inner[levels[-1]]]):
+        levels.append(torch.cat([left[above], right[above]]))
     are_leaves = [words[level] != PADDING for level in levels]
     leaves = [int(is_leaf.sum()) for is_leaf in are_leaves]
     places = [
@@ -197,15 +194,3 @@ def _plan(trees: Tensor) -> tuple[list[Tensor], list[Tensor], list[int], Tensor]
     ]
     nodes = [level[is_leaf] for level, is_leaf in zip(levels, are_leaves, strict=True)]
     return levels, places, leaves, words[torch.cat(nodes)]
-
-
-def _levels(trees: Tensor) -> list[Tensor]:
-    """Indices of the nodes at each depth in the flattened batch: the left children of a level, then the right."""
-    count, nodes, _ = trees.shape
-    first = torch.arange(count, device=trees.device) * nodes
-    left, right = ((trees[..., side] + first[:, None]).flatten() for side in (LEFT, RIGHT))
-    has_nodes_below = trees[..., LEFT].flatten() > 0
-    levels = [first]
-    while len(above := levels[-1][has_nodes_below[levels[-1]]]):
-        levels.append(torch.cat([left[above], right[above]]))
-    return levels
