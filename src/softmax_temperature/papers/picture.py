@@ -17,7 +17,7 @@ from softmax_temperature.papers.cooling.selection import COOLED, MODES, NO_COOLI
 from softmax_temperature.papers.focal import records as focal
 from softmax_temperature.papers.shared import plots
 from softmax_temperature.papers.shared.claims import Measurement
-from softmax_temperature.papers.shared.statistics import OverTasks, Quantity, Task, pooled
+from softmax_temperature.papers.shared.statistics import OverTasks, Quantity, pooled
 from softmax_temperature.papers.shared.tables import published
 from softmax_temperature.runner.errors import InputError
 
@@ -43,14 +43,8 @@ _SCHEDULES = {  # From no schedule to the smoothest.
     "cosine": "cosine",
 }
 _SCALINGS = {"none": ("before scaling", "ece", 3), focal.SCALED: ("after scaling", "ece_after_scaling", 0)}
-_CROSS: Any = {
-    "color": plots.BLACK,
-    "zorder": 4,
-    "marker": "x",
-    "linestyle": "none",
-    "markersize": 5,
-    "markeredgewidth": 1.1,
-}
+_CROSS: Any = {"color": plots.BLACK, "zorder": 4, "marker": "x", "linestyle": "none", "markersize": 5}
+_CROSS["markeredgewidth"] = 1.1
 
 
 @plots.style()
@@ -79,9 +73,9 @@ def _losses(axes: Axes, records: focal.Records) -> None:
     for (scaling, (label, metric, hue)), shift in zip(_SCALINGS.items(), (0.16, -0.16), strict=True):
         _dots(axes, [parts.get((scaling, loss)) for loss in focal.MAIN_ARMS], shift, label=label, color=plots.HUES[hue])
         _crosses(axes, [crosses[metric, loss] for loss in focal.MAIN_ARMS], shift)
-    _finish(axes, focal.MAIN_ARMS, "expected calibration error (%)", f"Calibration by loss\nCIFAR-10, {_seeds(parts)}")
+    title = f"Calibration by loss\nCIFAR-10, {_seeds(parts)}"
+    _finish(axes, focal.MAIN_ARMS, "expected calibration error (%)", title, "printed: ResNet-50")
     axes.set_xlim(left=0)
-    _legend(axes, "printed: ResNet-50")
 
 
 def calibration(records: focal.Records) -> dict[tuple[str, str], OverTasks]:
@@ -92,7 +86,7 @@ def calibration(records: focal.Records) -> dict[tuple[str, str], OverTasks]:
     runs = runs[runs["task"].isin(tasks["task"]) & runs["arm"].isin(focal.MAIN_ARMS) & runs["scaling"].isin(_SCALINGS)]
     return {
         (str(scaling), str(loss)): OverTasks(
-            pooled({str(task): some.tolist() for task, some in rows.groupby("task")[focal.ECE]})
+            pooled({str(task): some for task, some in rows.groupby("task")[focal.ECE]})
         )
         for (scaling, loss), rows in runs.groupby(["scaling", "arm"])
     }
@@ -101,7 +95,7 @@ def calibration(records: focal.Records) -> dict[tuple[str, str], OverTasks]:
 def _rules(axes: Axes, records: collection.Records) -> None:
     """What each rule for the temperature loses against the best one of a full search, data sets being the values."""
     lost = records.rules.groupby(["rule", "dataset"])["accuracy_lost"].mean()
-    _dots(axes, [OverTasks((Task(rule, tuple(lost[rule])),)) for rule in _RULES], 0.0, color=plots.HUES[0])
+    _dots(axes, [OverTasks(pooled({rule: lost[rule]})) for rule in _RULES], 0.0, color=plots.HUES[0])
     title = f"Cosine classifier by rule for T\n{records.rules['dataset'].nunique()} data sets"
     _finish(axes, [*_RULES.values()], "accuracy lost (points)", title)
     axes.set_xlim(left=0)
@@ -118,18 +112,15 @@ def _modes(axes: Axes, records: cooling.Records) -> None:
     }
     schedules = {SCHEDULES[name]: text for name, text in _SCHEDULES.items() if SCHEDULES[name] in {s for _, s in parts}}
     printed = published("cooling", "Table 1").astype({"value": float}).set_index("method")["value"]
+    methods = {mode: [f"{MODES[mode]} | LR schedule: {name}" for name in schedules] for mode in (*COOLED, NO_COOLING)}
     for number, mode in enumerate(COOLED[::-1]):
         shift, look = 0.22 - 0.22 * number, {"label": MODES[mode].lower(), "color": plots.HUES[number]}
         _dots(axes, [parts.get((mode, name)) for name in schedules], shift, **look)
-        values = [
-            printed[f"{MODES[mode]} | LR schedule: {name}"] - printed[f"{MODES[NO_COOLING]} | LR schedule: {name}"]
-            for name in schedules
-        ]
-        _crosses(axes, values, shift)
+        pairs = zip(methods[mode], methods[NO_COOLING], strict=True)
+        _crosses(axes, [printed[one] - printed[other] for one, other in pairs], shift)
     axes.axvline(0, color=plots.BLACK, linewidth=0.7)
     title = f"Cooling on each schedule\nCIFAR-10, {_seeds(parts)}"
-    _finish(axes, [*schedules.values()], "accuracy gained (points)", title)
-    _legend(axes, "printed")
+    _finish(axes, [*schedules.values()], "accuracy gained (points)", title, "printed")
 
 
 def _dots(axes: Axes, parts: Sequence[Quantity | None], shift: float, **look: Any) -> None:
@@ -151,12 +142,10 @@ def _seeds(parts: Mapping[Any, Quantity]) -> str:
     return f"{' to '.join(map(str, dict.fromkeys((counts[0], counts[-1]))))} seeds"
 
 
-def _finish(axes: Axes, names: Sequence[str], unit: str, title: str) -> None:
+def _finish(axes: Axes, names: Sequence[str], unit: str, title: str, printed: str = "") -> None:
     axes.set_yticks(-np.arange(len(names)), names)
     axes.set_xlabel(unit)
     axes.set_title(title, loc="left")
-
-
-def _legend(axes: Axes, printed: str) -> None:
-    axes.plot([], [], label=printed, **_CROSS)
-    axes.legend(loc="upper center", bbox_to_anchor=(0.45, -0.18), ncols=2, fontsize=7.5)
+    if printed:
+        axes.plot([], [], label=printed, **_CROSS)
+        axes.legend(loc="upper center", bbox_to_anchor=(0.45, -0.18), ncols=2, fontsize=7.5)
