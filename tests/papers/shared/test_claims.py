@@ -75,6 +75,7 @@ def judged(criterion: Criterion, *parts: Quantity, profile: str = "paper", **mis
         (most(), [Share(5, 5)], HOLDS),
         (most(), [Share(0, 5)], CONTRADICTED),
         (above(), [seeds(0.5, own=False)], NOT_TESTED),
+        (above(), [OverTasks((Task("one value has no interval", (0.5,)),))], INCONCLUSIVE),
     ],
 )
 def test_the_interval_against_the_bound_decides(criterion: Criterion, parts: list[Quantity], verdict: str) -> None:
@@ -100,12 +101,6 @@ def test_an_inconclusive_row_says_how_many_seeds_would_decide() -> None:
     assert claims_table([row])["verdict"].tolist() == ["inconclusive (5 seeds would decide)"]
     assert judged(most(), Share(4, 4))["n_needed"] == 5
     assert judged(above(), seeds(0.0))["n_needed"] is None, "a mean on the bound is never decided"
-
-
-def test_one_value_decides_nothing() -> None:
-    row = judged(above(), OverTasks((Task("cifar10", (0.5,)),)))
-    assert (row["verdict"], row["n_needed"], row["low"]) == (INCONCLUSIVE, None, None)
-    assert row["note"] == "one value has no interval"
 
 
 def test_intervals_are_as_a_hand_computes_them() -> None:

@@ -8,7 +8,7 @@ import torch
 from matplotlib.axes import Axes
 from matplotlib.container import BarContainer
 
-from softmax_temperature.metrics import ReliabilityBins, expected_calibration_error, reliability_bins
+from softmax_temperature.metrics import ReliabilityBins, reliability_bins
 from softmax_temperature.papers.shared.reliability import reliability_diagram
 
 
@@ -41,20 +41,6 @@ def test_bars_gaps_and_samples_are_those_worked_out_by_hand() -> None:
     marks = {line.get_label(): line.get_xdata() for line in lower.lines}
     assert marks["overall accuracy"] == pytest.approx([50, 50])
     assert marks["mean confidence"] == pytest.approx([67.5, 67.5])
-
-
-def test_the_gaps_weighted_by_the_samples_are_the_error_in_the_title() -> None:
-    generator = torch.Generator().manual_seed(5)
-    probs = torch.softmax(3 * torch.randn(400, 4, generator=generator, dtype=torch.float64), dim=1)
-    labels = torch.multinomial(probs.sqrt(), 1, generator=generator).squeeze(1)
-    sizes = (15, 7, 25)
-    figure = reliability_diagram({str(bins): reliability_bins(probs, labels, bins=bins) for bins in sizes})
-    for upper, lower, bins in zip(figure.axes[:3], figure.axes[3:], sizes, strict=True):
-        shares = {left: top for left, _, _, top in bars(lower)}
-        sides = (bars(upper, f"confidence {side} accuracy") for side in ("above", "below"))
-        error = sum(shares[left] * abs(top - bottom) for boxes in sides for left, _, bottom, top in boxes) / 100
-        assert error == pytest.approx(100 * expected_calibration_error(probs, labels, bins=bins).item(), abs=1e-9)
-        assert upper.get_title() == f"{bins}\nECE {error:.2f} %"
 
 
 @pytest.mark.parametrize("panels", [1, 2, 3, 4])

@@ -10,7 +10,7 @@ import pytest
 
 from softmax_temperature.papers.shared import records, results
 from softmax_temperature.papers.shared.records import deviations, read_pixels, read_records, table_path, write_pixels
-from softmax_temperature.papers.shared.results import read_json, record_run, write_contents
+from softmax_temperature.papers.shared.results import record_run, write_contents
 from softmax_temperature.papers.shared.tables import published, read_csv, write_csv
 from softmax_temperature.runner.artifacts import digest_of_text
 from softmax_temperature.runner.errors import InputError
@@ -22,12 +22,6 @@ FOLDER = Path("results/mini")
 class Records:
     runs: pd.DataFrame
     history: pd.DataFrame
-
-
-@pytest.fixture
-def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
 
 
 def test_records_are_the_tables_named_after_the_fields_and_survive_exactly(tmp_path: Path) -> None:
@@ -63,13 +57,6 @@ def test_a_bad_table_is_named(tmp_path: Path, text: str | None, says: str) -> No
         read_csv(tmp_path / "t.csv")
 
 
-def test_a_file_that_is_not_json_is_named(project: Path) -> None:
-    Path("claims.json").write_text("<<<<<<< HEAD\n[]\n")
-    with pytest.raises(InputError, match=r"^claims\.json: is not JSON"):
-        read_json(Path("claims.json"))
-    assert read_json(project / "elsewhere") is None
-
-
 def test_published_numbers_are_the_papers() -> None:
     table = published("classifier_temperature", "Table 1")
     row = table[(table["method"] == "All Stats") & (table["metric"] == "median_correlation")]
@@ -89,9 +76,10 @@ def test_the_contents_name_every_file_with_its_digest(tmp_path: Path) -> None:
 
 
 def test_minutes_and_machines_are_written_again_only_where_the_records_changed(
-    project: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (project / "params.yaml").write_text("seed: 0\n")
+    monkeypatch.chdir(tmp_path)
+    Path("params.yaml").write_text("seed: 0\n")
     minutes = iter([1.0, 2.0, 3.0, 4.0])
     monkeypatch.setattr(results, "_environment", lambda _: {"machines": [], "cell_minutes": {"search": next(minutes)}})
 

@@ -50,10 +50,9 @@ def panels(
     count: int, *, columns: int = 3, width: float = WIDTH, row: float = 2.5, extra: float = 0.0, **options: Any
 ) -> tuple[Figure, list[Axes]]:
     """A figure with panels in rows of at most `columns`; sizes, `extra` for titles and legends, are in inches."""
-    columns = min(columns, count)
     rows = -(-count // columns)
     figure = Figure(figsize=(width, row * rows + extra), layout="constrained")
-    grid = list(figure.subplots(rows, columns, squeeze=False, **options).ravel())
+    grid = list(figure.subplots(rows, min(columns, count), squeeze=False, **options).ravel())
     for axes in grid[count:]:
         axes.set_visible(False)
     return figure, grid[:count]
@@ -92,9 +91,8 @@ def band(axes: Axes, rows: pd.DataFrame, x: str, y: str, *, scale: float = 1.0, 
 
 def seeds(axes: Axes, rows: pd.DataFrame, x: str, y: str, *, color: Any, label: str | None = None) -> None:
     """Each row as a circle and the means of equal x as dots on a line, in percent."""
-    values = PERCENT * rows[y]
-    axes.scatter(rows[x], values, s=12, facecolor="none", edgecolor=color, linewidth=0.7)
-    means = values.groupby(rows[x]).mean()
+    axes.scatter(rows[x], PERCENT * rows[y], s=12, facecolor="none", edgecolor=color, linewidth=0.7)
+    means = (PERCENT * rows[y]).groupby(rows[x]).mean()
     axes.plot(means.index, means, color=color, linewidth=1.2, marker="o", markersize=3.5, label=label)
 
 

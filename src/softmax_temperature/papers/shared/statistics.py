@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 LEVEL = 0.90  # Of every interval in this package, as in the focal paper's figures.
-MOST = 1000
-"""Values per task. No one would run more than this: a comparison that needs more is not decided by seeds."""
+MOST = 1000  # Values per task: a comparison that needs more is not decided by seeds.
 
 Values = NDArray[np.float64]
 Ends = tuple[float, float]
@@ -74,18 +73,15 @@ class Task:
 class OverTasks(Quantity):
     """The mean over tasks of their means over seeds.
 
-    Seeds of one task share its data and network: they are no independent draws of a task. So each task's mean is one
-    value, and the interval is Student's over tasks, which has both variances in it. All tasks weigh the same: standard
-    errors from two or three seeds are too uncertain to weigh by. Of two or three tasks that interval is very wide; it
-    need not be wider than from the lowest to the highest end of the tasks' own intervals, which hold the mean of these
-    tasks whenever they hold the tasks' means.
+    Seeds of one task are no independent draws of a task. So each task's mean is one value, all weigh the same, and the
+    interval is Student's over tasks, which has both variances in it. Of two or three tasks that is very wide; it need
+    not be wider than from the lowest to the highest end of the tasks' own intervals, which hold the mean of these tasks
+    whenever they hold the tasks' means.
     """
 
     tasks: tuple[Task, ...]
     resolution: float = 0.0  # Step of the grid that the values lie on: their sd is at least that of rounding.
-    left_out: bool = False
-    """Whether each value comes from a choice or fit on the others of its task. Such values lean on each other; their
-    variance is corrected as by Nadeau and Bengio (2003) for cross-validation."""
+    left_out: bool = False  # Each value comes from a fit on the others: variance as by Nadeau and Bengio (2003).
 
     def estimate(self, level: float = LEVEL, n: int | None = None) -> Estimate:
         """The sd is over tasks, or over the seeds of the only one. With n seeds the variance between tasks stays."""
@@ -120,8 +116,7 @@ class OverTasks(Quantity):
         return [{"task": task.name, **asdict(one), "pooled": task.own} for task, one in estimates]
 
     def _sd(self, values: Sequence[float], *, left_out: bool) -> float | None:
-        n = len(values)
-        if n < 2:
+        if (n := len(values)) < 2:
             return None
         correction = math.sqrt(1 + n / (n - 1)) if left_out else 1.0
         return max(float(np.std(values, ddof=1)) * correction, self.resolution / math.sqrt(12))
