@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -110,40 +111,32 @@ def _run(value: float | None) -> dict[str, Any]:
 
 
 def _experiments() -> pd.DataFrame:
-    vgg = {"dataset": "cifar10", "network": "small-vgg", "activation": "relu", "change": None, "printed_model": None}
-    printed = {"printed_model": "small VGG (6 conv + 2 dense), ReLU"}
-    crelu = {"network": "small-vgg-crelu", "activation": "crelu", "printed_model": "small VGG, CReLU, no LR schedule"}
-    changes = {"adam": "Adam", "each-batch": "period of one batch", "rate-0.001": "learning rate 0.001"}
-    changes |= {"rate-0.1": "learning rate 0.1", "rescaled": "momentum rescaled", "focal": "focal loss"}
-    ablations = ("adam", "each-batch")
-    rows: list[dict[str, Any]] = [
-        {"experiment": "vgg", **vgg, **printed, "role": "table_1"},
-        {"experiment": "crelu", **vgg, **crelu, "role": "table_2"},
-        {"experiment": "factors", **vgg, "role": "figure_1"},
-        {"experiment": "digits", **vgg, "dataset": "digits", "network": "tiny", "role": "table_1"},
+    rows: list[tuple[Any, ...]] = [
+        ("vgg", "cifar10", "small-vgg", "table_1", None, "small VGG (6 conv + 2 dense), ReLU"),
+        ("crelu", "cifar10", "small-vgg-crelu", "table_2", None, "small VGG, CReLU, no LR schedule"),
+        ("factors", "cifar10", "small-vgg", "figure_1", None, None),
+        ("digits", "digits", "tiny", "table_1", None, None),
+        ("adam", "cifar10", "small-vgg", "ablation", "Adam", None),
+        ("each-batch", "cifar10", "small-vgg", "ablation", "period of one batch", None),
+        ("rate-0.001", "cifar10", "small-vgg", "ours", "learning rate 0.001", None),
+        ("rate-0.1", "cifar10", "small-vgg", "ours", "learning rate 0.1", None),
+        ("rescaled", "cifar10", "small-vgg", "ours", "momentum rescaled", None),
+        ("focal", "cifar10", "small-vgg", "ours", "focal loss", None),
     ]
-    for name, change in changes.items():
-        rows.append({"experiment": name, **vgg, "role": "ablation" if name in ablations else "ours", "change": change})
-    return pd.DataFrame(rows).assign(classes=10, train_images=49500)
+    table = pd.DataFrame(rows, columns=["experiment", "dataset", "network", "role", "change", "printed_model"])
+    activation = np.where(table["experiment"] == "crelu", "crelu", "relu")
+    return table.assign(activation=activation, classes=10, train_images=49500)
 
 
 def _arms() -> pd.DataFrame:
-    cooled = {"factor": 1.0, "period": "epoch", "loss": "cross_entropy"}
-    last, bounds = {"mode": "last_layer", **cooled}, {"max_temperature": 100.0, "reset_temperature": 100.0}
-    rows: list[dict[str, Any]] = [
-        {"arm": "none", "mode": "none", "loss": "cross_entropy"},
-        {"arm": "last_layer", **last},
-        {"arm": "distributed", "mode": "distributed", **cooled},
-        {"arm": "periodic", "mode": "periodic", **cooled, **bounds},
-        {"arm": "last_layer-0.5", **last, "factor": 0.5},
-        {"arm": "last_layer-0.75", **last, "factor": 0.75},
-        {"arm": "last_layer-1.25", **last, "factor": 1.25},
-        {"arm": "last_layer-each-batch", **last, "period": "1"},
-        {"arm": "distributed-rescaled", "mode": "distributed", **cooled},
-        {"arm": "none-focal", "mode": "none", "loss": "focal"},
-        {"arm": "last_layer-focal", **last, "loss": "focal"},
-    ]
-    return pd.DataFrame(rows)
+    names = ["none", "last_layer", "distributed", "periodic", "last_layer-0.5", "last_layer-0.75", "last_layer-1.25"]
+    names += ["last_layer-each-batch", "distributed-rescaled", "none-focal", "last_layer-focal"]
+    table = pd.DataFrame({"arm": names, "mode": [name.partition("-")[0] for name in names]})
+    factor = [float(name.rpartition("-")[2]) if name[-1].isdigit() else 1.0 for name in names]
+    table = table.assign(factor=factor, period=["1" if "batch" in name else "epoch" for name in names])
+    table.loc[table["mode"] == "none", ["factor", "period"]] = None
+    table["max_temperature"] = table["reset_temperature"] = table["mode"].map({"periodic": 100.0})
+    return table.assign(loss=["focal" if "focal" in name else "cross_entropy" for name in names])
 
 
 def _history(run: Run) -> list[dict[str, Any]]:

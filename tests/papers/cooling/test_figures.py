@@ -12,7 +12,6 @@ from matplotlib.figure import Figure
 
 from softmax_temperature.papers.cooling import figures
 from softmax_temperature.papers.cooling.records import Records
-from softmax_temperature.papers.cooling.segmentation_figure import segmentation_panel
 from softmax_temperature.papers.shared.records import write_pixels
 from tests.papers.cooling.conftest import SEEDS, only
 
@@ -112,12 +111,12 @@ def test_effects_are_means_without_a_schedule(records: Records) -> None:
 
 def test_the_panel_shows_void_in_black_and_counts_pixels_without_it(records: Records, tmp_path: Path) -> None:
     pixels = tmp_path / "segmentation.safetensors"
-    assert segmentation_panel(records, pixels) is None
+    assert figures.segmentation_panel(records, pixels) is None
     labels = np.array([[[0, 0, 1], [1, 2, 11]]], np.uint8)
     right, wrong = np.where(labels == 11, 0, labels), np.zeros_like(labels)
     images = np.zeros((1, 2, 3, 3), np.uint8)
     write_pixels(pixels, {"images": images, "labels": labels, "none": wrong, "last_layer": right})
-    figure = segmentation_panel(records, pixels)
+    figure = figures.segmentation_panel(records, pixels)
     assert figure is not None
     figure.draw_without_rendering()
     _, label, without, cooled = figure.axes

@@ -1,6 +1,5 @@
 """Tables hold what the records say, worked out by hand; every printed number is beside ours, or said not to be run."""
 
-import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,7 +11,6 @@ from torch import nn
 
 from softmax_temperature.cooling import Cooling
 from softmax_temperature.papers.cooling import tables
-from softmax_temperature.papers.cooling.collect import cost_of_cooling
 from softmax_temperature.papers.cooling.records import Records
 from softmax_temperature.papers.cooling.selection import crossing_pairs, growth, outcome, trainings
 from softmax_temperature.papers.shared.tables import published, read_csv, write_csv
@@ -82,15 +80,6 @@ def test_what_became_of_a_training_on_ten_classes(
     accuracies: list[float], is_finite: bool, diverged: bool, stuck: bool
 ) -> None:
     assert outcome(accuracies, 10, is_finite=is_finite) == {"diverged": diverged, "stuck": stuck}
-
-
-def test_the_cost_is_that_of_the_committed_benchmark() -> None:
-    table = cost_of_cooling().set_index(["device", "mode"]).loc["cpu"]
-    step = json.loads(Path("benchmarks/results.json").read_text())["cpu"]["results"]["cooling_step"]
-    assert {f"{mode}_share": share for mode, share in table["share"].items()}.items() <= step.items()
-    # Each is a median over rounds.
-    assert (table["seconds"] / table["epoch_seconds"]).tolist() == pytest.approx(table["share"].tolist(), rel=0.2)
-    assert cost_of_cooling(Path("not measured")).empty
 
 
 @pytest.mark.parametrize("name", PRINTED)
@@ -189,27 +178,20 @@ def test_tables_of_a_profile_in_which_all_diverged(records: Records, name: str) 
     assert "nan" not in tables.wide(table).select_dtypes(exclude="number").to_string().lower()
 
 
-def crossing(mode: str, seed: int, epoch: float, last: int) -> dict[str, object]:
-    place = {"dataset": "cifar10", "network": "small-vgg", "activation": "relu"}
-    return {**place, "mode": mode, "seed": seed, "epoch": epoch, "last": last, "limit": 100.0}
-
-
 def test_a_pair_counts_where_it_tells_which_was_first() -> None:
     never = float("nan")
-    pairs = [
+    pairs = [  # Epoch and last epoch of the periodic one and of the slow one.
         ((9, 50), (19, 50)),
         ((9, 50), (never, 50)),  # The slow one later than epoch 50.
         ((never, 50), (30, 50)),
         ((never, 50), (never, 50)),  # Nobody knows.
         ((9, 50), (never, 4)),  # The slow one ended before epoch 9.
+        ((9, 50),),
     ]
-    rows = [
-        crossing(mode, seed, *side)
-        for seed, sides in enumerate(pairs)
-        for mode, side in zip(("periodic", "last_layer"), sides, strict=True)
-    ]
-    alone = crossing("periodic", 5, 9, 50)
-    found = crossing_pairs(pd.DataFrame([*rows, alone])).reset_index()
+    modes = ("periodic", "last_layer")
+    rows = [(seed, mode, *side) for seed, sides in enumerate(pairs) for mode, side in zip(modes, sides, strict=False)]
+    table = pd.DataFrame(rows, columns=["seed", "mode", "epoch", "last"]).assign(**VGG)
+    found = crossing_pairs(table).reset_index()
     assert found["seed"].tolist() == [0, 1, 2]
     assert found["difference"].tolist() == [-10, 9 - 51, 51 - 30]
     assert found["never"].tolist() == ["", "last_layer", "periodic"]

@@ -1,16 +1,18 @@
-"""The trainings that count are those that validation data prefer; the tables of them, worked out by hand."""
+"""The trainings that count are those that validation data prefer; tables and figures of them, worked out by hand."""
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
 
-from softmax_temperature.papers.temperature_check import tables
+from softmax_temperature.papers.temperature_check import figures, tables
 from softmax_temperature.papers.temperature_check.records import Records
-from softmax_temperature.papers.temperature_check.selection import NORMS, chosen
+from softmax_temperature.papers.temperature_check.selection import chosen
 
 from .conftest import SEEDS, make_records, run
 
+DRAWN = ("accuracy", "learning_rates", "confidence", "spread", "logit_norms", "three_temperatures")
 LOST = {"diverged": True, "validation_accuracy": None, "test_accuracy": None}
 
 
@@ -37,11 +39,6 @@ def test_diverged_trainings_are_counted_and_count_as_guessing() -> None:
     row = tables.accuracies(make_records(rows)).iloc[0]
     assert (row["learning_rate"], row["runs"], row["diverged"]) == (0.1, 4, 1)
     assert row["test"] == pytest.approx((0.1 + 3 * 0.5 + 0.001 * 1.5) / 4)
-
-
-def test_pairs_and_cooled_networks_are_no_part_of_a_sweep(records: Records) -> None:
-    assert set(chosen(records)["start"]) == {"plain"}
-    assert set(chosen(records, NORMS)["correlation"]) == {1.0, 0.9, 0.0}
 
 
 def test_accuracies_and_gains_against_the_usual_softmax(records: Records) -> None:
@@ -85,3 +82,51 @@ def test_what_is_as_good_as_the_best(gap: float, low: float) -> None:
 def test_a_profile_without_sweeps_has_empty_tables(records: Records, name: str) -> None:
     nothing = replace(records, runs=records.runs.iloc[:0], sweeps=records.sweeps.iloc[:0])
     assert tables.TABLES[name](nothing).empty
+
+
+def drawn(name: str, records: Records) -> Any:
+    """The panels of a figure."""
+    figure = getattr(figures, name)(records)
+    figure.draw_without_rendering()
+    return figure.axes
+
+
+@pytest.mark.parametrize("name", DRAWN)
+def test_nothing_is_drawn_where_nothing_was_trained(records: Records, name: str) -> None:
+    nothing = replace(records, runs=records.runs.iloc[:0], sweeps=records.sweeps.iloc[:0])
+    assert getattr(figures, name)(nothing) is None
+    assert drawn(name, records)
+
+
+def test_accuracy_shows_means_of_the_best_rate_and_the_best_temperature(records: Records) -> None:
+    axes = drawn("accuracy", records)[0]
+    assert axes.get_title() == "wrn\ndigits"
+    heights = next(line.get_ydata() for line in axes.lines if len(line.get_xdata()) == 4)
+    np.testing.assert_allclose(heights, [70, 80, 75, 60])
+    best = next(line for line in axes.lines if line.get_marker() == "v")
+    assert list(best.get_xdata()) == [0.1]
+
+
+def test_spread_has_intervals_of_the_standard_deviation(records: Records) -> None:
+    (low, high), *_ = (segment[:, 1] for segment in drawn("spread", records)[0].collections[0].get_segments())
+    # Four values 0.1 apart; chi-square with three degrees of freedom: 0.3518 and 7.8147.
+    sd = 0.1 * (5 / 3) ** 0.5
+    assert [low, high] == pytest.approx([sd * (3 / 7.814728) ** 0.5, sd * (3 / 0.351846) ** 0.5], rel=1e-4)
+
+
+def test_learning_rates_mark_what_diverged(records: Records) -> None:
+    runs = records.runs.copy()
+    runs.loc[(runs["inverse_temperature"] == 0.01) & (runs["learning_rate"] == 1.0), "diverged"] = True
+    texts = [text.get_text() for text in drawn("learning_rates", replace(records, runs=runs))[0].texts]
+    assert texts.count("div") == 1
+    assert "77" in texts  # 0.1 with another rate than the best.
+
+
+def test_confidence_shows_both_sides_of_scaling(records: Records) -> None:
+    before, after = (line.get_ydata() for line in drawn("confidence", records)[0].lines[:2])
+    np.testing.assert_allclose(np.asarray(before) - np.asarray(after), 0.5, rtol=1e-5)  # Geometric means.
+
+
+def test_logit_norms_are_judged_by_the_sweep(records: Records) -> None:
+    (band,) = drawn("logit_norms", records)[0].patches
+    assert band.get_bbox().bounds[1::2] == pytest.approx((60, 20))

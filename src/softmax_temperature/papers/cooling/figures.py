@@ -1,12 +1,15 @@
-"""Figures 1 and 2, a sweep of learning rates of ours, and what happens during training.
+"""Figures 1 and 2, a sweep of learning rates of ours, what happens during training, and images of section 4.4.
 
 Each function takes the records and returns a figure, or None where nothing was trained for it.
 """
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
+from matplotlib import colormaps
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
@@ -17,6 +20,7 @@ from softmax_temperature.papers.cooling.records import SLUG, Records
 from softmax_temperature.papers.cooling.selection import LAST, LIMIT, MODES, NO_COOLING, PERIODIC, SCHEDULES, SETTING
 from softmax_temperature.papers.shared import plots
 from softmax_temperature.papers.shared.plots import PERCENT, entry
+from softmax_temperature.papers.shared.records import read_pixels
 from softmax_temperature.papers.shared.tables import published
 
 Draw = Callable[[Axes, pd.DataFrame], None]
@@ -24,6 +28,10 @@ MAIN_RATE = 0.01  # Section 4.2; profiles that sweep learning rates keep it.
 COLOURS = dict(zip(MODES, [plots.BLACK, *(plots.HUES[hue] for hue in (1, 2, 0))], strict=True))
 _PRINTED: Any = {"ls": "none", "marker": "+", "markersize": 9, "markeredgewidth": 1.6, "color": plots.WARNING}
 _DOT: Any = {"linewidth": 1.2, "marker": "o", "markersize": 3.5}
+SHOWN = 6  # Images at most.
+# Neighbours in these maps are shades of one hue, so that every second colour comes first.
+_ORDER = [*range(0, 20, 2), *range(1, 20, 2)]
+_CLASSES = np.concatenate([colormaps[name](_ORDER)[:, :3] for name in ("tab20", "tab20b", "tab20c")])
 
 
 @plots.style()
@@ -86,7 +94,16 @@ def _by_setting(
     figure, grid = plots.panels(count, columns=count, width=width, row=3.1)
     for axes, some in zip(grid, settings, strict=True):
         draw(axes, some)
-        _crosses(axes, some, x)
+        counts = some.groupby(["mode", x])["lost"].agg(["sum", "size"]).query("sum > 0").reset_index()
+        modes = [mode for mode in MODES if mode in set(counts["mode"])]
+        low, high = axes.get_ylim()
+        axes.set_ylim(low - 0.1 * len(modes) * (high - low), high)
+        at_bottom = axes.get_xaxis_transform()
+        for mode, where, lost, runs in counts.itertuples(index=False, name=None):
+            place, look = (where, 0.04 + 0.07 * modes.index(mode)), {"color": COLOURS[mode]}
+            axes.plot(*place, "x", markersize=6, transform=at_bottom, **look)
+            look |= {"textcoords": "offset points", "fontsize": 6.5, "ha": "right", "va": "center"}
+            axes.annotate(f"{lost} of {runs}", place, (-6, 0), xycoords=at_bottom, **look)
         places = sorted(some[x].dropna().unique())
         axes.set_xticks(places, [f"{place:g}" for place in places])
         axes.minorticks_off()
@@ -94,20 +111,6 @@ def _by_setting(
     grid[0].set_ylabel("test accuracy (%)")
     plots.legend_below(figure, entries, columns=columns)
     return figure
-
-
-def _crosses(axes: Axes, rows: pd.DataFrame, x: str) -> None:
-    counts = rows.groupby(["mode", x])["lost"].agg(["sum", "size"]).query("sum > 0").reset_index()
-    modes = [mode for mode in MODES if mode in set(counts["mode"])]
-    low, high = axes.get_ylim()
-    axes.set_ylim(low - 0.1 * len(modes) * (high - low), high)
-    at_bottom = axes.get_xaxis_transform()
-    look: dict[str, Any] = {"xytext": (-6, 0), "textcoords": "offset points", "fontsize": 6.5, "va": "center"}
-    for mode, where, lost, runs in counts.itertuples(index=False, name=None):
-        height, colour = 0.04 + 0.07 * modes.index(mode), COLOURS[mode]
-        axes.plot(where, height, "x", color=colour, markersize=6, transform=at_bottom)
-        text = f"{lost} of {runs}"
-        axes.annotate(text, (where, height), xycoords=at_bottom, ha="right", color=colour, **look)
 
 
 def _lost(colour: Any) -> Line2D:
@@ -136,7 +139,7 @@ def figure_2(records: Records) -> Figure | None:
         axes.set(title=f"{MODES[mode]} Cooling, factor {factor:g}", xlabel="epoch", yscale="log")
         axes.set_ylim(0.8 * min(1.0, shown.min()), 1.25 * shown.max())
         axes.axhline(limit, **dotted)
-        _temperatures(axes, rows[rows["mode"] == mode], COLOURS[mode])
+        _temperatures(axes, rows[rows["mode"] == mode], {"color": COLOURS[mode]})
         if limit == LIMIT:
             texts = published(SLUG, "text").set_index("metric")["value"].astype(float)
             axes.plot(texts[selection.CROSSED[mode]], limit, **_PRINTED)
@@ -147,18 +150,20 @@ def figure_2(records: Records) -> Figure | None:
         falls = "redistributed: falls to the reset temperature"
         entries += [entry(falls, ls="none", marker="v", ms=3.5, color=plots.WARNING)]
         entries += [entry("product of all corrections", linestyle="--", linewidth=0.7, color=COLOURS[PERIODIC])]
-    return _finished(figure, _title(rows), entries, columns=2)
+    figure.suptitle(_title(rows), fontsize=10)
+    plots.legend_below(figure, entries, columns=2)
+    return figure
 
 
-def _temperatures(axes: Axes, rows: pd.DataFrame, colour: Any) -> None:
+def _temperatures(axes: Axes, rows: pd.DataFrame, look: Any) -> None:
     for _, seed in rows.groupby(["experiment", "seed"], sort=False):
         epochs, values = [0.0], [1.0]
         for row in seed.to_dict("records"):
             epochs += [row["epoch"]] * (1 + row["reset"])
             values += [row["reached"], row["kept"]][: 1 + row["reset"]]
-        axes.plot(epochs, values, color=colour, linewidth=1.1)
+        axes.plot(epochs, values, linewidth=1.1, **look)
         if seed["reset"].any():
-            axes.plot(seed["epoch"], seed["total"], color=colour, linewidth=0.7, linestyle="--", alpha=0.7)
+            axes.plot(seed["epoch"], seed["total"], linewidth=0.7, linestyle="--", alpha=0.7, **look)
     resets = rows[rows["reset"]]
     axes.plot(resets["epoch"], resets["reached"], "v", color=plots.WARNING, markersize=3.5)
 
@@ -218,12 +223,8 @@ def _over_epochs(figure: Figure, grid: list[Axes], runs: pd.DataFrame, title: st
     plots.label_outside(grid, columns=2, x="epoch")
     modes = [mode for mode in MODES if mode in set(runs["mode"])]
     entries = [entry(MODES[mode], color=COLOURS[mode], linewidth=1.1) for mode in modes]
-    return _finished(figure, title, entries, columns=len(MODES))
-
-
-def _finished(figure: Figure, title: str, entries: list[Line2D], *, columns: int) -> Figure:
     figure.suptitle(title, fontsize=10)
-    plots.legend_below(figure, entries, columns=columns)
+    plots.legend_below(figure, entries, columns=len(MODES))
     return figure
 
 
@@ -238,3 +239,49 @@ def _label_few_decades(axes: Axes) -> None:
         axes.yaxis.set_major_locator(MaxNLocator(4) if high < 10 * low else LogLocator(subs=(1, 2, 5)))
         axes.yaxis.set_major_formatter(ScalarFormatter())
         axes.yaxis.set_minor_locator(NullLocator())
+
+
+@plots.style()
+def segmentation_panel(records: Records, pixels: Path) -> Figure | None:
+    """A column per image: the image, its labels, and the predictions without and with last layer Cooling; first seed.
+
+    The largest label, if nobody predicts it, is that of pixels without a class: black. Below the names of the arms is
+    the mean IoU over all test images, on each prediction the share of right pixels. `pixels` is a file, or not there.
+    """
+    arrays = {name: array[:SHOWN] for name, array in read_pixels(pixels).items()}
+    if not arrays:
+        return None
+    labels, predictions = arrays["labels"], [arrays[NO_COOLING], arrays[LAST]]
+    largest = int(labels.max())
+    void = largest if all(largest not in answers for answers in predictions) else None
+    count, height, width = labels.shape
+    cell = plots.WIDTH / max(count, 4)
+    figure, axes = plots.panels(
+        4 * count, columns=count, width=count * cell + 0.4, row=cell * height / width, extra=0.2
+    )
+    grid = np.reshape(np.array(axes, dtype=object), (4, count))
+    shown = zip(grid.T, arrays["images"], labels, *predictions, strict=True)
+    for (top, second, *below), image, label, *answers in shown:
+        known = label != void
+        top.imshow(image)
+        top.set_title(f"{len(np.unique(label[known]))} classes", fontsize=7)
+        second.imshow(np.where(known[..., None], _CLASSES[label % len(_CLASSES)], 0))
+        for each, answer in zip(below, answers, strict=True):
+            each.imshow(_CLASSES[answer % len(_CLASSES)])
+            share = (answer == label)[known].mean() if known.any() else np.nan
+            box = {"facecolor": "white", "edgecolor": "none", "pad": 1, "alpha": 0.8}
+            each.text(0.02, 0.03, f"{PERCENT * share:.0f} %", transform=each.transAxes, fontsize=6.5, bbox=box)
+    classes = sorted({int(each) for array in (labels, *predictions) for each in np.unique(array)} - {void})
+    marks = [entry(f"class {each}", ls="none", marker="s", color=_CLASSES[each % len(_CLASSES)]) for each in classes]
+    marks += [entry("no class", ls="none", marker="s", color="black")] if void is not None else []
+    plots.legend_below(figure, marks, columns=6, fontsize=7)
+    for each in axes:
+        each.set(xticks=[], yticks=[])
+        each.spines[:].set_visible(False)
+    last = selection.final_segmentation(records)
+    scores = last[last["seed"] == last["seed"].min()].set_index("arm")["mean_iou"]
+    said = {arm: f"mIoU {PERCENT * score:.1f} %" for arm, score in scores.dropna().items()}
+    arms = [f"{MODES[arm]}\n{said.get(arm, 'diverged')}" for arm in (NO_COOLING, LAST)]
+    for each, name in zip(grid[:, 0], ("image", "label", *arms), strict=True):
+        each.set_ylabel(name, fontsize=8)
+    return figure

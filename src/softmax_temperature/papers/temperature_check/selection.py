@@ -14,6 +14,7 @@ from softmax_temperature.papers.temperature_check.records import Records
 from softmax_temperature.params.temperature_check import CONFIRMED, COOLED, PLAIN
 
 GROUP = ["sweep", "start", "inverse_temperature"]
+TRAINING = "temperature_check/training"  # The stage, as the manifests of its cells name it.
 DATA = ("cifar10", "imagenet", "imagenet64", "imdb")
 """The paper's data sets; parts of them, as "cifar10-5000", count as the paper's too."""
 NORMS, SAME_START = "norms", "same start"
@@ -26,7 +27,7 @@ def trainings(records: Records) -> pd.DataFrame:
         table[name] = table[name].where(~table["diverged"], 1 / table["classes"])
     start = table["start"].astype(str)
     table = table.assign(confirms=start.str.startswith(CONFIRMED), start=start.str.removeprefix(CONFIRMED))
-    cells = cell_of_each("temperature_check/training", table, "sweep", "inverse_temperature", "learning_rate", "start")
+    cells = cell_of_each(TRAINING, table, "sweep", "inverse_temperature", "learning_rate", "start")
     fresh = cell_of_each("temperature_check/confirmation", table, "sweep", "inverse_temperature", "start")
     own = table["dataset"].map(partial(is_part, of=DATA)).astype(bool)
     return table.assign(cells=np.where(table["confirms"], fresh, cells), own=own)
