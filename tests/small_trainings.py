@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from softmax_temperature.data.splits import SplitName
-from softmax_temperature.data.trees import encode_trees, parse_tree
+from softmax_temperature.data.tokens import encode_trees, parse_tree
 from softmax_temperature.losses import make_objective
 from softmax_temperature.networks.convolutional import UNet
 from softmax_temperature.networks.layers import drawn_from

@@ -3,8 +3,7 @@
 import pytest
 import torch
 
-from softmax_temperature.data.tokens import PADDING, UNKNOWN
-from softmax_temperature.data.trees import NEUTRAL, UNLABELLED, Tree, encode_trees, parse_tree
+from softmax_temperature.data.tokens import NEUTRAL, PADDING, UNKNOWN, UNLABELLED, Tree, encode_trees, parse_tree
 
 
 def test_a_tree_is_read_root_first() -> None:

@@ -6,8 +6,7 @@ Tests compare their numbers, a benchmark their speed.
 import torch
 from torch import Tensor
 
-from softmax_temperature.data.tokens import PADDING
-from softmax_temperature.data.trees import WORD
+from softmax_temperature.data.tokens import PADDING, WORD
 from softmax_temperature.networks.texts import TreeLSTM
 
 

@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from softmax_temperature.data.trees import LABEL, NEUTRAL, UNLABELLED, encode_trees, parse_tree
+from softmax_temperature.data.tokens import LABEL, NEUTRAL, UNLABELLED, encode_trees, parse_tree
 from softmax_temperature.networks.layers import drawn_from
 from softmax_temperature.networks.texts import TextCNN
 from softmax_temperature.training import Trainer, count_parameters

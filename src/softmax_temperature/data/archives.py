@@ -9,7 +9,7 @@ from typing import Any, ClassVar, NamedTuple, NoReturn
 import numpy as np
 
 from softmax_temperature.data.splits import SPLITS, RawDataset, RawPart, SplitName
-from softmax_temperature.data.trees import SENTIMENTS, parse_tree
+from softmax_temperature.data.tokens import SENTIMENTS, parse_tree
 from softmax_temperature.runner.artifacts import digest_of_file
 from softmax_temperature.runner.errors import InputError
 

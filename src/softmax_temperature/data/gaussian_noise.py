@@ -21,10 +21,8 @@ def archive_digest(root: Path) -> str | None:
 
 
 def add_noise(images: Tensor, deviation: float, *, seed: int) -> Tensor:
-    """Add independent noise to every pixel and channel of (n, channels, height, width) uint8 images, and clip.
-
-    `deviation` is that of the noise for pixels on the scale 0 to 1; 0.10 is severity 5 for images of 32×32 pixels.
-    """
+    """Images (n, channels, height, width) uint8 with independent noise; `deviation` is for pixels from 0 to 1."""
+    # A deviation of 0.10 is severity 5 for images of 32×32 pixels.
     noise = torch.randn(images.shape, generator=torch.Generator().manual_seed(seed))
     # Deviation: rounded to the nearest level; the generator of CIFAR-10-C cuts decimals off, half a level darker.
     return (images / 255 + deviation * noise).clamp(0, 1).mul(255).round().to(torch.uint8)

@@ -49,10 +49,7 @@ class Rows:
 
 
 def divide(raw: RawDataset, rules: Rules) -> tuple[tuple[str, ...], dict[SplitName, Rows]]:
-    """Choose classes, then samples, then validation samples, all balanced: the classes' names, and the splits.
-
-    The source's own validation part is kept whole. A limit that leaves a class or a split without samples is refused.
-    """
+    """Choose classes, then samples, then validation samples, all balanced: the classes' names, and the splits."""
     generator = partial(generator_for, rules.seed, raw.name)
 
     def limited(rows: Rows, limit: int | None, purpose: str) -> Rows:
@@ -111,10 +108,7 @@ def prepare(
     name: str | None = None,
     source_sha256: str | None = None,
 ) -> None:
-    """Write a prepared data set, under another name if there is one, into the folder `output`.
-
-    Paths of image files are relative to `root`; `source_sha256` is the digest of the archive, for the card.
-    """
+    """Write a prepared data set into the folder `output`; image files are below `root`."""
     class_names, splits = divide(raw, rules)
     labels = {f"{split}.labels": rows.labels for split, rows in splits.items()}
     save_file(labels | {f"{split}.index": rows.index for split, rows in splits.items()}, output / ROWS)

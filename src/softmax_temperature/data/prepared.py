@@ -63,10 +63,7 @@ class PreparedData:
         return self._part(split, torch.cat(list(self.batches(split, 1024))))  # type: ignore[arg-type]
 
     def batches(self, split: SplitName, batch_size: int) -> Iterator[list[Tensor] | Tensor]:
-        """The images of a split in the order of its labels; at most two batches are in memory.
-
-        A batch is (b, channels, height, width) uint8, or a list of b tensors where images differ in size.
-        """
+        """The images in order, (b, channels, height, width) uint8, or lists of b tensors where sizes differ."""
         size = len(self.labels(split))
         if size == 0:
             what = f"has test images only and no {split} split: it can be out_of_distribution or shifted, nothing else"

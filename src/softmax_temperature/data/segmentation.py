@@ -28,10 +28,7 @@ _PARAMETERS = "cooling.segmentation"
 
 
 class Form(NamedTuple):
-    """What label maps say (0 to `classes` - 1, or `void`), and what is made of the files.
-
-    The middle `crop` (height, width) is resized to `size`, labels by the nearest pixel. None leaves either out.
-    """
+    """What label maps say (0 to `classes` - 1, or `void`); the middle `crop` (height, width) is resized to `size`."""
 
     classes: int
     void: int

@@ -53,10 +53,7 @@ def check_known(name: str, *, root: Path) -> None:
 
 
 def find_dataset(name: str, *, root: Path, download: bool, seed: int) -> RawDataset:
-    """Find a data set in `root` (data.root), or let torchvision download it; `seed` draws glyphs and phrases.
-
-    An unknown name, missing data, and data that are not of the right form raise InputError.
-    """
+    """Find a data set in `root` (data.root), or let torchvision download it; `seed` draws glyphs and phrases."""
     check_known(name, root=root)
     if name == DIGITS:
         return _read_digits()

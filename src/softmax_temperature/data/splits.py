@@ -73,12 +73,9 @@ class Part:
 
 @dataclass(frozen=True)
 class RawPart:
-    """Samples and labels (n,) int64 of one part.
+    """Samples and labels (n,) int64 of one part."""
 
-    Samples are (n, height, width, 1 or 3) uint8; n paths of image files below data.root; or n texts or trees.
-    """
-
-    samples: NDArray[np.uint8] | tuple[str, ...]
+    samples: NDArray[np.uint8] | tuple[str, ...]  # (n, height, width, 1 or 3), or n image files, texts or trees.
     labels: NDArray[np.int64]
 
 

@@ -49,10 +49,7 @@ def _digest(path: Path, modified: int) -> str:  # noqa: ARG001
 
 
 def read_word_vectors(path: Path, words: Sequence[str], *, width: int) -> WordVectors:
-    """The vectors of some words, the only ones kept in memory; the word `words[number - 2]` has that number.
-
-    The first line of a word counts. InputError for a missing file, or one without `width` finite numbers for each word.
-    """
+    """The vectors of words numbered from RESERVED; InputError for a missing file or not `width` finite numbers."""
     if not path.is_file():
         raise InputError("no such file of word vectors", where=str(path), remedy=_REMEDY)
     wanted = {word: number for number, word in enumerate(words, start=RESERVED)}

@@ -166,10 +166,7 @@ class Regression(NamedTuple):
 
 
 def regress(values: Floats, target: Floats, penalty: float | None, weights: Floats | None = None) -> Regression:
-    """Fit by ridge regression or, without a penalty, by least squares, which ignores the weights (of mean 1).
-
-    Values (rows, statistics): a constant one gets the coefficient 0. The penalty is on standardised statistics.
-    """
+    """Fit values (rows, statistics) by ridge regression, weights of mean 1, or with no penalty by least squares."""
     weights = np.ones(len(target)) if weights is None else weights
     mean, scale, design = standardised(values, weights)
     intercept = float(np.average(target, weights=weights))
@@ -201,10 +198,7 @@ def standardised(values: Floats, weights: Floats | None = None) -> tuple[Floats,
 def best_penalty(
     penalties: Sequence[float], datasets: NDArray[Any], error: Callable[[Rows, Rows, float], Floats]
 ) -> float:
-    """The penalty with the least mean error of left-out data sets, each of which counts as much as the next.
-
-    `error` is that of the rows of one data set, from those of the others and a penalty.
-    """
+    """The penalty with the least mean of `error`(own rows, other rows, penalty) over data sets left out."""
     rows = np.arange(len(datasets))
     folds = [(rows[datasets == name], rows[datasets != name]) for name in np.unique(datasets)]
     return min(penalties, key=lambda penalty: np.mean([error(own, others, penalty).mean() for own, others in folds]))

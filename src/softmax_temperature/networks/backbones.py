@@ -43,10 +43,7 @@ class Preprocess:
     pixel_scale: float = 1.0
 
     def __call__(self, images: Tensor | Sequence[Tensor], *, device: str | torch.device = "cpu") -> Tensor:
-        """Prepare images (n, channels, height, width) uint8, or n tensors (channels, height, width); 1 or 3 channels.
-
-        Returns (n, 3, size, size) float32 on `device`, channels last in memory.
-        """
+        """Images (n, 1 or 3, height, width) uint8, or n tensors, as (n, 3, size, size) float32, channels last."""
         batches = [images] if isinstance(images, Tensor) else [image[None] for image in images]
         squares = torch.cat([self._square(batch.to(device)) for batch in batches])
         pixels = squares.to(torch.float32, memory_format=torch.channels_last)

@@ -61,10 +61,7 @@ class SmallVGG(Classifier):
 
 
 class DenseNet(Classifier):
-    """A 3×3 stem, dense blocks with transitions between them, and the classifier; the defaults are DenseNet-121.
-
-    A layer adds `growth` maps, a transition halves them. Weights start as PyTorch's, as in the focal paper's code.
-    """
+    """A 3×3 stem, dense blocks of `growth` maps a layer, halving transitions, a classifier; by default DenseNet-121."""
 
     def __init__(self, blocks: Sequence[int] = (6, 12, 24, 16), growth: int = 32, num_classes: int = 10) -> None:
         super().__init__()

@@ -37,10 +37,7 @@ def extract(
     precision: Literal["float32", "bfloat16"] = "float32",
     where: str = "embeddings",
 ) -> Iterator[Tensor]:
-    """Embed images as they arrive: (n, dim) float32 on the CPU for each batch of images that `preprocess` takes.
-
-    `where` names the images in the InputError for an embedding that is not finite or all zero: it has no direction.
-    """
+    """Embed batches of images as they arrive, (n, dim) float32 on the CPU; errors name them as `where`."""
     network = network.to(device=device, memory_format=torch.channels_last)  # type: ignore[call-overload]
     done = 0
     for images in batches:

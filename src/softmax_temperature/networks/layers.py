@@ -28,10 +28,8 @@ class Classifier(nn.Module):
 
 
 def last_layer_inputs(network: Any, inputs: Tensor) -> tuple[Tensor, Tensor]:
-    """Logits, and the features that the last layer makes them of, both float32, under autocast too.
-
-    In bfloat16 logits would fall into steps, too coarse for the calibration metrics.
-    """
+    """Logits, and the features that the last layer makes them of, both float32, under autocast too."""
+    # In bfloat16 logits would fall into steps, too coarse for the calibration metrics.
     head, features = getattr(network, "module", network).classifier, []  # Perhaps in DistributedDataParallel.
     forward = head.forward
 

@@ -14,10 +14,7 @@ from softmax_temperature.networks.backbones import Preprocess
 
 @dataclass
 class Pretraining:
-    """Stochastic gradient descent with momentum on the cross-entropy; the learning rate falls to 0 along a half cosine.
-
-    The order of the images depends on seed and epoch alone. The last, smaller batch of an epoch is left out.
-    """
+    """Stochastic gradient descent on the cross-entropy; the learning rate falls to 0 along a half cosine."""
 
     network: nn.Module
     preprocess: Preprocess

@@ -13,10 +13,7 @@ STEM = 16
 
 
 class CifarResNet(Classifier):
-    """A residual network of basic blocks with 6 `blocks` + 2 layers of weights (He et al. 2016, section 4.2).
-
-    `widths` are the channels of the three stages, with even differences. Shortcuts have no parameters.
-    """
+    """6 `blocks` + 2 layers in three stages (He et al. 2016, section 4.2), whose `widths` have even differences."""
 
     def __init__(self, blocks: int = 3, num_classes: int = 10, widths: Sequence[int] = (16, 32, 64)) -> None:
         super().__init__()

@@ -4,8 +4,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from softmax_temperature.data.tokens import PADDING
-from softmax_temperature.data.trees import LEFT, RIGHT, WORD
+from softmax_temperature.data.tokens import LEFT, PADDING, RIGHT, WORD
 from softmax_temperature.networks.layers import Classifier, redraw, upload
 
 # Deviation: the text at hand of the temperature_check paper names a GRU on IMDB and gives neither its widths, the
@@ -15,11 +14,7 @@ from softmax_temperature.networks.layers import Classifier, redraw, upload
 
 
 class GRU(Classifier):
-    """A learned embedding, one gated recurrent layer (Cho et al. 2014), and a linear classifier of its last state.
-
-    Padding changes no bit of logits and gradients; `vocabulary_size` counts it. Autocast is off: a state that is
-    updated hundreds of times would lose in bfloat16 what a single token adds.
-    """
+    """A learned embedding, one gated recurrent layer (Cho et al. 2014), and a linear classifier of its last state."""
 
     def __init__(self, vocabulary_size: int, embedding: int = 128, hidden: int = 128, num_classes: int = 2) -> None:
         super().__init__()
@@ -34,6 +29,7 @@ class GRU(Classifier):
         tokens, ends = upload(device, inputs[:, : int(lengths.max())], lengths - 1)
         # Not as a packed sequence, which reads no padding at all: on a CPU its gradients take time that grows with the
         # square of the length, 4 times as long for 64 texts of up to 400 tokens.
+        # A state that is updated hundreds of times would lose in bfloat16 what a single token adds.
         with torch.autocast(device.type, enabled=False):
             states, _ = self.recurrent(self.embedding(tokens))
         last: Tensor = states[torch.arange(len(tokens), device=device), ends]
@@ -50,10 +46,7 @@ _GROUP = 32  # Texts of similar length that are computed together, no longer tha
 
 
 class TextCNN(Classifier):
-    """Word embeddings, three convolutions, global max-pooling, a hidden and a linear layer (focal paper, appendix E).
-
-    A max-pooling follows each of the first two. Logits do not depend on padding, which `vocabulary_size` counts.
-    """
+    """Word embeddings, three convolutions, global max-pooling, a hidden and a linear layer (focal, appendix E)."""
 
     def __init__(
         self,
@@ -130,10 +123,7 @@ class TreeLSTM(Classifier):
         self.classifier = nn.Linear(hidden, num_classes + 1)
 
     def states(self, trees: Tensor) -> Tensor:
-        """The state of every node of trees as of `encode_trees`, (n, nodes, hidden) float32; 0 where there is none.
-
-        Trees in the host's memory are best: their shapes are read there, and a batch is uploaded once.
-        """
+        """The state of every node of trees as of `encode_trees`, (n, nodes, hidden) float32; 0 where there is none."""
         device, (levels, places, leaves, words) = self.leaf.weight.device, _plan(trees)
         words, nodes, *places = upload(device, words, torch.cat(levels), *places)
         with torch.autocast(device.type, enabled=False):

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from softmax_temperature.data.gaussian_noise import add_noise, archive_digest, read_archive
 from softmax_temperature.data.prepared import open_prepared
 from softmax_temperature.data.seeds import seed_of
-from softmax_temperature.data.trees import WORD
+from softmax_temperature.data.tokens import WORD
 from softmax_temperature.data.word_vectors import read_word_vectors, word_vectors_digest
 from softmax_temperature.losses import make_objective
 from softmax_temperature.params import Params

@@ -12,8 +12,7 @@ from torch import Tensor, nn
 from softmax_temperature import training as loop
 from softmax_temperature.data.prepared import PreparedData, open_prepared
 from softmax_temperature.data.splits import SPLITS, Part, SplitName
-from softmax_temperature.data.tokens import Tokeniser
-from softmax_temperature.data.trees import encode_trees, parse_tree, tree_words
+from softmax_temperature.data.tokens import Tokeniser, encode_trees, parse_tree, tree_words
 from softmax_temperature.losses import Objective
 from softmax_temperature.params import Params
 from softmax_temperature.params.recipe import Recipe
