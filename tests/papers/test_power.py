@@ -15,7 +15,7 @@ from softmax_temperature.papers.classifier_temperature import claims as classifi
 from softmax_temperature.papers.focal import claims as focal
 from softmax_temperature.papers.focal.records import TABLES, Records
 from softmax_temperature.papers.shared.claims import HOLDS, Claim, Criterion, above, judge_all
-from softmax_temperature.papers.shared.scorecard import best_evidence
+from softmax_temperature.papers.shared.results import best_evidence
 from softmax_temperature.papers.shared.statistics import OverTasks, Task
 from softmax_temperature.papers.temperature_check import claims as temperature
 from softmax_temperature.papers.temperature_check.measures import common_slope

@@ -97,7 +97,7 @@ def scorecard(
     as_json: Json = False,
 ) -> None:
     """Print the verdict on every claim, best evidence first."""
-    from softmax_temperature.papers.shared import scorecard as cards
+    from softmax_temperature.papers.shared import results as cards
 
     if write is not None:
         cards.write_scorecard(write)

@@ -14,8 +14,7 @@ import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
 from softmax_temperature.papers.html import about, clean, content, read_profile, write_report
-from softmax_temperature.papers.shared.results import PAPERS
-from softmax_temperature.papers.shared.scorecard import profiles_with_results
+from softmax_temperature.papers.shared.results import PAPERS, profiles_with_results
 from softmax_temperature.papers.shared.sources import CELLS, apart, link, linked
 from softmax_temperature.papers.shared.tables import read_csv
 from softmax_temperature.runner.errors import InputError

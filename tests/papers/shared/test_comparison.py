@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from softmax_temperature.papers.shared.comparison import beside_printed, lost_seeds, number, wide
-from softmax_temperature.papers.shared.scorecard import profiles_with_results
+from softmax_temperature.papers.shared.results import profiles_with_results
 from softmax_temperature.papers.shared.sources import Linked
 
 KEYS = ["task", "dataset", "network", "metric"]

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from softmax_temperature.papers.shared.scorecard import best_evidence, scorecard, write_scorecard
+from softmax_temperature.papers.shared.results import best_evidence, scorecard, write_scorecard
 from softmax_temperature.runner.errors import InputError
 
 ROW: dict[str, Any] = {"paper": "focal", "id": "a", "where": "Table 1", "statement": "A beats B.", "note": ""}

@@ -20,9 +20,8 @@ from latex2mathml.converter import convert as mathml
 from nbconvert.filters import markdown2html
 from nbconvert.preprocessors.sanitize import SanitizeHTML
 
+from softmax_temperature.papers.shared import results as stored
 from softmax_temperature.papers.shared.claims import DIRECTIONS_ONLY, NOT_TESTED, texts
-from softmax_temperature.papers.shared.results import CLAIMS, ENVIRONMENT, PAPERS, PARAMETERS, read_json
-from softmax_temperature.papers.shared.scorecard import best_evidence, profiles_with_results, rank, tally
 from softmax_temperature.papers.shared.sources import RECORDS, apart, linked, relinked
 from softmax_temperature.papers.shared.tables import read_csv
 from softmax_temperature.params import read_yaml
@@ -41,7 +40,7 @@ SENTENCES = {
 _PAGES = Environment(
     loader=PackageLoader(__name__), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
 )
-_PAGES.filters |= {"json": canonical_json, "tally": tally}
+_PAGES.filters |= {"json": canonical_json, "tally": stored.tally}
 _PAGES.globals |= {"directions_only": DIRECTIONS_ONLY, "sentences": SENTENCES}
 _ELSEWHERE = ("Claims", "Deviations")
 """Sections of a notebook that pages show in another way."""
@@ -102,11 +101,11 @@ class Profile(NamedTuple):
 
 def read_profile(folder: Path) -> Profile:
     """The results in `results/<profile>`; an `InputError` where a file does not hold what its name says."""
-    environment, parameters = read_json(folder / ENVIRONMENT) or {}, folder / PARAMETERS
+    environment, parameters = stored.read_json(folder / stored.ENVIRONMENT) or {}, folder / stored.PARAMETERS
     sections = read_yaml(parameters, kind="safe") if parameters.is_file() else {}
     papers = []
-    for slug in PAPERS:
-        if (claims := read_json(folder / slug / CLAIMS)) is None:
+    for slug in stored.PAPERS:
+        if (claims := stored.read_json(folder / slug / stored.CLAIMS)) is None:
             continue
         paths = [folder / slug / "runs.csv", *sorted((folder / slug / "tables").glob("*.csv"))]
         tables = {path: read_csv(path) for path in paths if path.is_file()}
@@ -133,7 +132,7 @@ def about(section: dict[str, Any]) -> str:
 
 def _records(path: Path) -> Records:
     """Empty where the results are older than `records.json`."""
-    found = read_json(path) or {"cells": [], "parameters": {}, "code": {}}
+    found = stored.read_json(path) or {"cells": [], "parameters": {}, "code": {}}
     records = Records({}, found["parameters"], found["code"], {})
     names = groupby(found["cells"], lambda cell: (cell["stage"], cell["cell"].rpartition("/")[0] or cell["cell"]))
     for (stage, name), some in names:
@@ -209,10 +208,10 @@ def write_report(results: Path) -> list[Path]:
     Raises:
         InputError: there are no results, or a file does not hold what its name says.
     """
-    profiles = [read_profile(results / name) for name in profiles_with_results(results)]
+    profiles = [read_profile(results / name) for name in stored.profiles_with_results(results)]
     written = [_write_profile(results / profile.name, profile) for profile in profiles]
     papers: dict[str, dict[str, Any]] = {}
-    for slug, claims in best_evidence(results).items():
+    for slug, claims in stored.best_evidence(results).items():
         known = {profile.name: paper for profile in profiles for paper in profile.papers if paper.slug == slug}
         rows = [_finding(known[row["profile"]], row, others, f"{row['profile']}/") for row, *others in claims]
         if known:
@@ -239,9 +238,10 @@ def _write_profile(folder: Path, profile: Profile) -> Path:
         _write(folder / "pages" / records, "records", **names, claims=claims, lists=lists)
         _write(folder / "pages" / f"{paper.slug}.html", "paper", **names, content=content, sections=sections)
     findings = {
-        paper.slug: [_finding(paper, row, [], "") for row in sorted(paper.claims, key=rank)] for paper in profile.papers
+        paper.slug: [_finding(paper, row, [], "") for row in sorted(paper.claims, key=stored.rank)]
+        for paper in profile.papers
     }
-    missing = [paper for paper in PAPERS if paper not in findings]
+    missing = [paper for paper in stored.PAPERS if paper not in findings]
     return _write(folder / "index.html", "profile", profile=profile, findings_of=findings, missing=missing)
 
 

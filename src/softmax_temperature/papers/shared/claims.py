@@ -141,24 +141,23 @@ def judge_all(paper: str, claims: Sequence[Claim[Records]], records: Records, *,
     rows = []
     for claim in claims:
         it, found = claim.criterion, claim.measure(records)
+        if isinstance(found, NotTested):
+            found = Measurement({}, "", missing={"": found.reason})
         row = {name: getattr(claim, name) for name in ("id", "where", "statement", "published")}
         row |= {"paper": paper, "profile": profile, "kind": it.kind, "bounds": it.bounds, "some": it.some}
-        row |= {"criterion": f"{claim.compares} {it}"}
-        row |= {"region": [end if isfinite(end) else None for end in (it.low, it.high)], "verdict": NOT_TESTED}
+        row |= {"criterion": f"{claim.compares} {it}", "verdict": NOT_TESTED}
+        row |= {"region": [end if isfinite(end) else None for end in (it.low, it.high)]}
         row |= dict.fromkeys(("value", "sd", "low", "high", "level", "n", "unit", "n_needed", "each", "note_template"))
         row |= {"tasks": [], "cells": [], "share": False, "note_values": []}
-        if isinstance(found, NotTested):
-            rows.append(row | {"note": found.reason})
-        else:
-            rows.append(row | _judged(it, found, profile in DIRECTIONS_ONLY))
+        rows.append(row | _judged(it, found, profile in DIRECTIONS_ONLY))
     return rows
 
 
 def _judged(criterion: Criterion, found: Measurement, all_tasks: bool) -> dict[str, Any]:
     several = len(found.parts) > 1
     tasks = [{"part": several * name, **task} for name, part in found.parts.items() for task in part.by_task()]
-    own = {name: part if all_tasks else part.of_paper() for name, part in found.parts.items()}
-    if parts := {name: part for name, part in own.items() if part is not None}:
+    own = ((name, part if all_tasks else part.of_paper()) for name, part in found.parts.items())
+    if parts := {name: part for name, part in own if part is not None}:
         return {"tasks": tasks, "cells": list(found.cells)} | _decision(criterion, parts, found)
     reason = "; ".join(found.missing.values()) or "none of the paper's own tasks is in this profile"
     return {"tasks": tasks, "note": "; ".join(filter(None, (reason, in_note(found.note, found.beside))))}

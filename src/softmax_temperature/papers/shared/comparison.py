@@ -58,6 +58,7 @@ def beside_printed(
     difference is missing where its error is 0 or unknown.
     """
     run, *names = keys
+    missing = printed[~pd.MultiIndex.from_frame(printed[names]).isin(pd.MultiIndex.from_frame(rows[names]))]
     rows = rows.merge(printed, how="inner" if printed_only else "left", on=names)
     counts = zip(rows["diverged_seeds"], rows.get("stuck_seeds", [0] * len(rows)), rows["runs"], strict=True)
     rows[STATUS] = [
@@ -69,8 +70,6 @@ def beside_printed(
     if "error" in rows:
         error = error.where(rows["seeds"] > 1, rows["error"])
     rows[DIFFERENCE] = (rows[OURS] - rows[PRINTED]) / error.replace(0, np.nan)
-    here, there = (pd.MultiIndex.from_frame(table[names]) for table in (rows, printed))
-    missing = printed[~there.isin(here)]
     nothing: dict[str, Any] = {run: "", **dict.fromkeys(rows.columns.intersection(SEEDS), 0)}
     places = zip(missing[names[0]], missing[names[1]], strict=True)
     missing = missing.assign(**nothing, status=[f"{NOT_RUN}profile {profile(*place)}" for place in places])
