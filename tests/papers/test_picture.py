@@ -10,37 +10,26 @@ from softmax_temperature.papers import picture
 from softmax_temperature.papers.focal.records import MAIN_ARMS, SCALED, read_records
 from softmax_temperature.runner.errors import InputError
 
-OLD = {picture.COOLING: "cifar10_cpu_cooling/cooling"}
-
 
 @pytest.fixture
-def results(project_root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The studies that the picture shows, an older one under the name of the newer one, and nothing else."""
+def results(project_root: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(project_root)
-    for names, old in {**OLD, **{names: names[0] for names in (picture.FOCAL, picture.RULES)}}.items():
-        (tmp_path / "results" / names[0]).parent.mkdir(parents=True)
-        (tmp_path / "results" / names[0]).symlink_to(project_root / "results" / old)
-    return tmp_path / "results"
+    return project_root / "results"
 
 
 def test_the_newest_study_is_shown_and_an_older_one_where_it_is_missing(results: Path, tmp_path: Path) -> None:
     picture.draw(results, tmp_path / "drawn")
     assert sorted(path.name for path in (tmp_path / "drawn").iterdir()) == ["summary.png", "summary.svg"]
     assert (tmp_path / "drawn" / "summary.png").stat().st_size > 50_000
-    for (new, old), target in zip(OLD, OLD.values(), strict=True):
-        assert picture._first(results, (new, old)) == results / new
-        (results / target).parent.mkdir()
-        (results / target).symlink_to((results / new).resolve())
-        assert picture._first(results, (new, old)) == results / new
-        (results / new).unlink()
-        assert picture._first(results, (new, old)) == results / target
-        (results / target).unlink()
-    with pytest.raises(InputError, match="none of cooling_cifar10/cooling, cifar10_cpu_cooling/cooling"):
-        picture._first(results, picture.COOLING)
+    new, old = picture.RULES[0], "mini/focal"
+    assert picture._first(results, ("none", old)) == results / old
+    assert picture._first(results, (new, old)) == results / new
+    with pytest.raises(InputError, match="none of one, two"):
+        picture._first(results, ("one", "two"))
 
 
 def test_calibration_errors_are_those_of_the_scorecard_and_of_finished_trainings_only(results: Path) -> None:
-    folder = results / picture.FOCAL[0]
+    folder = picture._first(results, picture.FOCAL)
     records, parts = read_records(folder), picture.calibration(read_records(folder))
     assert set(parts) == {(scaling, loss) for scaling in ("none", SCALED) for loss in MAIN_ARMS}
     rows = {row["id"]: row for row in json.loads((folder / "claims.json").read_text())}

@@ -43,8 +43,7 @@ _SCHEDULES = {  # From no schedule to the smoothest.
     "cosine": "cosine",
 }
 _SCALINGS = {"none": ("before scaling", "ece", 3), focal.SCALED: ("after scaling", "ece_after_scaling", 0)}
-_CROSS: Any = {"color": plots.BLACK, "zorder": 4, "marker": "x", "linestyle": "none", "markersize": 5}
-_CROSS["markeredgewidth"] = 1.1
+_CROSS: Any = {"color": plots.BLACK, "zorder": 4, "marker": "x", "ls": "none", "markersize": 5, "mew": 1.1}
 
 
 @plots.style()
@@ -86,7 +85,7 @@ def calibration(records: focal.Records) -> dict[tuple[str, str], OverTasks]:
     runs = runs[runs["task"].isin(tasks["task"]) & runs["arm"].isin(focal.MAIN_ARMS) & runs["scaling"].isin(_SCALINGS)]
     return {
         (str(scaling), str(loss)): OverTasks(
-            pooled({str(task): some for task, some in rows.groupby("task")[focal.ECE]})
+            pooled({str(task): some.tolist() for task, some in rows.groupby("task")[focal.ECE]})
         )
         for (scaling, loss), rows in runs.groupby(["scaling", "arm"])
     }

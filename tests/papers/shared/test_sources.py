@@ -7,16 +7,8 @@ import pandas as pd
 import pytest
 
 from softmax_temperature.data.seeds import seed_of
-from softmax_temperature.papers.shared.sources import (
-    apart,
-    cell_of_each,
-    cells_of,
-    link,
-    linked,
-    provenance,
-    relinked,
-    together,
-)
+from softmax_temperature.papers.shared import sources
+from softmax_temperature.papers.shared.sources import apart, cell_of_each, link, linked, relinked, together
 from softmax_temperature.runner.artifacts import canonical_json, open_artifact, write_json
 from softmax_temperature.runner.cells import Cell, Job, run_cells
 from softmax_temperature.runner.fingerprint import code_digest
@@ -41,7 +33,7 @@ def made(folder: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
         run_cells([Cell(".", total, {"factor": factor})], output=output, compute=compute, seed=7)
     cells = [Cell(f"sum/{seed}", total, {"factor": 2}, {"numbers": SOURCE}) for seed in (0, 1)]
     run_cells(cells, output=SUMS, compute=compute, seed=7)
-    return provenance([SOURCE.parent, SUMS])
+    return sources.provenance([SOURCE.parent, SUMS])
 
 
 def test_a_record_says_what_a_cell_was_made_from_and_is_the_same_from_run_to_run(
@@ -61,7 +53,7 @@ def test_a_record_says_what_a_cell_was_made_from_and_is_the_same_from_run_to_run
 
 def test_cells_are_named_by_their_stage_and_numbers_as_their_names_have_them() -> None:
     names = ("paper/training/a/0.003/7", "paper/training/b/10/8")
-    assert cells_of("paper/training", ROWS, "arm", "rate", "count") == names
+    assert sources.cells_of("paper/training", ROWS, "arm", "rate", "count") == names
     assert cell_of_each("paper/training", ROWS, "arm", "rate", "count") == [names[0], *names]
     for some in ((), names[:1], names):
         assert apart(together([*some, *some])) == some

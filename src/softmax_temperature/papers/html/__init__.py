@@ -28,8 +28,7 @@ from softmax_temperature.params import read_yaml
 from softmax_temperature.runner.artifacts import canonical_json, digest_of_text, write_text
 from softmax_temperature.runner.errors import InputError
 
-PICTURE = Path("docs/images/summary.png")
-"""From the folder that holds that of the results."""
+PICTURE = Path("docs/images/summary.png")  # From the folder that holds that of the results.
 SENTENCES = {
     "classifier_temperature": "The best temperature of a cosine classifier can be predicted from statistics of its "
     "embeddings.",
@@ -42,8 +41,7 @@ _PAGES = Environment(
 )
 _PAGES.filters |= {"json": canonical_json, "tally": stored.tally}
 _PAGES.globals |= {"directions_only": DIRECTIONS_ONLY, "sentences": SENTENCES}
-_ELSEWHERE = ("Claims", "Deviations")
-"""Sections of a notebook that pages show in another way."""
+_ELSEWHERE = ("Claims", "Deviations")  # Sections of a notebook that pages show in another way.
 _HEADING = re.compile(r"^#+ +(.+)$", re.MULTILINE)
 _TEX = re.compile(r"(\$\$?)([^$]+)\1")
 _TAGS = (

@@ -20,8 +20,7 @@ HOLDS, CONTRADICTED, INCONCLUSIVE, NOT_TESTED = "holds", "contradicted", "inconc
 VERDICTS = (HOLDS, CONTRADICTED, INCONCLUSIVE, NOT_TESTED)
 DIRECTIONS_ONLY = ("smoke", "mini")
 """Profiles whose data and networks are so small that a verdict is about the direction of an effect, not its size."""
-_SHARES = ("accuracy", "pixel accuracy", "mean IoU", "ECE", "AUROC", "share of ", "of ")
-"""How the unit of a share begins; a reader sees it in percent."""
+_SHARES = ("accuracy", "pixel accuracy", "mean IoU", "ECE", "AUROC", "share of ", "of ")  # How their units begin.
 
 
 @dataclass(frozen=True)
@@ -173,8 +172,7 @@ def _decision(criterion: Criterion, parts: Mapping[str, Quantity], found: Measur
         [name for name, part in parts.items() if (ends := part.estimate(level).ends) and lies(ends)]
         for lies, level in tests
     )
-    enough, every = (HOLDS, inside), (CONTRADICTED, outside)
-    enough, every = (enough, every) if criterion.some else (every, enough)
+    enough, every = ((HOLDS, inside), (CONTRADICTED, outside))[:: 1 if criterion.some else -1]
     if enough[1]:
         verdict, candidates = enough
     elif not found.missing and every[1] == list(parts):
@@ -188,7 +186,6 @@ def _decision(criterion: Criterion, parts: Mapping[str, Quantity], found: Measur
         needed = min((count for test in tests if (count := part.needed(*test)) is not None), default=None)
     # The level of the test that decided; of an open claim, of the one that is closest to deciding.
     level = levels[1] if ends and criterion.excludes(ends) else levels[0]
-    estimate = part.estimate(level)
     notes = (
         found.note,
         ", ".join(f"{each} {{}}" for each in parts) if several else "",
@@ -197,7 +194,7 @@ def _decision(criterion: Criterion, parts: Mapping[str, Quantity], found: Measur
         f"interval of {100 * level:.3g} %, for {len(parts)} parts" if level != LEVEL else "",
     )
     template, numbers = "; ".join(filter(None, notes)), [*found.beside, *(values.values() if several else ())]
-    row = asdict(estimate) | {"verdict": verdict, "level": level, "n_needed": needed, "each": part.each}
+    row = asdict(part.estimate(level)) | {"verdict": verdict, "level": level, "n_needed": needed, "each": part.each}
     row |= {"unit": f"{found.unit}, {name}" if several else found.unit, "share": found.unit.startswith(_SHARES)}
     return row | {"note": in_note(template, numbers), "note_template": template, "note_values": numbers}
 

@@ -18,12 +18,9 @@ from softmax_temperature.papers.shared.sources import CELLS, Linked
 MEASURED, DIVERGED, STUCK, NOT_RUN = "measured", "diverged", "stuck", "not run: "
 PRINTED, OURS, METRIC, STATUS, MISSING = "published", "ours", "metric", "status", "–"
 DIFFERENCE = "difference_in_standard_errors"
-SEEDS = ["seeds", "diverged_seeds", "stuck_seeds"]
-"""Of each number, how many seeds finished, diverged, and got stuck."""
-_REMARKS = ("embeddings", "differs")
-"""How our run differs from the paper's, where a table says so: these columns name a row of ours, too."""
-_SHARE = re.compile(r"ece|mce|error|accuracy|auroc|top\d|s99|iou|%")
-"""Metrics that are shares in the files, and percent for a reader."""
+SEEDS = ["seeds", "diverged_seeds", "stuck_seeds"]  # Of each number, how many finished, diverged, and got stuck.
+_REMARKS = ("embeddings", "differs")  # How our run differs from the paper's: these columns name a row of ours, too.
+_SHARE = re.compile(r"ece|mce|error|accuracy|auroc|top\d|s99|iou|%")  # In the files shares, percent for a reader.
 
 
 def mean_and_sd(name: str, column: str | None = None) -> dict[str, tuple[str, str]]:

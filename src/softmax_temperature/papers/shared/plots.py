@@ -167,7 +167,7 @@ def reliability_diagram(
 
 def _accuracies(axes: Axes, table: ReliabilityBins, *, errors: bool) -> None:
     edges, accuracy, confidence = (100 * part.cpu().numpy() for part in (table.edges, table.accuracy, table.confidence))
-    place = {"x": edges[:-1], "width": np.diff(edges), "align": "edge", "linewidth": 0.4}
+    place: Any = {"x": edges[:-1], "width": np.diff(edges), "align": "edge", "linewidth": 0.4}
     blue, orange, red, sky = (sns.color_palette()[number] for number in (0, 1, 3, 9))
     axes.bar(height=accuracy, color=blue, edgecolor="white", label="accuracy", **place)
     # Hatched two ways, so that they can be told apart without colours.

@@ -22,10 +22,8 @@ from softmax_temperature.runner.artifacts import atomic_file, write_json
 from softmax_temperature.runner.fingerprint import import_closure, source_path
 
 Records = TypeVar("Records")
-RUNS = "runs"
-"""The table at the top of the folder, `runs.csv`; the others are under `tables/`."""
-DERIVED = ("tables", "claims")
-"""The modules of a paper with what follows from its records, `TABLES` and `CLAIMS`."""
+RUNS = "runs"  # The table at the top of the folder, `runs.csv`; the others are under `tables/`.
+DERIVED = ("tables", "claims")  # The modules of a paper with what follows from its records, `TABLES` and `CLAIMS`.
 _PART = "softmax_temperature.papers.{}.{}"
 _DEVIATION = re.compile(r"^ *#+ *Deviation: *(.*(?:\n *#(?! *Deviation:).*)*)", re.MULTILINE)
 

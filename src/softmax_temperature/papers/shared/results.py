@@ -15,8 +15,7 @@ from softmax_temperature.runner.errors import InputError
 PAPERS = ("classifier_temperature", "focal", "cooling", "temperature_check")
 RESULTS = Path("results")
 PARAMETERS, CLAIMS, ENVIRONMENT = "params.yaml", "claims.json", "environment.json"
-SHOWN = Path("data/shown")
-"""One file per paper, named after it, that lists the contents of its folder below results/."""
+SHOWN = Path("data/shown")  # One file per paper, named after it, that lists the contents of its folder below results/.
 OPEN, CLOSE = "<!-- scorecard -->", "<!-- /scorecard -->"
 _COLUMNS = ["verdict", "claim", "where", "printed", "ours", "must lie", "study", "also"]
 

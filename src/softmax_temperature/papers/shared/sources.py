@@ -17,10 +17,8 @@ from softmax_temperature.data.seeds import seed_of
 from softmax_temperature.runner.artifacts import canonical_json, digest_of_text, find_artifacts, open_artifact
 from softmax_temperature.runner.folders import PREPARED
 
-CELLS = "cells"
-"""The column of a table that says what the numbers of a row come from."""
-RECORDS = "records.json"
-"""The file beside a paper's notebook that has the records of all cells."""
+CELLS = "cells"  # The column of a table that says what the numbers of a row come from.
+RECORDS = "records.json"  # The file beside a paper's notebook that has the records of all cells.
 _SEPARATOR = "; "
 _ADDRESS = re.compile(rf'href="{re.escape(RECORDS)}#([^"]*)"')
 

@@ -98,8 +98,7 @@ class OverTasks(Quantity):
             between = max(0.0, variance - float(np.mean(squares / counts)))
             counts, variance = [n] * len(counts), between + float(np.mean(squares)) / n
         halves = [_half_width(sd, count, level) for sd, count in zip(sds, counts, strict=True) if sd is not None]
-        known = len(halves) == len(means)
-        ends = (float((means - halves).min()), float((means + halves).max())) if known else None
+        ends = (float((means - halves).min()), float((means + halves).max())) if None not in sds else None
         if several:
             half = _half_width(math.sqrt(variance), len(means), level)
             ends = ends if ends and ends[1] - ends[0] < 2 * half else (value - half, value + half)
@@ -107,8 +106,7 @@ class OverTasks(Quantity):
 
     def of_paper(self) -> Self | None:
         """The mean over the paper's own tasks."""
-        own = tuple(task for task in self.tasks if task.own)
-        return replace(self, tasks=own) if own else None
+        return replace(self, tasks=own) if (own := tuple(task for task in self.tasks if task.own)) else None
 
     def by_task(self) -> list[dict[str, Any]]:
         """A row for each task."""
