@@ -20,10 +20,8 @@ def read(root: Path, *languages: str, **files: bytes) -> dict[str, Part]:
 
 def test_lines_are_pairs_in_both_directions(tmp_path: Path) -> None:
     forward, back = read(tmp_path), read(tmp_path, "de", "en")
-    assert (forward["test"].data, forward["test"].labels) == (
-        ("one test.en", "two test.en"),
-        ("one test.de", "two test.de"),
-    )
+    test = forward["test"]
+    assert (test.data, test.labels) == (("one test.en", "two test.en"), ("one test.de", "two test.de"))
     for split in SPLITS:
         assert (back[split].data, back[split].labels) == (forward[split].labels, forward[split].data)
 

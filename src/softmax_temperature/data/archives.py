@@ -87,11 +87,7 @@ class _Row(NamedTuple):
 
 
 class JsonlArchive(_Archive):
-    """Texts or trees, one JSON object per line, in UTF-8; it holds trees if its first line does.
-
-    Texts have `split`, `label` (a whole number from 0, or a name) and `text`, or are left out if it is empty. Trees
-    have `split` and `tree`: negative (root 0 or 1) or positive (3 or 4); neutral ones are left out (focal, section 5).
-    """
+    """Texts without empty ones or, if the first line has one, trees without neutral ones (focal, section 5)."""
 
     form = (
         'Write one JSON object per line in UTF-8: {"split": "train", "label": 0, "text": "..."} or {"split": "train", '

@@ -149,10 +149,11 @@ def _pair(generator: np.random.Generator) -> tuple[str, str]:
 
     (subject, subjekt, plural), (thing, ding, _) = phrase(is_object=False), phrase(is_object=True)
     see, sees, saw, sieht, sehen, gesehen = one_of(_VERBS)
-    if generator.integers(2):
-        adverbs, does, tut, end = _PAST_ADVERBS, saw, "haben" if plural else "hat", gesehen
+    past = bool(generator.integers(2))
+    when, wann = one_of(_PAST_ADVERBS if past else _PRESENT_ADVERBS)
+    if past:
+        does, tut, end = saw, "haben" if plural else "hat", gesehen
     else:
-        adverbs, does, tut, end = _PRESENT_ADVERBS, *((see, sehen) if plural else (sees, sieht)), ""
-    when, wann = one_of(adverbs)
+        does, tut, end = (see, sehen, "") if plural else (sees, sieht, "")
     opens = [wann, tut, subjekt] if generator.integers(2) else [subjekt, tut, wann]
     return f"{subject} {does} {thing} {when}.", f"{joined(*opens, ding, end)}."

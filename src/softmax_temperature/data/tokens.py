@@ -38,11 +38,7 @@ Keep = Literal["start", "end"]
 
 
 class Tokeniser:
-    """Turns texts into rows of token numbers; the word `words[number - 2]` of the vocabulary has that number.
-
-    A text keeps `length` tokens of its start or end (`keep`), or is padded on the right. Other words, and a text
-    without any token, are `UNKNOWN`.
-    """
+    """Makes rows of numbers, padded or cut: `words[number - 2]` has that number, and any other word is `UNKNOWN`."""
 
     def __init__(self, words: Iterable[str], *, length: int, keep: Keep) -> None:
         self.words = tuple(words)

@@ -184,7 +184,8 @@ def _count(statistics: str | int, method: str) -> int:
 
 def _regress(table: pd.DataFrame, size: int, method: Method) -> tuple[tuple[str, ...], Regression]:
     """The most correlated statistics on these pairs, and the regression on them."""
-    names, optima = STATISTICS, floats(table, "inverse_temperature")
+    names: tuple[str, ...] = STATISTICS
+    optima = floats(table, "inverse_temperature")
     if size < len(STATISTICS):
         design, target = standardised(matrix(table, STATISTICS))[2], standardised(optima[:, None])[2]
         strongest = strongest_first(np.abs(design.T @ target[:, 0]) / len(table))

@@ -60,11 +60,7 @@ def write_embeddings(
     embed: Callable[[SplitName], Iterable[Tensor]],
     provenance: Mapping[str, Any],
 ) -> None:
-    """Write the files of an artifact of embeddings; memory is bounded by a batch, not by the data set.
-
-    `rows` are by split labels (n,) and index (n,), int64; `embed` gives the embeddings of a split, (b, dim) float32 in
-    batches; "dataset" and "embedding" (dim) must be in the provenance.
-    """
+    """Write an artifact of each split's labels and index, (n,) int64, and embeddings in batches, (b, dim) float32."""
     splits = [split for split in SPLITS if split in rows]
     shape = sum(len(rows[split][0]) for split in splits), int(provenance["embedding"])
     with (folder / EMBEDDINGS).open("wb") as file:

@@ -9,8 +9,7 @@ import torch
 from torch import nn
 from torch.overrides import TorchFunctionMode
 
-from softmax_temperature.networks.convolutional import MLP, ConvNet, DenseNet, SmallVGG
-from softmax_temperature.networks.inception_resnet_v1 import HEAD, InceptionResnetV1
+from softmax_temperature.networks.convolutional import HEAD, MLP, ConvNet, DenseNet, InceptionResnetV1, SmallVGG
 from softmax_temperature.networks.layers import drawn_from
 from softmax_temperature.networks.resnets import BottleneckResNet, CifarResNet, WideResNet
 from softmax_temperature.networks.texts import GRU, TextCNN, TreeLSTM

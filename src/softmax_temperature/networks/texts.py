@@ -105,11 +105,7 @@ class TextCNN(Classifier):
 
 
 class TreeLSTM(Classifier):
-    """Word embeddings, a memory for each node made from those of the two below it, and a linear classifier.
-
-    Nodes of one depth are computed together, over all trees of a batch, in float32: a memory is updated at every level.
-    `classifier` has one more output than classes, for the neutral nodes of training trees.
-    """
+    """Word embeddings, a memory for each node made from those of the two below it, and a linear classifier."""
 
     def __init__(
         self, vocabulary_size: int, embedding: int = 300, hidden: int = 150, dropout: float = 0.5, num_classes: int = 2
@@ -120,7 +116,7 @@ class TreeLSTM(Classifier):
         self.inner = nn.Linear(2 * hidden, 5 * hidden)
         self.dropout = nn.Dropout(dropout)
         self.num_classes = num_classes
-        self.classifier = nn.Linear(hidden, num_classes + 1)
+        self.classifier = nn.Linear(hidden, num_classes + 1)  # One for the neutral nodes of training trees.
 
     def states(self, trees: Tensor) -> Tensor:
         """The state of every node of trees as of `encode_trees`, (n, nodes, hidden) float32; 0 where there is none."""
