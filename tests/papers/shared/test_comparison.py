@@ -56,12 +56,9 @@ def test_lost_seeds(counts: tuple[int, int, int], said: str) -> None:
     assert lost["status"][0] == (said if sum(counts[:2]) == counts[2] else "measured")
 
 
-@pytest.mark.parametrize(
-    ("value", "text"),
-    [(0.25, "0.2500"), (-0.00001, "0.0000"), (1, "1.0000"), (56, "56"), (123.456, "123.46"), (None, "–")],
-)
-def test_a_number(value: float | None, text: str) -> None:
-    assert number(value) == text
+def test_numbers_have_four_digits_or_five() -> None:
+    texts = {0.25: "0.2500", -0.00001: "0.0000", 1: "1.0000", 56: "56", 123.456: "123.46", None: "–"}
+    assert {value: number(value) for value in texts} == texts
 
 
 @pytest.fixture

@@ -56,7 +56,6 @@ def test_a_figure_is_shown_as_wide_as_its_part_of_the_page_or_a_sentence_instead
 
 def test_results_are_found_from_a_folder_inside_the_project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "results" / "mini").mkdir(parents=True)
-    (tmp_path / "notebooks").mkdir()
-    for folder in (tmp_path, tmp_path / "notebooks"):
+    for folder in (tmp_path, tmp_path / "results"):
         monkeypatch.chdir(folder)
         assert found("results/mini").resolve() == tmp_path / "results" / "mini"

@@ -28,8 +28,7 @@ def bars(axes: Axes, label: str | None = None) -> list[tuple[float, float, float
 
 
 def test_bars_gaps_and_samples_are_those_worked_out_by_hand() -> None:
-    figure = reliability_diagram({"by hand": four_samples()})
-    upper, lower = figure.axes
+    upper, lower = reliability_diagram({"by hand": four_samples()}).axes
     # Second bin: accuracy 2/3, mean confidence 2.3/3. ECE: (1 * 0.4 + 3 * 0.1) / 4.
     right = pytest.approx((50, 50, 0, 200 / 3))
     assert bars(upper, "accuracy") == [pytest.approx((0, 50, 0, 0)), right]

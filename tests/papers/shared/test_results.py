@@ -1,7 +1,7 @@
 """The folder of a paper's results: tables and pictures, the run beside it, the deviations that its code states."""
 
 import json
-from dataclasses import dataclass
+from dataclasses import make_dataclass
 from pathlib import Path
 
 import numpy as np
@@ -16,12 +16,7 @@ from softmax_temperature.runner.artifacts import digest_of_text
 from softmax_temperature.runner.errors import InputError
 
 FOLDER = Path("results/mini")
-
-
-@dataclass(frozen=True)
-class Records:
-    runs: pd.DataFrame
-    history: pd.DataFrame
+Records = make_dataclass("Records", ["runs", "history"])
 
 
 def test_records_are_the_tables_named_after_the_fields_and_survive_exactly(tmp_path: Path) -> None:
