@@ -10,19 +10,15 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from softmax_temperature.data.splits import LeakError, Part, SplitName
+from softmax_temperature.data.splits import Part
 from softmax_temperature.data.tokens import PADDING, UNKNOWN, Tokeniser
 
 TEXTS = ("The cat, the cat!", "A cat sat.", "the mat")
 
 
-def part(texts: Sequence[str], split: SplitName = "train") -> Part:
-    rows = torch.arange(len(texts))
-    return Part("talk", split, tuple(texts), rows % 2, rows)
-
-
 def fit(texts: Sequence[str] = TEXTS, *, vocabulary_size: int = 100, length: int = 6, keep: Any = "start") -> Tokeniser:
-    return Tokeniser.fit(part(texts), vocabulary_size=vocabulary_size, length=length, keep=keep)
+    part = Part.of_all("talk", "train", tuple(texts), torch.zeros(len(texts)))
+    return Tokeniser.fit(part, vocabulary_size=vocabulary_size, length=length, keep=keep)
 
 
 @given(st.lists(st.text("abAB,. \n'é", max_size=12), min_size=1, max_size=8), st.integers(3, 9))
@@ -56,12 +52,3 @@ def test_no_text_can_name_a_reserved_token(text: str) -> None:
     assert tokens[2] == UNKNOWN
     assert min(tokens[1], tokens[3]) > UNKNOWN
     assert PADDING not in fit([text, text, "padding unknown"], length=5).encode([text])[0, :3].tolist()
-
-
-def test_a_split_keeps_its_place_in_the_ledger() -> None:
-    tokens = fit().encode_part(part(["cat", "mat", "dog"], "test"))
-    assert (tokens.dataset, tokens.split) == ("talk", "test")
-    assert tokens.data[:, 0].tolist() == [2, 8, UNKNOWN]
-    assert tokens.labels.tolist() == [0, 1, 0]
-    with pytest.raises(LeakError):
-        tokens.for_fitting()

@@ -132,7 +132,6 @@ def pretraining_pool() -> tuple[str, ...]:
 
 @cache
 def _pool() -> tuple[str, ...]:
-    """All usable characters in a fixed random order, without look-alikes."""
     common = sorted(frozenset.intersection(*map(_code_points, _COMMON_FONTS)))
     usable = [char for char in map(chr, common) if unicodedata.category(char) in _LETTERS_DIGITS_SYMBOLS]
     distinct = _without_look_alikes([char for char in usable if not unicodedata.name(char).startswith(_LEFT_OUT)])

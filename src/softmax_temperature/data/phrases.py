@@ -62,7 +62,6 @@ def _sentence(label: int, generator: np.random.Generator) -> str:
         return words[int(generator.integers(len(words)))]
 
     def clause(label: int) -> str:
-        """A subject and a verdict on it; one in four is negated."""
         negated = generator.integers(4) == 0
         subject, verb, negation = one_of(_SUBJECTS), one_of(_SEEMS), one_of(_NEGATIONS) if negated else ""
         return joined("the", subject, verb, negation, one_of(_DEGREES), one_of(_VERDICTS[label ^ negated]))

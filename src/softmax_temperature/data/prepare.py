@@ -149,7 +149,6 @@ def prepare(
 
 
 def _store(rows: Rows, kind: str, place: Path, root: Path, size_limit: int | None) -> tuple[Path, list[Sizes]]:
-    """Write the samples of a split, or the list of their files; the path, and the sizes of the samples."""
     samples = rows.part.samples
     if isinstance(samples, np.ndarray):
         path = place.with_suffix(".safetensors")

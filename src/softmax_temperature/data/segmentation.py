@@ -106,7 +106,6 @@ def _read(pairs: list[tuple[Path, Path]], form: Form) -> tuple[Pixels, Pixels]:
 
 
 def _read_pair(image_file: Path, label_file: Path, form: Form) -> tuple[Pixels, Pixels]:
-    """One image (3, height, width) and its labels (height, width), in their final size."""
     pixels = read_image(image_file, sha256=None, channels=3, size_limit=None)
     image, labels = Image.fromarray(pixels.transpose(1, 2, 0)), _read_labels(label_file, form)
     if labels.size != image.size:

@@ -142,7 +142,6 @@ def stratified_holdout(labels: NDArray[np.int64], fraction: float, generator: np
 
 
 def _rank_within_class(labels: NDArray[np.int64], generator: np.random.Generator) -> NDArray[np.int64]:
-    """(n,) the position of each row in a random order of its class, from 0."""
     shuffled = generator.permutation(len(labels))
     by_class = shuffled[np.argsort(labels[shuffled], kind="stable")]
     sizes = np.bincount(labels)

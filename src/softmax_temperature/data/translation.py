@@ -50,7 +50,6 @@ def _read(*files: Path) -> tuple[tuple[str, ...], ...]:
 
 
 def _sentences(file: Path) -> tuple[str, ...]:
-    """The lines of a file, without white space around them; only a line feed ends one."""
     try:
         lines = file.read_bytes().decode().removesuffix("\n").split("\n")
     except UnicodeDecodeError as error:

@@ -183,7 +183,6 @@ def _count(statistics: str | int, method: str) -> int:
 
 
 def _regress(table: pd.DataFrame, size: int, method: Method) -> tuple[tuple[str, ...], Regression]:
-    """The most correlated statistics on these pairs, and the regression on them."""
     names: tuple[str, ...] = STATISTICS
     optima = floats(table, "inverse_temperature")
     if size < len(STATISTICS):

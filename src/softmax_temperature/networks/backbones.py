@@ -168,7 +168,6 @@ def locate_weights(spec: Backbone, *, root: Path, download: bool) -> Path | None
 
 
 def _load_weights(network: nn.Module, path: Path, unused: tuple[str, ...]) -> None:
-    """Load a file of weights that must fit the network exactly, apart from names with an `unused` prefix."""
     own = network.state_dict()
     given = {name: value for name, value in _read_weights(path).items() if name in own or not name.startswith(unused)}
     try:

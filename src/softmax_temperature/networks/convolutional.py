@@ -239,8 +239,6 @@ class _Branches(nn.Module):
 
 
 class _Residual(_Branches):
-    """Branches whose mixture, scaled, is added to the input."""
-
     def __init__(self, mixed: int, outputs: int, *branches: nn.Module, scale: float, rectified: bool = True) -> None:
         super().__init__(*branches)
         self.conv2d = nn.Conv2d(mixed, outputs, 1)

@@ -73,7 +73,6 @@ def mobilenet_v1(width: float = 1.0, num_classes: int = 1000, **arguments: Any) 
 
 
 def _library(spec: Backbone) -> tuple[Collection[str], Build]:
-    """The names of a library's networks, and what builds one by its name and arguments."""
     if spec.library == "timm":
         import timm  # Optional: other libraries have backbones too.
 

@@ -139,7 +139,6 @@ class TreeLSTM(Classifier):
         return logits
 
     def _upwards(self, words: Tensor, places: list[Tensor], leaves: list[int]) -> Tensor:
-        """The states of the nodes of all levels, one level after the other, made from the deepest up."""
         of_leaves = _made(*self.leaf(self.embedding(words)).chunk(3, dim=1))
         below, states = of_leaves[:, :0], []
         for place, own in zip(places[::-1], of_leaves.split(leaves, dim=1)[::-1], strict=True):
