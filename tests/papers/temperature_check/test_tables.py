@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 from softmax_temperature.papers.temperature_check import figures, tables
-from softmax_temperature.papers.temperature_check.records import Records
-from softmax_temperature.papers.temperature_check.selection import chosen
+from softmax_temperature.papers.temperature_check.records import Records, chosen
 
 from .conftest import SEEDS, make_records, run
 

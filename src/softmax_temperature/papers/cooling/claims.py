@@ -16,7 +16,6 @@ _ACCURACY = (
 
 
 def _of_mode(mode: str, without: float, piecewise: float) -> list[Claim[Records]]:
-    """With the differences of the means in Table 1: without a schedule and with a piecewise constant one."""
     name, slug, gain = f"{MODES[mode]} Cooling", mode.replace("_", "-"), partial(measures.gain, mode=mode)
     compares = f"{_ACCURACY} {name} minus that without Cooling, {{}}, paired by seed."
     helps = (

@@ -48,8 +48,7 @@ def collect(params: Params, folder: Path) -> None:
         "cost": cost_of_cooling(),
     }
     write_pixels(folder / "tables" / "segmentation.safetensors", segmentation_pixels(params))
-    code = [*(stage.module for stage in STAGES), __name__]
-    write_results(folder, SLUG, params.profile, made=made, code=code)
+    write_results(folder, SLUG, params.profile, made=made, code=[*(stage.module for stage in STAGES), __name__])
 
 
 def _names(cell: str) -> dict[str, Any]:

@@ -37,6 +37,22 @@ _CLASSES = np.concatenate([colormaps[name](_ORDER)[:, :3] for name in ("tab20", 
 @plots.style()
 def figure_1(records: Records) -> Figure | None:
     """Test accuracy against the factor of last layer Cooling without a schedule; its scale is for factors up to 1."""
+
+    def panel(axes: Axes, rows: pd.DataFrame) -> None:
+        left, right, rows = rows["factor"].min(), rows["factor"].max(), rows[~rows["lost"]]
+        accuracies = PERCENT * rows[rows["mode"] == NO_COOLING]["accuracy"]
+        mean, sd = accuracies.mean(), accuracies.std()
+        if len(accuracies):
+            axes.axhline(mean, color=COLOURS[NO_COOLING], linewidth=1.2, linestyle="--")
+        if len(accuracies) > 1:
+            axes.axhspan(mean - sd, mean + sd, color=COLOURS[NO_COOLING], alpha=0.12, linewidth=0)
+        cooled, hot = rows.query("factor <= 1"), rows.query("factor > 1")
+        plots.seeds(axes, cooled, "factor", "accuracy", color=COLOURS[LAST])
+        values, bottom = PERCENT * hot["accuracy"], axes.get_ylim()[0]
+        axes.plot(hot["factor"], values.where(values > bottom), "o", ms=3.5, mfc="none", color=COLOURS[LAST])
+        axes.plot(hot["factor"], values.where(values <= bottom) * 0 + bottom, "v", ms=5, color=COLOURS[LAST])
+        axes.set_xlim(left - 0.15, right + 0.15)
+
     entries = [
         entry(f"{MODES[LAST]} Cooling", color=COLOURS[LAST], **_DOT),
         entry(f"{MODES[NO_COOLING]}, mean ± sd", linewidth=1.2, linestyle="--", color=COLOURS[NO_COOLING]),
@@ -44,28 +60,19 @@ def figure_1(records: Records) -> Figure | None:
         entry("below the scale", linestyle="none", marker="v", markersize=5, color=COLOURS[LAST]),
     ]
     rows = selection.figure_1_trainings(records)
-    return _by_setting(rows, "factor", "Cooling factor", _factors, entries, width=0.65, columns=2)
-
-
-def _factors(axes: Axes, rows: pd.DataFrame) -> None:
-    left, right, rows = rows["factor"].min(), rows["factor"].max(), rows[~rows["lost"]]
-    accuracies = PERCENT * rows[rows["mode"] == NO_COOLING]["accuracy"]
-    mean, sd = accuracies.mean(), accuracies.std()
-    if len(accuracies):
-        axes.axhline(mean, color=COLOURS[NO_COOLING], linewidth=1.2, linestyle="--")
-    if len(accuracies) > 1:
-        axes.axhspan(mean - sd, mean + sd, color=COLOURS[NO_COOLING], alpha=0.12, linewidth=0)
-    cooled, hot = rows.query("factor <= 1"), rows.query("factor > 1")
-    plots.seeds(axes, cooled, "factor", "accuracy", color=COLOURS[LAST])
-    values, bottom = PERCENT * hot["accuracy"], axes.get_ylim()[0]
-    axes.plot(hot["factor"], values.where(values > bottom), "o", ms=3.5, mfc="none", color=COLOURS[LAST])
-    axes.plot(hot["factor"], values.where(values <= bottom) * 0 + bottom, "v", ms=5, color=COLOURS[LAST])
-    axes.set_xlim(left - 0.15, right + 0.15)
+    return _by_setting(rows, "factor", "Cooling factor", panel, entries, width=0.65, columns=2)
 
 
 @plots.style()
 def learning_rates(records: Records) -> Figure | None:
     """Ours: test accuracy against the learning rate, with and without last layer Cooling, and no schedule."""
+
+    def panel(axes: Axes, rows: pd.DataFrame) -> None:
+        axes.set(xscale="log", xmargin=0.15)
+        for mode in (NO_COOLING, LAST):
+            some = rows[(rows["mode"] == mode) & ~rows["lost"]]
+            plots.seeds(axes, some, "learning_rate", "accuracy", color=COLOURS[mode])
+
     entries = [entry(MODES[mode], color=COLOURS[mode], **_DOT) for mode in (NO_COOLING, LAST)] + [_lost("0.4")]
     rows = selection.trainings(records, "ours")
     rate = rows["change"].str.extract(r"^learning rate ([0-9.e+-]+)$")[0].astype(float)
@@ -73,14 +80,7 @@ def learning_rates(records: Records) -> Figure | None:
     main = selection.standard(selection.trainings(records, "table_1")).assign(learning_rate=MAIN_RATE)
     rows = pd.concat([changed, main.merge(changed[SETTING].drop_duplicates(), on=SETTING)])
     rows = rows.query("loss == 'cross_entropy' and schedule == 'none' and mode in ['none', 'last_layer']")
-    return _by_setting(rows, "learning_rate", "learning rate", _rates, entries, width=0.55, columns=3)
-
-
-def _rates(axes: Axes, rows: pd.DataFrame) -> None:
-    axes.set(xscale="log", xmargin=0.15)
-    for mode in (NO_COOLING, LAST):
-        some = rows[(rows["mode"] == mode) & ~rows["lost"]]
-        plots.seeds(axes, some, "learning_rate", "accuracy", color=COLOURS[mode])
+    return _by_setting(rows, "learning_rate", "learning rate", panel, entries, width=0.55, columns=3)
 
 
 def _by_setting(
@@ -208,7 +208,6 @@ def effects(records: Records) -> Figure | None:
 
 
 def _shown_runs(records: Records) -> pd.DataFrame:
-    """The trainings of the first data set and network of Table 1 that are not lost."""
     runs = selection.standard(selection.trainings(records, "table_1")).query("not lost")
     return runs.merge(runs[SETTING].head(1))
 
@@ -255,10 +254,9 @@ def segmentation_panel(records: Records, pixels: Path) -> Figure | None:
     largest = int(labels.max())
     void = largest if all(largest not in answers for answers in predictions) else None
     count, height, width = labels.shape
-    cell = plots.WIDTH / max(count, 4)
-    figure, axes = plots.panels(
-        4 * count, columns=count, width=count * cell + 0.4, row=cell * height / width, extra=0.2
-    )
+    cell, box = plots.WIDTH / max(count, 4), {"facecolor": "white", "edgecolor": "none", "pad": 1, "alpha": 0.8}
+    size: Any = {"width": count * cell + 0.4, "row": cell * height / width, "extra": 0.2}
+    figure, axes = plots.panels(4 * count, columns=count, **size)
     grid = np.reshape(np.array(axes, dtype=object), (4, count))
     shown = zip(grid.T, arrays["images"], labels, *predictions, strict=True)
     for (top, second, *below), image, label, *answers in shown:
@@ -269,7 +267,6 @@ def segmentation_panel(records: Records, pixels: Path) -> Figure | None:
         for each, answer in zip(below, answers, strict=True):
             each.imshow(_CLASSES[answer % len(_CLASSES)])
             share = (answer == label)[known].mean() if known.any() else np.nan
-            box = {"facecolor": "white", "edgecolor": "none", "pad": 1, "alpha": 0.8}
             each.text(0.02, 0.03, f"{PERCENT * share:.0f} %", transform=each.transAxes, fontsize=6.5, bbox=box)
     classes = sorted({int(each) for array in (labels, *predictions) for each in np.unique(array)} - {void})
     marks = [entry(f"class {each}", ls="none", marker="s", color=_CLASSES[each % len(_CLASSES)]) for each in classes]

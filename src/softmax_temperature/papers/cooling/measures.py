@@ -15,8 +15,6 @@ from softmax_temperature.papers.shared.statistics import OverTasks, Share, Task,
 
 # Deviation: CamVid stands in for ADE20K, on which no study here can train; the paper segments nothing else.
 DATA = ("cifar10", "cifar100", "ade20k", "camvid")
-"""The paper's data sets; parts of them, as "cifar10-10000", count as the paper's too."""
-
 _NOTHING = "no experiment of this profile trains both sides of the comparison with one seed"
 _COLD = f"not comparable: {MODES[PERIODIC]} here means temperatures below 1, the opposite of the paper's"
 Found = Measurement | NotTested

@@ -248,7 +248,6 @@ SPECS: dict[str, Printed | Callable[[Records], pd.DataFrame]] = {
     "ours": partial(comparison, role="ours"),
 }
 TABLES = {name: partial(table, name=name) for name in SPECS}
-"""Every table, by the name of its file."""
 
 
 def wide(table: pd.DataFrame) -> pd.DataFrame:

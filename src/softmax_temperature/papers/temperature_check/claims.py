@@ -9,8 +9,7 @@ from typing import Any
 from softmax_temperature.papers.shared.claims import Claim, above, below, equivalent
 from softmax_temperature.papers.temperature_check import early_learning as theory
 from softmax_temperature.papers.temperature_check import measures
-from softmax_temperature.papers.temperature_check.records import Records
-from softmax_temperature.papers.temperature_check.selection import SAME_START
+from softmax_temperature.papers.temperature_check.records import SAME_START, Records
 
 STRONG = 0.02  # Two points of accuracy.
 MARGIN = 0.1  # Of a slope: the predictions are limits, and what is measured is finite.

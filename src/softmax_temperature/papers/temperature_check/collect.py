@@ -68,12 +68,10 @@ def collect(params: Params, folder: Path) -> None:
         "heuristic": table(estimates, "predicted", "inside"),
         **early_tables(params),
     }
-    code = [*(stage.module for stage in STAGES), __name__]
-    write_results(folder, SLUG, params.profile, made=made, code=code)
+    write_results(folder, SLUG, params.profile, made=made, code=[*(stage.module for stage in STAGES), __name__])
 
 
 def _run(training: Training, artifact: Artifact) -> list[dict[str, Any]]:
-    """The outcome of a training; a diverged one has no metrics."""
     record, temperatures = artifact.json("record.json"), artifact.json("temperatures.json")
     last = temperatures[-1]["total"] if temperatures else None
     found = record | {"correlation": training.correlation, "cooled_temperature": last}

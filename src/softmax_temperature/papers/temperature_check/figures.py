@@ -24,8 +24,7 @@ from softmax_temperature.papers.shared.plots import BLACK, HUES, PERCENT, WIDTH,
 from softmax_temperature.papers.shared.statistics import LEVEL
 from softmax_temperature.papers.temperature_check import early_learning as theory
 from softmax_temperature.papers.temperature_check import tables
-from softmax_temperature.papers.temperature_check.records import Records
-from softmax_temperature.papers.temperature_check.selection import NORMS, SAME_START, by_sweep, chosen
+from softmax_temperature.papers.temperature_check.records import NORMS, SAME_START, Records, by_sweep, chosen
 
 PLAIN_NUMBERS = FuncFormatter(lambda value, _: f"{value:g}")
 AXIS = "inverse temperature β"
@@ -212,7 +211,6 @@ def panels_of(
 
 
 def _of_the_same(rows: pd.DataFrame, sweep: pd.DataFrame) -> pd.DataFrame:
-    """Those of some rows that have the architecture and the data set of a sweep."""
     return rows.merge(sweep[["architecture", "dataset"]].drop_duplicates())
 
 
@@ -310,7 +308,6 @@ def kernel_drift(records: Records) -> Figure | None:
 
 
 def _marks(axes: Axes, x: pd.Series[float], y: pd.Series[float], marker: str, *, color: Any, **look: Any) -> None:
-    """Seeds as small marks and their geometric means as large ones."""
     axes.plot(x, y, marker, color=color, markersize=2.2, alpha=0.5)
     axes.plot(*_means(x, y), marker, color=color, markersize=4.5, zorder=3, **look)
 

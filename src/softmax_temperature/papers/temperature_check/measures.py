@@ -14,8 +14,7 @@ import pandas as pd
 from softmax_temperature.papers.shared.claims import Measurement, NotTested
 from softmax_temperature.papers.shared.statistics import Drawn, Fitted, OverTasks, Quantity, Task, Values
 from softmax_temperature.papers.temperature_check.early_learning import LINE, Prediction, early_slopes
-from softmax_temperature.papers.temperature_check.records import Records
-from softmax_temperature.papers.temperature_check.selection import NORMS, by_seed, by_sweep, chosen
+from softmax_temperature.papers.temperature_check.records import NORMS, Records, by_seed, by_sweep, chosen
 from softmax_temperature.params.temperature_check import PLAIN
 
 LIMITS = (1.0, 10.0)  # Norms of the logits must range from below the one to above the other: their limits in theory.
@@ -176,7 +175,6 @@ def _measured(
 
 
 def _sweeps(records: Records, kind: str = PLAIN) -> pd.DataFrame:
-    """The trainings of the sweeps with several inverse temperatures."""
     rows = chosen(records, kind)
     return rows[rows.groupby("sweep")["inverse_temperature"].transform("nunique") > 1]
 

@@ -11,8 +11,7 @@ import pandas as pd
 from softmax_temperature.papers.shared.comparison import mean_and_sd
 from softmax_temperature.papers.shared.sources import together
 from softmax_temperature.papers.temperature_check.early_learning import early_slopes
-from softmax_temperature.papers.temperature_check.records import Records
-from softmax_temperature.papers.temperature_check.selection import NORMS, SAME_START, by_seed, chosen, trainings
+from softmax_temperature.papers.temperature_check.records import NORMS, SAME_START, Records, by_seed, chosen, trainings
 from softmax_temperature.params.temperature_check import COOLED, PLAIN
 
 PLACE = ["sweep", "architecture", "dataset"]
@@ -89,4 +88,3 @@ def _geometric(values: pd.Series[float]) -> float:
 
 _MAKERS = (accuracies, logit_norms, confidence, learning_rates, three_temperatures, early_slopes)
 TABLES: dict[str, Callable[[Records], pd.DataFrame]] = {make.__name__: make for make in _MAKERS}
-"""Every table, by the name of its file."""
