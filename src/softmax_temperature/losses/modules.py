@@ -65,11 +65,8 @@ class FocalLoss(_ClassifierLoss):
     (classes,), and a mean is over the weights, as in `torch.nn.CrossEntropyLoss`. Labels of `ignore_index` do not
     count; None skips the check, which would force a GPU sync. `reduction` is "mean", "sum", or "none".
 
-    Examples:
-        >>> import torch
-        >>> logits, labels = torch.tensor([[2.0, 0.0], [0.0, 1.0]]), torch.tensor([0, 0])
-        >>> FocalLoss(gamma=3.0)(logits, labels)
-        tensor(0.2567)
+    >>> FocalLoss(gamma=3.0)(torch.tensor([[2.0, 0.0], [0.0, 1.0]]), torch.tensor([0, 0]))
+    tensor(0.2567)
     """
 
     def __init__(
@@ -87,6 +84,9 @@ class SampleDependentFocalLoss(_ClassifierLoss):
     """Focal loss whose gamma depends on the sample, FLSD (focal paper, section 4, appendix F); else as `FocalLoss`.
 
     `policy` "53" has gamma 5 below a probability of 0.2 of the true class and 3 above; "532" has 5, 3 and 2.
+
+    >>> SampleDependentFocalLoss()(torch.tensor([[0.0, 3.0], [0.0, 1.0]]), torch.tensor([0, 0]))
+    tensor(1.4521)
     """
 
     def __init__(
@@ -102,7 +102,11 @@ class SampleDependentFocalLoss(_ClassifierLoss):
 
 
 class BrierLoss(_ClassifierLoss):
-    """Squared distance of the probabilities to the one-hot label, in [0, 2]; arguments and shapes as `FocalLoss`."""
+    """Squared distance of the probabilities to the one-hot label, in [0, 2]; arguments and shapes as `FocalLoss`.
+
+    >>> BrierLoss()(torch.zeros(1, 2), torch.tensor([1]))  # 0.5 ** 2 + 0.5 ** 2
+    tensor(0.5000)
+    """
 
     def _losses(self, logits: Tensor, labels: Tensor) -> Tensor:
         return brier_loss(logits, labels, reduction="none")
@@ -114,10 +118,8 @@ class MMCELoss(_ClassifierLoss):
     `penalty` is the multiple, lambda, `weight` of each class in the cross-entropy, (classes,); `as_released` uses the
     penalty of the released code, see `losses.weighted_mmce`. The rest is as for `FocalLoss`.
 
-    Examples:
-        >>> import torch
-        >>> MMCELoss()(torch.tensor([[2.0, 0.0], [0.0, 1.0]]), torch.tensor([0, 0]))
-        tensor(2.0297)
+    >>> MMCELoss()(torch.tensor([[2.0, 0.0], [0.0, 1.0]]), torch.tensor([0, 0]))
+    tensor(2.0297)
     """
 
     def __init__(
