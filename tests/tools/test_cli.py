@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
+from softmax_temperature.papers.shared.records import rejudge
 from softmax_temperature.papers.shared.results import CLAIMS
 from softmax_temperature.papers.shared.tables import read_csv
 from softmax_temperature.runner.artifacts import new_artifact, open_artifact
@@ -19,7 +20,6 @@ from softmax_temperature.stages.fetch import fetch
 from softmax_temperature.tools import cli
 from softmax_temperature.tools.profiles import render_profile
 from softmax_temperature.tools.project import plan, summary, verify
-from softmax_temperature.tools.rejudge import rejudge
 
 
 @pytest.fixture(autouse=True)
@@ -83,7 +83,9 @@ def test_rejudging_writes_what_follows_from_the_records_and_prints_what_changed(
     assert "then,another" in (study / "tables/deviations.csv").read_text(), "the code that ran is another"
 
 
-@pytest.mark.parametrize(("study", "says"), [(None, "holds no results"), ("mini", "no results of 'minni'.*'mini'")])
+@pytest.mark.parametrize(
+    ("study", "says"), [(None, "no results of any paper"), ("mini", "no results of 'minni'.*'mini'")]
+)
 def test_what_cannot_be_rejudged_is_named(study: str | None, says: str) -> None:
     if study:
         (Path("results") / study / "cooling").mkdir(parents=True)

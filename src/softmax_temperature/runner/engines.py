@@ -167,10 +167,7 @@ def _join(ray: Any, compute: Compute) -> None:
 
 
 def refuse_unsuitable_nodes(nodes: Sequence[Mapping[str, float]], compute: Compute) -> None:
-    """Refuse what Ray would wait for forever, and cells that would all use the first of a node's GPUs.
-
-    `nodes` are the resources of each node, as Ray names them.
-    """
+    """Refuse what Ray would wait for forever, and cells that would all use the first of a node's GPUs."""
     cpus, gpus = compute.threads_per_cell, compute.gpus_per_cell
     if not any(node.get("CPU", 0) >= cpus and node.get("GPU", 0) >= gpus for node in nodes):
         what = f"no node has {cpus} CPUs and {gpus:g} GPUs for a cell"

@@ -157,10 +157,7 @@ _READERS: dict[str, Callable[[Path], Any]] = {
 
 
 def checked_logits(logits: Any, labels: Any, kind: str = "logits", *, name: str = "") -> Rows:
-    """Logits, shape (n, classes), float64, and classes, shape (n,), int64, of what a user calls so.
-
-    Raises ValueError, naming the argument after the prefix `name`.
-    """
+    """Logits, shape (n, classes), float64, and classes, shape (n,), int64, of what a user calls so."""
     values, classes = as_numpy(logits), as_numpy(labels)
     if values.dtype.kind not in "fiu" or values.ndim not in (1, 2) or not len(values):
         raise ValueError(f"{name}logits must be numbers of shape (n, classes), got {values.dtype} {values.shape}")

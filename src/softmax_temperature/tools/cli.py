@@ -54,13 +54,13 @@ def options(
 
 
 @command
-def profile(name: Annotated[str, typer.Argument(help=_profiles())], as_json: Json = False) -> None:
+def profile(name: Annotated[str, typer.Argument(help=_profiles())]) -> None:
     """Write params.yaml from a profile."""
-    from softmax_temperature.tools.profiles import apply_profile
+    from softmax_temperature.runner.artifacts import write_text
+    from softmax_temperature.tools.profiles import render_profile
 
-    params = apply_profile(name)
-    text = f"params.yaml now says profile {name}. Next: softmax-temperature plan, dvc repro"
-    _show(as_json, params.model_dump(mode="json"), text)
+    write_text(Path("params.yaml"), render_profile(name)[0])  # Nothing is written unless all of it is valid.
+    print(f"params.yaml now says profile {name}. Next: softmax-temperature plan, dvc repro")
 
 
 @command
@@ -94,32 +94,29 @@ def scorecard(
     write: Annotated[
         Path | None, typer.Option(exists=True, help="The Markdown file to write, as docs/scorecard.md.")
     ] = None,
-    as_json: Json = False,
 ) -> None:
     """Print the verdict on every claim, best evidence first."""
-    from softmax_temperature.papers.shared import results as cards
+    from softmax_temperature.papers.shared import results
 
     if write is not None:
-        cards.write_scorecard(write)
+        results.write_scorecard(write)
     else:
-        _show(as_json, cards.all_claims(), cards.scorecard())
+        print(results.scorecard())
 
 
 @command
 def rejudge(
     profiles: Annotated[list[str] | None, typer.Argument(metavar="PROFILE", help="Default: all.")] = None,
-    as_json: Json = False,
 ) -> None:
     """Write tables and verdicts anew from the records in results/.
 
     After a change of a paper's tables or claims: writes the tables, claims.json and metrics.json in
     results/PROFILE/PAPER, without data/, and prints each verdict that changed. Deviations stay those of the run.
     """
-    from softmax_temperature.tools import rejudge as rejudging
+    from softmax_temperature.papers.shared import records
 
-    changes = rejudging.rejudge(profiles or ())
-    text = "\n".join([*map(str, changes), f"{len(changes)} verdicts changed"])
-    _show(as_json, [change._asdict() for change in changes], text)
+    changes = records.rejudge(profiles or ())
+    print("\n".join([*changes, f"{len(changes)} verdicts changed"]))
 
 
 @command

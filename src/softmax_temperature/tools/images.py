@@ -29,10 +29,7 @@ _LAYOUT = "Put the images of each class into a folder of its own, below this one
 
 
 def rows_of_images(folder: Path, backbone: str, *, download: bool, device: str) -> tuple[Arrays, Arrays | None]:
-    """The embeddings and labels of an image folder: class folders, or `train` and `test` (or `all`) that hold some.
-
-    Raises InputError if there are none, an image is damaged, or the backbone or its weights are not there.
-    """
+    """The embeddings and labels of an image folder: class folders, or `train` and `test` (or `all`) that hold some."""
     place = folder.resolve()
     if has_class_folders(place.parent, place.name):
         found = ClassFolders(place.parent, place.name).read()

@@ -16,7 +16,6 @@ from ruamel.yaml.representer import RoundTripRepresenter
 from ruamel.yaml.tokens import CommentToken
 
 from softmax_temperature.params import Params, read_yaml, validate
-from softmax_temperature.runner.artifacts import write_text
 from softmax_temperature.runner.errors import InputError, nearest
 
 COMMENT_COLUMN = 37
@@ -32,11 +31,7 @@ def profile_names(folder: Path = PROFILES) -> list[str]:
 
 
 def render_profile(name: str, folder: Path = PROFILES) -> tuple[str, Params]:
-    """The text of the `params.yaml` that a profile makes from the overlays and defaults in a folder, and what it says.
-
-    Raises:
-        InputError: there is no such profile, or it is not valid over the defaults.
-    """
+    """The text of the `params.yaml` that a profile makes from overlays and defaults in a folder, and what it says."""
     if not (names := profile_names(folder)):
         what = "no such folder, or no profile in it"
         raise InputError(what, where=str(folder), remedy="Run this in the project's root folder.")
@@ -57,13 +52,6 @@ def render_profile(name: str, folder: Path = PROFILES) -> tuple[str, Params]:
     # An empty line before each section, also where an overlay filled one in.
     text = re.sub(r"(?<!\n)\n(?=\w+:[^\n]*\n )", "\n\n", stream.getvalue())
     return text, validate(YAML(typ="safe").load(text), where=f"{folder / name}.yaml over {DEFAULTS}.yaml")
-
-
-def apply_profile(name: str, target: Path = Path("params.yaml"), folder: Path = PROFILES) -> Params:
-    """Write a profile's `params.yaml`; nothing is written unless all of it is valid."""
-    text, params = render_profile(name, folder)
-    write_text(target, text)
-    return params
 
 
 class _Representer(RoundTripRepresenter):

@@ -32,11 +32,7 @@ class StagePlan:
 
 
 def plan(params: Params) -> list[StagePlan]:
-    """Plan a run of the project in the current folder; nothing is run or written.
-
-    A cell is up to date if there is a result for its parameters, its code and the results that it reads. A cell that
-    reads one that has to run has to run too.
-    """
+    """Plan a run of the project in the current folder; nothing is run or written."""
     minutes = _recorded_minutes(Path("results") / params.profile / "environment.json")
     offline = params.model_copy(update={"data": params.data.model_copy(update={"download": False})})
     results: dict[Path, Path | None] = {}  # Where cells are published -> where the result lies; None if it has to run.

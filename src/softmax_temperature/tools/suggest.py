@@ -100,10 +100,7 @@ def suggest_temperature(
 
 
 def checked_rows(embeddings: Any, labels: Any, classes: torch.Tensor | None = None, name: str = "") -> Rows:
-    """Embeddings, shape (n, dim), float32, and labels as classes, shape (n,), numbered in the order of `classes`.
-
-    Those are all of the labels, or given: then other labels raise a ValueError, as arrays do that are none of these.
-    """
+    """Embeddings, shape (n, dim), float32, and labels as classes, shape (n,), numbered in the order of `classes`."""
     values = torch.from_numpy(as_numpy(embeddings).astype(np.float32))
     check_embeddings(values, f"{name}embeddings")
     numbers = whole_numbers(as_numpy(labels), f"{name}labels")

@@ -37,11 +37,7 @@ _BEFORE, _AFTER = entry("before scaling", marker="o", **_POINT), entry("after sc
 
 @plots.style()
 def figure_4(records: Records, written: Written, task: str) -> Figure | None:
-    """ECE, AdaECE and Classwise-ECE with 90 % intervals, before and after scaling; G.1 to G.4 for other tasks.
-
-    Dots are the seeds. Lines are the bootstrap intervals over test samples, corrected for their bias, their ends
-    averaged over seeds. Dotted ticks are the noise floor: the ECE of a calibrated network on as many samples.
-    """
+    """ECE, AdaECE and Classwise-ECE with 90 % intervals, before and after scaling; G.1 to G.4 for other tasks."""
     runs = paper.of_task(paper.finished(records, "runs"), task, paper.MAIN_ARMS)
     if runs.empty:
         return None

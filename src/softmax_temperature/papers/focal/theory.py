@@ -18,19 +18,13 @@ P0 = tuple(step / 100 for step in range(5, 50, 5))
 
 
 def threshold(gamma: float) -> float:
-    """The probability p0 where g(p, gamma) falls through 1 (section 4, Figure 3(a)), for gamma in [1e-6, 1e6].
-
-    Below it the gradients of focal loss are larger than those of the cross-entropy, above it smaller.
-    """
+    """The probability p0 where g(p, gamma) falls through 1 (section 4, Figure 3(a)), for gamma in [1e-6, 1e6]."""
     # Above 1 at p = 0.25 for gamma up to 1 and at p = 0.25 / gamma beyond; (1 + gamma log 2) / 2^gamma < 1 at p = 0.5.
     return float(brentq(lambda p: _g(p, gamma) - 1, 0.25 / max(gamma, 1), 0.5, xtol=1e-14))
 
 
 def optimal_probability(q: float, gamma: float) -> float:
-    """The predicted probability that minimises focal loss when the class has probability q (appendix B, Figure B.1).
-
-    The slope of L(p) = -(1 - p)^gamma q log p - p^gamma (1 - q) log(1 - p) vanishes at one p.
-    """
+    """The predicted probability that minimises focal loss when the class has probability q (appendix B, Figure B.1)."""
     return float(brentq(lambda p: (1 - q) * p * _g(1 - p, gamma) - q * (1 - p) * _g(p, gamma), 0, 1, xtol=1e-14))
 
 

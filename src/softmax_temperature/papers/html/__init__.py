@@ -201,11 +201,7 @@ def _html(text: str) -> str:
 
 
 def write_report(results: Path) -> list[Path]:
-    """Write the pages of every profile in the folder of results, and the one over all; returns its path, then theirs.
-
-    Raises:
-        InputError: there are no results, or a file does not hold what its name says.
-    """
+    """Write the pages of every profile in the folder of results, and the one over all; returns its path and theirs."""
     profiles = [read_profile(results / name) for name in stored.profiles_with_results(results)]
     written = [_write_profile(results / profile.name, profile) for profile in profiles]
     papers: dict[str, dict[str, Any]] = {}

@@ -83,10 +83,7 @@ def number(value: Any, *, percent: bool = False) -> str:
 
 
 def wide(table: pd.DataFrame) -> pd.DataFrame:
-    """A comparison, as made or read back, as texts: ours as mean ± sd, linked to its cells; beside it what is printed.
-
-    The difference is ours minus printed, in standard errors. Rows that were not run come last and say so.
-    """
+    """A comparison, made or read back, as texts: ours as mean ± sd, linked to its cells; beside it what is printed."""
     names = list(table.columns[: table.columns.get_loc(PRINTED)])
     across = [name for name in names if name != METRIC][-1] if METRIC in names else None
     remarks = [name for name in _REMARKS if name in table]

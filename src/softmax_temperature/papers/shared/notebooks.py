@@ -16,10 +16,7 @@ TIMEOUT_SECONDS = 600
 
 
 def execute(source: Path, target: Path, parameters: Mapping[str, Any]) -> None:
-    """Execute a notebook, stripped of outputs, and write it without times; nothing is written if a cell fails.
-
-    `parameters` are values for names that the cell tagged "parameters" defines; an unknown one is an `InputError`.
-    """
+    """Execute a notebook, stripped of outputs, and write it without times; nothing is written if a cell fails."""
     known = papermill.inspect_notebook(source)
     for name in parameters:  # Papermill only warns about one that the notebook does not have.
         if name not in known:

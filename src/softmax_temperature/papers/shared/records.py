@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
 from importlib import import_module
+from itertools import product
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -16,9 +17,17 @@ from numpy.typing import NDArray
 from safetensors.numpy import load_file, save
 
 from softmax_temperature.papers.shared.claims import judge_all
-from softmax_temperature.papers.shared.results import CLAIMS
+from softmax_temperature.papers.shared.results import (
+    CLAIMS,
+    PAPERS,
+    RESULTS,
+    paper_folder,
+    profiles_with_results,
+    read_json,
+)
 from softmax_temperature.papers.shared.tables import read_csv, write_csv
 from softmax_temperature.runner.artifacts import atomic_file, write_json
+from softmax_temperature.runner.errors import InputError, nearest
 from softmax_temperature.runner.fingerprint import import_closure, source_path
 
 Records = TypeVar("Records")
@@ -46,10 +55,7 @@ def read_records(form: type[Records], folder: Path) -> Records:
 def write_results(
     folder: Path, paper: str, profile: str, *, made: Mapping[str, pd.DataFrame], code: Iterable[str]
 ) -> None:
-    """Write records, deviations, tables, claims and metrics of a paper (its slug) into its folder.
-
-    `made` are the records by the names of their fields; `code` are the modules that the results come from.
-    """
+    """Write records, deviations, tables, claims and metrics of a paper (its slug) into its folder."""
     for name, table in made.items():
         write_csv(table_path(folder, name), table)
     write_csv(table_path(folder, "deviations"), deviations([*code, *(_PART.format(paper, part) for part in DERIVED)]))
@@ -66,6 +72,29 @@ def write_derived(folder: Path, paper: str, profile: str) -> list[dict[str, Any]
     write_json(folder / CLAIMS, rows)
     write_json(folder / "metrics.json", {row["id"]: {"value": row["value"], "verdict": row["verdict"]} for row in rows})
     return rows
+
+
+def rejudge(profiles: Sequence[str] = ()) -> list[str]:
+    """Write what follows from the records below results/ anew, of some profiles or of all; returns changed verdicts.
+
+    The deviations of a study stay as they are: they are those of the code that ran.
+    """
+    known = profiles_with_results()
+    for profile in profiles:
+        if profile not in known:
+            raise InputError(f"no results of {profile!r}", where=str(RESULTS), remedy=nearest(profile, known))
+    changes: list[str] = []
+    for profile, paper in product(profiles or known, PAPERS):
+        folder = paper_folder(profile, paper)
+        if rows := read_json(folder / CLAIMS):
+            before = {row["id"]: row["verdict"] for row in rows}
+            after = {row["id"]: row["verdict"] for row in write_derived(folder, paper, profile)}
+            verdicts = {
+                claim: [each.get(claim, "no claim") for each in (before, after)] for claim in {**after, **before}
+            }
+            changed = {claim: pair for claim, pair in verdicts.items() if pair[0] != pair[1]}
+            changes += [f"{profile}/{paper}, {claim}: {' -> '.join(pair)}" for claim, pair in changed.items()]
+    return changes
 
 
 def named_rows(

@@ -3,6 +3,7 @@
 import json
 from collections import Counter
 from collections.abc import Iterable
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -81,24 +82,17 @@ def profiles_with_results(results: Path = RESULTS) -> list[str]:
     return found
 
 
-def all_claims(results: Path = RESULTS) -> dict[str, dict[str, list[dict[str, Any]]]]:
-    """By profile and paper, the claims with their verdicts, as the papers' stages wrote them."""
-    return {
-        profile: {paper: found for paper in PAPERS if (found := read_json(results / profile / paper / CLAIMS))}
-        for profile in profiles_with_results(results)
-    }
-
-
 def best_evidence(results: Path = RESULTS) -> dict[str, list[list[dict[str, Any]]]]:
     """By paper, of each claim its rows in all studies, the best evidence first; claims with the best evidence first.
 
     A decided row is better than an inconclusive one, and that better than none; of equal ones, that of more values.
     Profiles that show directions only are no studies.
     """
-    studies = [papers for profile, papers in all_claims(results).items() if profile not in DIRECTIONS_ONLY]
+    studies = [profile for profile in profiles_with_results(results) if profile not in DIRECTIONS_ONLY]
     found: dict[str, dict[str, list[dict[str, Any]]]] = {paper: {} for paper in PAPERS}
     for paper, claims in found.items():
-        for row in sorted((row for study in studies for row in study.get(paper, [])), key=rank):
+        read = (read_json(results / study / paper / CLAIMS) or [] for study in studies)
+        for row in sorted(chain.from_iterable(read), key=rank):
             claims.setdefault(row["id"], []).append(row)
     return {paper: list(claims.values()) for paper, claims in found.items()}
 
