@@ -1,8 +1,7 @@
-"""Artifacts: folders of files that are complete, verified on read, and never half-written.
+"""Artifacts: folders whose `manifest.json` lists the sha256 of every other file, verified on read, never half-written.
 
-An artifact is a folder with a `manifest.json` that lists the sha256 of every other file in it. It holds no times and no
-machine names: equal inputs give equal bytes. A damaged file is renamed to `*.damaged`: DVC, which trusts a file whose
-time and size are unchanged, then sees that it is missing and runs the stage again.
+They hold no times and no machine names: equal inputs give equal bytes. A damaged file is renamed to `*.damaged`: DVC,
+which trusts a file whose time and size are unchanged, then sees that it is missing and runs the stage again.
 """
 
 import hashlib
@@ -40,6 +39,11 @@ def canonical_json(value: Any) -> str:
 def digest_of_text(text: str) -> str:
     """The sha256 of a text in UTF-8, in hexadecimal."""
     return hashlib.sha256(text.encode()).hexdigest()
+
+
+def digest_of(value: Any) -> str:
+    """The sha256 of a value's canonical JSON."""
+    return digest_of_text(canonical_json(value))
 
 
 def digest_of_file(path: Path) -> str:
@@ -102,7 +106,7 @@ def write_json(path: Path, value: Any) -> None:
 
 
 def _sealed(body: dict[str, Any]) -> str:
-    return canonical_json({**body, "sha256": digest_of_text(canonical_json(body))})
+    return canonical_json({**body, "sha256": digest_of(body)})
 
 
 def write_sealed(path: Path, body: dict[str, Any]) -> None:
@@ -129,7 +133,7 @@ def set_aside(path: Path) -> None:
 
 @contextmanager
 def new_artifact(folder: Path, *, kind: str, about: dict[str, Any]) -> Iterator[Path]:
-    """Build an artifact in a temporary folder; the old one stays in its place until the new one is complete.
+    """Build an artifact that replaces the old one when it is complete.
 
     `kind` says what made it, in the pipeline the stage; `about` holds JSON values that say from what.
     """
@@ -154,7 +158,7 @@ class Artifact:
     @property
     def digest(self) -> str:
         """One sha256 over kind and files: equal content gives an equal digest in any place."""
-        return digest_of_text(canonical_json({"kind": self.kind, "files": self.files}))
+        return digest_of({"kind": self.kind, "files": self.files})
 
     def path(self, name: str) -> Path:
         """The path of one file after comparing its bytes with the manifest; a damaged one is set aside."""

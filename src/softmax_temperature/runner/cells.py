@@ -31,8 +31,7 @@ from softmax_temperature.runner.artifacts import (
     Artifact,
     ArtifactError,
     atomic_folder,
-    canonical_json,
-    digest_of_text,
+    digest_of,
     new_artifact,
     open_artifact,
     read_sealed,
@@ -56,18 +55,16 @@ _OUT_OF_MEMORY = ("out of memory", "DefaultCPUAllocator", "CUBLAS_STATUS_ALLOC_F
 class Job:
     """What a running cell is given: it reads `inputs`, writes into `output`, and keeps its checkpoint in `work`.
 
-    Its `seed` is derived from the project's, the stage and the cell's name: adding a cell changes no other. `device` is
-    "cpu" or "cuda"; between two checkpoints pass at least `checkpoint_seconds`. `cuda_graphs` asks for training steps
-    that are captured.
+    Its `seed` is derived from the project's, the stage and the cell's name: adding a cell changes no other.
     """
 
     seed: int
     inputs: Mapping[str, Artifact]
     output: Path
     work: Path
-    device: str
-    checkpoint_seconds: float
-    cuda_graphs: bool = False
+    device: str  # "cpu" or "cuda".
+    checkpoint_seconds: float  # At least so many between two checkpoints.
+    cuda_graphs: bool = False  # Capture training steps.
     lines: Progress = field(default_factory=Progress)
 
     def checkpointer(self) -> Checkpointer:
@@ -84,18 +81,15 @@ class Job:
 class Cell:
     """One piece of work: the module-level function `run`, called as `run(job, **plan)`.
 
-    `name` is unique within the stage; the only cell of a stage is called "." and fills the output folder itself.
     `plan` is all that the result depends on besides code and `inputs`, artifacts by the names that it uses for them.
-    `gpu_share` is the part of a GPU that it fills, if known: cells side by side on one GPU fill at most all of it.
-    `kind` is that of its artifact, the stage's name.
     """
 
-    name: str
+    name: str  # Unique within the stage; the only cell of a stage is called "." and fills the output folder itself.
     run: Callable[..., None]
     plan: Mapping[str, Any]
     inputs: Mapping[str, Path] = field(default_factory=dict)
-    gpu_share: float | None = None
-    kind: str = "cell"
+    gpu_share: float | None = None  # The part of a GPU that it fills, if known: cells side by side fill at most one.
+    kind: str = "cell"  # That of its artifact: the stage's name.
 
     @property
     def parameters(self) -> dict[str, Any]:
@@ -111,6 +105,8 @@ class Cell:
 
 @dataclass(frozen=True)
 class _Task:
+    """A cell with all that a worker process needs to run it."""
+
     stage: str
     cell: Cell
     fingerprint: str
@@ -119,7 +115,7 @@ class _Task:
 
     @property
     def work(self) -> Path:
-        return timing_file(self.stage, self.cell.name, self.fingerprint).parent
+        return work_folder(self.stage, self.cell.name, self.fingerprint)
 
     def is_done(self) -> bool:
         with suppress(ArtifactError):
@@ -141,30 +137,26 @@ class _Task:
 
 def fingerprint(cell: Cell, seed: int) -> str:
     """The digest of everything that the cell's result depends on; an `ArtifactError` if an input is missing."""
-    return digest_of_text(canonical_json({**cell.reads(), "seed": seed, "function": cell.run.__qualname__}))
+    return digest_of({**cell.reads(), "seed": seed, "function": cell.run.__qualname__})
 
 
-def timing_file(stage: str, cell: str, fingerprint: str) -> Path:
-    """Where the run of a cell left its seconds, machine and versions."""
-    return WORK / stage / cell / fingerprint[:16] / TIMING
+def work_folder(stage: str, cell: str, fingerprint: str) -> Path:
+    """Where a cell keeps its checkpoint, and leaves its result and timing."""
+    return WORK / stage / cell / fingerprint[:16]
 
 
-def read_timing(path: Path) -> dict[str, Any] | None:
-    """What a cell's run left there; None if it ran elsewhere, as for a pulled result, or the file is damaged."""
+def read_timing(work: Path) -> dict[str, Any] | None:
+    """Seconds, machine and versions of the run in a work folder; None if it ran elsewhere or the file is damaged."""
     with suppress(ArtifactError, FileNotFoundError):
-        return read_sealed(path)
+        return read_sealed(work / TIMING)
     return None
 
 
 def run_cells(cells: Sequence[Cell], *, output: Path, compute: Compute, seed: int) -> None:
-    """Run the cells of a stage that are not done yet, then publish all results in its output folder.
+    """Run the cells of a stage that are not done yet, then publish one artifact per cell in `output`, and nothing else.
 
-    `output` is below `data/`; its path there names the stage, for seeds and for the work folder. Afterwards it holds
-    one artifact per cell, and nothing else. `seed` is the project's.
-
-    Raises:
-        CellsFailed: some failed; nothing is published, and the next call runs only these.
-        ArtifactError: an input is missing.
+    The path of `output` below `data/` names the stage, for seeds and for the work folder; `seed` is the project's.
+    Raises CellsFailed if some failed: nothing is published, and the next call runs only these.
     """
     names = [cell.name for cell in cells]
     if len(set(names)) < len(names):
@@ -178,7 +170,7 @@ def run_cells(cells: Sequence[Cell], *, output: Path, compute: Compute, seed: in
         return
     with alone(WORK / stage), distributed.leading():
         tasks = [_Task(stage, cell, fingerprint(cell, seed), seed, compute) for cell in cells]
-        if failures := _run_pending(stage, tasks):
+        if failures := _run_pending(stage, tasks, compute):
             raise CellsFailed(stage, failures, len(cells))
         with atomic_folder(output) as new:
             for task in tasks:
@@ -199,9 +191,8 @@ def alone(folder: Path) -> Iterator[None]:
     try:
         lock.acquire(timeout=1)
     except Timeout:
-        say(
-            f"{folder}: {holder.read_text() if holder.is_file() else 'another process'} is at work here; waiting for it"
-        )
+        other = holder.read_text() if holder.is_file() else "another process"
+        say(f"{folder}: {other} is at work here; waiting for it")
         lock.acquire()
     try:
         holder.write_text(f"process {os.getpid()} on {platform.node()}")
@@ -210,17 +201,14 @@ def alone(folder: Path) -> Iterator[None]:
         lock.release()
 
 
-def _run_pending(stage: str, tasks: Sequence[_Task]) -> dict[str, str]:
+def _run_pending(stage: str, tasks: Sequence[_Task], compute: Compute) -> dict[str, str]:
     """Run the tasks that have no intact result; returns the failed ones with the reasons."""
     pending = [task for task in tasks if not task.is_done()]
     say(f"{stage}: {len(pending)} of {len(tasks)} cells to run")
-    if not pending:
-        return {}
     found: dict[int, Failure | None] = {}
-    compute, progress = pending[0].compute, Progress()
-    on_gpu = resolve_device(compute.device) != "cpu"
+    on_gpu, progress = resolve_device(compute.device) != "cpu", Progress()
     shares = [task.cell.gpu_share if on_gpu else None for task in pending]
-    for number, failure in run_tasks(_attempt, pending, compute, shares):
+    for number, failure in run_tasks(_attempt, pending, compute, shares) if pending else ():
         found[number] = failure
         progress(f"{stage}: {len(found)}/{len(pending)} cells")
     # In the order of the cells, whatever the order in which they ended.

@@ -23,8 +23,7 @@ from softmax_temperature.runner.section import Compute
 _SET_PARENT_DEATH_SIGNAL = 1  # From Linux's sys/prctl.h.
 _THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
 _KILLED = (
-    "not finished: a worker process was killed, as systems do when memory runs out. If that was so, lower "
-    "compute.workers; then run again"
+    "not finished: a worker process was killed, perhaps because memory ran out: lower compute.workers; then run again"
 )
 _MEMORY = "If memory ran out, raise compute.threads_per_cell or compute.gpus_per_cell, so that fewer share a node"
 
@@ -60,12 +59,11 @@ def run_tasks(
         running: dict[Future[Failure | None], int] = {}
         with engine(work, compute, min(compute.workers, len(waiting))) as submit:
             while waiting or running:
-                free = 1 + 1e-9 - sum(map(parts.__getitem__, running.values()))
-                fitting = [number for number in waiting if parts[number] <= free]
-                if fitting and len(running) < compute.workers:
-                    running[submit(tasks[fitting[0]], shares[fitting[0]])] = fitting[0]
-                    waiting.remove(fitting[0])
-                    continue
+                for number in list(waiting):
+                    filled = sum(parts[other] for other in running.values())
+                    if len(running) < compute.workers and filled + parts[number] <= 1 + 1e-9:
+                        running[submit(tasks[number], shares[number])] = number
+                        waiting.remove(number)
                 future = next(iter(wait(running, return_when="FIRST_COMPLETED").done))
                 failure = _outcome(future)
                 yield running.pop(future), failure
@@ -88,7 +86,7 @@ def _outcome(future: "Future[Failure | None]") -> Failure | None:
 
 @contextmanager
 def _processes(work: Work[Task], compute: Compute, count: int) -> Iterator[Submit[Task]]:
-    """Worker processes, killed at the end of the block: a cell that still runs continues from its last checkpoint."""
+    """Worker processes, killed at the end of the block: the next run continues their cells at the checkpoints."""
     # Loky replaces a process that has grown by 300 MB, which torch's allocators do.
     warnings.filterwarnings("ignore", "A worker stopped while some jobs were given to the executor")
     environment = dict.fromkeys(_THREADS, str(compute.threads_per_cell))

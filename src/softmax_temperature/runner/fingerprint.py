@@ -13,7 +13,7 @@ from pathlib import Path
 
 import grimp
 
-from softmax_temperature.runner.artifacts import canonical_json, digest_of_text
+from softmax_temperature.runner.artifacts import digest_of, digest_of_text
 
 PACKAGE = "softmax_temperature"
 EXCLUDED = frozenset({"runner", "params", "papers", "tools"})
@@ -44,11 +44,9 @@ def code_digest(module: str) -> str:
     closure = import_closure(module)
     imports = map(_graph(EXCLUDED).find_modules_directly_imported_by, filter(_in_package, closure))
     used = {name for names in imports for name in names if not _in_package(name)}
-    content = {
-        "modules": {name: digest_of_text(code_only(source_path(name))) for name in closure},
-        "libraries": {name: _version(name) for name in sorted(used - sys.stdlib_module_names)},
-    }
-    return digest_of_text(canonical_json(content))
+    modules = {name: digest_of_text(code_only(source_path(name))) for name in closure}
+    libraries = {name: _version(name) for name in used - sys.stdlib_module_names}
+    return digest_of({"modules": modules, "libraries": libraries})
 
 
 def source_path(module: str) -> Path:

@@ -12,6 +12,10 @@ if TYPE_CHECKING:
     from softmax_temperature.runner.cells import Cell  # Imports torch, which `--help` must not wait for.
     from softmax_temperature.runner.section import Section
 
+PREPARED, BACKBONES, EMBEDDINGS = (Path("data") / name for name in ("prepared", "backbones", "embeddings"))
+FOCAL_TRAINING, HEURISTIC = Path("data/focal/training"), Path("data/classifier_temperature/heuristic")
+"""Output folders that other stages or papers read: they import the names, not the stages' code."""
+
 
 @dataclass(frozen=True)
 class Stage:

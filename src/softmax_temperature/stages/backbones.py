@@ -23,9 +23,8 @@ from softmax_temperature.params.network import Backbone
 from softmax_temperature.runner.artifacts import digest_of_file, write_json
 from softmax_temperature.runner.cells import Cell, Job
 from softmax_temperature.runner.errors import InputError
-from softmax_temperature.runner.folders import BACKBONES, EMBEDDINGS, PREPARED
 from softmax_temperature.runner.machine import resolve_precision
-from softmax_temperature.stages import stage
+from softmax_temperature.stages import BACKBONES, EMBEDDINGS, PREPARED, stage
 
 WEIGHTS = "weights.safetensors"
 HELD_OUT = 0.1

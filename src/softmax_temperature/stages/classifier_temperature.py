@@ -17,9 +17,8 @@ from softmax_temperature.params import Params
 from softmax_temperature.params.classifier_temperature import GridTraining, Share
 from softmax_temperature.runner.artifacts import write_json
 from softmax_temperature.runner.cells import Cell, Job
-from softmax_temperature.runner.folders import EMBEDDINGS
 from softmax_temperature.runner.machine import resolve_precision
-from softmax_temperature.stages import fields_of, stage
+from softmax_temperature.stages import EMBEDDINGS, fields_of, stage
 
 PAPER = "classifier_temperature"
 

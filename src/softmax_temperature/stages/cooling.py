@@ -20,8 +20,7 @@ from softmax_temperature.params.network import Network
 from softmax_temperature.params.recipe import Recipe
 from softmax_temperature.runner.artifacts import atomic_file
 from softmax_temperature.runner.cells import Cell, Job
-from softmax_temperature.runner.folders import PREPARED
-from softmax_temperature.stages import fields_of, stage
+from softmax_temperature.stages import PREPARED, fields_of, stage
 from softmax_temperature.stages.trainings import HELD_OUT, TrainingRun, arms_and_seeds, check_networks, training_sets
 from softmax_temperature.training import ImageSet, Norms, Watch, build_network
 from softmax_temperature.training.cooling import CoolingCallback, PixelCoolingCallback

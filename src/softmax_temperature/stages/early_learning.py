@@ -18,8 +18,7 @@ from softmax_temperature.params.temperature_check import Curves, EarlyLearning, 
 from softmax_temperature.runner.artifacts import write_json
 from softmax_temperature.runner.cells import Cell, Job
 from softmax_temperature.runner.errors import InputError
-from softmax_temperature.runner.folders import PREPARED
-from softmax_temperature.stages import fields_of, stage
+from softmax_temperature.stages import PREPARED, fields_of, stage
 from softmax_temperature.stages.trainings import image_set
 from softmax_temperature.training import build_network, check_network
 

@@ -11,8 +11,7 @@ from softmax_temperature.params import Params
 from softmax_temperature.runner.artifacts import digest_of_text
 from softmax_temperature.runner.cells import Cell, Job
 from softmax_temperature.runner.errors import InputError
-from softmax_temperature.runner.folders import PREPARED
-from softmax_temperature.stages import stage
+from softmax_temperature.stages import PREPARED, stage
 
 
 @stage(None, PREPARED)

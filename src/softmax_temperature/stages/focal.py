@@ -15,8 +15,7 @@ from softmax_temperature.data.word_vectors import read_word_vectors, word_vector
 from softmax_temperature.losses import make_objective
 from softmax_temperature.params import Params
 from softmax_temperature.runner.cells import Cell, Job
-from softmax_temperature.runner.folders import FOCAL_TRAINING, PREPARED
-from softmax_temperature.stages import stage, trainings
+from softmax_temperature.stages import FOCAL_TRAINING, PREPARED, stage, trainings
 from softmax_temperature.stages.trainings import HELD_OUT, LAST_LOGITS, TrainingRun
 from softmax_temperature.training import BestEpoch, Samples, Watch, build_network, scaled_epochs, texts
 

@@ -12,9 +12,8 @@ from softmax_temperature.data.seeds import seed_of
 from softmax_temperature.params import Params
 from softmax_temperature.runner.artifacts import Artifact, write_json
 from softmax_temperature.runner.cells import Cell, Job
-from softmax_temperature.runner.folders import FOCAL_TRAINING
 from softmax_temperature.scaling import fit_temperature
-from softmax_temperature.stages import stage
+from softmax_temperature.stages import FOCAL_TRAINING, stage
 from softmax_temperature.stages.trainings import HELD_OUT, LAST_LOGITS, LOGITS
 
 REFERENCE = "CE"

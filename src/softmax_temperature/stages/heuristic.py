@@ -16,8 +16,7 @@ from softmax_temperature.heuristic.ridge import Study, fit_shipped, score_rules
 from softmax_temperature.params import Params
 from softmax_temperature.runner.artifacts import Artifact, write_json, write_text
 from softmax_temperature.runner.cells import Cell, Job
-from softmax_temperature.runner.folders import HEURISTIC
-from softmax_temperature.stages import stage
+from softmax_temperature.stages import HEURISTIC, stage
 from softmax_temperature.stages.classifier_temperature import PAPER, describe, search
 
 UNTRAINED = "untrained"

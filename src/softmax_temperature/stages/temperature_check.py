@@ -16,8 +16,7 @@ from softmax_temperature.params.network import Network
 from softmax_temperature.params.temperature_check import COOLED, PLAIN, Training
 from softmax_temperature.runner.artifacts import Artifact, write_json
 from softmax_temperature.runner.cells import Cell, Job
-from softmax_temperature.runner.folders import PREPARED
-from softmax_temperature.stages import stage
+from softmax_temperature.stages import PREPARED, stage
 from softmax_temperature.stages.trainings import HELD_OUT, LOGITS, TrainingRun, check_networks, training_sets
 from softmax_temperature.training import Samples, Trainer, Watch, build_network
 from softmax_temperature.training.cooling import CoolingCallback

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from softmax_temperature.params import Params, read_yaml
 from softmax_temperature.runner.artifacts import MANIFEST, ArtifactError, find_artifacts, open_artifact, set_aside
-from softmax_temperature.runner.cells import CHECKPOINT, DATA, RESULT, WORK, Cell, fingerprint, timing_file
+from softmax_temperature.runner.cells import CHECKPOINT, DATA, RESULT, WORK, Cell, fingerprint, work_folder
 from softmax_temperature.runner.checkpoints import whole_content
 from softmax_temperature.runner.errors import InputError
 from softmax_temperature.stages.programs import find_stage
@@ -63,7 +63,7 @@ def _result(cell: Cell, stage: str, seed: int, results: dict[Path, Path | None])
         digest = fingerprint(replace(cell, inputs=inputs), seed)
     except ArtifactError:
         return None
-    result = timing_file(stage, cell.name, digest).with_name(RESULT)
+    result = work_folder(stage, cell.name, digest) / RESULT
     return result if (result / MANIFEST).is_file() else None
 
 

@@ -17,8 +17,7 @@ from softmax_temperature.papers.shared.records import named_rows, write_pixels, 
 from softmax_temperature.params import Params
 from softmax_temperature.runner.artifacts import Artifact, open_artifact
 from softmax_temperature.runner.errors import InputError
-from softmax_temperature.runner.folders import PREPARED
-from softmax_temperature.stages import focal_appendices
+from softmax_temperature.stages import PREPARED, focal_appendices
 from softmax_temperature.stages.fetch import fetch
 from softmax_temperature.stages.focal import train_focal
 from softmax_temperature.stages.focal_appendices import focal_linear, train_translation

@@ -10,7 +10,7 @@ from typing import Any
 from softmax_temperature.papers.shared.claims import DIRECTIONS_ONLY, HOLDS, NOT_TESTED, VERDICTS, texts
 from softmax_temperature.papers.shared.sources import RECORDS
 from softmax_temperature.runner.artifacts import digest_of_file, find_artifacts, open_artifact, write_json, write_text
-from softmax_temperature.runner.cells import read_timing, timing_file
+from softmax_temperature.runner.cells import read_timing, work_folder
 from softmax_temperature.runner.errors import InputError
 
 PAPERS = ("classifier_temperature", "focal", "cooling", "temperature_check")
@@ -64,7 +64,7 @@ def _environment(outputs: Iterable[Path]) -> dict[str, Any]:
     minutes: dict[str, float | None] = {}
     for output in outputs:
         cells = [open_artifact(folder).about for folder in find_artifacts(output)]
-        timings = [read_timing(timing_file(cell["stage"], cell["cell"], cell["fingerprint"])) for cell in cells]
+        timings = [read_timing(work_folder(cell["stage"], cell["cell"], cell["fingerprint"])) for cell in cells]
         known = [timing for timing in timings if timing]
         seconds = sum(timing["seconds"] for timing in known)
         minutes[output.name] = round(seconds / 60, 2) if len(known) == len(timings) else None

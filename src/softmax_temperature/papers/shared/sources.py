@@ -14,8 +14,8 @@ from urllib.parse import quote, unquote
 import pandas as pd
 
 from softmax_temperature.data.seeds import seed_of
-from softmax_temperature.runner.artifacts import canonical_json, digest_of_text, find_artifacts, open_artifact
-from softmax_temperature.runner.folders import PREPARED
+from softmax_temperature.runner.artifacts import digest_of, find_artifacts, open_artifact
+from softmax_temperature.stages import PREPARED
 
 CELLS = "cells"  # The column of a table that says what the numbers of a row come from.
 RECORDS = "records.json"  # The file beside a paper's notebook that has the records of all cells.
@@ -40,7 +40,7 @@ def provenance(outputs: Sequence[Path]) -> dict[str, Any]:
         row |= {"project_seed": seed, "seed": seed_of(seed, row["stage"], row["cell"]), "result": artifact.digest}
         for name in ("parameters", "code"):
             value = artifact.about[name]
-            row[name] = digest_of_text(canonical_json(value))
+            row[name] = digest_of(value)
             found[name][row[name]] = value
         found["cells"].append(row)
     return found

@@ -16,8 +16,8 @@ from softmax_temperature.papers.temperature_check.records import NAMES, SLUG
 from softmax_temperature.params import Params
 from softmax_temperature.params.temperature_check import CONFIRMED, Training
 from softmax_temperature.runner.artifacts import MANIFEST, Artifact, open_artifact
-from softmax_temperature.runner.folders import HEURISTIC
 from softmax_temperature.scaling import apply_temperature, fit_temperature
+from softmax_temperature.stages import HEURISTIC
 from softmax_temperature.stages.early_learning import early_learning
 from softmax_temperature.stages.fetch import fetch
 from softmax_temperature.stages.temperature_check import CHOICE, confirm_temperature_check, train_temperature_check
