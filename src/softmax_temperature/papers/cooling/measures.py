@@ -108,7 +108,7 @@ def heating(records: Records) -> Found:
     return Measurement({"epochs": OverTasks(tasks)}, "epochs", note, cells=_cells(found))
 
 
-def segmentation(records: Records, *, metric: str, unit: str) -> Found:
+def segmentation(records: Records, *, metric: str) -> Found:
     """A U-Net with last layer Cooling minus one without."""
     rows = selection.final_segmentation(records)
     guess, counted = (0, "0") if metric == "mean_iou" else (1 / rows["classes"], "guessing")
@@ -117,6 +117,7 @@ def segmentation(records: Records, *, metric: str, unit: str) -> Found:
     if not tasks:
         return _untested("no U-Net of this profile was trained with and without Cooling and the same seed", "paper")
     note = selection.lost_by_mode(rows, LAST, NO_COOLING, counted=counted)
+    unit = {"mean_iou": "mean IoU", "pixel_accuracy": "pixel accuracy"}[metric]
     return Measurement({metric: OverTasks(tasks)}, unit, note, cells=_cells(rows))
 
 

@@ -132,6 +132,17 @@ class Claim(Generic[Records]):
     published: float | None = None  # The printed number that it corresponds to.
 
 
+def claim(
+    name: str,
+    where: str,
+    criterion: Criterion,
+    measure: Callable[[Records], Measurement | NotTested],
+    published: float | None = None,
+) -> Callable[[str, str], Claim[Records]]:
+    """A claim from two calls: what judges it, and then its sentences, the statement and what is compared."""
+    return lambda statement, compares: Claim(name, where, statement, compares, criterion, measure, published)
+
+
 def judge_all(paper: str, claims: Sequence[Claim[Records]], records: Records, *, profile: str) -> list[dict[str, Any]]:
     """The rows of `claims.json`: every claim with its evidence and verdict, in the order given.
 
