@@ -100,7 +100,8 @@ class Cell:
     def reads(self) -> dict[str, Any]:
         """The digests of inputs and code; an `ArtifactError` if an input is missing."""
         inputs = {name: open_artifact(path).digest for name, path in self.inputs.items()}
-        return {"parameters": self.parameters, "inputs": inputs, "code": code_digest(self.run.__module__)}
+        module = self.run.__module__
+        return {"parameters": self.parameters, "inputs": inputs, "code": {module: code_digest(module)}}
 
 
 @dataclass(frozen=True)
@@ -242,9 +243,7 @@ def _run(task: _Task) -> None:
         raise InputError(what, where=cell.name, remedy="Run the stage again.")
     for left in work.glob(f".*{UNFINISHED}"):  # By killed writers; nobody writes here now.
         shutil.rmtree(left)
-    module, about = cell.run.__module__, cell.reads()
-    about |= {"code": {module: about["code"]}, "stage": task.stage, "cell": cell.name}
-    about |= {"fingerprint": task.fingerprint, "seed": task.seed}
+    about = cell.reads() | {"stage": task.stage, "cell": cell.name, "fingerprint": task.fingerprint, "seed": task.seed}
     with new_artifact(work / RESULT, kind=cell.kind, about=about) as output, distributed.together(cell.name):
         device = task.call(output, work, task.compute.checkpoint_seconds)
     (work / CHECKPOINT).unlink(missing_ok=True)

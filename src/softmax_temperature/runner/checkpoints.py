@@ -39,9 +39,7 @@ class Checkpointer:
     def load(self) -> dict[str, Any] | None:
         """The last saved state, on the CPU, or None; that of process 0, if several train together."""
         content = whole_content(self.path) if self.path.is_file() else None
-        state = torch.load(io.BytesIO(content), weights_only=True, map_location="cpu") if content else None
-        agreed_state: dict[str, Any] | None = agreed(state)
-        return agreed_state
+        return agreed(torch.load(io.BytesIO(content), weights_only=True, map_location="cpu") if content else None)
 
     def save_if_due(self, state: Callable[[], dict[str, Any]]) -> None:
         """Save what `state()` returns, tensors and plain values, when enough time has passed; else do not call it."""

@@ -10,11 +10,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 from functools import cache
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from torch import distributed
 
+Value = TypeVar("Value")
 PROCESSES = int(os.environ.get("WORLD_SIZE", "1"))
 """How many processes `torchrun` started together; 1 without it."""
 _STEP = timedelta(minutes=10)  # How long processes wait for one another within a cell: one that hangs ends the run.
@@ -35,7 +36,7 @@ def join_group() -> Any:
     return distributed.new_group(backend="gloo", timeout=_BETWEEN_CELLS)
 
 
-def agreed(value: Any, *, patient: bool = False) -> Any:
+def agreed(value: Value, *, patient: bool = False) -> Value:
     """The value of process 0, in all processes, which have to call this together."""
     if PROCESSES == 1:
         return value
