@@ -206,14 +206,14 @@ def _run_pending(stage: str, tasks: Sequence[_Task], compute: Compute) -> dict[s
     """Run the tasks that have no intact result; returns the failed ones with the reasons."""
     pending = [task for task in tasks if not task.is_done()]
     say(f"{stage}: {len(pending)} of {len(tasks)} cells to run")
-    found: dict[int, Failure | None] = {}
+    failures: dict[int, str] = {}
     on_gpu, progress = resolve_device(compute.device) != "cpu", Progress()
     shares = [task.cell.gpu_share if on_gpu else None for task in pending]
-    for number, failure in run_tasks(_attempt, pending, compute, shares) if pending else ():
-        found[number] = failure
-        progress(f"{stage}: {len(found)}/{len(pending)} cells")
-    # In the order of the cells, whatever the order in which they ended.
-    return {task.cell.name: failure.reason for number, task in enumerate(pending) if (failure := found.get(number))}
+    for done, (number, failure) in enumerate(run_tasks(_attempt, pending, compute, shares) if pending else (), 1):
+        if failure:
+            failures[number] = failure.reason
+        progress(f"{stage}: {done}/{len(pending)} cells")
+    return {pending[number].cell.name: failures[number] for number in sorted(failures)}  # In the order of the cells.
 
 
 def _attempt(task: _Task) -> Failure | None:

@@ -20,8 +20,8 @@ from softmax_temperature.params.network import Network
 from softmax_temperature.params.recipe import Recipe
 from softmax_temperature.runner.artifacts import atomic_file
 from softmax_temperature.runner.cells import Cell, Job
-from softmax_temperature.stages import PREPARED, fields_of, stage
-from softmax_temperature.stages.trainings import HELD_OUT, TrainingRun, arms_and_seeds, check_networks, training_sets
+from softmax_temperature.stages import PREPARED, fields_of, stage, trainings
+from softmax_temperature.stages.trainings import HELD_OUT, TrainingRun
 from softmax_temperature.training import ImageSet, Norms, Watch, build_network
 from softmax_temperature.training.cooling import CoolingCallback, PixelCoolingCallback
 from softmax_temperature.training.pixels import PixelScores, pixel_cross_entropy, pixel_predictions
@@ -42,18 +42,19 @@ SHOWN = 8
 def train_cooling(params: Params) -> Iterator[Cell]:
     """One cell per experiment, schedule, arm and seed."""
     paper = params.cooling
-    check_networks(params, paper.experiments)
+    trainings.check_networks(params, paper.experiments)
     for arm in paper.arms.values():
         make_objective(arm.loss, arm.options)
     for name, schedule, chosen, seed in paper.trainings():
         network = params.networks[paper.experiments[name].network]
-        plan: dict[str, Any] = {
+        plan = {
             "network": network,
             "recipe": paper.recipe_of(name, schedule),
             "arm": paper.arms[chosen],
+            "watching": paper.watching,
+            "root": params.data.root,
+            "training_seed": seed_of(params.seed, "cooling", str(seed)),
         }
-        plan |= {"watching": paper.watching, "root": params.data.root}
-        plan["training_seed"] = seed_of(params.seed, "cooling", str(seed))
         inputs = {"images": PREPARED / paper.experiments[name].dataset}
         yield Cell(f"{name}/{schedule}/{chosen}/{seed}", _train, plan, inputs, network.gpu_share)
 
@@ -65,7 +66,7 @@ def _train(
 
     All of them see the network of an epoch after the epoch's Cooling.
     """
-    data = training_sets(job.inputs["images"], root)
+    data = trainings.training_sets(job.inputs["images"], root)
     images = data.sets
     model = build_network(network, classes=data.classes, seed=training_seed)
     objective = make_objective(arm.loss, arm.options)
@@ -101,7 +102,7 @@ def train_segmentation(params: Params) -> Iterator[Cell]:
     shared = fields_of(section, SegmentationTask) | {"root": root, "data_seed": params.seed}
     # A file that changed is noticed whenever the stage runs.
     shared["digest"] = segmentation_digest(section.dataset, root=Path(root))
-    for arm, seed in arms_and_seeds(section, SEGMENTATION_ARMS):
+    for arm, seed in trainings.arms_and_seeds(section, SEGMENTATION_ARMS):
         own = {"factor": None if arm == NO_COOLING else section.factor}
         own |= {"training_seed": seed_of(params.seed, "cooling", "segmentation", str(seed))}
         yield Cell(f"{arm}/{seed}", _segment, shared | own, gpu_share=1.0)
@@ -143,10 +144,7 @@ def _image_sets(plan: Any) -> dict[SplitName, ImageSet]:
     """The images to train on, to fit the temperature on ("validation"), and to report on."""
     form, seed = Form(plan.classes, plan.void, plan.crop, plan.size), plan.data_seed
     parts = read_segmentation(plan.dataset, form, root=Path(plan.root), seed=seed)
-    parts = parts | {"train": limited(parts["train"], plan.train_limit, seed=seed)}
+    for split in ("train", "test"):
+        parts[split] = limited(parts[split], getattr(plan, f"{split}_limit"), seed=seed)
     parts = set_aside(parts, plan.cooling_images, seed=seed)
-    return {
-        "train": ImageSet(*parts["train"].for_fitting()),
-        "validation": ImageSet(*parts["validation"].for_fitting()),
-        "test": ImageSet(*limited(parts["test"], plan.test_limit, seed=seed).for_evaluation()),
-    }
+    return {split: ImageSet(*trainings.for_training(part)) for split, part in parts.items()}

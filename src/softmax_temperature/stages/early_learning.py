@@ -52,16 +52,8 @@ def early_learning(params: Params) -> Iterator[Cell]:
         # One for both questions: of weights, images and probes.
         start_seed = seed_of(params.seed, "temperature_check", "early_learning", str(seed))
         own = {"network": params.networks[name], "question": getattr(section, question), "start_seed": start_seed}
-        yield Cell(f"{name}/{question}/{seed}", _learn, shared | own, {"images": PREPARED / section.dataset})
-
-
-def _learn(
-    job: Job, *, question: Curves | Norms, tolerance: float, evaluations: int, network: Network, **flow: Any
-) -> None:
-    """Write `record.json`, what is predicted from the start, and `courses.json` or `starts.json`, what happened."""
-    problem = _problem(job, network, **flow)
-    measure: Any = _curves if isinstance(question, Curves) else _norms
-    measure(job, question, problem, tolerance, evaluations)
+        plan, inputs = shared | own, {"images": PREPARED / section.dataset}
+        yield Cell(f"{name}/{question}/{seed}", _curves if question == CURVES else _norms, plan, inputs)
 
 
 def times(question: Curves) -> list[float]:
@@ -70,16 +62,17 @@ def times(question: Curves) -> list[float]:
     return [question.first * math.exp(step * number) for number in range(question.points)]
 
 
-def _curves(job: Job, question: Curves, problem: Problem, *accuracy: Any) -> None:
+def _curves(job: Job, *, question: Curves, tolerance: float, evaluations: int, **given: Any) -> None:
     """Learning from logits of 0, at each inverse temperature and with the kernel of the start.
 
-    In `courses.json` stands for each inverse temperature, and for the linearised dynamics (null), how the course ended,
-    and a row for each wanted time and each event.
+    Writes `record.json`, what is predicted from the start, and `courses.json`: for each inverse temperature, and for
+    the linearised dynamics (null), how the course ended, and a row for each wanted time and each event.
     """
+    problem = _problem(job, **given)
     start = Start(problem, 1.0, 1.0)
     unit = start.scales.unit_time
     moments = [time * unit for time in times(question)]
-    settings = Settings(unit, moments[-1], *accuracy)
+    settings = Settings(unit, moments[-1], tolerance, evaluations)
     linearised, states = dynamics.course(start, settings, moments)
     found = [{"inverse_temperature": None, **linearised}]
     for done, inverse_temperature in enumerate(question.inverse_temperatures):
@@ -91,13 +84,13 @@ def _curves(job: Job, question: Curves, problem: Problem, *accuracy: Any) -> Non
     write_json(job.output / "record.json", {**_about(problem, start), "drift_rate": start.drift_rate()})
 
 
-def _norms(job: Job, question: Norms, problem: Problem, *accuracy: Any) -> None:
+def _norms(job: Job, *, question: Norms, tolerance: float, evaluations: int, **given: Any) -> None:
     """Learning from tempered logits of each norm, by the network and with the kernel of the start.
 
-    In `starts.json` stands for each norm the correlation that has it, what is predicted from there, and when the events
-    happened, in both dynamics. A norm with which the networks cannot start raises InputError.
+    Writes `record.json`, and `starts.json`: for each norm the correlation that has it, what is predicted from there,
+    and when the events happened, in both dynamics. A norm with which the networks cannot start raises InputError.
     """
-    found = []
+    problem, found = _problem(job, **given), []
     for done, logit_norm in enumerate(question.logit_norms):
         job.progress(done, len(question.logit_norms))
         try:
@@ -109,7 +102,7 @@ def _norms(job: Job, question: Norms, problem: Problem, *accuracy: Any) -> None:
         start = Start(problem, correlation, question.inverse_temperature)
         scales = start.scales
         until = question.horizon * max(scales.unit_time, scales.logit_time)
-        settings = Settings(scales.unit_time, until, *accuracy)
+        settings = Settings(scales.unit_time, until, tolerance, evaluations)
         flows = {"real": start.gradient_flow, "linearised": start.linearised_flow}
         happened = {name: dynamics.event_times(flow, problem.loss, settings) for name, flow in flows.items()}
         found.append({"wanted_norm": logit_norm, "correlation": correlation, **scales._asdict(), **happened})
@@ -119,7 +112,7 @@ def _norms(job: Job, question: Norms, problem: Problem, *accuracy: Any) -> None:
 
 
 def _problem(
-    job: Job, network: Network, *, images: int, probes: int | None, chunk: int, root: str, start_seed: int
+    job: Job, *, network: Network, images: int, probes: int | None, chunk: int, root: str, start_seed: int
 ) -> Problem:
     """Two draws of the network, and training images, balanced over classes, with mean 0 and standard deviation 1."""
     seed = start_seed

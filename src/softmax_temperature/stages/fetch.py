@@ -42,11 +42,10 @@ def _fetch(
     job: Job, *, source: list[str], dataset: str, root: str, archive: str | None, download: bool, **rules: Any
 ) -> None:
     """Prepare the data sets in `source`, joined, as `dataset`; `archive` is the digest of the user's."""
-    how: dict[str, Any] = {"root": Path(root), "download": download, "seed": rules["seed"]}
-    raw = joined([find_dataset(name, **how) for name in source])
-    pooled = rules.pop("pool")
-    if pooled and raw.form == "images":
-        what = "is for texts: images keep their source's parts"
-        raise InputError(what, where=f"datasets.{dataset}.pool", remedy="Leave it out.")
-    raw = raw.pooled() if pooled else raw
+    raw = joined([find_dataset(name, root=Path(root), download=download, seed=rules["seed"]) for name in source])
+    if rules.pop("pool"):
+        if raw.form == "images":
+            what = "is for texts: images keep their source's parts"
+            raise InputError(what, where=f"datasets.{dataset}.pool", remedy="Leave it out.")
+        raw = raw.pooled()
     prepare(raw, Rules(**rules), root=Path(root), output=job.output, name=dataset, source_sha256=archive)

@@ -72,7 +72,7 @@ def _train(job: Job, **settings: Any) -> None:
         every=1 if plan.select == "best_validation" else watching.every,
     )
     best = BestEpoch(watch) if plan.select == "best_validation" else None
-    training.run(watch=watch, **{"best": best} if best else {})
+    training.run(watch=watch, best=best)
     held_out: dict[str, Samples] = {split: sets[split] for split in HELD_OUT}
     if best and training.finite:
         training.save_logits(held_out, file=LAST_LOGITS)

@@ -46,12 +46,16 @@ def _heuristic(job: Job, *, pairs: list[tuple[str, str]], selected: int, max_pla
     `correlations.csv` (Figure 3), `predictions.csv` (Figure 4), `leave_one_out.csv` and `folds.csv` (Table 1),
     `rules.csv` (what each rule for choosing a temperature costs in accuracy), and `heuristic.json` (for `suggest`).
     """
-    grids = {(d, b): _grids(job.inputs[f"search {d} {b}"]) for d, b in pairs}
-    statistics = {(d, b): job.inputs[f"statistics {d} {b}"].json("statistics.json") for d, b in grids}
-    runs = pd.concat([_runs(d, b, *grids[d, b]) for d, b in grids], ignore_index=True)
-    table = pd.DataFrame([_pair(d, b, *grids[d, b], select_on) | statistics[d, b] for d, b in grids])
-    grid = next(iter(grids.values()))[0].inverse_temperatures
-    clear = identified(table, max_share=max_plateau, grid=grid)
+    rows, curves = [], []
+    for data, backbone in pairs:
+        keys = {"dataset": data, "backbone": backbone}
+        test, validation = _grids(job.inputs[f"search {data} {backbone}"])
+        statistics = job.inputs[f"statistics {data} {backbone}"].json("statistics.json")
+        curves.append(pd.DataFrame(keys | _curve(test, validation)))
+        rows.append(keys | _optimum(test, validation, select_on) | statistics)
+    table, runs = pd.DataFrame(rows), pd.concat(curves, ignore_index=True)
+    # All searches have one grid.
+    clear = identified(table, max_share=max_plateau, grid=test.inverse_temperatures)
     left_out, scores = _left_out(table, clear, selected), score_rules(table, runs)
     labelled = [(dict(zip(("subset", "row", "method"), names, strict=True)), one) for names, one in left_out.items()]
     tables = {
@@ -93,30 +97,24 @@ def _grids(artifact: Artifact) -> tuple[TemperatureGrid, TemperatureGrid]:
     return test, validation
 
 
-def _runs(dataset: str, backbone: str, test: TemperatureGrid, validation: TemperatureGrid) -> pd.DataFrame:
-    """One row per inverse temperature: the best accuracy over epochs, averaged over repeats."""
+def _curve(test: TemperatureGrid, validation: TemperatureGrid) -> dict[str, Any]:
+    """Of each inverse temperature the best accuracy over epochs, averaged over repeats."""
     epoch = validation.curves.argmax(-1, keepdim=True)
-    return pd.DataFrame(
-        {
-            "dataset": dataset,
-            "backbone": backbone,
-            "inverse_temperature": list(test.inverse_temperatures),
-            "test_accuracy": _mean(test.accuracy),
-            "test_epoch": _mean(test.curves.argmax(-1).float() + 1),
-            "validation_accuracy": _mean(validation.accuracy),
-            "test_accuracy_at_validation_best": _mean(test.curves.gather(-1, epoch).squeeze(-1)),
-            "repeats": test.accuracy.shape[0],
-        }
-    )
+    return {
+        "inverse_temperature": list(test.inverse_temperatures),
+        "test_accuracy": _mean(test.accuracy),
+        "test_epoch": _mean(test.curves.argmax(-1).float() + 1),
+        "validation_accuracy": _mean(validation.accuracy),
+        "test_accuracy_at_validation_best": _mean(test.curves.gather(-1, epoch).squeeze(-1)),
+        "repeats": test.accuracy.shape[0],
+    }
 
 
 def _mean(values: Tensor) -> list[float]:
     return [round(float(value), 6) for value in values.double().mean(0)]
 
 
-def _pair(
-    dataset: str, backbone: str, test: TemperatureGrid, validation: TemperatureGrid, select_on: str
-) -> dict[str, Any]:
+def _optimum(test: TemperatureGrid, validation: TemperatureGrid, select_on: str) -> dict[str, Any]:
     """The optimum of one pair with its plateau, from the split that the parameters name, and from the other beside.
 
     `log_variance` is that of the logarithm of the optimum over repeats; there is none for a single one.
@@ -125,8 +123,6 @@ def _pair(
     each = [TemperatureGrid(chosen.inverse_temperatures, curves[None], chosen.evaluated) for curves in chosen.curves]
     best = torch.tensor([one.best_inverse_temperature for one in each], dtype=torch.float64)
     return {
-        "dataset": dataset,
-        "backbone": backbone,
         "inverse_temperature": chosen.best_inverse_temperature,
         "plateau_low": chosen.plateau[0],
         "plateau_high": chosen.plateau[1],

@@ -81,14 +81,17 @@ def _numbered(folder: Path, digest: str, text: Text) -> TrainingSets:  # noqa: A
     """Texts or trees, with the vocabulary of the training ones; `digest` tells artifacts in the same folder apart."""
     data = PreparedData(open_artifact(folder), root=folder)
     parts: dict[SplitName, Part] = {split: data.texts(split) for split in SPLITS}
+    sets: dict[SplitName, loop.Samples] = {}
     if data.form == "trees":
         words = tree_words(map(parse_tree, parts["train"].for_vocabulary()), vocabulary_size=text.vocabulary)
-        trees = {split: encode_trees(list(map(parse_tree, part.data)), words) for split, part in parts.items()}
-        sets = {split: TreeSet(*for_training(replace(part, data=trees[split]))) for split, part in parts.items()}
+        for split, part in parts.items():
+            encoded = encode_trees(list(map(parse_tree, part.data)), words)
+            sets[split] = TreeSet(*for_training(replace(part, data=encoded)))
         return TrainingSets(sets, data.classes, words)
     tokeniser = Tokeniser.fit(parts["train"], vocabulary_size=text.vocabulary, length=text.length, keep=text.keep)
-    tokens = {split: TokenSet(*for_training(tokeniser.encode_part(part))) for split, part in parts.items()}
-    return TrainingSets(tokens, data.classes, tokeniser.words)
+    for split, part in parts.items():
+        sets[split] = TokenSet(*for_training(tokeniser.encode_part(part)))
+    return TrainingSets(sets, data.classes, tokeniser.words)
 
 
 def for_training(part: Part) -> Any:
@@ -110,9 +113,9 @@ class TrainingRun:
         self.trainer = loop.Trainer(network, objective, samples, recipe, seed=seed, device=job.device)
         self.finite, self._job = True, job
 
-    def run(self, *, cooling: loop.Callback | None = None, **callbacks: loop.Callback) -> None:
-        """Train to the end of the recipe, or until it diverges; of the callbacks after an epoch, `cooling` is first."""
-        called = {"cooling": cooling, **callbacks} if cooling else callbacks
+    def run(self, **callbacks: loop.Callback | None) -> None:
+        """Train to the end of the recipe, or until it diverges; after each epoch the callbacks follow in this order."""
+        called = {name: each for name, each in callbacks.items() if each is not None}
         self.trainer.after_batch += [each.after_batch for each in called.values() if hasattr(each, "after_batch")]
         self.finite = not loop.train(self.trainer, called, self._job)
 
