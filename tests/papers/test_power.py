@@ -13,8 +13,9 @@ import pytest
 from softmax_temperature.dataset_statistics import STATISTICS
 from softmax_temperature.papers.classifier_temperature import claims as classifier
 from softmax_temperature.papers.focal import claims as focal
-from softmax_temperature.papers.focal.records import TABLES, Records
+from softmax_temperature.papers.focal.records import Records
 from softmax_temperature.papers.shared.claims import HOLDS, Claim, Criterion, above, judge_all
+from softmax_temperature.papers.shared.records import table_names
 from softmax_temperature.papers.shared.results import best_evidence
 from softmax_temperature.papers.shared.statistics import OverTasks, Task
 from softmax_temperature.papers.temperature_check import claims as temperature
@@ -281,7 +282,7 @@ def noisy_curves(generator: np.random.Generator) -> Records:
     about |= {"printed_dataset": "", "printed_network": "", "variant_of": "", "differs": ""}
     tables = {
         name: pd.DataFrame(columns=["task", "arm", "seed", "scaling", "evaluated", "expected_calibration_error"])
-        for name in ("runs", *TABLES)
+        for name in table_names(Records)
     }
     tables |= {"tasks": pd.DataFrame([about]), "history": pd.DataFrame(history)}
     return Records(**tables | {"trainings": pd.DataFrame([{**run, "diverged": False} for run in runs])})

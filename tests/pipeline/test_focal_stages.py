@@ -14,8 +14,8 @@ from softmax_temperature.data.splits import limited
 from softmax_temperature.data.translation import read_translation
 from softmax_temperature.metrics import expected_calibration_error
 from softmax_temperature.papers.focal import collect
-from softmax_temperature.papers.focal.collect import COLUMNS, translation_tables
-from softmax_temperature.papers.focal.records import read_records
+from softmax_temperature.papers.focal.collect import translation_tables
+from softmax_temperature.papers.focal.records import COLUMNS, read_records
 from softmax_temperature.params import Params
 from softmax_temperature.runner.artifacts import open_artifact
 from softmax_temperature.runner.cells import CellsFailed

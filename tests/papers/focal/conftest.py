@@ -12,7 +12,7 @@ from softmax_temperature.papers.focal.records import Records
 
 CIFAR, DIGITS, MEAN = "cifar10-resnet50", "digits-small", "cifar10-resnet50-mean"
 EPOCHS = 7
-TEXTS = dict.fromkeys(("variant", "variant_of", "printed_dataset", "printed_network", "differs", "embeddings"))
+TEXTS = dict.fromkeys(("variant", "variant_of", "printed_dataset", "printed_network", "differs", "embeddings"), "")
 """What a task says about itself in words; nothing."""
 
 

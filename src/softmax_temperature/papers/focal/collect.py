@@ -11,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 
 from softmax_temperature.papers.focal import records as paper
-from softmax_temperature.papers.focal.records import RUN, SCALED, SLUG
+from softmax_temperature.papers.focal.records import COLUMNS, RUN, SCALED, SLUG
 from softmax_temperature.papers.focal.theory import theory_checks
 from softmax_temperature.papers.shared.records import named_rows, write_pixels, write_results
 from softmax_temperature.params import Params
@@ -27,23 +27,6 @@ from softmax_temperature.training.translation.scores import best_temperature
 
 STAGES = (fetch, train_focal, evaluate_focal, focal_linear, train_translation)
 """What the results rest on."""
-COLUMNS = {
-    "differences": (*RUN, "scaling", "metric", "value", "low", "high"),
-    "ood": (*RUN, "scaling", "ood", "samples", "auroc"),
-    "roc": (*RUN, "scaling", "ood", "false_positive_rate", "true_positive_rate"),
-    "shift": paper.SHIFT_COLUMNS,
-    "gradient_norms": (*RUN, "epoch", "low", "high", "count"),
-    "reliability": (*RUN, "epoch", "low", "high", "count", "accuracy", "confidence"),
-    "panels": (*RUN, "scaling", "image", "label", "predicted", "confidence", "true_probability"),
-    "translation_runs": (
-        *("arm", "seed", "dataset", "train_pairs", "test_pairs", "parameters", "epochs", "epochs_done", "diverged"),
-        *("temperature", "ece", "ece_after_scaling", "accuracy", "bleu", "bleu_after_scaling"),
-        *("best_bleu", "best_bleu_temperature"),
-    ),
-    "translation_curves": ("arm", "seed", "temperature", "bleu", "validation_ece"),
-    "translation_history": ("arm", "seed", "epoch", "loss", "nll", "accuracy", "ece"),
-}
-"""The columns of tables that may have no rows."""
 _DIGITS = 6  # Of the linear model, after the point: far below what a figure shows, and half the size of the files.
 
 

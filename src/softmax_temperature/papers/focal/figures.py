@@ -44,7 +44,7 @@ _SIDES = (("all", "", plots.BLACK), ("right", "_right", _GREEN), ("wrong", "_wro
 
 def task_title(records: Records, task: str) -> str:
     """Data set, network and variant as the project calls them."""
-    row = paper.tasks(records).set_index("task").loc[task]
+    row = records.tasks.set_index("task").loc[task]
     return ", ".join(part for part in (row["dataset"], row["network"], row["variant"]) if part)
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from softmax_temperature.papers.shared.records import RUNS, table_names, table_path
+from softmax_temperature.papers.shared.records import table_names, table_path
 from softmax_temperature.papers.shared.tables import read_csv
 
 SLUG = "focal"
@@ -27,83 +27,86 @@ TRAINING, EVALUATION, TRANSLATION = "focal/training", "focal/evaluation", "focal
 """The stages that the numbers come from, as the manifests of their cells name them."""
 ECE = "expected_calibration_error"
 LONG_NAMES = {"ece": ECE, "nll": "negative_log_likelihood"}  # Columns of the history as the evaluation names them.
-SHIFT_COLUMNS = (*RUN, "scaling", "shifted", "samples", "accuracy", *LONG_NAMES.values())
 
 
 @dataclass(frozen=True)
 class Records:
-    """The tables, by the name of their file; one row per what stands first, with these columns besides its names.
+    """The tables, by the name of their file; each comment has what there is a row for, and its columns besides that.
 
-    runs: training × evaluated ("last", and "best_validation" where the task selects it) × scaling, on test data:
-        temperature, at_bound, samples, the numbers of `metrics.calibration_report`, confident_share and
-        confident_accuracy (confidence >= 0.99, appendix H); _low and _high are the ends of a 90 % interval.
-    tasks: task: dataset, network, printed_dataset, printed_network, variant ("" for the main recipe), variant_of,
-        classes, parameters, images (or texts) of each split, epochs, planned_epochs (that the recipe is written for),
-        noise ("generated" or "CIFAR-10-C"), embeddings (where word vectors come from), select (the epoch evaluated),
-        differs (from the paper, in words, beside epochs and embeddings).
-    trainings: training: epochs, epochs_done, selected_epoch (whose weights are evaluated, from 1), diverged.
-    history: training × epoch (from 1) × split: nll, entropy (also _right, _wrong: of these samples), accuracy,
-        ece, feature_norm (mean); and, the same for each split, loss (of training) and weight_norm (last layer).
-    gradient_norms: training × epoch × bin: low, high, count: last-layer gradient norms of training samples.
-    reliability: training × epoch × bin (25) of training samples: low, high, count, accuracy, confidence.
-    differences: training × scaling × metric: value, low, high: arm minus reference arm on the same test samples.
-    early_stopping: training × criterion ("last", "accuracy", "nll", "ece"): see the function.
-    ood, roc: training × ood (data set) × scaling: samples, auroc; the points of its curve.
-    shift: training × shifted (data set of the same classes) × scaling: the columns of `SHIFT_COLUMNS`.
-    panels: image (its number in the test split) × training × scaling: label, predicted, confidence, true_probability;
-        the pixels are in `panels.safetensors`, one array per task, uint8 (images, height, width, channels).
-    linear_*: appendix C, by loss and seed: norms by epoch (of logits: mean over test points), the confidence of each
-        misclassified test point at the end, the weights (no bias), and the test points of seed 0, the same for all.
-    translation_*: appendix K, by arm (CE, LS, FL) and seed: test numbers as trained and at the temperature of least
-        validation ECE (empty where a training diverged), the curves of Figure K.1, validation numbers by epoch.
-    theory_checks: see `theory.theory_checks`.
+    `COLUMNS` has those of the tables that it names.
     """
 
+    # training × evaluated ("last", and "best_validation" where the task selects it) × scaling, on test data:
+    # temperature, at_bound, samples, the numbers of `metrics.calibration_report`, confident_share and
+    # confident_accuracy (confidence >= 0.99, appendix H); _low and _high are the ends of a 90 % interval
     runs: pd.DataFrame
+    # task: dataset, network, printed_dataset, printed_network, variant ("" for the main recipe), variant_of, classes,
+    # parameters, images (or texts) of each split, epochs, planned_epochs (that the recipe is written for), noise
+    # ("generated" or "CIFAR-10-C"), embeddings (where word vectors come from), select (the epoch evaluated), differs
+    # (from the paper, in words, beside epochs and embeddings)
     tasks: pd.DataFrame
-    trainings: pd.DataFrame
+    trainings: pd.DataFrame  # training: epochs, epochs_done, selected_epoch (that is evaluated, from 1), diverged
+    # training × epoch (from 1) × split: nll, entropy (also _right, _wrong: of these samples), accuracy, ece,
+    # feature_norm (mean); and, the same for each split, loss (of training) and weight_norm (last layer)
     history: pd.DataFrame
-    gradient_norms: pd.DataFrame
-    reliability: pd.DataFrame
-    differences: pd.DataFrame
-    early_stopping: pd.DataFrame
-    ood: pd.DataFrame
-    roc: pd.DataFrame
-    shift: pd.DataFrame
+    gradient_norms: pd.DataFrame  # training × epoch × bin: last-layer gradient norms of training samples
+    reliability: pd.DataFrame  # training × epoch × bin (25) of training samples
+    differences: pd.DataFrame  # training × scaling × metric: arm minus reference arm on the same test samples
+    early_stopping: pd.DataFrame  # training × criterion ("last", "accuracy", "nll", "ece"): see the function
+    ood: pd.DataFrame  # training × ood (data set) × scaling
+    roc: pd.DataFrame  # training × ood × scaling × point of the curve
+    shift: pd.DataFrame  # training × shifted (data set of the same classes) × scaling
+    # image (its number in the test split) × training × scaling; the pixels are in `panels.safetensors`, an array of
+    # uint8 for each task, of images, height, width and channels
     panels: pd.DataFrame
+    # Appendix C, by loss and seed: norms by epoch (of logits: mean over test points), the confidence of each
+    # misclassified test point at the end, the weights (no bias), and the test points of seed 0, the same for all
     linear_history: pd.DataFrame
     linear_mistakes: pd.DataFrame
     linear_boundary: pd.DataFrame
     linear_points: pd.DataFrame
+    # Appendix K, by arm (CE, LS, FL) and seed: test numbers as trained and at the temperature of least validation ECE
+    # (empty where a training diverged), the curves of Figure K.1, validation numbers by epoch
     translation_runs: pd.DataFrame
     translation_curves: pd.DataFrame
     translation_history: pd.DataFrame
-    theory_checks: pd.DataFrame
+    theory_checks: pd.DataFrame  # see `theory.theory_checks`
 
 
-TABLES = tuple(name for name in table_names(Records) if name != RUNS)
+COLUMNS = {
+    "differences": (*RUN, "scaling", "metric", "value", "low", "high"),
+    "ood": (*RUN, "scaling", "ood", "samples", "auroc"),
+    "roc": (*RUN, "scaling", "ood", "false_positive_rate", "true_positive_rate"),
+    "shift": (*RUN, "scaling", "shifted", "samples", "accuracy", *LONG_NAMES.values()),
+    "gradient_norms": (*RUN, "epoch", "low", "high", "count"),
+    "reliability": (*RUN, "epoch", "low", "high", "count", "accuracy", "confidence"),
+    "panels": (*RUN, "scaling", "image", "label", "predicted", "confidence", "true_probability"),
+    "translation_runs": (
+        *("arm", "seed", "dataset", "train_pairs", "test_pairs", "parameters", "epochs", "epochs_done", "diverged"),
+        *("temperature", "ece", "ece_after_scaling", "accuracy", "bleu", "bleu_after_scaling"),
+        *("best_bleu", "best_bleu_temperature"),
+    ),
+    "translation_curves": ("arm", "seed", "temperature", "bleu", "validation_ece"),
+    "translation_history": ("arm", "seed", "epoch", "loss", "nll", "accuracy", "ece"),
+}
+"""The columns of tables that may have no rows."""
+_TEXTS = ["printed_dataset", "printed_network", "variant", "variant_of", "differs", "embeddings"]
 
 
 def read_records(folder: Path) -> Records:
     """Read the tables back; older results lack shifted sets and evaluate a training at its selected epoch alone."""
     paths = {name: table_path(folder, name) for name in table_names(Records)}
     read = {name: read_csv(path) for name, path in paths.items() if path.is_file() or name != "shift"}
-    read.setdefault("shift", pd.DataFrame(columns=list(SHIFT_COLUMNS)))
+    read.setdefault("shift", pd.DataFrame(columns=list(COLUMNS["shift"])))
+    read["tasks"][_TEXTS] = read["tasks"][_TEXTS].astype(object).fillna("")
     if "evaluated" not in read["runs"]:
         read["runs"]["evaluated"] = read["runs"]["task"].map(read["tasks"].set_index("task")["select"])
     return Records(**read)
 
 
-def tasks(records: Records) -> pd.DataFrame:
-    """The tasks, in their order; texts that a CSV file could not hold, because they are empty, are empty again."""
-    names = ["printed_dataset", "printed_network", "variant", "variant_of", "differs", "embeddings"]
-    texts = records.tasks[names].astype(object)
-    return records.tasks.assign(**texts.where(texts.notna(), ""))
-
-
 def main_tasks(records: Records) -> pd.DataFrame:
     """The tasks with the main recipe."""
-    return tasks(records).query("variant == ''").reset_index(drop=True)
+    return records.tasks.query("variant == ''").reset_index(drop=True)
 
 
 def other_arms(records: Records) -> list[str]:

@@ -149,7 +149,7 @@ def ablation(records: Records) -> pd.DataFrame:
         metric=rows["metric"].replace(_IN_FULL),
         status=np.where(rows["seeds"] > 0, MEASURED, otherwise),
         cells=[together(cells) for cells in zip(*both, strict=True)],
-    ).merge(paper.tasks(records)[["task", "embeddings"]], on="task", how="left")
+    ).merge(records.tasks[["task", "embeddings"]], on="task", how="left")
     columns = ["task", "dataset", "network", "variant", "method", "metric", "main", "changed", "difference"]
     return rows[[*columns, "difference_sd", "seeds", "diverged_seeds", "embeddings", "status", CELLS]]
 
@@ -238,7 +238,7 @@ def _profile(dataset: str, network: str) -> str:
 
 def _changes(records: Records) -> pd.DataFrame:
     """Each variant with the task and method that it is one of, and the criterion of its temperatures: `by`."""
-    about = paper.tasks(records)[["task", "dataset", "network", "variant", "variant_of"]]
+    about = records.tasks[["task", "dataset", "network", "variant", "variant_of"]]
     trained = _trained(records).merge(about, on="task").assign(by=SCALED)
     is_main = trained["variant"] == ""
     main_task = trained["task"].where(is_main, trained["variant_of"])
