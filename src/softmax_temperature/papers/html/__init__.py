@@ -21,26 +21,19 @@ from nbconvert.filters import markdown2html
 from nbconvert.preprocessors.sanitize import SanitizeHTML
 
 from softmax_temperature.papers.shared import results as stored
-from softmax_temperature.papers.shared.claims import DIRECTIONS_ONLY, NOT_TESTED, texts
-from softmax_temperature.papers.shared.sources import RECORDS, apart, linked, relinked
+from softmax_temperature.papers.shared.claims import DIRECTIONS_ONLY, texts
+from softmax_temperature.papers.shared.sources import RECORDS, apart, relinked
 from softmax_temperature.papers.shared.tables import read_csv
 from softmax_temperature.params import read_yaml
 from softmax_temperature.runner.artifacts import canonical_json, digest_of_text, write_text
 from softmax_temperature.runner.errors import InputError
 
 PICTURE = Path("docs/images/summary.png")  # From the folder that holds that of the results.
-SENTENCES = {
-    "classifier_temperature": "The best temperature of a cosine classifier can be predicted from statistics of its "
-    "embeddings.",
-    "focal": "Focal loss, with a gamma for each sample, trains better calibrated networks.",
-    "cooling": "Correcting the temperature after every epoch improves accuracy and makes a schedule unnecessary.",
-    "temperature_check": "The inverse temperature governs the dynamics of training and the final accuracy.",
-}
 _PAGES = Environment(
     loader=PackageLoader(__name__), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
 )
-_PAGES.filters |= {"json": canonical_json, "tally": stored.tally}
-_PAGES.globals |= {"directions_only": DIRECTIONS_ONLY, "sentences": SENTENCES}
+_PAGES.filters |= {"json": canonical_json, "tally": stored.tally, "texts": texts}
+_PAGES.globals |= {"directions_only": DIRECTIONS_ONLY}
 _ELSEWHERE = ("Claims", "Deviations")  # Sections of a notebook that pages show in another way.
 _HEADING = re.compile(r"^#+ +(.+)$", re.MULTILINE)
 _TEX = re.compile(r"(\$\$?)([^$]+)\1")
@@ -61,9 +54,9 @@ class Group(NamedTuple):
 
 
 class Records(NamedTuple):
-    """The content of `records.json`: groups by stage in the order of the pipeline, parameters and code by digest."""
+    """The content of `records.json`; empty where the results are older."""
 
-    stages: dict[str, list[Group]]
+    stages: dict[str, list[Group]]  # In the order of the pipeline.
     parameters: dict[str, Any]
     code: dict[str, dict[str, str]]
     places: dict[str, str]  # Digest of a result to the anchor of its cell.
@@ -105,12 +98,10 @@ def read_profile(folder: Path) -> Profile:
     for slug in stored.PAPERS:
         if (claims := stored.read_json(folder / slug / stored.CLAIMS)) is None:
             continue
-        paths = [folder / slug / "runs.csv", *sorted((folder / slug / "tables").glob("*.csv"))]
-        tables = {path: read_csv(path) for path in paths if path.is_file()}
-        downloads = [
-            (path.relative_to(folder).as_posix(), *table.shape) for path, table in tables.items() if table.shape[1]
-        ]
-        deviations = tables.get(paths[0].parent / "tables" / "deviations.csv")
+        paths = [*(folder / slug).glob("runs.csv"), *sorted((folder / slug / "tables").glob("*.csv"))]
+        tables = {path.relative_to(folder).as_posix(): read_csv(path) for path in paths}
+        downloads = [(path, *table.shape) for path, table in tables.items() if table.shape[1]]
+        deviations = tables.get(f"{slug}/tables/deviations.csv")
         title, page = _notebook(folder / slug / "notebook.ipynb") or (slug.replace("_", " ").capitalize(), "")
         said, records = about(sections.get(slug, {})), _records(folder / slug / RECORDS)
         papers.append(Paper(slug, title, said, claims, page, downloads, deviations, records, environment.get(slug)))
@@ -129,7 +120,6 @@ def about(section: dict[str, Any]) -> str:
 
 
 def _records(path: Path) -> Records:
-    """Empty where the results are older than `records.json`."""
     found = stored.read_json(path) or {"cells": [], "parameters": {}, "code": {}}
     records = Records({}, found["parameters"], found["code"], {})
     names = groupby(found["cells"], lambda cell: (cell["stage"], cell["cell"].rpartition("/")[0] or cell["cell"]))
@@ -206,9 +196,8 @@ def write_report(results: Path) -> list[Path]:
     written = [_write_profile(results / profile.name, profile) for profile in profiles]
     papers: dict[str, dict[str, Any]] = {}
     for slug, claims in stored.best_evidence(results).items():
-        known = {profile.name: paper for profile in profiles for paper in profile.papers if paper.slug == slug}
-        rows = [_finding(known[row["profile"]], row, others, f"{row['profile']}/") for row, *others in claims]
-        if known:
+        if known := {profile.name: paper for profile in profiles for paper in profile.papers if paper.slug == slug}:
+            rows = [_finding(known[row["profile"]], row, others) for row, *others in claims]
             papers[slug] = {"title": next(iter(known.values())).title, "findings": rows, "profiles": list(known)}
     picture = results.parent / PICTURE
     drawn = base64.b64encode(picture.read_bytes()).decode() if picture.is_file() else ""
@@ -216,35 +205,37 @@ def write_report(results: Path) -> list[Path]:
 
 
 def _write_profile(folder: Path, profile: Profile) -> Path:
+    findings = {paper.slug: [_finding(paper, row) for row in paper.claims] for paper in profile.papers}
     for paper in profile.papers:
-        records, names = f"{paper.slug}-records.html", {"profile": profile, "paper": paper}
-        claims = [(row, texts(row), paper.records.behind(row.get("cells", ()))) for row in paper.claims]
-        # A number links to its group of cells, to a list of them if there are several, or to the page's beginning.
-        places: dict[str, str] = {}
-        lists: dict[str, list[Group]] = {}
-        for cells in linked(paper.content):
-            groups = paper.records.behind(apart(cells))
-            anchor = f"numbers-{digest_of_text(cells)[:12]}" if len(groups) > 1 else "".join(g.anchor for g in groups)
-            lists |= {anchor: groups} if len(groups) > 1 else {}
-            places[cells] = f"{records}#{anchor}" if anchor else records
-        content = relinked(paper.content, places.__getitem__)
-        sections = re.findall(r'<h2 id="([^"]+)">(.*?)</h2>', content)
-        _write(folder / "pages" / records, "records", **names, claims=claims, lists=lists)
-        _write(folder / "pages" / f"{paper.slug}.html", "paper", **names, content=content, sections=sections)
-    findings = {
-        paper.slug: [_finding(paper, row, [], "") for row in sorted(paper.claims, key=stored.rank)]
-        for paper in profile.papers
+        _write_paper(folder / "pages", paper, {"profile": profile, "paper": paper, "findings": findings[paper.slug]})
+    best_first = {
+        slug: sorted(rows, key=lambda finding: stored.rank(finding["row"])) for slug, rows in findings.items()
     }
     missing = [paper for paper in stored.PAPERS if paper not in findings]
-    return _write(folder / "index.html", "profile", profile=profile, findings_of=findings, missing=missing)
+    return _write(folder / "index.html", "profile", profile=profile, findings_of=best_first, missing=missing)
 
 
-def _finding(paper: Paper, row: dict[str, Any], others: list[dict[str, Any]], folder: str) -> dict[str, Any]:
-    """A row of a table of claims; `folder` is the path from the page to the profile, with a slash at its end."""
-    is_recorded = bool(paper.records.behind(row.get("cells", ())))
-    records = f"{folder}pages/{paper.slug}-records.html#claim-{row['id']}" if is_recorded else ""
-    also = {each["profile"]: texts(each)["verdict"] for each in others if each["verdict"] != NOT_TESTED}
-    return {"row": row, "said": texts(row), "records": records, "also": also, "paper": paper.slug}
+def _write_paper(folder: Path, paper: Paper, values: dict[str, Any]) -> None:
+    records, lists = f"{paper.slug}-records.html", dict[str, list[Group]]()
+
+    def address(cells: str) -> str:
+        """Where a number leads: to its group of cells, to a list of them if there are several, or to the page's top."""
+        groups = paper.records.behind(apart(cells))
+        if len(groups) < 2:
+            return "#".join([records, *(group.anchor for group in groups)])
+        place = f"numbers-{digest_of_text(cells)[:12]}"
+        lists[place] = groups
+        return f"{records}#{place}"
+
+    content = relinked(paper.content, address)
+    sections = re.findall(r'<h2 id="([^"]+)">(.*?)</h2>', content)
+    _write(folder / records, "records", lists=lists, **values)
+    _write(folder / f"{paper.slug}.html", "paper", content=content, sections=sections, **values)
+
+
+def _finding(paper: Paper, row: dict[str, Any], others: Sequence[dict[str, Any]] = ()) -> dict[str, Any]:
+    """A claim of `claims.json`, the cells behind it, and what other profiles say of it."""
+    return {"row": row, "groups": paper.records.behind(row.get("cells", ())), "others": others}
 
 
 def _write(path: Path, template: str, **values: Any) -> Path:

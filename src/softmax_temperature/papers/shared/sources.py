@@ -84,11 +84,6 @@ def link(html: str, cells: str) -> str:
     return f'<a href="{RECORDS}#{quote(cells)}">{html}</a>'
 
 
-def linked(html: str) -> list[str]:
-    """The cells that such links in HTML lead to, each once."""
-    return list(dict.fromkeys(unquote(found) for found in _ADDRESS.findall(html)))
-
-
 def relinked(html: str, address: Callable[[str], str]) -> str:
-    """The HTML with links to other addresses, each made from the cells that the link names."""
+    """The HTML with such links leading to other addresses, each made from the cells that the link names."""
     return _ADDRESS.sub(lambda found: f'href="{escape(address(unquote(found[1])))}"', html)
