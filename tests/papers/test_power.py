@@ -235,7 +235,7 @@ def test_slopes_of_spreads_of_equal_variance_rarely_hold() -> None:
     names, places = np.repeat([*"abcd"], 7), np.tile(np.log10([0.01, 0.03, 0.1, 0.3, 1, 3, 10]), 4)
     for _ in range(repeats):
         spreads = np.log(generator.normal(size=(28, 3)).std(axis=1, ddof=1))
-        slope, error = common_slope(pd.DataFrame({"sweep": names, "x": places, "y": spreads}))
+        slope, error, _ = common_slope(pd.DataFrame({"sweep": names, "x": places, "y": spreads}))
         hits += slope + 1.7138715 * error < 0  # Student's t with 23 degrees of freedom, 90 %.
     assert hits / repeats <= limit(repeats)
 

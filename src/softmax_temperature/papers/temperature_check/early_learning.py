@@ -73,6 +73,7 @@ FIT_SMALL = Prediction(_TO_HALF, "logit_norm", "small", FIT, 0)
 TENTH_SMALL = Prediction(_BY_TENTH, "logit_norm", "small", TENTH, 1)
 TENTH_LARGE = Prediction(_BY_TENTH, "logit_norm", "large", TENTH, 1)
 FIT_LARGE = Prediction(_TO_HALF, "logit_norm", "large", FIT, 1)
+TO_HALF = (FIT_SMALL, FIT_LARGE)
 PREDICTIONS = (DRIFT, COLLAPSE, UNIT_SMALL, FIT_SMALL, TENTH_SMALL, TENTH_LARGE, FIT_LARGE)
 
 

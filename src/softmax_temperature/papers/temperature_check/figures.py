@@ -5,7 +5,7 @@ Each function takes the records and returns a figure, or None where nothing was 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,7 @@ import seaborn as sns
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch, Rectangle
-from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
+from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator
 from scipy import stats
 
 from softmax_temperature.early_learning.courses import TIME
@@ -26,7 +26,7 @@ from softmax_temperature.papers.temperature_check import early_learning as theor
 from softmax_temperature.papers.temperature_check import tables
 from softmax_temperature.papers.temperature_check.records import NORMS, SAME_START, Records, by_sweep, chosen
 
-PLAIN_NUMBERS = FuncFormatter(lambda value, _: f"{value:g}")
+PLAIN_NUMBERS = "{x:g}"
 AXIS = "inverse temperature β"
 STARTS = {"their own start": HUES[0], "one start for all β": HUES[1]}
 DOT: Any = {"marker": "o", "markersize": 3.5}
@@ -52,9 +52,10 @@ MEASURED = {
 @style()
 def accuracy(records: Records) -> Figure | None:
     """Test accuracy at the best learning rates; crosses: seeds that diverged, triangle: best by validation data."""
-    own, same = chosen(records), chosen(records, SAME_START)
-
-    def panel(axes: Axes, rows: pd.DataFrame) -> None:
+    same, limits = chosen(records, SAME_START), dict[Axes, tuple[float, float]]()
+    legend = [entry(label, color=colour, marker="o") for label, colour in STARTS.items()] if len(same) else []
+    figure, panels = panels_of(by_sweep(chosen(records)), y="test accuracy (%)", legend=legend)
+    for axes, rows in panels:
         for some, colour in zip((rows, _of_the_same(same, rows)), STARTS.values(), strict=True):
             if len(some):
                 plots.seeds(axes, some[~some["diverged"]], "inverse_temperature", "test_accuracy", color=colour)
@@ -63,42 +64,39 @@ def accuracy(records: Records) -> Figure | None:
         for places, height, marker, colour in ([best], 0.97, "v", BLACK), (lost, 0.04, "x", HUES[3]):
             look: Any = {"color": colour, "markersize": 6, "transform": axes.get_xaxis_transform()}
             axes.plot(places, [height] * len(places), marker, **look)
-
-    legend = [entry(label, color=colour, marker="o") for label, colour in STARTS.items()] if len(same) else []
-    figure, grid = panels_of(by_sweep(own), panel, ylabel="test accuracy (%)", legend=legend)
-    limits = np.array([axes.get_ylim() for axes in grid]).reshape(-1, 2)
-    half = 1.15 * np.ptp(limits, axis=1).max(initial=0) / 2  # All panels span the same number of points.
-    for axes, middle in zip(grid, limits.sum(axis=1) / 2, strict=True):
-        axes.set_ylim(middle - half, middle + half)
+        _of_inverse_temperatures(axes)
+        limits[axes] = axes.get_ylim()
+    half = 1.15 * max((high - low for low, high in limits.values()), default=0) / 2
+    for axes, (low, high) in limits.items():  # All panels span the same number of points.
+        axes.set_ylim((low + high) / 2 - half, (low + high) / 2 + half)
     return figure
 
 
 @style()
 def learning_rates(records: Records) -> Figure | None:
     """Accuracy on validation data over inverse temperatures and learning rates, mean over seeds, a panel per sweep."""
-
-    def panel(axes: Axes, rows: pd.DataFrame) -> None:
-        rows = rows.assign(lost=rows["diverged"] == rows["runs"])
-        both: Any = rows.pivot(index="learning_rate", columns="inverse_temperature", values=["validation", "lost"])
-        table, marks = PERCENT * both["validation"].astype(float), both["lost"].eq(True)
+    figure, panels = panels_of(by_sweep(tables.learning_rates(records)), y="rescaled learning rate", row=3.0)
+    for axes, rows in panels:
+        cells: Any = rows.set_index(["learning_rate", "inverse_temperature"])
+        table = PERCENT * cells["validation"].astype(float).unstack()
+        lost = (cells["diverged"] == cells["runs"]).unstack().eq(True)
         look = {"annot": True, "fmt": ".0f", "annot_kws": {"fontsize": 7}, "cmap": "viridis", "cbar": False}
-        sns.heatmap(table, mask=marks | table.isna(), ax=axes, **look)
-        for row, column in np.argwhere(marks.to_numpy()):
+        sns.heatmap(table, mask=lost | table.isna(), ax=axes, **look)
+        for row, column in np.argwhere(lost.to_numpy()):
             axes.add_patch(Rectangle((column, row), 1, 1, color="0.8", linewidth=0))
             axes.text(column + 0.5, row + 0.5, "div", ha="center", va="center", fontsize=7, color=BLACK)
         axes.set_xticks(np.arange(table.shape[1]) + 0.5, [f"{value:g}" for value in table.columns], rotation=45)
         axes.set_yticks(np.arange(table.shape[0]) + 0.5, [f"{value:g}" for value in table.index], rotation=0)
         axes.invert_yaxis()
-
-    rows = tables.learning_rates(records)
-    return panels_of(by_sweep(rows), panel, ylabel="rescaled learning rate", row=3.0, log=False)[0]
+    return figure
 
 
 @style()
 def confidence(records: Records) -> Figure | None:
     """NLL of test data before (dashed) and after (solid) post-hoc scaling, mean ± sd over seeds, a panel per sweep."""
-
-    def panel(axes: Axes, rows: pd.DataFrame) -> None:
+    finished, legend = chosen(records).query("not diverged"), [entry(**look) for look in SCALING.values()]
+    figure, panels = panels_of(by_sweep(finished), y="test NLL (nats)", legend=legend)
+    for axes, rows in panels:
         axes.set_yscale("log")
         for column, look in SCALING.items():
             plots.band(axes, rows, "inverse_temperature", column, **look)
@@ -106,10 +104,8 @@ def confidence(records: Records) -> Figure | None:
         axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)) if high > 4 * low else MaxNLocator(5))
         axes.yaxis.set_minor_locator(NullLocator())
         axes.yaxis.set_major_formatter(PLAIN_NUMBERS)
-
-    rows = chosen(records)
-    legend = [entry(**look) for look in SCALING.values()]
-    return panels_of(by_sweep(rows[~rows["diverged"]]), panel, ylabel="test NLL (nats)", legend=legend)[0]
+        _of_inverse_temperatures(axes)
+    return figure
 
 
 @style()
@@ -129,10 +125,10 @@ def spread(records: Records) -> Figure | None:
             entries += [entry(title, color=HUES[place], marker="o")]
     if not entries:
         return None
-    axes.set(xscale="log", yscale="log", xlabel=AXIS, ylabel="sd over seeds (points)")
+    axes.set(yscale="log", xlabel=AXIS, ylabel="sd over seeds (points)")
     axes.set_ylim(top=min(axes.get_ylim()[1], 60))  # Two seeds bound it by nothing, accuracies by 50.
     axes.yaxis.set_major_formatter(PLAIN_NUMBERS)
-    _usual(axes)
+    _of_inverse_temperatures(axes)
     plots.legend_below(figure, entries, columns=1)
     return figure
 
@@ -140,15 +136,15 @@ def spread(records: Records) -> Figure | None:
 @style()
 def logit_norms(records: Records) -> Figure | None:
     """Test accuracy against the norm of the tempered logits at the start; grey: what inverse temperatures span."""
-    plain = chosen(records)
-
-    def panel(axes: Axes, some: pd.DataFrame) -> None:
-        span = PERCENT * _of_the_same(plain, some).groupby("inverse_temperature")["test_accuracy"].mean()
+    groups, x, y = by_sweep(chosen(records, NORMS)), "norm of βz at the start", "test accuracy (%)"
+    figure, panels = panels_of(groups, x=x, y=y)
+    for axes, some in panels:
+        same = _of_the_same(chosen(records), some)
+        span = PERCENT * same.groupby("inverse_temperature")["test_accuracy"].mean()
         if len(span):
             axes.axhspan(span.min(), span.max(), color="0.5", alpha=0.15, linewidth=0)
-        good = some.loc[~some["diverged"], ["start", "initial_logit_norm", "test_accuracy"]].set_index("start")
-        good["test_accuracy"] *= PERCENT
-        axes.scatter(good["initial_logit_norm"], good["test_accuracy"], s=14, facecolor="none", edgecolor=HUES[0])
+        good = some.query("not diverged").set_index("start")[["initial_logit_norm", "test_accuracy"]] * [1, PERCENT]
+        axes.scatter(*good.to_numpy().T, s=14, facecolor="none", edgecolor=HUES[0])
         means = good.groupby("start").mean().sort_values("initial_logit_norm")
         axes.plot(*means.to_numpy().T, "o-", color=HUES[0], markersize=3.5)
         # Linear below the smallest norm above 0: the centred network starts at 0.
@@ -157,9 +153,7 @@ def logit_norms(records: Records) -> Figure | None:
         axes.set_xticks([0, *positive.round(2)])
         axes.xaxis.set_major_formatter(PLAIN_NUMBERS)
         axes.minorticks_off()
-
-    x, y = "norm of βz at the start", "test accuracy (%)"
-    return panels_of(by_sweep(chosen(records, NORMS)), panel, xlabel=x, ylabel=y, log=False)[0]
+    return figure
 
 
 @style()
@@ -174,48 +168,41 @@ def three_temperatures(records: Records) -> Figure | None:
     for column, (label, marker, colour) in MARKS.items():
         if table[column].notna().any():
             axes.plot(table[column], heights, marker, color=colour, markersize=6, linestyle="none", label=label)
-    axes.set(xscale="log", xlabel=AXIS, ylim=(-0.6, len(table) - 0.4))
+    axes.set(xlabel=AXIS, ylim=(-0.6, len(table) - 0.4))
     axes.set_yticks(heights, table["architecture"] + ",\n" + table["dataset"])
-    _usual(axes)
+    _of_inverse_temperatures(axes)
     plots.legend_below(figure, axes, columns=4)
     return figure
 
 
 def panels_of(
-    groups: Sequence[tuple[str, pd.DataFrame]],
-    draw: Callable[[Axes, pd.DataFrame], None],
-    *,
-    ylabel: str,
-    xlabel: str = AXIS,
-    row: float = 2.4,
-    log: bool = True,
-    legend: Sequence[Any] = (),
-    **options: Any,
-) -> tuple[Figure | None, list[Axes]]:
-    """A panel for each group of rows, under its title, and their axes; None without groups."""
+    groups: Sequence[tuple[str, pd.DataFrame]], *, y: str, x: str = AXIS, legend: Sequence[Any] = (), **options: Any
+) -> tuple[Figure | None, Iterator[tuple[Axes, pd.DataFrame]]]:
+    """A figure, and its panels to draw in, one for each titled group of rows; None without groups."""
     if not groups:
-        return None, []
+        return None, iter(())
     columns, width = 2 if len(groups) in {2, 4} else 3, (0.55 if len(groups) == 1 else 1) * WIDTH
-    figure, grid = plots.panels(len(groups), columns=columns, row=row, width=width, **options)
-    for axes, (title, rows) in zip(grid, groups, strict=True):
-        axes.set_xscale("log" if log else "linear")
-        draw(axes, rows)
-        if log:
-            _usual(axes)
-        axes.set(xlabel=None, ylabel=None)
-        axes.set_title(title.replace(", ", "\n"), fontsize=8)
-    plots.label_outside(grid, columns=columns, x=xlabel, y=ylabel)
+    figure, grid = plots.panels(len(groups), columns=columns, width=width, **{"row": 2.4, **options})
     if legend:
-        plots.legend_below(figure, list(legend), columns=len(legend))
-    return figure, grid
+        plots.legend_below(figure, list(legend), columns=2)
+
+    def panels() -> Iterator[tuple[Axes, pd.DataFrame]]:
+        for axes, (title, rows) in zip(grid, groups, strict=True):
+            yield axes, rows
+            axes.set(xlabel=None, ylabel=None)
+            axes.set_title(title.replace(", ", "\n"), fontsize=8)
+        plots.label_outside(grid, columns=columns, x=x, y=y)
+
+    return figure, panels()
 
 
 def _of_the_same(rows: pd.DataFrame, sweep: pd.DataFrame) -> pd.DataFrame:
     return rows.merge(sweep[["architecture", "dataset"]].drop_duplicates())
 
 
-def _usual(axes: Axes) -> None:
-    """Plain numbers, and a dotted line where the softmax is the usual one."""
+def _of_inverse_temperatures(axes: Axes) -> None:
+    """A logarithmic axis with plain numbers, and a dotted line where the softmax is the usual one."""
+    axes.set_xscale("log")
     axes.xaxis.set_major_formatter(PLAIN_NUMBERS)
     axes.axvline(1, color="0.5", linewidth=0.8, linestyle=":")
 
@@ -237,7 +224,7 @@ def learning_curves(records: Records) -> Figure | None:
             right.plot(course["time"] / course["unit_time"], course["loss"], **look)
             if value in colours:
                 left.plot(course["time"] / value**2, course["loss"], **look)
-        right.set(xscale="log")
+        right.set_xscale("log")
         left.set(ylabel="loss (nats)", xscale="log", ylim=(0, None))
         left.xaxis.set_major_locator(LogLocator(numticks=6))
         left.set_title(str(network), loc="left")
@@ -252,9 +239,14 @@ def learning_curves(records: Records) -> Figure | None:
 @style()
 def early_logit_norms(records: Records) -> Figure | None:
     """Rescaled times of events against the norm of the tempered logits at the start, and as first speeds predict."""
-    networks = list(theory.real_starts(records).groupby("network", sort=False))
-
-    def panel(axes: Axes, some: pd.DataFrame) -> None:
+    networks = theory.real_starts(records).groupby("network", sort=False)
+    groups = [(f"{name}, β = {some['inverse_temperature'].iloc[0]:g}", some) for name, some in networks]
+    legend: list[Any] = [entry(each, ls="", marker=m, ms=4.5, color=hue) for each, m, hue in MEASURED.values()]
+    legend += [entry(**look) for look in PREDICTED.values()]
+    legend += [Patch(color="0.93", label="small and large logits: slopes are fitted")]
+    about: Any = {"x": "norm of the tempered\nlogits at the start", "y": "rescaled time β²ηt", "legend": legend}
+    figure, panels = panels_of(groups, **about, extra=0.8, sharex=True, sharey=True)
+    for axes, some in panels:
         norms, scale, network = some["wanted_norm"], float(some["images"].iloc[0]) ** 0.5, some["network"].iloc[0]
         for event, (_, marker, colour) in MEASURED.items():
             _marks(axes, norms, some[event] * (1 / SHARE if event == TENTH else 1), marker, color=colour)
@@ -266,23 +258,13 @@ def early_logit_norms(records: Records) -> Figure | None:
             if low < high:
                 axes.axvspan(low, high, color="0.93", linewidth=0, zorder=0)
         axes.set_xlim(view)
-        both = (theory.FIT_SMALL, theory.FIT_LARGE)
-        parts = [f"{each.where}: {theory.slope_text(records, network, each)}" for each in both]
-        text, size = "\n".join(["to half of the loss,", *parts]), 7 if len(networks) in {2, 4} else 6
+        said = [f"{fit.where}: {theory.slope_text(records, network, fit)}" for fit in theory.TO_HALF]
+        text, size = "\n".join(["to half of the loss,", *said]), 7 if len(groups) in {2, 4} else 6
         axes.text(0.03, 0.98, text, transform=axes.transAxes, va="top", fontsize=size)
-
-    groups = [(f"{name}, β = {some['inverse_temperature'].iloc[0]:g}", some) for name, some in networks]
-    x, y = "norm of the tempered\nlogits at the start", "rescaled time β²ηt"
-    look: dict[str, Any] = {"extra": 0.8, "sharex": True, "sharey": True}
-    figure, grid = panels_of(groups, panel, xlabel=x, ylabel=y, log=False, **look)
     if figure:
-        for axes in grid:
+        for axes in figure.axes:
             axes.title.set_fontsize(9)
-        grid[0].set_ylim(top=30 * grid[0].get_ylim()[1])  # Room for the text.
-        entries: list[Any] = [entry(each, ls="", marker=m, ms=4.5, color=hue) for each, m, hue in MEASURED.values()]
-        entries += [entry(**look) for look in PREDICTED.values()]
-        entries += [Patch(color="0.93", label="small and large logits: slopes are fitted")]
-        plots.legend_below(figure, entries, columns=2)
+        figure.axes[0].set_ylim(top=30 * figure.axes[0].get_ylim()[1])  # Room for the text.
     return figure
 
 

@@ -134,19 +134,19 @@ def stability(records: Records) -> Found:
     table = learned["test_accuracy"].std().reset_index(name="sd").query("sd > 0")
     table = table[table.groupby("sweep")["sd"].transform("size") > 1]
     table = table.assign(x=np.log10(table["inverse_temperature"]), y=np.log(table["sd"]))
-    count, seeds = table["sweep"].nunique(), int(records.runs["seed"].nunique())
+    count = table["sweep"].nunique()
     if len(table) < count + 2:
         return NotTested("too few spreads over seeds where the chosen learning rate is inside its grid")
-    slope = Fitted(*common_slope(table), len(table) - count - 1, seeds)
+    slope = Fitted(*common_slope(table), n=records.runs["seed"].nunique())
     return Measurement({"slope": slope}, "log spread per decade", f"{len(table)} spreads in {count} sweeps")
 
 
-def common_slope(table: pd.DataFrame) -> tuple[float, float]:
-    """Slope of the column y in x with an intercept for each sweep, and its standard error."""
+def common_slope(table: pd.DataFrame) -> tuple[float, float, int]:
+    """Slope of the column y in x with an intercept for each sweep, its standard error, and the degrees of freedom."""
     x, y = (table[name] - table.groupby("sweep")[name].transform("mean") for name in ("x", "y"))
-    square = float((x**2).sum())
-    slope, degrees = float((x * y).sum()) / square, len(table) - table["sweep"].nunique() - 1
-    return slope, float(np.sqrt(((y - slope * x) ** 2).sum() / degrees / square))
+    square, degrees = float((x**2).sum()), len(table) - table["sweep"].nunique() - 1
+    slope = float((x * y).sum()) / square
+    return slope, float(np.sqrt(((y - slope * x) ** 2).sum() / degrees / square)), degrees
 
 
 def early(records: Records, predictions: Sequence[Prediction], smooth: bool | None = None) -> Found:
