@@ -16,7 +16,7 @@ import pandas as pd
 from softmax_temperature.dataset_statistics import STATISTICS
 from softmax_temperature.heuristic import leave_one_dataset_out
 from softmax_temperature.papers.classifier_temperature.records import HEURISTIC, RESCALING, SEARCH, Records
-from softmax_temperature.papers.shared.claims import Claim, Measurement, NotTested, above, equivalent
+from softmax_temperature.papers.shared.claims import Claim, Found, Measurement, NotTested, above, claim, equivalent
 from softmax_temperature.papers.shared.sources import cells_of
 from softmax_temperature.papers.shared.statistics import OverTasks, Task, jackknife, pooled
 
@@ -24,7 +24,7 @@ NEGLIGIBLE = 0.01  # A difference of accuracy below one point is none.
 WEAK = 0.3  # |r| below this is called weak, a common convention.
 GENERATED, UNTRAINED = "glyphs", "untrained"
 """What the names of data sets of ours, and of backbones with random weights, begin with."""
-_FEW = "fewer than four data sets with a trained backbone"
+_FEW = NotTested("fewer than four data sets with a trained backbone")
 
 
 def _trained(rows: pd.DataFrame) -> pd.DataFrame:
@@ -34,14 +34,14 @@ def _trained(rows: pd.DataFrame) -> pd.DataFrame:
 def _over_datasets(values: pd.Series[float], *, left_out: bool = False) -> OverTasks:
     """One task of which each data set is a value; data sets of ours are another, or join where others are few."""
     ours = values.index.str.startswith(GENERATED)
-    parts = {"data sets": values[~ours].tolist(), "generated data sets": values[ours].tolist()}
+    parts = {"data sets": values[~ours], "generated data sets": values[ours]}
     tasks = pooled(parts, own=lambda name: name == "data sets")
     if (~ours).sum() < 3:
         tasks = (Task("data sets, some generated", tuple(values), own=False),)
     return OverTasks(tasks, each="data sets", left_out=left_out)
 
 
-def _gain_over_one(records: Records) -> Measurement | NotTested:
+def _gain_over_one(records: Records) -> Found:
     """Test accuracy at the inverse temperature that validation data choose minus that at 1, by data set."""
     runs, place = _trained(records.runs), ["dataset", "backbone"]
     plain = runs[runs["inverse_temperature"] == 1]
@@ -53,7 +53,7 @@ def _gain_over_one(records: Records) -> Measurement | NotTested:
     return Measurement({"gain": _over_datasets(gains)}, "accuracy", cells=cells_of(SEARCH, plain, *place))
 
 
-def _rescaling(records: Records, *, optimizer: str) -> Measurement | NotTested:
+def _rescaling(records: Records, *, optimizer: str) -> Found:
     """Per repeat: accuracy with the rescaled loss minus that with the plain one, over the upper half of the grid."""
     runs = records.rescaling
     high = runs["inverse_temperature"] >= runs["inverse_temperature"].median()
@@ -61,47 +61,55 @@ def _rescaling(records: Records, *, optimizer: str) -> Measurement | NotTested:
     if means.empty:
         return NotTested(f"no training with {optimizer}")
     table = means.unstack("loss")
-    task = Task(optimizer, tuple(table["rescaled"] - table["plain"]))
+    gains = OverTasks(pooled({optimizer: table["rescaled"] - table["plain"]}), each="repeats")
     cells = tuple(f"{RESCALING}/{optimizer}-{loss}" for loss in ("plain", "rescaled"))
-    return Measurement({optimizer: OverTasks((task,), each="repeats")}, "accuracy", cells=cells)
+    return Measurement({optimizer: gains}, "accuracy", cells=cells)
 
 
-def _correlations(records: Records, *, strongest: bool) -> Measurement | NotTested:
-    """|r| of feats_corr minus that of each other statistic, or r of the dimension, over all pairs."""
-    groups = [rows for _, rows in _trained(records.pairs).groupby("dataset")]
-    if len(groups) < 4:
-        return NotTested(_FEW)
+def _dimension(records: Records) -> Found:
+    """Pearson's r of the dimension and the best inverse temperature over all pairs."""
+    if not (groups := _by_dataset(records)):
+        return _FEW
+    return Measurement({"dim": _jackknifed(groups, lambda some: _r(some, "dim"))}, "r", cells=(HEURISTIC,))
 
-    def jackknifed(statistic: Callable[[Sequence[pd.DataFrame], str], float], name: str) -> OverTasks:
-        values = jackknife(groups, lambda some: statistic(some, name))
-        return OverTasks((Task("data sets", tuple(values.tolist())),), each="data sets")
 
-    def margin(some: Sequence[pd.DataFrame], name: str) -> float:
-        return abs(_r(some, "feats_corr")) - abs(_r(some, name))
-
-    if not strongest:
-        return Measurement({"dim": jackknifed(_r, "dim")}, "r", cells=(HEURISTIC,))
-    parts = {name: jackknifed(margin, name) for name in STATISTICS if name != "feats_corr"}
+def _strongest(records: Records) -> Found:
+    """|r| of feats_corr and the best inverse temperature over all pairs minus that of each other statistic."""
+    if not (groups := _by_dataset(records)):
+        return _FEW
     absolute = {name: abs(_r(groups, name)) for name in STATISTICS}
+    parts = {
+        name: _jackknifed(groups, lambda some, name=name: abs(_r(some, "feats_corr")) - abs(_r(some, name)))
+        for name in STATISTICS
+        if name != "feats_corr"
+    }
     ranked = sorted(absolute, key=lambda name: -absolute[name])
     first = f"{ranked[0]} with {absolute[ranked[0]]:.2f}"
     note = f"rank {ranked.index('feats_corr') + 1} of {len(ranked)}; first is {first}"
     return Measurement(parts, "difference of |r|", note, cells=(HEURISTIC,))
 
 
+def _by_dataset(records: Records) -> list[pd.DataFrame]:
+    groups = [rows for _, rows in _trained(records.pairs).groupby("dataset")]
+    return groups if len(groups) >= 4 else []
+
+
+def _jackknifed(groups: Sequence[pd.DataFrame], statistic: Callable[[Sequence[pd.DataFrame]], float]) -> OverTasks:
+    return OverTasks(pooled({"data sets": jackknife(groups, statistic)}), each="data sets")
+
+
 def _r(groups: Sequence[pd.DataFrame], name: str) -> float:
     """Pearson's r of a statistic and the best inverse temperature; 0 for a constant statistic."""
     table = pd.concat(groups)
-    if table[name].nunique() < 2:
-        return 0.0
-    return float(np.corrcoef(table[name], table["inverse_temperature"])[0, 1])
+    is_constant = table[name].nunique() < 2
+    return 0.0 if is_constant else float(np.corrcoef(table[name], table["inverse_temperature"])[0, 1])
 
 
-def _fold_correlations(records: Records, *, minus_best: bool) -> Measurement | NotTested:
+def _fold_correlations(records: Records, *, minus_best: bool) -> Found:
     """By left-out data set: r of predicted and best inverse temperature of All Stats, or that minus Best Stat's."""
     pairs = _trained(records.pairs)
     if pairs["dataset"].nunique() < 4:
-        return NotTested(_FEW)
+        return _FEW
     folds = (leave_one_dataset_out(pairs, statistics=name).folds for name in ("best", "all"))
     best, whole = (each.set_index("dataset")["r"] for each in folds)
     values = (whole - best if minus_best else whole).dropna()
@@ -111,66 +119,39 @@ def _fold_correlations(records: Records, *, minus_best: bool) -> Measurement | N
     return Measurement({"r": _over_datasets(values, left_out=True)}, unit, cells=(HEURISTIC,))
 
 
+_sgd, _adam = (partial(_rescaling, optimizer=name) for name in ("sgd", "adam"))
+_all_stats, _over_best = (partial(_fold_correlations, minus_best=minus) for minus in (False, True))
+
 CLAIMS: tuple[Claim[Records], ...] = (
-    Claim(
-        "temperature-matters",
-        "abstract, section 5",
+    claim("temperature-matters", "abstract, section 5", above(NEGLIGIBLE), _gain_over_one)(
         "The temperature has a strong impact on the accuracy of the classifier.",
         "Test accuracy at the inverse temperature of highest validation accuracy minus that at 1, mean over the "
         "backbones of each data set.",
-        above(NEGLIGIBLE),
-        _gain_over_one,
     ),
-    Claim(
-        "rescaling-helps-sgd",
-        "section 4.3, Figure 2",
+    claim("rescaling-helps-sgd", "section 4.3, Figure 2", above(NEGLIGIBLE), _sgd)(
         "With SGD, the rescaled cross-entropy gives strong improvements in accuracy at high temperatures.",
         "Accuracy with CE/alpha minus accuracy with CE, mean over the upper half of the grid of alpha, paired by "
         "repeat.",
-        above(NEGLIGIBLE),
-        partial(_rescaling, optimizer="sgd"),
     ),
-    Claim(
-        "rescaling-is-nothing-to-adam",
-        "section 4.3",
+    claim("rescaling-is-nothing-to-adam", "section 4.3", equivalent(NEGLIGIBLE), _adam)(
         "With Adam, rescaling the cross-entropy has no impact.",
         "The same difference with Adam.",
-        equivalent(NEGLIGIBLE),
-        partial(_rescaling, optimizer="adam"),
     ),
-    Claim(
-        "feats-corr-is-strongest",
-        "section 4.3, Figure 3",
+    claim("feats-corr-is-strongest", "section 4.3, Figure 3", above(), _strongest)(
         "The correlation between the embeddings' features (feats_corr) is the statistic most correlated with the best "
         "inverse temperature.",
         "Pearson's |r| over all pairs of feats_corr minus that of each other statistic, jackknifed over data sets.",
-        above(),
-        partial(_correlations, strongest=True),
     ),
-    Claim(
-        "dimension-is-weak",
-        "section 5, Figure 3",
+    claim("dimension-is-weak", "section 5, Figure 3", equivalent(WEAK), _dimension)(
         "The dimension of the embeddings has little correlation with the best inverse temperature.",
         "Pearson's r over all pairs, jackknifed over data sets.",
-        equivalent(WEAK),
-        partial(_correlations, strongest=False),
     ),
-    Claim(
-        "several-beat-one",
-        "Table 1",
+    claim("several-beat-one", "Table 1", above(), _over_best, 0.033)(
         "A linear combination of all statistics predicts better than the most correlated statistic alone.",
         "Difference of r between the rows All Stats and Best Stat, paired by left-out data set.",
-        above(),
-        partial(_fold_correlations, minus_best=True),
-        published=0.033,
     ),
-    Claim(
-        "prediction-is-significant",
-        "section 4.3, Table 1",
+    claim("prediction-is-significant", "section 4.3, Table 1", above(), _all_stats, 0.9563)(
         "The predicted and the best inverse temperature are significantly correlated.",
         "All Stats, leave one data set out: r of each left-out data set. Printed: the median.",
-        above(),
-        partial(_fold_correlations, minus_best=False),
-        published=0.9563,
     ),
 )

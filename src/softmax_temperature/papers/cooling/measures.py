@@ -10,14 +10,13 @@ import pandas as pd
 from softmax_temperature.papers.cooling import selection
 from softmax_temperature.papers.cooling.records import Records
 from softmax_temperature.papers.cooling.selection import COOLED, LAST, MODES, NO_COOLING, PERIODIC, SCHEDULES, paired
-from softmax_temperature.papers.shared.claims import Measurement, NotTested
+from softmax_temperature.papers.shared.claims import Found, Measurement, NotTested
 from softmax_temperature.papers.shared.statistics import OverTasks, Share, Task, is_part, pooled
 
 # Deviation: CamVid stands in for ADE20K, on which no study here can train; the paper segments nothing else.
 DATA = ("cifar10", "cifar100", "ade20k", "camvid")
 _NOTHING = "no experiment of this profile trains both sides of the comparison with one seed"
 _COLD = f"not comparable: {MODES[PERIODIC]} here means temperatures below 1, the opposite of the paper's"
-Found = Measurement | NotTested
 
 
 def gain(records: Records, *, mode: str, schedules: Sequence[str], each: bool = False) -> Found:

@@ -15,7 +15,7 @@ import pandas as pd
 
 from softmax_temperature.papers.focal import records as paper
 from softmax_temperature.papers.focal.records import FIXED, PROPOSED, REFERENCE, RUN, SCALED, Records
-from softmax_temperature.papers.shared.claims import Measurement, NotTested, in_note
+from softmax_temperature.papers.shared.claims import Found, Measurement, NotTested, in_note
 from softmax_temperature.papers.shared.sources import cells_of
 from softmax_temperature.papers.shared.statistics import OverTasks, Quantity, Share, Task, is_part, paired, pooled
 
@@ -34,7 +34,6 @@ LOSSES = (REFERENCE, "LS", "FL")  # Of the translation models.
 _SEED, _ARM = ["task", "seed"], ["task", "seed", "arm"]
 _AGAINST = " against "
 _UNSCALED = "at their last epoch, texts have no numbers after temperature scaling: focal/runs.csv lacks them"
-Found = Measurement | NotTested
 Measure = Callable[[Records], Found]
 Pairs = Sequence[tuple[str, str]]
 Parts = Mapping[str, pd.DataFrame]  # With a difference per task and seed.

@@ -119,6 +119,9 @@ class NotTested:
     reason: str
 
 
+Found = Measurement | NotTested
+
+
 @dataclass(frozen=True)
 class Claim(Generic[Records]):
     """One machine-checkable sentence of a paper."""
@@ -128,7 +131,7 @@ class Claim(Generic[Records]):
     statement: str
     compares: str  # What is measured, and how; `measure` does it.
     criterion: Criterion
-    measure: Callable[[Records], Measurement | NotTested]
+    measure: Callable[[Records], Found]
     published: float | None = None  # The printed number that it corresponds to.
 
 
@@ -136,7 +139,7 @@ def claim(
     name: str,
     where: str,
     criterion: Criterion,
-    measure: Callable[[Records], Measurement | NotTested],
+    measure: Callable[[Records], Found],
     published: float | None = None,
 ) -> Callable[[str, str], Claim[Records]]:
     """A claim from two calls: what judges it, and then its sentences, the statement and what is compared."""

@@ -4,9 +4,8 @@ Only the abstract is at hand: each of its sentences about generalisation is a cl
 """
 
 from functools import partial
-from typing import Any
 
-from softmax_temperature.papers.shared.claims import Claim, above, below, equivalent
+from softmax_temperature.papers.shared.claims import Claim, above, below, claim, equivalent
 from softmax_temperature.papers.temperature_check import early_learning as theory
 from softmax_temperature.papers.temperature_check import measures
 from softmax_temperature.papers.temperature_check.records import SAME_START, Records
@@ -24,76 +23,54 @@ _SLOPE = (
 )
 
 
-def _abstract(name: str, *others: Any) -> Claim[Records]:
-    return Claim(name, "abstract", *others)
+_same_start = partial(measures.gap, kind=SAME_START)
+_scaled = partial(measures.gap, one=measures.WORST, other=measures.BEST, metric="scaled_nll")
+_over_1 = partial(measures.gap, other=measures.AT_1)
+_small = partial(measures.gap, one=measures.BEST_BELOW_1, other=measures.BEST_FROM_1)
 
 
 def _theory(name: str, statement: str, *predictions: theory.Prediction, smooth: bool | None = None) -> Claim[Records]:
     measure = partial(measures.early, predictions=predictions, smooth=smooth)
-    return Claim(name, "theory behind the abstract, derived again", statement, _SLOPE, equivalent(MARGIN), measure)
+    return claim(name, "theory behind the abstract, derived again", equivalent(MARGIN), measure)(statement, _SLOPE)
 
 
 CLAIMS: tuple[Claim[Records], ...] = (
-    _abstract(
-        "accuracy-depends-on-temperature",
+    claim("accuracy-depends-on-temperature", "abstract", above(STRONG), measures.gap)(
         "Generalisation depends strongly on the inverse temperature.",
         _BEST_OVER_WORST,
-        above(STRONG),
-        measures.gap,
     ),
-    _abstract(
-        "accuracy-depends-weakly-on-logit-norm",
+    claim("accuracy-depends-weakly-on-logit-norm", "abstract", below(), measures.norm_against_temperature)(
         "Generalisation depends only weakly on the size of the logits at initialisation.",
         "Test accuracy at one inverse temperature, best minus worst logit norm, chosen as above, minus half of what "
         "the inverse temperature changes in the same network, by Welch's t; norms must range from below 1 to above 10.",
-        below(),
-        measures.norm_against_temperature,
     ),
-    _abstract(
-        "not-a-matter-of-confidence",
+    claim("not-a-matter-of-confidence", "abstract", above(), _scaled)(
         "The dependence of generalisation on the inverse temperature is not due to changes in confidence.",
         "Test NLL after post-hoc temperature scaling, at the worst minus at the best inverse temperature, both "
         f"{_CHOSEN} Were it confidence alone, scaling would remove it.",
-        above(),
-        partial(measures.gap, one=measures.WORST, other=measures.BEST, metric="scaled_nll"),
     ),
-    _abstract(
-        "not-a-matter-of-confidence-at-the-start",
+    claim("not-a-matter-of-confidence-at-the-start", "abstract", above(STRONG), _same_start)(
         "Nor is it due to the confidence that networks start with.",
         f"{_BEST_OVER_WORST} Logits are rescaled at the start: all networks of one seed begin as the same function, "
         "equally sure.",
-        above(STRONG),
-        partial(measures.gap, kind=SAME_START),
     ),
-    _abstract(
-        "tuning-helps-every-architecture",
+    claim("tuning-helps-every-architecture", "abstract", above(), _over_1)(
         "Tuning the inverse temperature between 0.01 and 10 improves all architectures.",
         f"Test accuracy at the best inverse temperature, {_CHOSEN} minus that at 1, whose rate must be inside, too.",
-        above(),
-        partial(measures.gap, other=measures.AT_1),
     ),
-    _abstract(
-        "best-depends-on-architecture",
+    claim("best-depends-on-architecture", "abstract", above(some=True), measures.places_of_the_best)(
         "The optimal inverse temperature is sensitive to the architecture.",
         "Decades between the inverse temperatures of highest mean test accuracy of two architectures, with a bootstrap "
         "of the argmax; those at an end of their grid are left out.",
-        above(some=True),
-        measures.places_of_the_best,
     ),
-    _abstract(
-        "small-peaks-higher",
+    claim("small-peaks-higher", "abstract", above(some=True), _small)(
         "Smaller inverse temperatures may lead to better peak performance.",
         f"Test accuracy at the best inverse temperature below 1 minus that at the best of 1 and above, {_CHOSEN}",
-        above(some=True),
-        partial(measures.gap, one=measures.BEST_BELOW_1, other=measures.BEST_FROM_1),
     ),
-    _abstract(
-        "small-spreads-more",
+    claim("small-spreads-more", "abstract", below(), measures.stability)(
         "Smaller inverse temperatures cost stability.",
         "Slope of the logarithm of the standard deviation of test accuracy over seeds in that of the inverse "
         "temperature, one regression over all sweeps with an intercept for each; without trainings that diverged.",
-        below(),
-        measures.stability,
     ),
     _theory(
         "early-collapse",

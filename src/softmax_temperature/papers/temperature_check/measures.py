@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from softmax_temperature.papers.shared.claims import Measurement, NotTested
+from softmax_temperature.papers.shared.claims import Found, Measurement, NotTested
 from softmax_temperature.papers.shared.statistics import Drawn, Fitted, OverTasks, Quantity, Task, Values
 from softmax_temperature.papers.temperature_check.early_learning import LINE, Prediction, early_slopes
 from softmax_temperature.papers.temperature_check.records import NORMS, Records, by_seed, by_sweep, chosen
@@ -21,7 +21,6 @@ LIMITS = (1.0, 10.0)  # Norms of the logits must range from below the one to abo
 DRAWS, SEED = 4000, 0
 _AT_END = "the chosen learning rate is at the end of its grid"
 
-Found = Measurement | NotTested
 Choice = tuple[Callable[[Any], bool], str]
 """Among which inverse temperatures (or starts) one is chosen, and by which method of the validation means."""
 BEST: Choice = (lambda _: True, "idxmax")
