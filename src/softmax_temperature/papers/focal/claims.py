@@ -28,12 +28,8 @@ _accuracy = partial(last_epoch, column="accuracy")
 _confident = partial(evaluated, column="confident_share", unit="share of predictions")
 _at_one = partial(measures.translation_temperature, arms=("FL", "LS"), near=True)
 _not_at_one = partial(measures.translation_temperature, arms=(REFERENCE,), near=False)
-_gamma_order = partial(_ratio, pairs=measures.BY_GAMMA)
-_unscaled = partial(_confident, scaling="none")
 _scaled_outliers = partial(measures.outliers, scaled=True)
-_mistakes = partial(measures.linear, mistakes=True)
 _ece = partial(translation, column="ece", unit="ECE")
-_agreement = measures.translation_agreement
 _bleu = partial(translation, column="best_bleu", unit="BLEU", scale=100)
 
 CLAIMS: tuple[Claim[Records], ...] = (
@@ -62,7 +58,7 @@ CLAIMS: tuple[Claim[Records], ...] = (
         "Logarithm of the ratio of test ECE after the last epoch, FLSD-53 over each baseline: ECEs of tasks differ "
         f"tenfold. {_PAIRED.capitalize()} Printed: Table 1, CIFAR-10 with ResNet-50, against Brier loss.",
     ),
-    claim("gamma-order", "section 4, appendix F", below(), _gamma_order)(
+    claim("gamma-order", "section 4, appendix F", below(), partial(_ratio, pairs=measures.BY_GAMMA))(
         "Of the fixed gammas, 3 calibrates better than 2, and 2 better than 1.",
         f"Logarithm of the ratio of test ECE after the last epoch, of neighbours and of 3 over 1, {_PAIRED}",
     ),
@@ -118,7 +114,7 @@ CLAIMS: tuple[Claim[Records], ...] = (
         "Temperature scaling does not help cross-entropy to detect out-of-distribution samples.",
         "AUROC by entropy of CE with the temperature of least validation ECE minus that without, likewise.",
     ),
-    claim("focal-is-less-confident-unscaled", "appendix H, Table H.1", below(), _unscaled)(
+    claim("focal-is-less-confident-unscaled", "appendix H, Table H.1", below(), partial(_confident, scaling="none"))(
         "Before temperature scaling, far fewer predictions of FLSD-53 than of cross-entropy are above 99 % confidence.",
         f"Share of test predictions with confidence 0.99 or more, FLSD-53 minus CE, {_PAIRED}",
     ),
@@ -130,7 +126,7 @@ CLAIMS: tuple[Claim[Records], ...] = (
         "In a linear model, weights and logits grow larger with cross-entropy than with focal loss.",
         "Logarithm of the ratio of norms after the last epoch, CE over each focal loss, paired by seed.",
     ),
-    claim("linear-mistakes-are-confident", "appendix C, Figure C.2", above(), _mistakes)(
+    claim("linear-mistakes-are-confident", "appendix C, Figure C.2", above(), partial(measures.linear, mistakes=True))(
         "A linear model makes more mistakes with over 90 % confidence under cross-entropy than under focal loss.",
         "Share of misclassified test points with confidence above 0.9, CE minus each focal loss, paired by seed.",
     ),
@@ -154,7 +150,7 @@ CLAIMS: tuple[Claim[Records], ...] = (
         "Highest test BLEU over temperatures, focal loss minus each of the others, in points, paired by seed. Printed: "
         "against label smoothing.",
     ),
-    claim("translation-calibrated-where-good", "appendix K, Figure K.1", most(), _agreement)(
+    claim("translation-calibrated-where-good", "appendix K, Figure K.1", most(), measures.translation_agreement)(
         "Translation models obtain the highest BLEU at around the same temperatures at which they obtain low ECE.",
         "Share of the seeds where, for all losses, the temperatures of highest test BLEU and of least validation ECE "
         "are at most 0.2 apart.",

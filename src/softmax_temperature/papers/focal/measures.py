@@ -34,7 +34,6 @@ LOSSES = (REFERENCE, "LS", "FL")  # Of the translation models.
 _SEED, _ARM = ["task", "seed"], ["task", "seed", "arm"]
 _AGAINST = " against "
 _UNSCALED = "at their last epoch, texts have no numbers after temperature scaling: focal/runs.csv lacks them"
-Measure = Callable[[Records], Found]
 Pairs = Sequence[tuple[str, str]]
 Parts = Mapping[str, pd.DataFrame]  # With a difference per task and seed.
 PAIR: Pairs = ((PROPOSED, REFERENCE),)  # What most claims compare.
