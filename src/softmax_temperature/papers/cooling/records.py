@@ -5,7 +5,7 @@ An experiment is a data set with a network and a recipe, an arm a way to cool (o
 """
 
 from dataclasses import dataclass
-from pathlib import Path
+from functools import partial
 
 import pandas as pd
 
@@ -46,6 +46,5 @@ class Records:
     cost: pd.DataFrame
 
 
-def read_records(folder: Path) -> Records:
-    """Read the tables back from the paper's folder."""
-    return read(Records, folder)
+read_records = partial(read, Records)
+"""Reads the tables back from the paper's folder."""

@@ -166,9 +166,7 @@ def translation_tables(params: Params) -> dict[str, pd.DataFrame]:
             run |= {"temperature": best, "ece": test[one]["ece"], "ece_after_scaling": test[best]["ece"]}
             run |= {"accuracy": test[one]["accuracy"], "bleu": bleu[one], "bleu_after_scaling": bleu[best]}
             run |= {"best_bleu": bleu[highest], "best_bleu_temperature": highest}
-            known = [(at, bleu[at], validation[at]["ece"]) for at in section.temperatures]
-            curves.append(
-                (names, [dict(zip(("temperature", "bleu", "validation_ece"), row, strict=True)) for row in known])
-            )
+            at_each = {at: {"bleu": bleu[at], "validation_ece": validation[at]["ece"]} for at in section.temperatures}
+            curves.append((names, [{"temperature": at, **row} for at, row in at_each.items()]))
         runs.append((names, [run | {"dataset": section.dataset}]))
     return {name: named_rows(cells, COLUMNS[name]) for name, cells in made.items()}
