@@ -187,3 +187,23 @@ def test_a_process_that_hangs_ends_the_run(tmp_path: Path) -> None:
     code, said = run(HANG, tmp_path, count=2)
     assert code != 0
     assert "imed out" in said
+
+
+REFUSED = """
+from softmax_temperature.runner import distributed
+
+def refuse(name):
+    raise ValueError("network must have no batch norm")
+
+if distributed.is_follower():
+    distributed.follow(refuse)
+with distributed.leading(), distributed.together("a cell"):
+    refuse("a cell")
+"""
+
+
+def test_a_refusal_is_a_line_of_every_process(tmp_path: Path) -> None:
+    code, said = run(REFUSED, tmp_path, count=2)
+    assert code != 0
+    assert "error: a cell: network must have no batch norm" in said
+    assert "ValueError" not in said

@@ -48,7 +48,8 @@ def agreed(value: Value, *, patient: bool = False) -> Value:
 def follow(run: Callable[[str], object]) -> None:
     """Call `run` with the name of each cell that process 0 begins, until it is done."""
     while (name := agreed(None, patient=True)) is not None:
-        run(name)
+        with _ending_all(name):
+            run(name)
 
 
 @contextmanager
@@ -64,8 +65,15 @@ def leading() -> Iterator[None]:
 
 @contextmanager
 def together(cell: str) -> Iterator[None]:
-    """Have the other processes run a cell too; if it fails, end all, because the others would wait forever."""
+    """Have the other processes run a cell too."""
     agreed(cell, patient=True)
+    with _ending_all(cell):
+        yield
+
+
+@contextmanager
+def _ending_all(cell: str) -> Iterator[None]:
+    """If a cell fails in one of several processes, end them all, because the others would wait forever."""
     try:
         yield
     except Exception as error:
