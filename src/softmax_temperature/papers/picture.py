@@ -102,12 +102,11 @@ def _rules(axes: Axes, records: collection.Records) -> None:
 
 def _modes(axes: Axes, records: cooling.Records) -> None:
     """What each mode of Cooling adds to each schedule, as the claims judge it."""
-    found = {mode: gain(records, mode=mode, schedules=tuple(_SCHEDULES), each=True) for mode in COOLED}
     parts = {
         (mode, schedule): part
-        for mode, measured in found.items()
-        if isinstance(measured, Measurement)
-        for schedule, part in measured.parts.items()
+        for mode in COOLED
+        if isinstance(found := gain(records, mode=mode, schedules=tuple(_SCHEDULES), each=True), Measurement)
+        for schedule, part in found.parts.items()
     }
     schedules = {SCHEDULES[name]: text for name, text in _SCHEDULES.items() if SCHEDULES[name] in {s for _, s in parts}}
     printed = published("cooling", "Table 1").astype({"value": float}).set_index("method")["value"]

@@ -75,8 +75,8 @@ def table() -> pd.DataFrame:
     return pd.DataFrame(rows, columns=names)
 
 
-def test_ours_stands_beside_printed_and_the_last_name_becomes_columns(table: pd.DataFrame) -> None:
-    shown = wide(table.assign(differs=["half of it"] * 4 + [None] * 2))
+def test_ours_stands_beside_printed_and_methods_become_columns(table: pd.DataFrame) -> None:
+    shown = wide(table.assign(differs=["half of it"] * 4 + [None] * 2), "method")
     columns = ["dataset", "network", "metric", "CE", "CE, printed", "FL", "FL, printed", "differs", "runs", "status"]
     assert list(shown.columns) == columns
     first, second, absent = shown.to_dict("records")
@@ -91,13 +91,13 @@ def test_ours_stands_beside_printed_and_the_last_name_becomes_columns(table: pd.
 
 
 def test_a_diverged_run_says_so(table: pd.DataFrame) -> None:
-    lost = wide(table.assign(ours=None, status="diverged", seeds=0, diverged_seeds=3)).iloc[0]
+    lost = wide(table.assign(ours=None, status="diverged", seeds=0, diverged_seeds=3), "method").iloc[0]
     assert (lost["CE"], lost["runs"]) == ("diverged", "n = 0, 3 diverged")
 
 
 def test_without_a_metric_there_is_one_column_of_ours() -> None:
     numbers = {"quantity": ["seconds"], "published": [56.0], "ours": [54.0], "ours_sd": [2.0], "seeds": [4]}
-    (row,) = wide(pd.DataFrame(numbers)).to_dict("records")
+    (row,) = wide(pd.DataFrame(numbers), None).to_dict("records")
     # (54 - 56) / (2 / √4)
     assert (row["ours"], row["printed"]) == ("54 ± 2.0000", "56 (−2.0 s.e.)")
 
@@ -108,4 +108,5 @@ def test_every_number_of_the_committed_results_has_its_place(profile: str, proje
         table = pd.read_csv(path)
         if {"ours", "published"} <= set(table.columns):
             ours = table["ours"].notna().sum() + table.reindex(columns=["status"])["status"].eq("diverged").sum()
-            assert sum(isinstance(text, Linked) for text in wide(table).to_numpy().ravel()) == ours, path
+            across = next((name for name in ("method", "mode", "row") if name in table), None)
+            assert sum(isinstance(text, Linked) for text in wide(table, across).to_numpy().ravel()) == ours, path

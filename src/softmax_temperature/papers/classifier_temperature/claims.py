@@ -34,7 +34,7 @@ def _trained(rows: pd.DataFrame) -> pd.DataFrame:
 def _over_datasets(values: pd.Series[float], *, left_out: bool = False) -> OverTasks:
     """One task of which each data set is a value; data sets of ours are another, or join where others are few."""
     ours = values.index.str.startswith(GENERATED)
-    parts = {"data sets": values[~ours], "generated data sets": values[ours]}
+    parts = {"data sets": values[~ours].tolist(), "generated data sets": values[ours].tolist()}
     tasks = pooled(parts, own=lambda name: name == "data sets")
     if (~ours).sum() < 3:
         tasks = (Task("data sets, some generated", tuple(values), own=False),)
@@ -61,7 +61,7 @@ def _rescaling(records: Records, *, optimizer: str) -> Found:
     if means.empty:
         return NotTested(f"no training with {optimizer}")
     table = means.unstack("loss")
-    gains = OverTasks(pooled({optimizer: table["rescaled"] - table["plain"]}), each="repeats")
+    gains = OverTasks(pooled({optimizer: (table["rescaled"] - table["plain"]).tolist()}), each="repeats")
     cells = tuple(f"{RESCALING}/{optimizer}-{loss}" for loss in ("plain", "rescaled"))
     return Measurement({optimizer: gains}, "accuracy", cells=cells)
 
@@ -70,7 +70,7 @@ def _dimension(records: Records) -> Found:
     """Pearson's r of the dimension and the best inverse temperature over all pairs."""
     if not (groups := _by_dataset(records)):
         return _FEW
-    return Measurement({"dim": _jackknifed(groups, lambda some: _r(some, "dim"))}, "r", cells=(HEURISTIC,))
+    return Measurement({"dim": _jackknifed(groups, partial(_r, name="dim"))}, "r", cells=(HEURISTIC,))
 
 
 def _strongest(records: Records) -> Found:
@@ -78,11 +78,7 @@ def _strongest(records: Records) -> Found:
     if not (groups := _by_dataset(records)):
         return _FEW
     absolute = {name: abs(_r(groups, name)) for name in STATISTICS}
-    parts = {
-        name: _jackknifed(groups, lambda some, name=name: abs(_r(some, "feats_corr")) - abs(_r(some, name)))
-        for name in STATISTICS
-        if name != "feats_corr"
-    }
+    parts = {name: _jackknifed(groups, partial(_margin, name=name)) for name in STATISTICS if name != "feats_corr"}
     ranked = sorted(absolute, key=lambda name: -absolute[name])
     first = f"{ranked[0]} with {absolute[ranked[0]]:.2f}"
     note = f"rank {ranked.index('feats_corr') + 1} of {len(ranked)}; first is {first}"
@@ -95,7 +91,11 @@ def _by_dataset(records: Records) -> list[pd.DataFrame]:
 
 
 def _jackknifed(groups: Sequence[pd.DataFrame], statistic: Callable[[Sequence[pd.DataFrame]], float]) -> OverTasks:
-    return OverTasks(pooled({"data sets": jackknife(groups, statistic)}), each="data sets")
+    return OverTasks(pooled({"data sets": jackknife(groups, statistic).tolist()}), each="data sets")
+
+
+def _margin(groups: Sequence[pd.DataFrame], name: str) -> float:
+    return abs(_r(groups, "feats_corr")) - abs(_r(groups, name))
 
 
 def _r(groups: Sequence[pd.DataFrame], name: str) -> float:

@@ -255,7 +255,7 @@ def wide(table: pd.DataFrame) -> pd.DataFrame:
     words = {"schedule": SCHEDULES, "activation": {"crelu": "CReLU", "relu": "ReLU"}, "mode": MODES}
     table = table.replace({name: known for name, known in words.items() if name in table})
     if "without" not in table:
-        return shared.wide(table)
+        return shared.wide(table, across="mode" if "mode" in table else None)
     shown = ["dataset", "network", "change", "schedule", "arm", *COMPARED, "status", CELLS]
     main = {"change": "none: the main recipe"}
     return table.reindex(columns=shown).fillna(main).replace({"change": {"": main["change"]}})

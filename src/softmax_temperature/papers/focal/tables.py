@@ -162,7 +162,7 @@ def not_in_a_table(_: Records | None = None) -> pd.DataFrame:
     return rows[["table", "dataset", "network", "method", "metric", "value", "unit", "status"]].reset_index(drop=True)
 
 
-wide = comparison.wide
+wide = partial(comparison.wide, across="method")
 
 
 def wide_ablation(table: pd.DataFrame) -> pd.DataFrame:

@@ -1,7 +1,6 @@
 """Tables with ours beside the printed numbers: made from the records, long, one row per number; laid out for a reader.
 
-Whatever the paper, the columns before `published` name a number, and the layout follows from them: the first names our
-run, the last that is not `metric` becomes the columns, the others the rows.
+Whatever the paper, the columns before `published` name a number, the first of them our run.
 """
 
 from __future__ import annotations
@@ -82,10 +81,12 @@ def number(value: Any, *, percent: bool = False) -> str:
     return (text if float(text) else text.removeprefix("-")).replace("-", "−")
 
 
-def wide(table: pd.DataFrame) -> pd.DataFrame:
-    """A comparison, made or read back, as texts: ours as mean ± sd, linked to its cells; beside it what is printed."""
+def wide(table: pd.DataFrame, across: str | None) -> pd.DataFrame:
+    """A comparison, made or read back, as texts: ours as mean ± sd, linked to its cells; beside it what is printed.
+
+    Each value of the name `across` has columns of its own; the other names are the rows.
+    """
     names = list(table.columns[: table.columns.get_loc(PRINTED)])
-    across = [name for name in names if name != METRIC][-1] if METRIC in names else None
     remarks = [name for name in _REMARKS if name in table]
     rows = table.assign(**{STATUS: table.get(STATUS, MEASURED), METRIC: table.get(METRIC, "")})
     rows = rows.assign(**{name: rows[name].map(_text) for name in [*names, *remarks, STATUS]})

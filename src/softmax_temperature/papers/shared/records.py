@@ -87,13 +87,12 @@ def rejudge(profiles: Sequence[str] = ()) -> list[str]:
     for profile, paper in product(profiles or known, PAPERS):
         folder = paper_folder(profile, paper)
         if rows := read_json(folder / CLAIMS):
-            before = {row["id"]: row["verdict"] for row in rows}
-            after = {row["id"]: row["verdict"] for row in write_derived(folder, paper, profile)}
-            verdicts = {
-                claim: [each.get(claim, "no claim") for each in (before, after)] for claim in {**after, **before}
-            }
-            changed = {claim: pair for claim, pair in verdicts.items() if pair[0] != pair[1]}
-            changes += [f"{profile}/{paper}, {claim}: {' -> '.join(pair)}" for claim, pair in changed.items()]
+            before, after = (
+                {row["id"]: row["verdict"] for row in each} for each in (rows, write_derived(folder, paper, profile))
+            )
+            for claim in {**after, **before}:
+                old, new = before.get(claim, "no claim"), after.get(claim, "no claim")
+                changes += [f"{profile}/{paper}, {claim}: {old} -> {new}"] if old != new else []
     return changes
 
 

@@ -144,7 +144,7 @@ def logit_norms(records: Records) -> Figure | None:
         if len(span):
             axes.axhspan(span.min(), span.max(), color="0.5", alpha=0.15, linewidth=0)
         good = some.query("not diverged").set_index("start")[["initial_logit_norm", "test_accuracy"]] * [1, PERCENT]
-        axes.scatter(*good.to_numpy().T, s=14, facecolor="none", edgecolor=HUES[0])
+        axes.scatter(good["initial_logit_norm"], good["test_accuracy"], s=14, facecolor="none", edgecolor=HUES[0])
         means = good.groupby("start").mean().sort_values("initial_logit_norm")
         axes.plot(*means.to_numpy().T, "o-", color=HUES[0], markersize=3.5)
         # Linear below the smallest norm above 0: the centred network starts at 0.

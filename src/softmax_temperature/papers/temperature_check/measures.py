@@ -52,12 +52,12 @@ def _gaps(rows: pd.DataFrame, metric: str, *chosen: Choice, across: str = "inver
     places = [[place for place in test.columns if among(place)] for among, _ in chosen]
     if min(test.shape) < 2 or not all(places):
         return []
-    found = pd.DataFrame(index=test.index, columns=[0, 1], dtype=float)
+    gaps = []
     for seed in test.index:
         others = validation.drop(index=seed).mean()
-        picks = [getattr(others[some], choose)() for some, (_, choose) in zip(places, chosen, strict=True)]
-        found.loc[seed] = test.loc[seed, picks].to_numpy()
-    return (found[0] - found[1]).dropna().tolist()
+        one, other = (getattr(others[some], choose)() for some, (_, choose) in zip(places, chosen, strict=True))
+        gaps.append(float(test.loc[seed, one] - test.loc[seed, other]))
+    return [gap for gap in gaps if pd.notna(gap)]
 
 
 def norm_against_temperature(records: Records) -> Found:
