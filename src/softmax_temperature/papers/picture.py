@@ -16,7 +16,6 @@ from softmax_temperature.papers.cooling.measures import gain
 from softmax_temperature.papers.cooling.selection import COOLED, MODES, NO_COOLING, SCHEDULES
 from softmax_temperature.papers.focal import records as focal
 from softmax_temperature.papers.shared import plots
-from softmax_temperature.papers.shared.claims import Measurement
 from softmax_temperature.papers.shared.statistics import OverTasks, Quantity, pooled
 from softmax_temperature.papers.shared.tables import published
 from softmax_temperature.runner.errors import InputError
@@ -105,8 +104,7 @@ def _modes(axes: Axes, records: cooling.Records) -> None:
     parts = {
         (mode, schedule): part
         for mode in COOLED
-        if isinstance(found := gain(records, mode=mode, schedules=tuple(_SCHEDULES), each=True), Measurement)
-        for schedule, part in found.parts.items()
+        for schedule, part in gain(records, mode=mode, schedules=tuple(_SCHEDULES), each=True).parts.items()
     }
     schedules = {SCHEDULES[name]: text for name, text in _SCHEDULES.items() if SCHEDULES[name] in {s for _, s in parts}}
     printed = published("cooling", "Table 1").astype({"value": float}).set_index("method")["value"]

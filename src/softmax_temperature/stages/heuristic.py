@@ -19,7 +19,7 @@ from softmax_temperature.runner.cells import Cell, Job
 from softmax_temperature.stages import HEURISTIC, stage
 from softmax_temperature.stages.classifier_temperature import PAPER, describe, search
 
-UNTRAINED = "untrained"
+UNTRAINED = "untrained"  # What the names of backbones with random weights begin with.
 RIDGE_RULES = {
     "heuristic": "ridge of the logarithm (ours)",
     "heuristic, backbone left out too": "the same, backbone left out too",

@@ -15,13 +15,13 @@ from softmax_temperature.papers.shared.claims import (
     Claim,
     Criterion,
     Measurement,
-    NotTested,
     above,
     below,
     claims_table,
     equivalent,
     judge_all,
     most,
+    not_tested,
     not_worse,
     texts,
 )
@@ -35,7 +35,7 @@ def seeds(*centers: float, own: bool = True) -> OverTasks:
     return OverTasks(tuple(Task(f"task at {center:g}", tuple((center + AROUND).tolist()), own) for center in centers))
 
 
-def claim(criterion: Criterion, found: Measurement | NotTested) -> Claim[int]:
+def claim(criterion: Criterion, found: Measurement) -> Claim[int]:
     return Claim("a", "Table 1", "A beats B.", "A minus B.", criterion, lambda _: found, published=0.5)
 
 
@@ -143,7 +143,7 @@ def test_a_missing_part_leaves_a_claim_open_but_not_a_contradiction() -> None:
 
 def test_every_claim_has_a_row_in_its_order() -> None:
     found = Measurement({"all": seeds(0.5)}, "accuracy")
-    rows = judge_all("focal", (claim(above(), found), claim(above(), NotTested("one repeat"))), 0, profile="smoke")
+    rows = judge_all("focal", (claim(above(), found), claim(above(), not_tested("one repeat"))), 0, profile="smoke")
     assert [row["verdict"] for row in rows] == [HOLDS, NOT_TESTED]
     assert (rows[1]["value"], rows[1]["note"]) == (None, "one repeat")
     assert len({frozenset(row) for row in rows}) == 1, "all rows have the same keys"

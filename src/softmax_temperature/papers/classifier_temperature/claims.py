@@ -16,15 +16,15 @@ import pandas as pd
 from softmax_temperature.dataset_statistics import STATISTICS
 from softmax_temperature.heuristic import leave_one_dataset_out
 from softmax_temperature.papers.classifier_temperature.records import HEURISTIC, RESCALING, SEARCH, Records
-from softmax_temperature.papers.shared.claims import Claim, Found, Measurement, NotTested, above, claim, equivalent
+from softmax_temperature.papers.shared.claims import Claim, Measurement, above, claim, equivalent, not_tested
 from softmax_temperature.papers.shared.sources import cells_of
 from softmax_temperature.papers.shared.statistics import OverTasks, Task, jackknife, pooled
+from softmax_temperature.stages.heuristic import UNTRAINED
 
 NEGLIGIBLE = 0.01  # A difference of accuracy below one point is none.
 WEAK = 0.3  # |r| below this is called weak, a common convention.
-GENERATED, UNTRAINED = "glyphs", "untrained"
-"""What the names of data sets of ours, and of backbones with random weights, begin with."""
-_FEW = NotTested("fewer than four data sets with a trained backbone")
+GENERATED = "glyphs"  # What the names of data sets of ours begin with.
+_FEW = not_tested("fewer than four data sets with a trained backbone")
 
 
 def _trained(rows: pd.DataFrame) -> pd.DataFrame:
@@ -41,39 +41,39 @@ def _over_datasets(values: pd.Series[float], *, left_out: bool = False) -> OverT
     return OverTasks(tasks, each="data sets", left_out=left_out)
 
 
-def _gain_over_one(records: Records) -> Found:
+def _gain_over_one(records: Records) -> Measurement:
     """Test accuracy at the inverse temperature that validation data choose minus that at 1, by data set."""
     runs, place = _trained(records.runs), ["dataset", "backbone"]
     plain = runs[runs["inverse_temperature"] == 1]
     if plain.empty:
-        return NotTested("no backbone of this profile is trained, or inverse temperature 1 was not searched")
+        return not_tested("no backbone of this profile is trained, or inverse temperature 1 was not searched")
     best = runs.loc[runs.groupby(place)["validation_accuracy"].idxmax()]
     chosen, at_1 = (rows.set_index(place)["test_accuracy_at_validation_best"] for rows in (best, plain))
     gains = (chosen - at_1).groupby("dataset").mean()
     return Measurement({"gain": _over_datasets(gains)}, "accuracy", cells=cells_of(SEARCH, plain, *place))
 
 
-def _rescaling(records: Records, *, optimizer: str) -> Found:
+def _rescaling(records: Records, *, optimizer: str) -> Measurement:
     """Per repeat: accuracy with the rescaled loss minus that with the plain one, over the upper half of the grid."""
     runs = records.rescaling
     high = runs["inverse_temperature"] >= runs["inverse_temperature"].median()
     means = runs[(runs["optimizer"] == optimizer) & high].groupby(["repeat", "loss"])["test_accuracy"].mean()
     if means.empty:
-        return NotTested(f"no training with {optimizer}")
+        return not_tested(f"no training with {optimizer}")
     table = means.unstack("loss")
     gains = OverTasks(pooled({optimizer: (table["rescaled"] - table["plain"]).tolist()}), each="repeats")
     cells = tuple(f"{RESCALING}/{optimizer}-{loss}" for loss in ("plain", "rescaled"))
     return Measurement({optimizer: gains}, "accuracy", cells=cells)
 
 
-def _dimension(records: Records) -> Found:
+def _dimension(records: Records) -> Measurement:
     """Pearson's r of the dimension and the best inverse temperature over all pairs."""
     if not (groups := _by_dataset(records)):
         return _FEW
     return Measurement({"dim": _jackknifed(groups, partial(_r, name="dim"))}, "r", cells=(HEURISTIC,))
 
 
-def _strongest(records: Records) -> Found:
+def _strongest(records: Records) -> Measurement:
     """|r| of feats_corr and the best inverse temperature over all pairs minus that of each other statistic."""
     if not (groups := _by_dataset(records)):
         return _FEW
@@ -105,7 +105,7 @@ def _r(groups: Sequence[pd.DataFrame], name: str) -> float:
     return 0.0 if is_constant else float(np.corrcoef(table[name], table["inverse_temperature"])[0, 1])
 
 
-def _fold_correlations(records: Records, *, minus_best: bool) -> Found:
+def _fold_correlations(records: Records, *, minus_best: bool) -> Measurement:
     """By left-out data set: r of predicted and best inverse temperature of All Stats, or that minus Best Stat's."""
     pairs = _trained(records.pairs)
     if pairs["dataset"].nunique() < 4:
@@ -114,7 +114,7 @@ def _fold_correlations(records: Records, *, minus_best: bool) -> Found:
     best, whole = (each.set_index("dataset")["r"] for each in folds)
     values = (whole - best if minus_best else whole).dropna()
     if len(values) < 3:
-        return NotTested("fewer than three left-out data sets have a correlation")
+        return not_tested("fewer than three left-out data sets have a correlation")
     unit = "difference of r" if minus_best else "r"
     return Measurement({"r": _over_datasets(values, left_out=True)}, unit, cells=(HEURISTIC,))
 

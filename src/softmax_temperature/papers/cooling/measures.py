@@ -10,7 +10,7 @@ import pandas as pd
 from softmax_temperature.papers.cooling import selection
 from softmax_temperature.papers.cooling.records import Records
 from softmax_temperature.papers.cooling.selection import COOLED, LAST, MODES, NO_COOLING, PERIODIC, SCHEDULES, paired
-from softmax_temperature.papers.shared.claims import Found, Measurement, NotTested
+from softmax_temperature.papers.shared.claims import Measurement, not_tested
 from softmax_temperature.papers.shared.statistics import OverTasks, Share, Task, is_part, pooled
 
 # Deviation: CamVid stands in for ADE20K, on which no study here can train; the paper segments nothing else.
@@ -19,7 +19,7 @@ _NOTHING = "no experiment of this profile trains both sides of the comparison wi
 _COLD = f"not comparable: {MODES[PERIODIC]} here means temperatures below 1, the opposite of the paper's"
 
 
-def gain(records: Records, *, mode: str, schedules: Sequence[str], each: bool = False) -> Found:
+def gain(records: Records, *, mode: str, schedules: Sequence[str], each: bool = False) -> Measurement:
     """Accuracy of a mode of Cooling minus that without, schedules being tasks, or each being judged by itself."""
     rows = _standard(records, "table_1").query("schedule in @schedules")
     pairs, count = paired(rows, mode), rows["schedule"].nunique()
@@ -34,14 +34,14 @@ def gain(records: Records, *, mode: str, schedules: Sequence[str], each: bool = 
     return _differences(rows, {mode: pairs}, **about)
 
 
-def calibration(records: Records) -> Found:
+def calibration(records: Records) -> Measurement:
     """Test ECE of each mode minus that without Cooling, mean over the last ten epochs."""
     rows = _standard(records, "table_1", "table_2").query("not lost")
     parts = {MODES[mode]: paired(rows, mode, value="ece") for mode in COOLED}
     return _differences(rows, parts, tuple(MODES), unit="ECE", absent="")
 
 
-def against_every_schedule(records: Records) -> Found:
+def against_every_schedule(records: Records) -> Measurement:
     """Accuracy of last layer Cooling without a schedule minus that without Cooling, with each schedule."""
     rows = _standard(records, "table_1")
     cooled = rows.query("mode == @LAST and schedule == 'none'")
@@ -51,7 +51,7 @@ def against_every_schedule(records: Records) -> Found:
     return _differences(rows, parts, (LAST, NO_COOLING))
 
 
-def against_modes(records: Records) -> Found:
+def against_modes(records: Records) -> Measurement:
     """Accuracy of last layer Cooling minus that of each other mode."""
     # One that was never redistributed is last layer Cooling: equal numbers would pass for an effect of 0.
     rows = _standard(records, *selection.MAIN_ROLES).query("not never")
@@ -59,13 +59,13 @@ def against_modes(records: Records) -> Found:
     return _differences(rows, parts, COOLED, absent="no pair that differs")
 
 
-def over_distributed(records: Records) -> Found:
+def over_distributed(records: Records) -> Measurement:
     """Accuracy without a schedule of last layer and of periodically redistributed Cooling minus distributed."""
     rows = _standard(records, "table_2", "table_1").query("schedule == 'none'")
     return _differences(rows, {MODES[mode]: paired(rows, mode, "distributed") for mode in (LAST, PERIODIC)}, COOLED)
 
 
-def every_factor(records: Records) -> Found:
+def every_factor(records: Records) -> Measurement:
     """Accuracy of last layer Cooling with each factor up to 1 minus that without Cooling."""
     rows = selection.figure_1_trainings(records).query("not factor > 1")
     parts = {f"{factor:g}": paired(some, LAST) for factor, some in selection.by_factor(rows).items()}
@@ -73,7 +73,7 @@ def every_factor(records: Records) -> Found:
     return _differences(rows, parts, (LAST, NO_COOLING), unit="accuracy, factor", absent="", nothing=nothing)
 
 
-def large_factors(records: Records) -> Found:
+def large_factors(records: Records) -> Measurement:
     """The share of seeds all of whose trainings with a factor above 1 diverge; a stuck one did not."""
     rows = selection.standard(selection.trainings(records, "figure_1", "table_1"), any_factor=True)
     rows = rows.query("schedule == 'none' and factor > 1")
@@ -83,14 +83,14 @@ def large_factors(records: Records) -> Found:
     return _shares(rows, "dataset", (LAST,), "diverged", nothing, note=idle * bool(at_bound.any()))
 
 
-def crelu(records: Records, *, modes: Sequence[str], became: str) -> Found:
+def crelu(records: Records, *, modes: Sequence[str], became: str) -> Measurement:
     """The share of seeds whose network with CReLU "trained" or "diverged". A stuck one did neither."""
     rows = _standard(records, "table_2").query("activation == 'crelu' and schedule == 'none' and mode in @modes")
     nothing = f"no experiment of this profile trains a network with CReLU: {', '.join(MODES[mode] for mode in modes)}"
     return _shares(rows.assign(trained=~rows["lost"]), "mode", modes, became, nothing)
 
 
-def heating(records: Records) -> Found:
+def heating(records: Records) -> Measurement:
     """Epoch in which the temperature exceeds its maximum, with factor 1 minus with the slow one."""
     found = selection.crossings(records)
     hot = found[found["limit"] > 1]  # Below 1 a larger factor makes temperatures lower.
@@ -107,7 +107,7 @@ def heating(records: Records) -> Found:
     return Measurement({"epochs": OverTasks(tasks)}, "epochs", note, cells=_cells(found))
 
 
-def segmentation(records: Records, *, metric: str) -> Found:
+def segmentation(records: Records, *, metric: str) -> Measurement:
     """A U-Net with last layer Cooling minus one without."""
     rows = selection.final_segmentation(records)
     guess, counted = (0, "0") if metric == "mean_iou" else (1 / rows["classes"], "guessing")
@@ -120,10 +120,10 @@ def segmentation(records: Records, *, metric: str) -> Found:
     return Measurement({metric: OverTasks(tasks)}, unit, note, cells=_cells(rows))
 
 
-def cost(records: Records) -> Found:
+def cost(records: Records) -> Measurement:
     """Seconds of a Cooling over those of an epoch, on each device; the modes are measured one after the other."""
     if records.cost.empty:
-        return NotTested("`make bench` measures it, and has not: see benchmarks/results.json")
+        return not_tested("`make bench` measures it, and has not: see benchmarks/results.json")
     shares = records.cost.groupby("device", sort=False)["share"]
     parts = {str(name): OverTasks((Task(str(name), tuple(some)),), each="modes") for name, some in shares}
     return Measurement(parts, "of an epoch", "measured by `make bench`, whatever the profile")
@@ -145,7 +145,7 @@ def _differences(
     beside: tuple[float, ...] = (),
     nothing: str = _NOTHING,
     absent: str = "not trained",
-) -> Found:
+) -> Measurement:
     found = {name: OverTasks(_tasks(pairs)) for name, pairs in parts.items() if len(pairs)}
     if not found:
         return _untested(nothing)
@@ -160,7 +160,9 @@ def _tasks(pairs: pd.DataFrame, by: list[str] = selection.TASK) -> tuple[Task, .
     return pooled(values, lambda name: is_part(name.partition(",")[0], DATA))
 
 
-def _shares(rows: pd.DataFrame, by: str, modes: Sequence[str], became: str, nothing: str, note: str = "") -> Found:
+def _shares(
+    rows: pd.DataFrame, by: str, modes: Sequence[str], became: str, nothing: str, note: str = ""
+) -> Measurement:
     parts = {}
     for name, some in rows.groupby(by, sort=False):
         seeds, own = some.groupby("seed")[became].all(), is_part(some["dataset"].iloc[0], DATA)
@@ -173,5 +175,5 @@ def _cells(rows: pd.DataFrame) -> tuple[str, ...]:
     return tuple(dict.fromkeys(rows["cells"]))
 
 
-def _untested(reason: str, profile: str = "cooling_cifar10") -> NotTested:
-    return NotTested(f"{reason}; profile {profile} would test it")
+def _untested(reason: str, profile: str = "cooling_cifar10") -> Measurement:
+    return not_tested(f"{reason}; profile {profile} would test it")

@@ -13,10 +13,10 @@ import pandas as pd
 from softmax_temperature.papers.cooling.records import Records
 from softmax_temperature.papers.shared import statistics
 from softmax_temperature.papers.shared.sources import cell_of_each
-from softmax_temperature.stages.cooling import JUDGED
+from softmax_temperature.stages import cooling
 
 # The ways to cool and the schedules, in the order of Table 1, with their printed names.
-NO_COOLING, PERIODIC, LAST = "none", "periodic", "last_layer"
+NO_COOLING, PERIODIC, LAST = cooling.NO_COOLING, "periodic", "last_layer"
 COOLED = ("distributed", PERIODIC, LAST)
 MODES = {NO_COOLING: "No Cooling", "distributed": "Distributed", PERIODIC: "Periodically redistributed"}
 MODES |= {LAST: "Last layer"}
@@ -89,7 +89,7 @@ def trainings(records: Records, *roles: str) -> pd.DataFrame:
 def last_epochs(rows: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
     """The last ten epochs of each training, or the last fifth of a shorter one: the last alone is twice as noisy."""
     last = rows.groupby(keys)["epoch"].transform("max")
-    return rows[rows["epoch"] > last - (last // 5).clip(1, JUDGED)]
+    return rows[rows["epoch"] > last - (last // 5).clip(1, cooling.JUDGED)]
 
 
 def lost_by_mode(rows: pd.DataFrame, *modes: str, counted: str = "") -> str:
@@ -165,8 +165,8 @@ def growth(records: Records) -> pd.DataFrame:
     rows = runs.merge(records.temperatures, on=RUN)
     reached, kept = np.empty(len(rows)), np.empty(len(rows))
     columns = ["cooling", "applied", "mode", "max_temperature", "reset_temperature"]
-    for place, (cooling, applied, mode, highest, reset) in enumerate(rows[columns].itertuples(index=False, name=None)):
-        hot = applied if cooling == 1 else kept[place - 1] * applied  # Definition 3.4.
+    for place, (number, applied, mode, highest, reset) in enumerate(rows[columns].itertuples(index=False, name=None)):
+        hot = applied if number == 1 else kept[place - 1] * applied  # Definition 3.4.
         reached[place], kept[place] = hot, reset if mode == PERIODIC and hot > highest else hot
     return rows.assign(reached=reached, kept=kept, reset=reached != kept)
 

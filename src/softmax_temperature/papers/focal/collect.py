@@ -11,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 
 from softmax_temperature.papers.focal import records as paper
-from softmax_temperature.papers.focal.records import COLUMNS, RUN, SCALED, SLUG
+from softmax_temperature.papers.focal.records import COLUMNS, REFERENCE, RUN, SCALED, SLUG
 from softmax_temperature.papers.focal.theory import theory_checks
 from softmax_temperature.papers.shared.records import named_rows, write_pixels, write_results
 from softmax_temperature.params import Params
@@ -21,7 +21,7 @@ from softmax_temperature.stages import PREPARED, focal_appendices
 from softmax_temperature.stages.fetch import fetch
 from softmax_temperature.stages.focal import train_focal
 from softmax_temperature.stages.focal_appendices import focal_linear, train_translation
-from softmax_temperature.stages.focal_evaluation import REFERENCE, evaluate_focal
+from softmax_temperature.stages.focal_evaluation import evaluate_focal
 from softmax_temperature.stages.trainings import arms_and_seeds, image_set
 from softmax_temperature.training.translation.scores import best_temperature
 

@@ -15,7 +15,7 @@ import pandas as pd
 
 from softmax_temperature.papers.focal import records as paper
 from softmax_temperature.papers.focal.records import FIXED, PROPOSED, REFERENCE, RUN, SCALED, Records
-from softmax_temperature.papers.shared.claims import Found, Measurement, NotTested, in_note
+from softmax_temperature.papers.shared.claims import Measurement, not_tested
 from softmax_temperature.papers.shared.sources import cells_of
 from softmax_temperature.papers.shared.statistics import OverTasks, Quantity, Share, Task, is_part, paired, pooled
 
@@ -42,12 +42,12 @@ BY_GAMMA: Pairs = (("FL-3", "FL-2"), ("FL-2", "FL-1"), ("FL-3", "FL-1"))
 
 def last_epoch(
     records: Records, *, pairs: Pairs = PAIR, column: str = "ece", log: bool = False, texts: bool = False
-) -> Found:
+) -> Measurement:
     """A test number after the last epoch, first arm minus second; of a single pair also at the selected epoch."""
     known = paper.main_tasks(records)
     known = known[known["embeddings"] != ""] if texts else known
     if known.empty:
-        return NotTested("no task of this profile is on texts")
+        return not_tested("no task of this profile is on texts")
     rows = _of(records, "history", *np.unique(pairs)).query("split == 'test' and task in @known.task")
     rows = rows[rows["epoch"] == rows.groupby(RUN)["epoch"].transform("max")]
     selected: tuple[Task, ...] = ()
@@ -65,14 +65,14 @@ def last_epoch(
 
 def evaluated(
     records: Records, *, arm: str = PROPOSED, scaling: str = SCALED, column: str = paper.ECE, unit: str = "ECE"
-) -> Found:
+) -> Measurement:
     """A number of the evaluation, of an arm minus of cross-entropy."""
     rows, note = _scored(records, scaling, arm, REFERENCE)
     parts = _pairs(rows, [(arm, REFERENCE)], column)
     return _measured(records, rows, parts, unit, stage=paper.EVALUATION, note=note)
 
 
-def feature_norms(records: Records) -> Found:
+def feature_norms(records: Records) -> Measurement:
     """Mean over the epochs of the feature norm on training data, as logarithms, of neighbours in the paper's order."""
     pairs = (*BY_GAMMA[:2], ("FL-1", REFERENCE), ("FL-3", REFERENCE))
     rows = _of(records, "history", *np.unique(pairs)).query("split == 'train'")
@@ -81,7 +81,7 @@ def feature_norms(records: Records) -> Found:
     return _measured(records, means, parts, "logarithm of the ratio of norms")
 
 
-def gradient_norms(records: Records) -> Found:
+def gradient_norms(records: Records) -> Measurement:
     """Mean logarithm of last-layer gradient norms with FL-3 minus with cross-entropy, at the later recorded epochs."""
     rows = _of(records, "gradient_norms", REFERENCE, FIXED)
     rows = rows[rows["epoch"] > rows.groupby("task")["epoch"].transform("min")]
@@ -91,18 +91,18 @@ def gradient_norms(records: Records) -> Found:
     return _measured(records, means, _pairs(means, [(FIXED, REFERENCE)], "norm"), "log gradient norm")
 
 
-def temperature(records: Records, *, arm: str = PROPOSED) -> Found:
+def temperature(records: Records, *, arm: str = PROPOSED) -> Measurement:
     """The temperature of least validation ECE."""
     rows, note = _scored(records, SCALED, arm)
     if rows.empty:
-        return NotTested(note or _why_untested(records, arm))
+        return not_tested(note or _why_untested(records, arm))
     bound = int(rows["at_bound"].sum())
     notes = "; ".join(filter(None, (f"{bound} at the bound of the grid" if bound else "", note)))
     part = OverTasks(_tasks(records, rows.assign(difference=rows["temperature"])), resolution=GRID)
     return Measurement({arm: part}, "temperature", notes, cells=cells_of(paper.EVALUATION, rows, "task", "arm"))
 
 
-def overfitting(records: Records) -> Found:
+def overfitting(records: Records) -> Measurement:
     """Change of the NLL of wrong samples, and minus that of right ones, from the best epoch to the last."""
     rows = _of(records, "history", REFERENCE).query("split == 'test'")
     runs, sides = rows.groupby(_SEED), ["nll", "nll_right", "nll_wrong"]
@@ -110,7 +110,7 @@ def overfitting(records: Records) -> Found:
     overfitted = last["nll"] >= OVERFITTED * best["nll"]
     if not overfitted.any():
         nothing = f"no run's test NLL ends at {OVERFITTED} times its minimum: nothing is overfitted"
-        return NotTested(nothing if len(rows) else _why_untested(records, REFERENCE))
+        return not_tested(nothing if len(rows) else _why_untested(records, REFERENCE))
     change = (last - best)[overfitted].dropna().reset_index()
     signs = {"misclassified": change["nll_wrong"], "right, sign reversed": -change["nll_right"]}
     parts = {name: change.assign(difference=values) for name, values in signs.items()}
@@ -118,7 +118,7 @@ def overfitting(records: Records) -> Found:
     return _measured(records, rows, parts, "nats", REFERENCE, note=note)
 
 
-def weight_norms(records: Records) -> Found:
+def weight_norms(records: Records) -> Measurement:
     """Norm with FL-3 minus norm with cross-entropy early on, and the other way round at the end."""
     rows = _of(records, "history", REFERENCE, FIXED)
     table = paired(rows.query("split == 'test'"), FIXED, REFERENCE, "weight_norm", by=[*_SEED, "epoch"])
@@ -129,7 +129,7 @@ def weight_norms(records: Records) -> Found:
     return _measured(records, rows, parts, "weight norm", REFERENCE, FIXED)
 
 
-def stopped_early(records: Records) -> Found:
+def stopped_early(records: Records) -> Measurement:
     """ECE of FLSD-53 minus that of cross-entropy at the epochs that validation data choose, by each criterion."""
     rows = _of(records, "history", REFERENCE, PROPOSED)
     groups = paper.early_stopping(rows).groupby("criterion", sort=False)
@@ -137,10 +137,10 @@ def stopped_early(records: Records) -> Found:
     return _measured(records, rows, parts, "ECE", REFERENCE, PROPOSED)
 
 
-def outliers(records: Records, *, scaled: bool = False) -> Found:
+def outliers(records: Records, *, scaled: bool = False) -> Measurement:
     """AUROC of FLSD-53 minus that of cross-entropy; or of cross-entropy, scaled minus not scaled."""
     if records.ood.empty:
-        return NotTested("no task of this profile has an out-of-distribution set")
+        return not_tested("no task of this profile has an out-of-distribution set")
     across, pair, arms = ("scaling", (SCALED, "none"), [REFERENCE]) if scaled else ("arm", PAIR[0], PAIR[0])
     rows = _of(records, "ood", *arms)
     rows = rows if scaled else rows.query("scaling == 'none'")
@@ -152,7 +152,7 @@ def outliers(records: Records, *, scaled: bool = False) -> Found:
     return _measured(records, rows, parts, "AUROC", *arms, stage=paper.EVALUATION)
 
 
-def linear(records: Records, *, mistakes: bool = False) -> Found:
+def linear(records: Records, *, mistakes: bool = False) -> Measurement:
     """The linear model's norms at the end, or how many of its mistakes are confident, CE minus each focal loss."""
     history, wrong, names = records.linear_history, records.linear_mistakes, ["loss", "seed"]
     rows = history[history["epoch"] == history.groupby(names)["epoch"].transform("max")]
@@ -168,16 +168,18 @@ def linear(records: Records, *, mistakes: bool = False) -> Found:
     return Measurement(parts, "of the mistakes" if mistakes else "logarithm of the ratio", cells=("focal/linear",))
 
 
-def _translated(measure: Callable[..., Mapping[str, Quantity]]) -> Callable[..., Found]:
+def _translated(measure: Callable[..., Mapping[str, Quantity]]) -> Callable[..., Measurement]:
     """Gives a measure the translation models of some losses that did not diverge, each loss with at least one."""
 
-    def found(records: Records, *, arms: Sequence[str] = LOSSES, unit: str = "of the trainings", **about: Any) -> Found:
+    def found(
+        records: Records, *, arms: Sequence[str] = LOSSES, unit: str = "of the trainings", **about: Any
+    ) -> Measurement:
         runs = records.translation_runs
         if runs.empty:
-            return NotTested("this profile does not translate")
+            return not_tested("this profile does not translate")
         runs = runs[~runs["diverged"].astype(bool) & runs["arm"].isin(arms)]
         if lost := [arm for arm in arms if arm not in set(runs["arm"])]:
-            return NotTested(f"every translation model of {lost[0]} diverged")
+            return not_tested(f"every translation model of {lost[0]} diverged")
         parts = measure(runs, records.translation_curves, is_part(runs["dataset"].iloc[0], DATA), **about)
         return Measurement(parts, unit, cells=cells_of(paper.TRANSLATION, runs, "arm"))
 
@@ -231,13 +233,10 @@ def _pairs(rows: pd.DataFrame, pairs: Pairs, column: str, *, log: bool = False) 
 
 def _measured(
     records: Records, rows: pd.DataFrame, parts: Parts, unit: str, *arms: str, stage: str = paper.TRAINING, **about: Any
-) -> Found:
+) -> Measurement:
     """Parts over tasks from some rows of a stage; a pair names its arms. `about` is what a note says, and `beside`."""
     found = {name: OverTasks(_tasks(records, some)) for name, some in parts.items() if len(some)}
     why = {name: _why_untested(records, *(arms or name.split(_AGAINST))) for name in parts if name not in found}
-    if not found:
-        said = in_note(about.get("note", ""), about.get("beside", ()))
-        return NotTested("; ".join(filter(None, (*dict.fromkeys(why.values()), said))))
     return Measurement(found, unit, missing=why, cells=cells_of(stage, rows, "task", "arm"), **about)
 
 

@@ -14,7 +14,7 @@ from scipy import stats
 from softmax_temperature.papers.focal import records as paper
 from softmax_temperature.papers.focal.records import FOCAL_ARMS, MAIN_ARMS, PROPOSED, REFERENCE, SCALED, Records
 from softmax_temperature.papers.shared import comparison
-from softmax_temperature.papers.shared.comparison import DIVERGED, MEASURED, beside_printed, mean_and_sd
+from softmax_temperature.papers.shared.comparison import DIFFERENCE, DIVERGED, MEASURED, beside_printed, mean_and_sd
 from softmax_temperature.papers.shared.sources import CELLS, cell_of_each, together
 from softmax_temperature.papers.shared.statistics import LEVEL
 from softmax_temperature.papers.shared.tables import PUBLISHED, published, read_csv
@@ -78,7 +78,7 @@ ABLATED = ("error", "ece", "ece+", "temperature", "nll")
 
 # Deviation: where CIFAR-10-C is not at hand, Gaussian noise of its severity 5 is compared with what is printed for it.
 _PRINTED_OUTLIERS = {"svhn": "SVHN", "gaussian-noise": "CIFAR-10-C (Gaussian noise sev 5)"}
-_COLUMNS = ["published", "ours", "ours_sd", "seeds", "diverged_seeds", "difference_in_standard_errors"]
+_COLUMNS = ["published", "ours", "ours_sd", "seeds", "diverged_seeds", DIFFERENCE]
 _BEST, _K1_TITLE = "best BLEU over temperatures", "text of appendix K"
 _K1 = {
     "ECE": {"ece": "ece", "ece_after_scaling": "ece_after_scaling", "temperature": "temperature"},

@@ -6,12 +6,13 @@ is nothing to judge (not tested). Every claim of a paper appears in `claims.json
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from math import inf, isfinite
 from typing import Any, Generic, Self, TypeVar
 
 import pandas as pd
 
+from softmax_temperature.papers.shared.shares import in_points
 from softmax_temperature.papers.shared.statistics import LEVEL, Ends, Quantity
 
 Records = TypeVar("Records")
@@ -20,7 +21,6 @@ HOLDS, CONTRADICTED, INCONCLUSIVE, NOT_TESTED = "holds", "contradicted", "inconc
 VERDICTS = (HOLDS, CONTRADICTED, INCONCLUSIVE, NOT_TESTED)
 DIRECTIONS_ONLY = ("smoke", "mini")
 """Profiles whose data and networks are so small that a verdict is about the direction of an effect, not its size."""
-_SHARES = ("accuracy", "pixel accuracy", "mean IoU", "ECE", "AUROC", "share of ", "of ")  # How their units begin.
 
 
 @dataclass(frozen=True)
@@ -37,6 +37,11 @@ class Criterion:
         """That by which a row of `claims.json` was judged."""
         low, high = row["region"]
         return cls(row["kind"], -inf if low is None else low, inf if high is None else high, row["some"])
+
+    def row(self) -> dict[str, Any]:
+        """What a row of `claims.json` says of it."""
+        region = [end if isfinite(end) else None for end in (self.low, self.high)]
+        return {"kind": self.kind, "region": region, "bounds": self.bounds, "some": self.some}
 
     def contains(self, ends: Ends) -> bool:
         """Whether the whole interval lies in the region."""
@@ -112,14 +117,9 @@ class Measurement:
     beside: tuple[float, ...] = ()  # Other numbers in this unit, for the note.
 
 
-@dataclass(frozen=True)
-class NotTested:
-    """Why the records cannot decide a claim, and what would."""
-
-    reason: str
-
-
-Found = Measurement | NotTested
+def not_tested(reason: str) -> Measurement:
+    """What is found where the records cannot decide a claim: why, and what would."""
+    return Measurement({}, "", missing={"": reason})
 
 
 @dataclass(frozen=True)
@@ -131,7 +131,7 @@ class Claim(Generic[Records]):
     statement: str
     compares: str  # What is measured, and how; `measure` does it.
     criterion: Criterion
-    measure: Callable[[Records], Found]
+    measure: Callable[[Records], Measurement]
     published: float | None = None  # The printed number that it corresponds to.
 
 
@@ -139,11 +139,33 @@ def claim(
     name: str,
     where: str,
     criterion: Criterion,
-    measure: Callable[[Records], Found],
+    measure: Callable[[Records], Measurement],
     published: float | None = None,
 ) -> Callable[[str, str], Claim[Records]]:
     """A claim from two calls: what judges it, and then its sentences, the statement and what is compared."""
     return lambda statement, compares: Claim(name, where, statement, compares, criterion, measure, published)
+
+
+@dataclass(frozen=True)
+class Judged:
+    """What a row of `claims.json` says beside the claim itself; of one that is not tested the tasks and a note."""
+
+    note: str  # With its numbers; `note_template` and `note_values` are the same in two parts.
+    verdict: str = NOT_TESTED
+    value: float | None = None
+    sd: float | None = None
+    low: float | None = None
+    high: float | None = None
+    level: float | None = None  # Of the interval.
+    n: int | None = None
+    each: str | None = None  # What n counts.
+    n_needed: int | None = None  # With which a claim that is open would be decided.
+    unit: str | None = None
+    share: bool = False
+    note_template: str | None = None
+    note_values: list[float] = field(default_factory=list)
+    cells: list[str] = field(default_factory=list)
+    tasks: list[dict[str, Any]] = field(default_factory=list)
 
 
 def judge_all(paper: str, claims: Sequence[Claim[Records]], records: Records, *, profile: str) -> list[dict[str, Any]]:
@@ -153,64 +175,91 @@ def judge_all(paper: str, claims: Sequence[Claim[Records]], records: Records, *,
     """
     rows = []
     for claim in claims:
-        it, found = claim.criterion, claim.measure(records)
-        if isinstance(found, NotTested):
-            found = Measurement({}, "", missing={"": found.reason})
-        row = {name: getattr(claim, name) for name in ("id", "where", "statement", "published")}
-        row |= {"paper": paper, "profile": profile, "kind": it.kind, "bounds": it.bounds, "some": it.some}
-        row |= {"criterion": f"{claim.compares} {it}", "verdict": NOT_TESTED}
-        row |= {"region": [end if isfinite(end) else None for end in (it.low, it.high)]}
-        row |= dict.fromkeys(("value", "sd", "low", "high", "level", "n", "unit", "n_needed", "each", "note_template"))
-        row |= {"tasks": [], "cells": [], "share": False, "note_values": []}
-        rows.append(row | _judged(it, found, profile in DIRECTIONS_ONLY))
+        judged = _judged(claim.criterion, claim.measure(records), profile in DIRECTIONS_ONLY)
+        said = {name: getattr(claim, name) for name in ("id", "where", "statement", "published")}
+        said |= {"paper": paper, "profile": profile, "criterion": f"{claim.compares} {claim.criterion}"}
+        rows.append(said | claim.criterion.row() | asdict(judged))
     return rows
 
 
-def _judged(criterion: Criterion, found: Measurement, all_tasks: bool) -> dict[str, Any]:
+def _judged(criterion: Criterion, found: Measurement, all_tasks: bool) -> Judged:
     several = len(found.parts) > 1
     tasks = [{"part": several * name, **task} for name, part in found.parts.items() for task in part.by_task()]
     own = ((name, part if all_tasks else part.of_paper()) for name, part in found.parts.items())
     if parts := {name: part for name, part in own if part is not None}:
-        return {"tasks": tasks, "cells": list(found.cells)} | _decision(criterion, parts, found)
-    reason = "; ".join(found.missing.values()) or "none of the paper's own tasks is in this profile"
-    return {"tasks": tasks, "note": "; ".join(filter(None, (reason, in_note(found.note, found.beside))))}
+        return replace(_decided(criterion, parts, found), tasks=tasks)
+    reason = "; ".join(dict.fromkeys(found.missing.values())) or "none of the paper's own tasks is in this profile"
+    return Judged(note="; ".join(filter(None, (reason, in_note(found.note, found.beside)))), tasks=tasks)
 
 
-def _decision(criterion: Criterion, parts: Mapping[str, Quantity], found: Measurement) -> dict[str, Any]:
-    """The verdict on all parts and the part that decides it, or is farthest from being decided."""
+def _decided(criterion: Criterion, parts: Mapping[str, Quantity], found: Measurement) -> Judged:
+    """The verdict on all parts, shown by the part that decides it or is farthest from being decided."""
     # One of many intervals lies somewhere by chance: where one part is enough, its level is corrected for their number.
     corrected = 1 - (1 - LEVEL) / len(parts)
-    levels = (corrected, LEVEL) if criterion.some else (LEVEL, corrected)
-    tests = list(zip((criterion.contains, criterion.excludes), levels, strict=True))
-    inside, outside = (
-        [name for name, part in parts.items() if (ends := part.estimate(level).ends) and lies(ends)]
-        for lies, level in tests
-    )
-    enough, every = ((HOLDS, inside), (CONTRADICTED, outside))[:: 1 if criterion.some else -1]
-    if enough[1]:
-        verdict, candidates = enough
-    elif not found.missing and every[1] == list(parts):
-        verdict, candidates = every
-    else:
-        verdict, candidates = INCONCLUSIVE, [name for name in parts if name not in inside] or list(parts)
+    inside_at, outside_at = (corrected, LEVEL) if criterion.some else (LEVEL, corrected)
+    inside = _lying(parts, criterion.contains, inside_at)
+    outside = _lying(parts, criterion.excludes, outside_at)
+    decide = _some_inside if criterion.some else _all_inside
+    verdict, candidates = decide(inside, outside, list(parts), complete=not found.missing)
     values = {name: float(part.estimate().value) for name, part in parts.items()}
+    # What must lie inside as a whole is shown by its worst part, what need not by its best.
     name = (max if criterion.some else min)(candidates, key=lambda each: criterion.margin(values[each]))
-    part, ends, several, needed = parts[name], parts[name].estimate().ends, len(parts) > 1, None
+    part, ends, needed = parts[name], parts[name].estimate().ends, None
     if verdict == INCONCLUSIVE and name not in inside:
-        needed = min((count for test in tests if (count := part.needed(*test)) is not None), default=None)
+        either = (part.needed(criterion.contains, inside_at), part.needed(criterion.excludes, outside_at))
+        needed = min((count for count in either if count is not None), default=None)
     # The level of the test that decided; of an open claim, of the one that is closest to deciding.
-    level = levels[1] if ends and criterion.excludes(ends) else levels[0]
+    level = outside_at if ends and criterion.excludes(ends) else inside_at
+    template, numbers = _note(found, values, level, ends)
+    return Judged(
+        verdict=verdict,
+        **asdict(part.estimate(level)),
+        level=level,
+        each=part.each,
+        n_needed=needed,
+        unit=f"{found.unit}, {name}" if len(parts) > 1 else found.unit,
+        share=in_points(found.unit) is not None,
+        note=in_note(template, numbers),
+        note_template=template,
+        note_values=numbers,
+        cells=list(found.cells),
+    )
+
+
+def _lying(parts: Mapping[str, Quantity], there: Callable[[Ends], bool], level: float) -> list[str]:
+    """The parts whose interval at a level lies there."""
+    return [name for name, part in parts.items() if (ends := part.estimate(level).ends) and there(ends)]
+
+
+def _all_inside(inside: list[str], outside: list[str], parts: list[str], *, complete: bool) -> tuple[str, list[str]]:
+    """The verdict where every part must lie inside, and the parts that it rests on."""
+    if outside:
+        return CONTRADICTED, outside
+    if complete and inside == parts:
+        return HOLDS, inside
+    return INCONCLUSIVE, [name for name in parts if name not in inside] or parts
+
+
+def _some_inside(inside: list[str], outside: list[str], parts: list[str], *, complete: bool) -> tuple[str, list[str]]:
+    """The verdict where one part inside is enough, and the parts that it rests on."""
+    if inside:
+        return HOLDS, inside
+    if complete and outside == parts:
+        return CONTRADICTED, outside
+    return INCONCLUSIVE, parts
+
+
+def _note(found: Measurement, values: Mapping[str, float], level: float, ends: Ends | None) -> tuple[str, list[float]]:
+    """What a reader must know beside the numbers: a template, and what belongs in its places."""
+    several = len(values) > 1
     notes = (
         found.note,
-        ", ".join(f"{each} {{}}" for each in parts) if several else "",
+        ", ".join(f"{name} {{}}" for name in values) if several else "",
         f"not judged: {'; '.join(map(': '.join, found.missing.items()))}" if found.missing else "",
         "" if ends else "one value has no interval",
-        f"interval of {100 * level:.3g} %, for {len(parts)} parts" if level != LEVEL else "",
+        f"interval of {100 * level:.3g} %, for {len(values)} parts" if level != LEVEL else "",
     )
-    template, numbers = "; ".join(filter(None, notes)), [*found.beside, *(values.values() if several else ())]
-    row = asdict(part.estimate(level)) | {"verdict": verdict, "level": level, "n_needed": needed, "each": part.each}
-    row |= {"unit": f"{found.unit}, {name}" if several else found.unit, "share": found.unit.startswith(_SHARES)}
-    return row | {"note": in_note(template, numbers), "note_template": template, "note_values": numbers}
+    return "; ".join(filter(None, notes)), [*found.beside, *(values.values() if several else ())]
 
 
 def in_note(template: str, values: Sequence[float], *, points: bool = False) -> str:
@@ -238,9 +287,8 @@ def texts(row: dict[str, Any]) -> dict[str, str]:
     if row["value"] is None:
         return said
     unit, scale, digits = row["unit"], 1, 3
-    if row["share"]:
-        scale, digits, before = 100, 2, row["criterion"].removesuffix(f"{region.where()}.")
-        unit = ("% " if unit.startswith(("share of ", "of ")) else "points of ") + unit.removeprefix("share ")
+    if points := in_points(unit):
+        unit, scale, digits, before = points, 100, 2, row["criterion"].removesuffix(f"{region.where()}.")
         said["note"] = in_note(row["note_template"], row["note_values"], points=True)
         said["criterion"] = f"{before}{region.where(scale)} {unit.partition(',')[0]}."
     shown = {

@@ -5,13 +5,13 @@ Whatever the paper, the columns before `published` name a number, the first of t
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from softmax_temperature.papers.shared.shares import is_share
 from softmax_temperature.papers.shared.sources import CELLS, Linked
 
 MEASURED, DIVERGED, STUCK, NOT_RUN = "measured", "diverged", "stuck", "not run: "
@@ -19,7 +19,6 @@ PRINTED, OURS, METRIC, STATUS, MISSING = "published", "ours", "metric", "status"
 DIFFERENCE = "difference_in_standard_errors"
 SEEDS = ["seeds", "diverged_seeds", "stuck_seeds"]  # Of each number, how many finished, diverged, and got stuck.
 _REMARKS = ("embeddings", "differs")  # How our run differs from the paper's: these columns name a row of ours, too.
-_SHARE = re.compile(r"ece|mce|error|accuracy|auroc|top\d|s99|iou|%")  # In the files shares, percent for a reader.
 
 
 def mean_and_sd(name: str, column: str | None = None) -> dict[str, tuple[str, str]]:
@@ -91,7 +90,7 @@ def wide(table: pd.DataFrame, across: str | None) -> pd.DataFrame:
     rows = table.assign(**{STATUS: table.get(STATUS, MEASURED), METRIC: table.get(METRIC, "")})
     rows = rows.assign(**{name: rows[name].map(_text) for name in [*names, *remarks, STATUS]})
     rows["column"] = rows[across] if across else OURS
-    rows["percent"] = rows[METRIC].str.lower().str.contains(_SHARE)
+    rows["percent"] = rows[METRIC].map(is_share).astype(bool)
     signs = np.where(rows["percent"] & ~rows[METRIC].str.contains("%"), " (%)", "")
     rows[METRIC] = rows[METRIC].str.replace("_", " ") + signs
     rows["here"] = rows[OURS].notna() | (rows[STATUS] == DIVERGED)

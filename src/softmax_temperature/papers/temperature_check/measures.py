@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from softmax_temperature.papers.shared.claims import Found, Measurement, NotTested
+from softmax_temperature.papers.shared.claims import Measurement, not_tested
 from softmax_temperature.papers.shared.statistics import Drawn, Fitted, OverTasks, Quantity, Task, Values
 from softmax_temperature.papers.temperature_check.early_learning import LINE, Prediction, early_slopes
 from softmax_temperature.papers.temperature_check.records import NORMS, Records, by_seed, by_sweep, chosen
@@ -32,7 +32,7 @@ AT_1: Choice = (lambda place: place == 1, "idxmax")
 
 def gap(
     records: Records, one: Choice = BEST, other: Choice = WORST, *, metric: str = "test_accuracy", kind: str = PLAIN
-) -> Found:
+) -> Measurement:
     """A number at one chosen inverse temperature minus that at another, of each sweep."""
     sweeps, found = _sweeps(records, kind), dict[str, Quantity | str]()
     for name, rows in by_sweep(sweeps):
@@ -60,12 +60,12 @@ def _gaps(rows: pd.DataFrame, metric: str, *chosen: Choice, across: str = "inver
     return [gap for gap in gaps if pd.notna(gap)]
 
 
-def norm_against_temperature(records: Records) -> Found:
+def norm_against_temperature(records: Records) -> Measurement:
     """What the norm of the logits changes, minus half of what the inverse temperature changes in the same network."""
     ranges, rows, found = gap(records), chosen(records, NORMS), dict[str, Quantity | str]()
     for name, some in by_sweep(rows):
         norms = some.groupby("start")["initial_logit_norm"].mean()
-        whole = ranges.parts.get(name) if isinstance(ranges, Measurement) else None
+        whole = ranges.parts.get(name)
         if norms.min() > LIMITS[0] or norms.max() < LIMITS[1]:
             found[name] = f"norms from {norms.min():.2g} to {norms.max():.2g} cannot show more than one regime"
         elif not isinstance(whole, OverTasks) or some["seed"].nunique() < 2:
@@ -85,7 +85,7 @@ def _minus_half(gaps: Values, whole: Values) -> Fitted:
     return Fitted(gaps.mean() - whole.mean() / 2, float(np.sqrt(squares.sum())), int(degrees), len(gaps))
 
 
-def places_of_the_best(records: Records) -> Found:
+def places_of_the_best(records: Records) -> Measurement:
     """Decades between the best inverse temperatures of two architectures, with a bootstrap of the argmax."""
     sweeps, draws, missing = _sweeps(records), dict[str, Values](), dict[str, str]()
     for name, rows in by_sweep(_asked(sweeps)):
@@ -126,7 +126,7 @@ def argmax_draws(table: pd.DataFrame) -> Values:
     return drawn
 
 
-def stability(records: Records) -> Found:
+def stability(records: Records) -> Measurement:
     """The slope of the logarithm of the spread over seeds in that of the inverse temperature, over all sweeps."""
     rows = _asked(_sweeps(records))
     learned = rows[rows["interior"] & ~rows["diverged"]].groupby(["sweep", "inverse_temperature"], sort=False)
@@ -135,7 +135,7 @@ def stability(records: Records) -> Found:
     table = table.assign(x=np.log10(table["inverse_temperature"]), y=np.log(table["sd"]))
     count = table["sweep"].nunique()
     if len(table) < count + 2:
-        return NotTested("too few spreads over seeds where the chosen learning rate is inside its grid")
+        return not_tested("too few spreads over seeds where the chosen learning rate is inside its grid")
     slope = Fitted(*common_slope(table), n=records.runs["seed"].nunique())
     return Measurement({"slope": slope}, "log spread per decade", f"{len(table)} spreads in {count} sweeps")
 
@@ -148,7 +148,7 @@ def common_slope(table: pd.DataFrame) -> tuple[float, float, int]:
     return slope, float(np.sqrt(((y - slope * x) ** 2).sum() / degrees / square)), degrees
 
 
-def early(records: Records, predictions: Sequence[Prediction], smooth: bool | None = None) -> Found:
+def early(records: Records, predictions: Sequence[Prediction], smooth: bool | None = None) -> Measurement:
     """Slopes minus the predicted ones, of each network."""
     rows, found = early_slopes(records, predictions), dict[str, Quantity | str]()
     rows = rows if smooth is None else rows[rows["smooth"] == smooth]
@@ -164,12 +164,12 @@ def early(records: Records, predictions: Sequence[Prediction], smooth: bool | No
 
 def _measured(
     found: Mapping[str, Quantity | str], unit: str, rows: pd.DataFrame, otherwise: str, note: str = ""
-) -> Found:
+) -> Measurement:
     """The quantities found, and why others are missing, with the cells of the rows; `otherwise` if neither."""
     parts = {name: part for name, part in found.items() if not isinstance(part, str)}
     missing = {name: why for name, why in found.items() if isinstance(why, str)}
     if not parts:
-        return NotTested("; ".join(map(": ".join, missing.items())) or otherwise)
+        return not_tested("; ".join(map(": ".join, missing.items())) or otherwise)
     return Measurement(parts, unit, note, missing, tuple(dict.fromkeys(rows["cells"])))
 
 
