@@ -11,11 +11,10 @@ from safetensors.torch import load_file
 
 from softmax_temperature.params import read_params
 from softmax_temperature.params.network import Network
-from softmax_temperature.params.temperature_check import Training
 from softmax_temperature.runner.cells import Job
 from softmax_temperature.stages import focal_appendices, temperature_check
 from softmax_temperature.stages.focal_appendices import TENSORS
-from softmax_temperature.stages.temperature_check import confirm, plan_of
+from softmax_temperature.stages.temperature_check import confirm, optimizer_rate, plan_of
 from softmax_temperature.training import build_network, last_layer_inputs
 from tests.conftest import ROOT
 
@@ -40,14 +39,14 @@ def test_the_rate_of_the_highest_mean_accuracy_is_chosen_and_rescaled(
 ) -> None:
     given: list[dict[str, Any]] = []
     monkeypatch.setattr(temperature_check, "train", lambda _, **plan: given.append(plan))
-    plan = plan_of(read_params(ROOT / "params.yaml"), Training("wrn", 0.1, 1.0, "plain", 7))
+    plan = plan_of(read_params(ROOT / "params.yaml"), "wrn", 0.1, "plain", 7)
     inputs = {"data": None} | {name: tried(right) for name, right in found.items()}
     job: Any = SimpleNamespace(inputs=inputs, output=tmp_path)
     rates = {"10": 10.0, "0.1": 0.1, "1": 1.0}
     confirm(job, rates=rates, plan=plan)
     assert json.loads((tmp_path / "choice.json").read_text()) == {"learning_rate": best}
-    assert given[0].pop("recipe").lr == pytest.approx(best / 0.1**2)
-    assert given[0] == {name: value for name, value in plan.items() if name != "recipe"}
+    assert given == [{"learning_rate": best, "plan": plan}]
+    assert optimizer_rate(best, plan.inverse_temperature) == pytest.approx(best / 0.1**2)
 
 
 def test_a_network_whose_units_are_out_is_not_described() -> None:

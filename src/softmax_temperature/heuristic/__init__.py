@@ -16,7 +16,6 @@ from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
 import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike
 
 from softmax_temperature.dataset_statistics import STATISTICS
 from softmax_temperature.heuristic.pairs import (
@@ -48,11 +47,6 @@ COUNTS = {"best": 1, "four_best": 4, "all": len(STATISTICS)}  # The rows of Tabl
 PENALTIES = tuple(10.0**exponent for exponent in range(-3, 5))
 
 Method: TypeAlias = Literal["least_squares", "ridge"]
-
-
-def square_root_of_dimension(dim: ArrayLike) -> Any:
-    """An inverse temperature without a search: the square root of the embeddings' length, as in attention."""
-    return np.sqrt(dim)
 
 
 def lower_bound_from_classes(n_classes: Any) -> Any:

@@ -132,7 +132,7 @@ def score_rules(pairs: pd.DataFrame, accuracies: pd.DataFrame) -> pd.DataFrame:
         median[own] = np.median(floats(pairs, "inverse_temperature")[others])
     if len(np.unique(backbones)) == 1:
         del values[RULES[1]]
-    values["square root of dimension"] = np.sqrt(floats(pairs, "dim"))
+    values["square root of dimension"] = np.sqrt(floats(pairs, "dim"))  # As in attention.
     if "inverse_temperature_validation" in pairs:
         values["search on validation data"] = floats(pairs, "inverse_temperature_validation")
     every = np.arange(len(pairs))

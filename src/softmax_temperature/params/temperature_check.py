@@ -31,19 +31,6 @@ class Training(NamedTuple):
         """The name of its cell."""
         return f"{self.sweep}/{self.inverse_temperature:g}/{self.learning_rate:g}/{self.start}/{self.seed}"
 
-    @property
-    def correlation(self) -> float | None:
-        """Of the pair, or None for a network alone."""
-        return self._after("pair-")
-
-    @property
-    def logit_norm(self) -> float | None:
-        """That the tempered logits start with, or None where it is left to the network."""
-        return self._after("norm-")
-
-    def _after(self, kind: str) -> float | None:
-        return float(self.start.removeprefix(kind)) if self.start.startswith(kind) else None
-
 
 class Confirmation(NamedTuple):
     """The names of a training with the learning rate that the trainings of a sweep at one inverse temperature chose."""
@@ -57,6 +44,11 @@ class Confirmation(NamedTuple):
     def cell(self) -> str:
         """The name of its cell."""
         return f"{self.sweep}/{self.inverse_temperature:g}/{self.start}/{self.seed}"
+
+
+def number_in(start: str, kind: str) -> float | None:
+    """The number in a `start` of the kind "pair-" or "norm-"; None in others."""
+    return float(start.removeprefix(kind)) if start.startswith(kind) else None
 
 
 class Sweep(Section):
@@ -174,10 +166,9 @@ class TemperatureCheck(Section):
     watch_every: PositiveInt
     early_learning: EarlyLearning | None
 
-    def recipe_of(self, training: Training) -> Recipe:
-        """The recipe of a training, with the learning rate that its inverse temperature asks for."""
-        own = {"lr": training.learning_rate / training.inverse_temperature**2}
-        return self.recipe.changed(self.sweeps[training.sweep].recipe, own)
+    def recipe_of(self, sweep: str) -> Recipe:
+        """The recipe of a sweep, but for its `lr`, which each training has its own of."""
+        return self.recipe.changed(self.sweeps[sweep].recipe, by=f"sweeps.{sweep}")
 
     def trainings(self) -> list[Training]:
         """Every training, in the order of the parameters."""
@@ -206,6 +197,6 @@ class TemperatureCheck(Section):
 
     @model_validator(mode="after")
     def _recipes_are_complete(self) -> Self:
-        for name, sweep in self.sweeps.items():
-            self.recipe.changed(sweep.recipe, by=f"sweeps.{name}")
+        for name in self.sweeps:
+            self.recipe_of(name)
         return self

@@ -4,14 +4,13 @@ from collections.abc import Iterator, Mapping
 from itertools import product
 from typing import Any
 
-import numpy as np
 import pandas as pd
 import torch
 from torch import Tensor
 
 from softmax_temperature import heuristic as library
 from softmax_temperature.cosine_classifier import TemperatureGrid
-from softmax_temperature.heuristic.pairs import KEYS, MINIMUM_DATASETS, correlations, identified, matrix
+from softmax_temperature.heuristic.pairs import KEYS, MINIMUM_DATASETS, correlations, floats, identified, matrix
 from softmax_temperature.heuristic.ridge import Study, fit_shipped, score_rules
 from softmax_temperature.params import Params
 from softmax_temperature.runner.artifacts import Artifact, write_json, write_text
@@ -25,8 +24,7 @@ RIDGE_RULES = {
     "heuristic, backbone left out too": "the same, backbone left out too",
     "best constant": "best constant",
 }
-LeftOut = Mapping[tuple[str, str, library.Method], library.LeaveOneOut]
-"""By subset of the pairs, row of Table 1 and method."""
+LeftOut = Mapping[tuple[str, str, library.Method], library.LeaveOneOut]  # By subset of pairs, row of Table 1, method.
 
 
 @stage(PAPER, HEURISTIC)
@@ -149,14 +147,13 @@ def _predictions(table: pd.DataFrame, left_out: pd.DataFrame) -> pd.DataFrame:
 
 def _rules(table: pd.DataFrame, runs: pd.DataFrame, scores: pd.DataFrame, left_out: LeftOut) -> pd.DataFrame:
     """What each rule chooses for every pair, the test accuracy there, and what it costs."""
-    names = table["dataset"].unique()
-    medians = {name: table[table["dataset"] != name]["inverse_temperature"].median() for name in names}
+    scored = {rule: some["inverse_temperature"].to_numpy() for rule, some in scores.groupby("rule")}
     of_thumb = {
         "none (1)": 1.0,
-        "square root of dimension": library.square_root_of_dimension(table["dim"]),
+        "square root of dimension": scored["square root of dimension"],
         "lower bound from classes": library.lower_bound_from_classes(table["n_classes"]),
-        "median of other data sets": table["dataset"].map(medians),
-        "chosen on validation": table["inverse_temperature_validation"],
+        "median of other data sets": scored["median of the study"],
+        "chosen on validation": scored["search on validation data"],
     }
     chosen = [table[KEYS].assign(rule=name, inverse_temperature=values) for name, values in of_thumb.items()]
     for (_, row, method), one in (each for each in left_out.items() if each[0][0] == "all pairs"):
@@ -166,7 +163,6 @@ def _rules(table: pd.DataFrame, runs: pd.DataFrame, scores: pd.DataFrame, left_o
     rules = pd.concat([*chosen, ridge[["rule", *KEYS, "inverse_temperature"]]], ignore_index=True)
     study = Study.of(table, runs)
     rows = pd.MultiIndex.from_frame(table[KEYS]).get_indexer(pd.MultiIndex.from_frame(rules[KEYS]))
-    accuracy = study.accuracy(rows, rules["inverse_temperature"].to_numpy(np.float64))
-    lost = study.accuracies[rows].max(axis=1) - accuracy
-    rules = rules.assign(test_accuracy=accuracy.round(6), accuracy_lost=lost.round(6))
+    at = floats(rules, "inverse_temperature")
+    rules = rules.assign(test_accuracy=study.accuracy(rows, at).round(6), accuracy_lost=study.lost(rows, at).round(6))
     return rules[["rule", *KEYS, "inverse_temperature", "test_accuracy", "accuracy_lost"]]

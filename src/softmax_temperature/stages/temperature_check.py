@@ -1,7 +1,7 @@
 """Stages train_temperature_check and confirm_temperature_check: sweeps, and fresh seeds at the best rates."""
 
 from collections.abc import Iterator
-from types import SimpleNamespace
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -13,7 +13,9 @@ from softmax_temperature.early_learning.pair import CorrelatedPair
 from softmax_temperature.losses import make_objective
 from softmax_temperature.params import Params
 from softmax_temperature.params.network import Network
-from softmax_temperature.params.temperature_check import COOLED, PLAIN, Training
+from softmax_temperature.params.recipe import Recipe
+from softmax_temperature.params.shared import Text
+from softmax_temperature.params.temperature_check import COOLED, PLAIN, Training, number_in
 from softmax_temperature.runner.artifacts import Artifact, write_json
 from softmax_temperature.runner.cells import Cell, Job
 from softmax_temperature.stages import PREPARED, stage
@@ -21,8 +23,7 @@ from softmax_temperature.stages.trainings import HELD_OUT, LOGITS, TrainingRun, 
 from softmax_temperature.training import Samples, Trainer, Watch, build_network
 from softmax_temperature.training.cooling import CoolingCallback
 
-CHOICE = "choice.json"
-"""The file with the rescaled learning rate that a confirmation was trained with."""
+CHOICE = "choice.json"  # The file with the rescaled learning rate that a confirmation was trained with.
 
 # Deviation: the text of the paper is not at hand, only its abstract. Optimizer, schedules, epochs, batch sizes, grids
 # of learning rates and numbers of seeds are ours, each beside its value in the parameters. Weight decay is zero, so
@@ -33,14 +34,30 @@ CHOICE = "choice.json"
 # cannot be stacked.
 
 
+@dataclass(frozen=True)
+class Plan:
+    """Everything of a training but its learning rate."""
+
+    inverse_temperature: float
+    start: str
+    network: Network
+    recipe: dict[str, Any]  # Without `lr`.
+    training_seed: int
+    root: str
+    text: Text
+    watch_images: int
+    watch_every: int
+
+
 @stage("temperature_check", "data/temperature_check/training")
 def train_temperature_check(params: Params) -> Iterator[Cell]:
     """One cell per sweep, inverse temperature, learning rate, start and seed."""
     paper = params.temperature_check
     check_networks(params, paper.sweeps)
     for training in paper.trainings():
-        plan, inputs = plan_of(params, training), {"data": PREPARED / paper.sweeps[training.sweep].dataset}
-        yield Cell(training.cell, train, plan, inputs, plan["network"].gpu_share)
+        name, at, rate, start, seed = training
+        plan, inputs = plan_of(params, name, at, start, seed), {"data": PREPARED / paper.sweeps[name].dataset}
+        yield Cell(training.cell, train, {"learning_rate": rate, "plan": plan}, inputs, plan.network.gpu_share)
 
 
 @stage("temperature_check", "data/temperature_check/confirmation")
@@ -48,47 +65,51 @@ def confirm_temperature_check(params: Params) -> Iterator[Cell]:
     """One cell per sweep, inverse temperature, start and fresh seed; each reads the trainings that it chooses from."""
     paper = params.temperature_check
     for confirmation in paper.confirmations():
-        name, at, start, seed = confirmation
+        name, at, start, _ = confirmation
         rates = {f"{rate:g}": rate for rate in paper.sweeps[name].rates(at)}
         inputs = {"data": PREPARED / paper.sweeps[name].dataset} | {
             f"{label}/{other}": train_temperature_check.output / Training(name, at, rate, start, other).cell
             for label, rate in rates.items()
             for other in range(paper.seeds_of(name))
         }
-        # The rate of the training is a placeholder.
-        plan = {"rates": rates, "plan": plan_of(params, Training(name, at, 1.0, start, seed))}
-        yield Cell(confirmation.cell, confirm, plan, inputs, plan["plan"]["network"].gpu_share)
+        plan = plan_of(params, *confirmation)
+        yield Cell(confirmation.cell, confirm, {"rates": rates, "plan": plan}, inputs, plan.network.gpu_share)
 
 
-def plan_of(params: Params, training: Training) -> dict[str, Any]:
-    """What the cell of a training is given."""
+def plan_of(params: Params, sweep: str, inverse_temperature: float, start: str, seed: int) -> Plan:
+    """The plan of the trainings that differ in their learning rate alone."""
     paper = params.temperature_check
-    plan = {name: getattr(paper, name) for name in ("text", "watch_images", "watch_every")}
-    plan |= {"network": params.networks[paper.sweeps[training.sweep].network], "recipe": paper.recipe_of(training)}
-    seed = seed_of(params.seed, "temperature_check", training.sweep, str(training.seed))
-    return plan | {"training": training, "root": params.data.root, "training_seed": seed}
+    network, recipe = params.networks[paper.sweeps[sweep].network], paper.recipe_of(sweep).model_dump(exclude={"lr"})
+    own = seed_of(params.seed, "temperature_check", sweep, str(seed)), params.data.root
+    return Plan(inverse_temperature, start, network, recipe, *own, paper.text, paper.watch_images, paper.watch_every)
 
 
-def train(job: Job, **settings: Any) -> None:
+def optimizer_rate(learning_rate: float, inverse_temperature: float) -> float:
+    """What the optimizer gets for a learning rate of the sweep, so that equal ones mean equal early dynamics."""
+    return learning_rate / inverse_temperature**2
+
+
+def train(job: Job, *, learning_rate: float, plan: Plan) -> None:
     """Train one network; writes record, logits of held-out data, not yet tempered, and the rows of Cooling.
 
     Beside them `history.json`, the rows of `Watch` with tempered logits, and `statistics.json`, the 23 statistics of
     the features that the last layer reads, or null: only a training at inverse temperature 1, neither altered nor
     cooled, is described.
     """
-    plan, asked = SimpleNamespace(**settings), settings["training"]
+    at = plan.inverse_temperature
+    recipe = Recipe(**plan.recipe, lr=optimizer_rate(learning_rate, at))
     data = training_sets(job.inputs["data"], plan.root, plan.text)
-    sets, model = data.sets, _network(asked, plan.network, data.classes, plan.training_seed)
-    objective = make_objective("tempered_cross_entropy", {"inverse_temperature": asked.inverse_temperature})
-    training = TrainingRun(job, plan.recipe, plan.training_seed, model, objective, sets["train"])
-    initial_norm = _initial_norm(training.trainer, sets["validation"], asked)
+    sets, model = data.sets, _network(plan, data.classes)
+    objective = make_objective("tempered_cross_entropy", {"inverse_temperature": at})
+    training = TrainingRun(job, recipe, plan.training_seed, model, objective, sets["train"])
+    initial_norm = _initial_norm(training.trainer, sets["validation"], plan)
     how: dict[str, Any] = {"period": "epoch", "optimizer_state": "keep", "mode": "last_layer"}
-    cooling = CoolingCallback(model, sets["validation"], **how) if asked.start == COOLED else None
+    cooling = CoolingCallback(model, sets["validation"], **how) if plan.start == COOLED else None
     sample = sets["train"].sample(plan.watch_images)
-    watch = Watch({**sets, "train": sample}, inverse_temperature=asked.inverse_temperature, every=plan.watch_every)
+    watch = Watch({**sets, "train": sample}, inverse_temperature=at, every=plan.watch_every)
     training.run(cooling=cooling, watch=watch)
     training.save_logits({split: sets[split] for split in HELD_OUT})
-    described = asked.start == PLAIN and asked.inverse_temperature == 1 and training.finite
+    described = plan.start == PLAIN and at == 1 and training.finite
     training.save(
         {"classes": data.classes, "samples": data.sizes, "initial_logit_norm": initial_norm},
         weights=False,
@@ -98,19 +119,17 @@ def train(job: Job, **settings: Any) -> None:
     )
 
 
-def confirm(job: Job, *, rates: dict[str, float], plan: dict[str, Any]) -> None:
+def confirm(job: Job, *, rates: dict[str, float], plan: Plan) -> None:
     """Train with the rate whose trainings have the highest mean validation accuracy; of equal ones, the lowest rate.
 
     Writes `choice.json`, and the files of `train`.
     """
-    accuracies: dict[str, list[float]] = {label: [] for label in rates}
-    for name, artifact in job.inputs.items():
-        if name != "data":
-            accuracies[name.partition("/")[0]].append(_accuracy(artifact))
+    accuracies = {
+        label: [_accuracy(one) for name, one in job.inputs.items() if name.startswith(f"{label}/")] for label in rates
+    }
     best = max(sorted(rates, key=rates.__getitem__), key=lambda label: sum(accuracies[label]) / len(accuracies[label]))
     write_json(job.output / CHOICE, {"learning_rate": rates[best]})
-    recipe = plan["recipe"].changed({"lr": rates[best] / plan["training"].inverse_temperature ** 2})
-    train(job, **plan | {"recipe": recipe})
+    train(job, learning_rate=rates[best], plan=plan)
 
 
 def _accuracy(training: Artifact) -> float:
@@ -122,25 +141,25 @@ def _accuracy(training: Artifact) -> float:
     return (tensors["validation.logits"].argmax(dim=1) == tensors["validation.labels"]).double().mean().item()
 
 
-def _network(training: Training, network: Network, classes: int, seed: int) -> nn.Module:
-    model = build_network(network, classes=classes, seed=seed)
-    if training.logit_norm is not None:
+def _network(plan: Plan, classes: int) -> nn.Module:
+    model = build_network(plan.network, classes=classes, seed=plan.training_seed)
+    if number_in(plan.start, "norm-") is not None:
         return CorrelatedPair(model, model, 1.0, share=0.0)
-    if training.correlation is None:
+    if (correlation := number_in(plan.start, "pair-")) is None:
         return model
-    other = build_network(network, classes=classes, seed=seed_of(seed, "other"))
-    return CorrelatedPair(model, other, training.correlation)
+    other = build_network(plan.network, classes=classes, seed=seed_of(plan.training_seed, "other"))
+    return CorrelatedPair(model, other, correlation)
 
 
-def _initial_norm(trainer: Trainer, held_out: Samples, training: Training) -> float:
+def _initial_norm(trainer: Trainer, held_out: Samples, plan: Plan) -> float:
     """The mean norm of the tempered logits before the first step, brought to the wanted one, if there is one."""
 
     def norm() -> float:
         logits, _ = trainer.evaluate(held_out.inputs)
-        return float((training.inverse_temperature * logits).double().norm(dim=1).mean())
+        return float((plan.inverse_temperature * logits).double().norm(dim=1).mean())
 
-    if isinstance(trainer.network, CorrelatedPair) and training.logit_norm is not None:
-        trainer.network.share = 1 - training.logit_norm / norm()
+    if isinstance(trainer.network, CorrelatedPair) and (logit_norm := number_in(plan.start, "norm-")) is not None:
+        trainer.network.share = 1 - logit_norm / norm()
     return norm()
 
 

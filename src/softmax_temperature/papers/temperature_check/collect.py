@@ -14,7 +14,7 @@ from softmax_temperature.papers.shared.records import named_rows, write_results
 from softmax_temperature.papers.temperature_check.early_learning import early_tables
 from softmax_temperature.papers.temperature_check.records import NAMES, SLUG
 from softmax_temperature.params import Params
-from softmax_temperature.params.temperature_check import CONFIRMED, Training
+from softmax_temperature.params.temperature_check import CONFIRMED, Training, number_in
 from softmax_temperature.runner.artifacts import MANIFEST, Artifact, open_artifact
 from softmax_temperature.scaling import apply_temperature, fit_temperature
 from softmax_temperature.stages import HEURISTIC
@@ -74,7 +74,7 @@ def collect(params: Params, folder: Path) -> None:
 def _run(training: Training, artifact: Artifact) -> list[dict[str, Any]]:
     record, temperatures = artifact.json("record.json"), artifact.json("temperatures.json")
     last = temperatures[-1]["total"] if temperatures else None
-    found = record | {"correlation": training.correlation, "cooled_temperature": last}
+    found = record | {"correlation": number_in(training.start, "pair-"), "cooled_temperature": last}
     if record["diverged"]:
         return [found]
     tensors, scale = artifact.tensors("logits.safetensors"), training.inverse_temperature
