@@ -12,7 +12,7 @@ from softmax_temperature.stages.cooling import train_cooling, train_segmentation
 from softmax_temperature.stages.focal import train_focal
 from softmax_temperature.stages.focal_appendices import focal_linear, train_translation
 from softmax_temperature.stages.focal_evaluation import evaluate_focal
-from softmax_temperature.stages.temperature_check import train_temperature_check
+from softmax_temperature.stages.temperature_check import optimizer_rate, train_temperature_check
 from tests.pipeline.whole_runs import changed
 
 
@@ -32,15 +32,17 @@ def test_all_arms_of_a_seed_start_alike_and_seeds_differ(stage: Stage, task: str
     which = "data_seed" if stage is focal_linear else "training_seed"
     for cell in stage.cells(tiny):
         if cell.name.startswith(task):
-            seeds[cell.name.rpartition("/")[2]].add(cell.parameters[which])
+            given = cell.parameters
+            seeds[cell.name.rpartition("/")[2]].add(given.get("plan", given)[which])
     assert [len(found) for found in seeds.values()] == [1, 1]
     assert seeds["0"] != seeds["1"]
 
 
 def test_rates_are_rescaled_by_the_inverse_temperature(tiny: Params) -> None:
-    rates = {cell.name: cell.parameters["recipe"]["lr"] for cell in train_temperature_check.cells(tiny)}
-    assert rates["wrn/1/0.1/plain/0"] == pytest.approx(0.1)
-    assert rates["wrn/0.1/0.1/plain/0"] == pytest.approx(10.0)
+    cells = {cell.name: cell.parameters for cell in train_temperature_check.cells(tiny)}
+    for at, expected in (("1", 0.1), ("0.1", 10.0)):
+        given = cells[f"wrn/{at}/0.1/plain/0"]
+        assert optimizer_rate(given["learning_rate"], given["plan"]["inverse_temperature"]) == pytest.approx(expected)
 
 
 FL_9 = {
