@@ -131,7 +131,9 @@ def test_a_task_that_the_paper_lacks_is_shown_and_not_pooled() -> None:
     row = judged(above(), part)
     assert (row["verdict"], row["value"], row["n"]) == (HOLDS, pytest.approx(0.5), 3)
     assert [task["pooled"] for task in row["tasks"]] == [True, False]
-    assert judged(above(), part, profile="mini")["n"] == 6, "directions are shown on what is there"
+    assert texts(row)["note"] == "not in the paper and so not counted: task at -0.5"
+    row = judged(above(), part, profile="mini")
+    assert (row["n"], texts(row)["note"]) == (6, ""), "directions are shown on what is there"
 
 
 def test_a_missing_part_leaves_a_claim_open_but_not_a_contradiction() -> None:
@@ -160,6 +162,6 @@ def test_a_reader_sees_shares_in_points_and_other_numbers_as_they_are() -> None:
     assert said["criterion"].endswith("holds if the 90 % interval lies above 1 points of accuracy.")
     for unit, shown in (("of an epoch", "% of an epoch"), ("share of predictions", "% of predictions")):
         assert f" {shown} (n" in texts(row | {"unit": unit})["ours"]
-    said = texts(row | {"unit": "nats", "share": False})
-    assert said["ours"] == "0.500 ± 0.100 [0.331, 0.669] nats (n = 3 seeds)"
+    said = texts(row | {"unit": "nats, part 0", "share": False})
+    assert said["ours"] == "0.500 ± 0.100 [0.331, 0.669] nats, part 0 (n = 3 seeds)"
     assert (said["printed"], said["must lie"]) == ("0.5", "above 0.01")

@@ -46,8 +46,9 @@ def test_a_row_has_the_best_evidence_and_names_the_others(results: Path) -> None
 def test_a_row_says_over_how_many_tasks_of_the_part_shown_its_interval_is(tmp_path: Path) -> None:
     of = [("against A", "t", True), ("against A", "u", True), ("against A", "other", False), ("against B", "v", True)]
     tasks = [{"part": part, "task": task, "pooled": own} for part, task, own in of]
-    write(tmp_path, "study", {"unit": "accuracy, against A", "tasks": tasks})
-    assert "points of accuracy, against A (n = 5 seeds of 2 tasks) |" in scorecard(tmp_path)
+    write(tmp_path, "study", {**OPEN, "unit": "accuracy, against A", "tasks": tasks})
+    assert "points of accuracy, against A (n = 9 seeds of 2 tasks) |" in scorecard(tmp_path)
+    assert "inconclusive (12 seeds per task would decide)" in scorecard(tmp_path)
 
 
 def test_decided_claims_come_before_open_ones_and_these_before_untested(results: Path) -> None:

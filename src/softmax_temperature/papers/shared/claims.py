@@ -279,22 +279,30 @@ def texts(row: dict[str, Any]) -> dict[str, str]:
 
     The bound and the printed number of what was not tested have no unit, and are left out.
     """
-    region, verdict = Criterion.of(row), row["verdict"]
-    if verdict == INCONCLUSIVE and row["n_needed"] is not None:
-        verdict += f" ({row['n_needed']} {row['each']} would decide)"
-    said = {"claim": row["statement"], "where": row["where"], "verdict": verdict, "note": row["note"]}
+    region = Criterion.of(row)
+    said = {"claim": row["statement"], "where": row["where"], "verdict": row["verdict"], "note": row["note"]}
     said |= {"printed": "–", "ours": "–", "must lie": "–", "criterion": row["criterion"]}
     if row["value"] is None:
         return said
-    unit, scale, digits = row["unit"], 1, 3
+    unit, scale, digits, each = row["unit"], 1, 3, row["each"]
     if points := in_points(unit):
         unit, scale, digits, before = points, 100, 2, row["criterion"].removesuffix(f"{region.where()}.")
         said["note"] = in_note(row["note_template"], row["note_values"], points=True)
         said["criterion"] = f"{before}{region.where(scale)} {unit.partition(',')[0]}."
+    pooled = [task for task in row["tasks"] if task["pooled"] or row["profile"] in DIRECTIONS_ONLY]
+    names = {task["task"] for task in pooled if unit.partition(", ")[2] in {"", task["part"]}}
+    of_tasks, per_task = (f" of {len(names)} tasks", " per task") if len(names) > 1 else ("", "")
+    if row["n_needed"] is not None:
+        said["verdict"] += f" ({row['n_needed']} {each}{per_task} would decide)"
+    others = {task["task"] for task in row["tasks"]} - {task["task"] for task in pooled}
+    if pooled and others:
+        aside = f"not in the paper and so not counted: {' and '.join(sorted(others))}"
+        said["note"] = "; ".join(filter(None, (said["note"], aside)))
     shown = {
         name: f"{scale * row[name]:.{digits}f}" for name in ("value", "sd", "low", "high") if row[name] is not None
     }
     spread = f" ± {shown['sd']}" if "sd" in shown else ""
     spread += f" [{shown['low']}, {shown['high']}]" if "low" in shown else ""
-    said |= {"ours": f"{shown['value']}{spread} {unit} (n = {row['n']} {row['each']})", "must lie": region.where(scale)}
+    said["ours"] = f"{shown['value']}{spread} {unit} (n = {row['n']} {each}{of_tasks})"
+    said["must lie"] = region.where(scale)
     return said if row["published"] is None else said | {"printed": f"{scale * row['published']:g}"}

@@ -115,22 +115,13 @@ def scorecard(results: Path = RESULTS) -> str:
         parts.append(f"### {paper.replace('_', ' ').capitalize()}: {tally(rows[0] for rows in claims) or 'no study'}")
         lines = [_COLUMNS, ["---"] * len(_COLUMNS)] if claims else []
         for best, *others in claims:
-            told = [(row, texts(row)["verdict"]) for row in others if row["verdict"] != NOT_TESTED]
-            also = "; ".join(f"{row['profile']}: {verdict}, {_ours(row)}" for row, verdict in told)
-            said = texts(best) | {"study": best["profile"], "also": also or "–", "ours": _ours(best)}
-            said["verdict"] = f"**{said['verdict']}**"
+            told = [texts(row) | {"study": row["profile"]} for row in others if row["verdict"] != NOT_TESTED]
+            also = "; ".join(f"{row['study']}: {row['verdict']}, {row['ours']}" for row in told)
+            said = texts(best) | {"study": best["profile"], "also": also or "–"}
+            said |= {"verdict": f"**{said['verdict']}**", "ours": said["note"] if best["n"] is None else said["ours"]}
             lines.append([said[name].replace("|", "/") for name in _COLUMNS])
         parts += ["\n".join(f"| {' | '.join(line)} |" for line in lines)] if lines else []
     return "\n\n".join(parts)
-
-
-def _ours(row: dict[str, Any]) -> str:
-    """Value, interval and n, with the number of tasks if several; of a claim that is not tested the reason."""
-    if row["value"] is None:
-        return str(row["note"])
-    part, said = row["unit"].partition(", ")[2], texts(row)["ours"]
-    tasks = {task["task"] for task in row["tasks"] if task["pooled"] and task["part"] in {"", part}}
-    return f"{said[:-1]} of {len(tasks)} tasks)" if len(tasks) > 1 else said
 
 
 def write_scorecard(path: Path, results: Path = RESULTS) -> None:
