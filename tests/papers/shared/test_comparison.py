@@ -90,6 +90,11 @@ def test_ours_stands_beside_printed_and_methods_become_columns(table: pd.DataFra
     assert (absent["status"], absent["runs"]) == ("not run: profile paper", "–")
 
 
+def test_counts_that_differ_name_their_columns(table: pd.DataFrame) -> None:
+    runs = wide(table.assign(seeds=[4, 3, 2, 3, 0, 0]), "method")["runs"]
+    assert runs.tolist() == ["n = 4: CE; n = 2: FL", "n = 3", "–"]
+
+
 def test_a_diverged_run_says_so(table: pd.DataFrame) -> None:
     lost = wide(table.assign(ours=None, status="diverged", seeds=0, diverged_seeds=3), "method").iloc[0]
     assert (lost["CE"], lost["runs"]) == ("diverged", "n = 0, 3 diverged")
