@@ -17,8 +17,10 @@ def test_numbers_are_equal_from_run_to_run_say_percent_and_are_not_shown_as_noth
     table = pd.DataFrame([row | {"small": 0.0003, "less": -0.0004, "zero": 0.0}])
     first, second = (shown(table, "t", percent=["accuracy", "whole"]).data for _ in range(2))
     assert first == second
-    expected = ("accuracy (%)", ">12.3<", ">2.0<", ">0.500<", ">3<", ">–<", ">0.0003<", ">-0.0004<", ">0<")
+    expected = ("accuracy (%)", ">12.3<", ">2.0<", ">0.500<", ">3<", ">0.0003<", ">-0.0004<", ">0<")
     assert [text for text in expected if text not in first] == []
+    assert "–" not in first, "a column that holds nothing"
+    assert shown(table[:0], "t").data == "*Nothing was trained for this in this profile.*"
 
 
 def test_names_and_headings_are_escaped() -> None:

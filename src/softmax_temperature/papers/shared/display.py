@@ -14,6 +14,7 @@ from softmax_temperature.papers.shared.plots import WIDTH, encoded, save
 from softmax_temperature.papers.shared.sources import CELLS, Linked, link
 
 SCREEN_WIDTH = 760  # CSS pixels of a figure as wide as a page
+NOTHING = "Nothing was trained for this in this profile."
 
 
 def found(results: str) -> Path:
@@ -28,13 +29,15 @@ def shown(
     percent: Sequence[str] = (),
     digits: int = 3,
     numbers: Sequence[str] | None = None,
-) -> HTML:
+) -> HTML | Markdown:
     """A table for a reader: missing values as a dash, text escaped, what was not run folded away below the rest.
 
     A column `cells` is not shown: numbers (or the columns that `numbers` names) link to the records of the cells that
     they come from. Columns in `percent` hold fractions. Whole numbers have no `digits` after the point, small ones as
     many as show one. `name` is unique in the notebook; pandas would otherwise draw a random one.
     """
+    if table.empty:
+        return _sentence(NOTHING)
     texts = table.drop(columns=CELLS, errors="ignore")
     in_numbers = [column for column in texts if column in percent or texts[column].dtype.kind in "iuf"]
     sources = table[CELLS] if CELLS in table else [None] * len(table)
@@ -54,15 +57,19 @@ def shown(
 def drawn(figure: Figure | None, results: Path, name: str, otherwise: str = "") -> Image | Markdown:
     """Write a figure into `figures` of a paper's results as SVG, and show it; where there is none, say `otherwise`."""
     if figure is None:
-        return Markdown(f"*{otherwise or 'Nothing was trained for this in this profile.'}*")  # type: ignore[no-untyped-call]
+        return _sentence(otherwise or NOTHING)
     save(figure, results / "figures", name, ["svg"])
     width = round(SCREEN_WIDTH * figure.get_figwidth() / WIDTH)
     return Image(data=encoded(figure, "png"), format="png", width=width)  # type: ignore[no-untyped-call]
 
 
+def _sentence(text: str) -> Markdown:
+    return Markdown(f"*{text}*")  # type: ignore[no-untyped-call]
+
+
 def _html(texts: pd.DataFrame, name: str) -> str:
     """A table of HTML, without columns that hold nothing."""
-    some = texts.loc[:, [column for column in texts if len(texts) < 2 or (texts[column] != MISSING).any()]]
+    some = texts.loc[:, [column for column in texts if not texts[column].isin(["", MISSING]).all()]]
     styler = some.style.format_index(escape="html", axis=1).hide(axis="index").set_uuid(name)
     return styler.set_table_styles([{"selector": "th, td", "props": "text-align: left"}]).to_html()
 
