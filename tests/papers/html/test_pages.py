@@ -26,7 +26,7 @@ CLAIM |= {"statement": f"Focal loss beats {HOSTILE}.", "cells": ["focal/evaluati
 CLAIM |= {"criterion": f"Difference & {HOSTILE}. Superiority: holds if the 90 % interval lies below 0."}
 CLAIM |= {"published": -0.25, "unit": "ECE", "each": "seeds", "n_needed": None, "verdict": "holds", "note": ""}
 CLAIM |= {"kind": "superiority", "region": [None, 0.0], "some": False, "share": True, "note_template": ""}
-CLAIM |= {"note_values": [], "value": -0.125, "sd": 0.01, "low": -0.15, "high": -0.1, "n": 3}
+CLAIM |= {"note_values": [], "tasks": [], "value": -0.125, "sd": 0.01, "low": -0.15, "high": -0.1, "n": 3}
 SAME = CLAIM | {"id": "same", "statement": "It is as accurate.", "verdict": "inconclusive", "cells": ["prepared/toy"]}
 NEVER = CLAIM | {"id": "never", "statement": "It is fast.", "verdict": "not tested", "cells": [], "note": "no run"}
 NEVER |= dict.fromkeys(("value", "sd", "low", "high", "published", "n", "unit"))
@@ -143,6 +143,7 @@ def test_equations_are_mathml(paper: str) -> None:
     html = content(clean(nbformat.read(ROOT / "notebooks" / f"{paper}.ipynb", as_version=4)))
     assert "<math" in html
     assert not {"$", "\\"} & set(html), "no TeX is left"
+    assert not [words for words in ("This notebook", "beside this", '.md"') if words in html], "about the notebook"
 
 
 def test_words_tables_and_figures_stand_in_the_order_of_the_notebook_and_nothing_acts() -> None:
@@ -197,6 +198,8 @@ def test_a_page_says_which_data_networks_and_seeds() -> None:
     tasks = {name: {"dataset": "cifar10", "network": name} for name in ("resnet8", "vgg")}
     assert about({"seeds": 2, "tasks": tasks}) == "data: cifar10; networks: resnet8, vgg; seeds: 2"
     assert about({"datasets": ["dtd"], "backbones": ["clip"], "sweeps": None}) == "data: dtd; networks: clip"
+    sweeps = {str(count): tasks["vgg"] | {name: count} for count, name in ((10, "confirm"), (5, "seeds"), (2, "x"))}
+    assert about({"seeds": 2, "sweeps": sweeps}).endswith("seeds: 2, 5, 10")
     assert about({}) == ""
 
 

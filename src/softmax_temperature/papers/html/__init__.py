@@ -36,6 +36,10 @@ _PAGES.filters |= {"json": canonical_json, "tally": stored.tally, "texts": texts
 _PAGES.globals |= {"directions_only": DIRECTIONS_ONLY}
 _ELSEWHERE = ("Claims", "Deviations")  # Sections of a notebook that pages show in another way.
 _HEADING = re.compile(r"^#+ +(.+)$", re.MULTILINE)
+_OF_NOTEBOOK = re.compile(  # Sentences about the notebook itself, its neighbours and its code.
+    r"This notebook computes nothing.*|\*\*What came out\*\*\S* in words: \S+ |"
+    r"The records are small tables, described in \S+ |[^.]* are fractions[^.]*\. ?|Everything drawn here .*"
+)
 _TEX = re.compile(r"(\$\$?)([^$]+)\1")
 _TAGS = (
     *("a", "b", "blockquote", "br", "code", "del", "details", "div", "em", "h1", "h2", "h3", "h4", "hr", "i", "li"),
@@ -101,7 +105,9 @@ def read_profile(folder: Path) -> Profile:
         paths = [*(folder / slug).glob("runs.csv"), *sorted((folder / slug / "tables").glob("*.csv"))]
         tables = {path.relative_to(folder).as_posix(): read_csv(path) for path in paths}
         downloads = [(path, *table.shape) for path, table in tables.items() if table.shape[1]]
-        deviations = tables.get(f"{slug}/tables/deviations.csv")
+        if (deviations := tables.get(f"{slug}/tables/deviations.csv")) is not None:
+            # The paper's own modules come first.
+            deviations = deviations.sort_values("where", key=lambda where: ~where.str.contains(slug), kind="stable")
         title, page = _notebook(folder / slug / "notebook.ipynb") or (slug.replace("_", " ").capitalize(), "")
         said, records = about(sections.get(slug, {})), _records(folder / slug / RECORDS)
         papers.append(Paper(slug, title, said, claims, page, downloads, deviations, records, environment.get(slug)))
@@ -111,10 +117,15 @@ def read_profile(folder: Path) -> Profile:
 def about(section: dict[str, Any]) -> str:
     """On which data, with which networks and how often a paper was run, from its section of `params.yaml`."""
     parts = [part for name in ("tasks", "experiments", "sweeps") for part in (section.get(name) or {}).values()]
+    changes = [change for part in parts for change in part.get("arm_changes", {}).values()]
+    # Rates may be chosen on other seeds than those that `confirm` them, which are judged.
+    counted = (
+        each.get("confirm") or each.get("seeds", section.get("seeds")) for each in [*(parts or [section]), *changes]
+    )
     said = {
         "data": section.get("datasets") or [part["dataset"] for part in parts],
         "networks": section.get("backbones") or [part["network"] for part in parts],
-        "seeds": [str(section["seeds"])] if "seeds" in section else [],
+        "seeds": list(map(str, sorted(set(counted) - {None}))),
     }
     return "; ".join(f"{name}: {', '.join(dict.fromkeys(values))}" for name, values in said.items() if values)
 
@@ -168,7 +179,8 @@ def content(notebook: nbformat.NotebookNode) -> str:
         if title in _ELSEWHERE:
             continue
         if is_prose:
-            parts.append(f'<div class="prose">{_html(re.sub("^# .+", "", cell.source))}</div>')
+            words = re.sub("^# .+", "", _OF_NOTEBOOK.sub("", cell.source)).replace("## Set-up", "## What was run")
+            parts.append(f'<div class="prose">{_html(words)}</div>')
         parts += [_shown(output, escape(title)) for output in cell.get("outputs", []) if "data" in output]
     return "\n".join(filter(None, parts))
 
