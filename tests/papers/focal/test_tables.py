@@ -10,7 +10,7 @@ import pytest
 from scipy import stats
 
 from softmax_temperature.papers.focal import tables
-from softmax_temperature.papers.focal.records import Records
+from softmax_temperature.papers.focal.records import Records, read_records
 from softmax_temperature.papers.focal.tables import SPECS
 from softmax_temperature.papers.shared.tables import published, read_csv, write_csv
 from tests.papers.focal.conftest import CIFAR, DIGITS
@@ -95,7 +95,8 @@ def test_the_ablation_pairs_seeds(records: Records, tmp_path: Path) -> None:
     assert numbers == pytest.approx([0.06, 0.06, 0, 0.02 / 2**0.5])
     write_csv(tmp_path / "ablation.csv", table)
     wide = tables.wide_ablation(read_csv(tmp_path / "ablation.csv"))
-    assert "0.0600 → 0.0600 (± 0.0141)" in wide["ece"].tolist()
+    assert "6.00 → 6.00 (± 1.41)" in wide["ece (%)"].tolist()
+    assert "2.50 → 2.50 (± 0.00)" in wide["temperature"].tolist()
     row = cell(table, task=DIGITS, method="MMCE", metric="ece")  # As the text has it, and as released.
     assert row[["variant", "main", "changed"]].tolist() == ["as written", pytest.approx(0.085), pytest.approx(0.105)]
     assert "MMCE-written" not in set(tables.table(records, "table_1")["method"])
@@ -140,3 +141,10 @@ def test_what_was_not_translated_or_diverged_says_so(records: Records) -> None:
     assert cell(table, method="LS", metric="ece")["status"] == "diverged"
     row = cell(table, method="CE", metric="ece")
     assert row[["ours", "seeds", "diverged_seeds"]].tolist() == pytest.approx([0.07, 1, 1])
+
+
+def test_intervals_of_older_results_hold_their_values(project_root: Path) -> None:
+    runs = read_records(project_root / "results" / "text_cpu" / "focal").runs
+    for name in ("expected", "adaptive", "classwise", "maximum"):
+        value, low, high = (runs[f"{name}_calibration_error{end}"] for end in ("", "_low", "_high"))
+        assert (low <= value).all() and (value <= high).all()
