@@ -147,4 +147,5 @@ def test_intervals_of_older_results_hold_their_values(project_root: Path) -> Non
     runs = read_records(project_root / "results" / "text_cpu" / "focal").runs
     for name in ("expected", "adaptive", "classwise", "maximum"):
         value, low, high = (runs[f"{name}_calibration_error{end}"] for end in ("", "_low", "_high"))
-        assert (low <= value).all() and (value <= high).all()
+        assert (low <= value).all()
+        assert (value <= high).all()

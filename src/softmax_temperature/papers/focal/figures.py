@@ -138,6 +138,10 @@ def figure_3bcd(table: pd.DataFrame) -> Figure:
             edges = [*rows["low"], rows["high"].iloc[-1]]
             axes.stairs(PERCENT * rows["share"], edges, color=COLOURS[str(arm)], linewidth=1.2, label=str(arm))
         axes.set(title=f"({letter}) epoch {epoch}", xlabel="gradient norm", xscale="log")
+    # The first bin has all samples below it, too.
+    edges, powers = counts[["low", "high"]].min(), np.arange(-4, 3, 2)
+    names = [f"$\\leq 10^{{{np.log10(edges['high']):.2f}}}$", *(f"$10^{{{power}}}$" for power in powers)]
+    grid[0].set_xticks([edges.prod() ** 0.5, *10.0**powers], names)
     common = counts[counts["share"] > _RARE]
     grid[0].set(xlim=(common["low"].min(), common["high"].max()), ylabel="training samples (%)")
     plots.legend_below(figure, grid[0], columns=len(CURVES))

@@ -71,20 +71,21 @@ def calibration_summary(records: Records, written: Written) -> Figure:
     tasks = paper.main_tasks(records)["task"].tolist()
     rows = pd.concat([written["table_1"], written["table_f3"]]).drop_duplicates(["task", "method", "metric"])
     rows = rows[rows["task"].isin(tasks)]
-    floor = paper.finished(records, "runs").query("scaling == 'none'").groupby(["task", "arm"])["noise_floor"].mean()
+    floors = paper.finished(records, "runs").groupby(["task", "arm", "scaling"])["noise_floor"].mean()
     order = [*paper.MAIN_ARMS[:4], *paper.other_arms(records), *paper.FOCAL_ARMS]
     metrics = {task: _by_metric(rows[rows["task"] == task], order) for task in tasks}
     columns = next(count for count in (3, 2, 1) if len(tasks) % count == 0)
     height = 0.24 * max(len(tables["ece"]) for tables in metrics.values()) + 0.7
     figure, grid = plots.panels(len(tasks), columns=columns, row=height, extra=0.5, sharex=True)
     for axes, (task, tables) in zip(grid, metrics.items(), strict=True):
-        _dots(axes, tables["ece"], -0.17)
-        _dots(axes, tables["ece_after_scaling"], 0.17, **_WHITE)
-        for position, (arm, temperature) in enumerate(tables["temperature"]["ours"].items()):
-            text = "diverged" if np.isnan(temperature) else f"T = {temperature:.2g}"
+        for scaling, name, shift, fill in (("none", "ece", -0.17, {}), (SCALED, "ece_after_scaling", 0.17, _WHITE)):
+            _dots(axes, tables[name], shift, **fill)
+            floor = [PERCENT * floors.get((task, arm, scaling), np.nan) for arm in tables[name].index]
+            axes.plot(floor, np.arange(len(floor)) + shift, "|", color="0.4", markersize=6)
+        for position, temperature in enumerate(tables["temperature"]["ours"]):
+            text = "diverged" if np.isnan(temperature) else f"T = {temperature:.2f}"
             look: dict[str, Any] = {"ha": "right", "va": "center", "fontsize": 6.5, "color": "0.3"}
             axes.text(1.0, position, text, transform=axes.get_yaxis_transform(), **look)
-            axes.plot(PERCENT * floor.get((task, arm), np.nan), position, "|", color="0.4", markersize=7)
         axes.set(title=task_title(records, task), xlabel="ECE (%)")
         axes.tick_params(labelbottom=True)
     grid[0].set_xlim(0, 1.35 * grid[0].get_xlim()[1])
@@ -158,19 +159,20 @@ def roc_curves(records: Records, task: str) -> Figure | None:
     areas = PERCENT * paper.finished(records, "ood").set_index(["task", "arm", "ood", "scaling"])["auroc"]
     sets = records.roc.loc[records.roc["task"] == task, "ood"].unique()
     columns = max(2, len(sets))
-    size: dict[str, Any] = {"columns": columns, "row": 7.0 / columns, "extra": 0.2, "sharex": True, "sharey": True}
-    figure, grid = plots.panels(2 * len(sets), **size)
+    figure, grid = plots.panels(2 * len(sets), columns=columns, row=7.0 / columns, extra=0.4, sharex=True, sharey=True)
     for axes, (scaling, name) in zip(grid, product(SCALINGS, sets), strict=True):
         axes.plot([0, 1], [0, 1], **_GUIDE)
+        written = []
         for arm, rows in curves[(curves["ood"] == name) & (curves["scaling"] == scaling)].groupby("arm", sort=False):
             area = areas.loc[[(task, arm, name, scaling)]]
-            label = f"{arm} {area.mean():.1f}" + (f" ± {area.std():.1f}" if len(area) > 1 else "")
-            look: dict[str, Any] = {"color": COLOURS[str(arm)], "label": label}
+            written.append(f"{area.mean():.1f}" + (f" ± {area.std():.1f}" if len(area) > 1 else ""))
+            look: dict[str, Any] = {"color": COLOURS[str(arm)], "label": str(arm)}
             plots.band(axes, rows, "false_positive_rate", "true_positive_rate", **look)
-        small: dict[str, Any] = {"fontsize": 6, "title_fontsize": 6, "handlelength": 1, "labelspacing": 0.2}
-        legend = axes.legend(title="AUROC (%)", loc="lower right", frameon=True, borderpad=0.1, **small)
-        legend.get_frame().set(edgecolor="none", alpha=0.8)  # Curves below the diagonal run behind it.
+        small: Any = {"fontsize": 8, "title_fontsize": 8, "handlelength": 0.7, "labelspacing": 0.15, "borderpad": 0.1}
+        frame: Any = {"frameon": True, "framealpha": 0.8, "edgecolor": "none"}  # Curves may run behind it.
+        axes.legend(axes.lines[1:], written, title="AUROC (%)", loc="lower right", **small, **frame)
         axes.set(title=f"{name}, {SCALINGS[scaling]}", xlim=(0, 1), ylim=(0, 1), aspect="equal")
+    plots.legend_below(figure, grid[0].lines[1:], columns=len(paper.MAIN_ARMS))
     plots.label_outside(grid, columns=columns, x="false positive rate", y="true positive rate")
     figure.suptitle(task_title(records, task), fontsize=10)
     return figure

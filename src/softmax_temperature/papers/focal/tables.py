@@ -15,6 +15,7 @@ from softmax_temperature.papers.focal import records as paper
 from softmax_temperature.papers.focal.records import FOCAL_ARMS, MAIN_ARMS, PROPOSED, REFERENCE, SCALED, Records
 from softmax_temperature.papers.shared import comparison
 from softmax_temperature.papers.shared.comparison import DIFFERENCE, DIVERGED, MEASURED, beside_printed, mean_and_sd
+from softmax_temperature.papers.shared.shares import is_share
 from softmax_temperature.papers.shared.sources import CELLS, cell_of_each, together
 from softmax_temperature.papers.shared.statistics import LEVEL
 from softmax_temperature.papers.shared.tables import PUBLISHED, published, read_csv
@@ -168,11 +169,18 @@ wide = partial(comparison.wide, across="method")
 def wide_ablation(table: pd.DataFrame) -> pd.DataFrame:
     """The ablation for a reader: one row per variant and method, one column per metric, "main → changed (± sd)"."""
     keys = ["dataset", "network", "embeddings", "variant", "method", "seeds", CELLS]
-    main, changed, sd = (table[name].map(comparison.number) for name in ("main", "changed", "difference_sd"))
-    texts = main + " → " + changed + (" (± " + sd + ")").replace(f" (± {comparison.MISSING})", "")
-    cells = table.assign(text=texts.where(table["status"] == MEASURED, table["status"]))
-    made = cells.groupby([*keys, "metric"], sort=False, dropna=False)["text"].first().unstack("metric", sort=False)
-    return made[list(table["metric"].unique())].reset_index().rename_axis(columns=None)
+    rows = table[["metric", "main", "changed", "difference_sd"]].itertuples(index=False, name=None)
+    texts = np.where(table["status"] == MEASURED, [_change(*row) for row in rows], table["status"])
+    names = table["metric"].str.replace("_", " ") + table["metric"].map(is_share).map({True: " (%)", False: ""})
+    cells = table.assign(text=texts, metric=names).groupby([*keys, "metric"], sort=False, dropna=False)["text"]
+    return cells.first().unstack("metric", sort=False)[list(names.unique())].reset_index().rename_axis(columns=None)
+
+
+def _change(metric: str, *numbers: float) -> str:
+    """Shares in percent; of a temperature two digits after the point, too."""
+    scale, two = (0.01, True) if metric == "temperature" else (1, is_share(metric))
+    main, changed, sd = (comparison.number(scale * each, percent=two) for each in numbers)
+    return f"{main} → {changed}" + (f" (± {sd})" if sd != comparison.MISSING else "")
 
 
 def _rows(records: Records, spec: Spec) -> pd.DataFrame:
