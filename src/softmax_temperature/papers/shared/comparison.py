@@ -107,8 +107,8 @@ def wide(table: pd.DataFrame, across: str | None) -> pd.DataFrame:
         known |= {name: row[name] or MISSING for name in remarks if row["here"]}
         line = lines.setdefault(tuple(known.values()), known | {"runs": {}})
         line |= _texts_of_number(row)
-        if count := _count(row):
-            line["runs"].setdefault(count, []).append(row["column"])
+        if runs := _count(row):
+            line["runs"].setdefault(runs, []).append(row["column"])
     numbers = [name for column in dict.fromkeys(rows["column"]) for name in (column, f"{column}, printed")]
     texts = [{**line, "runs": _runs(line["runs"])} for line in lines.values()]
     order = [name for name in [*down, *numbers, *remarks, "runs", STATUS] if any(name in line for line in texts)]
