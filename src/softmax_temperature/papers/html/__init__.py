@@ -36,9 +36,9 @@ _PAGES.filters |= {"json": canonical_json, "tally": stored.tally, "texts": texts
 _PAGES.globals |= {"directions_only": DIRECTIONS_ONLY}
 _ELSEWHERE = ("Claims", "Deviations")  # Sections of a notebook that pages show in another way.
 _HEADING = re.compile(r"^#+ +(.+)$", re.MULTILINE)
-_OF_NOTEBOOK = re.compile(  # Sentences about the notebook itself, its neighbours and its code.
-    r"This notebook computes nothing.*|\*\*What came out\*\*\S* in words: \S+ |"
-    r"The records are small tables, described in \S+ |[^.]* are fractions[^.]*\. ?|Everything drawn here .*"
+# Words about the notebook itself, its neighbours and its code.
+_OF_NOTEBOOK = re.compile(
+    r"This notebook computes nothing.*|\*\*What came out\*\*.*|, described in `\S+`|Everything drawn .*"
 )
 _TEX = re.compile(r"(\$\$?)([^$]+)\1")
 _TAGS = (
