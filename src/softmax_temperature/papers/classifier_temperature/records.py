@@ -1,11 +1,14 @@
 """The records of the paper in `results/<profile>/classifier_temperature/`, for its tables, figures and claims."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from pathlib import Path
 
 import pandas as pd
 
 from softmax_temperature.papers.shared.records import read_records as read
+from softmax_temperature.stages.heuristic import UNTRAINED
 
 SLUG = "classifier_temperature"
 RESCALING, SEARCH, HEURISTIC = (f"{SLUG}/{stage}" for stage in ("rescaling", "search", "heuristic"))
@@ -33,6 +36,11 @@ class Records:
     folds: pd.DataFrame
     rules: pd.DataFrame
     rescaling: pd.DataFrame
+
+
+def is_trained(rows: pd.DataFrame) -> pd.Series[bool]:
+    """Whether the backbone of each row is trained: the paper has no untrained extractor, and no claim rests on one."""
+    return ~rows["backbone"].str.startswith(UNTRAINED)
 
 
 def read_records(folder: Path) -> Records:

@@ -54,7 +54,8 @@ def figure_1(records: Records) -> Figure | None:
         axes.set_xlim(left - 0.15, right + 0.15)
 
     entries = [
-        entry(f"{MODES[LAST]} Cooling", color=COLOURS[LAST], **_DOT),
+        entry(f"{MODES[LAST]} Cooling, mean", color=COLOURS[LAST], **_DOT),
+        _seed(COLOURS[LAST]),
         entry(f"{MODES[NO_COOLING]}, mean ± sd", linewidth=1.2, linestyle="--", color=COLOURS[NO_COOLING]),
         _lost(COLOURS[LAST]),
         entry("below the scale", linestyle="none", marker="v", markersize=5, color=COLOURS[LAST]),
@@ -73,14 +74,15 @@ def learning_rates(records: Records) -> Figure | None:
             some = rows[(rows["mode"] == mode) & ~rows["lost"]]
             plots.seeds(axes, some, "learning_rate", "accuracy", color=COLOURS[mode])
 
-    entries = [entry(MODES[mode], color=COLOURS[mode], **_DOT) for mode in (NO_COOLING, LAST)] + [_lost("0.4")]
+    entries = [entry(f"{MODES[mode]}, mean", color=COLOURS[mode], **_DOT) for mode in (NO_COOLING, LAST)]
+    entries += [_seed("0.4"), _lost("0.4")]
     rows = selection.trainings(records, "ours")
     rate = rows["change"].str.extract(r"^learning rate ([0-9.e+-]+)$")[0].astype(float)
     changed = rows.assign(learning_rate=rate).dropna(subset=["learning_rate"])
     main = selection.standard(selection.trainings(records, "table_1")).assign(learning_rate=MAIN_RATE)
     rows = pd.concat([changed, main.merge(changed[SETTING].drop_duplicates(), on=SETTING)])
     rows = rows.query("loss == 'cross_entropy' and schedule == 'none' and mode in ['none', 'last_layer']")
-    return _by_setting(rows, "learning_rate", "learning rate", panel, entries, width=0.55, columns=3)
+    return _by_setting(rows, "learning_rate", "learning rate", panel, entries, width=0.55, columns=2)
 
 
 def _by_setting(
@@ -113,6 +115,10 @@ def _by_setting(
     return figure
 
 
+def _seed(colour: Any) -> Line2D:
+    return entry("one seed", linestyle="none", marker="o", markersize=3.5, markerfacecolor="none", color=colour)
+
+
 def _lost(colour: Any) -> Line2D:
     return entry("diverged or stuck", linestyle="none", marker="x", markersize=6, color=colour)
 
@@ -133,7 +139,7 @@ def figure_2(records: Records) -> Figure | None:
     figure, grid = plots.panels(len(modes), row=2.6, extra=0.8, width=width, sharex=True, sharey=True)
     dotted: Any = {"color": "0.5", "linewidth": 0.8, "linestyle": ":"}
     entries = [entry("temperature of the last layer, one line per seed", color="0.2", linewidth=1.1)]
-    entries += [entry("maximal temperature", **dotted)]
+    entries += [entry("maximal temperature of the periodic mode", **dotted)]
     for axes, mode in zip(grid, modes, strict=True):
         factor = selection.SLOW_FACTOR if mode == LAST else 1
         axes.set(title=f"{MODES[mode]} Cooling, factor {factor:g}", xlabel="epoch", yscale="log")
@@ -245,7 +251,8 @@ def segmentation_panel(records: Records, pixels: Path) -> Figure | None:
     """A column per image: the image, its labels, and the predictions without and with last layer Cooling; first seed.
 
     The largest label, if nobody predicts it, is that of pixels without a class: black. Below the names of the arms is
-    the mean IoU over all test images, on each prediction the share of right pixels. `pixels` is a file, or not there.
+    the mean IoU over all test images of the same weights, those after the last epoch; on each prediction is the share
+    of right pixels. `pixels` is a file, or not there.
     """
     arrays = {name: array[:SHOWN] for name, array in read_pixels(pixels).items()}
     if not arrays:
@@ -276,7 +283,7 @@ def segmentation_panel(records: Records, pixels: Path) -> Figure | None:
         each.set(xticks=[], yticks=[])
         each.spines[:].set_visible(False)
     last = selection.final_segmentation(records)
-    scores = last[last["seed"] == last["seed"].min()].set_index("arm")["mean_iou"]
+    scores = last[last["seed"] == last["seed"].min()].set_index("arm")["mean_iou_last_epoch"]
     said = {arm: f"mIoU {PERCENT * score:.1f} %" for arm, score in scores.dropna().items()}
     arms = [f"{MODES[arm]}\n{said.get(arm, 'diverged')}" for arm in (NO_COOLING, LAST)]
     for each, name in zip(grid[:, 0], ("image", "label", *arms), strict=True):

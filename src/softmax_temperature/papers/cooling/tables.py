@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -15,8 +16,16 @@ from softmax_temperature.papers.cooling import selection
 from softmax_temperature.papers.cooling.records import SLUG, Records
 from softmax_temperature.papers.cooling.selection import LAST, LOST, MODES, NO_COOLING, SCHEDULES, SETTING, TASK
 from softmax_temperature.papers.shared import comparison as shared
-from softmax_temperature.papers.shared.comparison import DIFFERENCE, MEASURED, NOT_RUN, lost_seeds, mean_and_sd
-from softmax_temperature.papers.shared.sources import CELLS, apart, together
+from softmax_temperature.papers.shared.comparison import (
+    DIFFERENCE,
+    MEASURED,
+    MISSING,
+    NOT_RUN,
+    lost_seeds,
+    mean_and_sd,
+    number,
+)
+from softmax_temperature.papers.shared.sources import CELLS, Linked, apart, together
 from softmax_temperature.papers.shared.tables import published
 
 
@@ -122,6 +131,7 @@ _TIMES = {"seconds per training epoch": "epoch_seconds", "seconds per Cooling st
 _TIMES |= {"Cooling cost as % of an epoch": "share"}
 _POINTS = " (percentage points)"
 _GAIN = f"largest gain in Fig. 1{_POINTS}"
+_ZEROS = re.compile(r"\.0+\b|(\.\d*[1-9])0+\b")
 
 
 def text(records: Records) -> pd.DataFrame:
@@ -179,7 +189,11 @@ def _ours(
     return dict(zip(SETTING, setting, strict=True)) | row | {CELLS: together(behind[CELLS])}
 
 
-COMPARED = ("without", "cooled", "difference", "difference_sd", "seeds", "over_unchanged", "over_unchanged_sd")
+_COMPARED = ("without", "cooled", "difference", "difference_sd", "seeds", "over_unchanged", "over_unchanged_sd")
+_READ = {"without": "without Cooling (%)", "cooled": "with Cooling (%)", "difference": "difference (points)"}
+_READ |= {"over_unchanged": "over the main recipe with the same Cooling (points)"}
+COMPARED = (*_READ.values(), "seeds")
+"""The columns of `comparison` for a reader, percent and percentage points as mean ± sd."""
 _CHANGED = ["experiment", "dataset", "network", "change", "schedule", "loss", "arm", "mode"]
 _LOST = {f"{how}_{side}": how + end for side, end in (("without", "_without"), ("cooled", "")) for how in LOST}
 _PLACE = [*TASK, "loss"]
@@ -202,7 +216,7 @@ def comparison(records: Records, role: str) -> pd.DataFrame:
     lost = zip(table["diverged_cooled"], table["stuck_cooled"], table["runs"], strict=True)
     said = [lost_seeds(*each) if sum(each[:2]) == each[2] else "no seed finished both" for each in lost]
     table["status"] = pd.Series(said, table.index, dtype=str).mask(table["seeds"] > 0, MEASURED)
-    return table[[*_CHANGED, *COMPARED, "runs", *_LOST, "never_redistributed", "status", CELLS]]
+    return table[[*_CHANGED, *_COMPARED, "runs", *_LOST, "never_redistributed", "status", CELLS]]
 
 
 def _compared(records: Records, role: str) -> pd.DataFrame:
@@ -254,8 +268,29 @@ def wide(table: pd.DataFrame) -> pd.DataFrame:
     """A table for a reader, in the paper's words; it may have been read back from its file."""
     words = {"schedule": SCHEDULES, "activation": {"crelu": "CReLU", "relu": "ReLU"}, "mode": MODES}
     table = table.replace({name: known for name, known in words.items() if name in table})
+    if "quantity" in table:
+        return _text_for_a_reader(table)
     if "without" not in table:
         return shared.wide(table, across="mode" if "mode" in table else None)
+    table = table.assign(**{words: _mean_and_sd(table, name) for name, words in _READ.items()})
     shown = ["dataset", "network", "change", "schedule", "arm", *COMPARED, "status", CELLS]
     main = {"change": "none: the main recipe"}
     return table.reindex(columns=shown).fillna(main).replace({"change": {"": main["change"]}})
+
+
+def _mean_and_sd(table: pd.DataFrame, name: str) -> list[str]:
+    """A column of fractions in percent, with its standard deviation where there is one."""
+    sds = table.get(f"{name}_sd", pd.Series(np.nan, table.index))
+    both = ((number(mean, percent=True), number(sd, percent=True)) for mean, sd in zip(table[name], sds, strict=True))
+    return [mean if sd == MISSING else f"{mean} ± {sd}" for mean, sd in both]
+
+
+def _text_for_a_reader(table: pd.DataFrame) -> pd.DataFrame:
+    """The numbers of the running text in the units in which it prints them, without zeros at their ends."""
+    share, times = table["unit"].fillna("") != "", table["quantity"].str.startswith("seconds")
+    scaled = table[["published", "ours", "ours_sd"]].mul(np.where(share, 100, 1), axis="index").round(3)
+    unit = np.select([table["unit"] == "share", share, times], ["%", "points", "s"], default="epoch")
+    made = shared.wide(table.assign(**scaled, unit=unit), across=None)
+    for name in made.columns.intersection(["ours", "printed"]):
+        made[name] = [Linked(_ZEROS.sub(r"\1", text), getattr(text, CELLS, "")) for text in made[name]]
+    return made
