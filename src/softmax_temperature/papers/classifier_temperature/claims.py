@@ -26,10 +26,6 @@ GENERATED = "glyphs"  # What the names of data sets of ours begin with.
 _FEW = not_tested("fewer than four data sets with a trained backbone")
 
 
-def _trained(rows: pd.DataFrame) -> pd.DataFrame:
-    return rows[is_trained(rows)]
-
-
 def _over_datasets(values: pd.Series[float], *, left_out: bool = False) -> OverTasks:
     """One task of which each data set is a value; data sets of ours are another, or join where others are few."""
     ours = values.index.str.startswith(GENERATED)
@@ -42,7 +38,7 @@ def _over_datasets(values: pd.Series[float], *, left_out: bool = False) -> OverT
 
 def _gain_over_one(records: Records) -> Measurement:
     """Test accuracy at the inverse temperature that validation data choose minus that at 1, by data set."""
-    runs, place = _trained(records.runs), ["dataset", "backbone"]
+    runs, place = records.runs[is_trained(records.runs)], ["dataset", "backbone"]
     plain = runs[runs["inverse_temperature"] == 1]
     if plain.empty:
         return not_tested("no backbone of this profile is trained, or inverse temperature 1 was not searched")
@@ -85,7 +81,7 @@ def _strongest(records: Records) -> Measurement:
 
 
 def _by_dataset(records: Records) -> list[pd.DataFrame]:
-    groups = [rows for _, rows in _trained(records.pairs).groupby("dataset")]
+    groups = [rows for _, rows in records.pairs[is_trained(records.pairs)].groupby("dataset")]
     return groups if len(groups) >= 4 else []
 
 
@@ -106,7 +102,7 @@ def _r(groups: Sequence[pd.DataFrame], name: str) -> float:
 
 def _fold_correlations(records: Records, *, minus_best: bool) -> Measurement:
     """By left-out data set: r of predicted and best inverse temperature of All Stats, or that minus Best Stat's."""
-    pairs = _trained(records.pairs)
+    pairs = records.pairs[is_trained(records.pairs)]
     if pairs["dataset"].nunique() < 4:
         return _FEW
     folds = (leave_one_dataset_out(pairs, statistics=name).folds for name in ("best", "all"))

@@ -6,7 +6,6 @@ import numpy as np
 import pandas as pd
 import seaborn as sns
 from matplotlib.figure import Figure
-from matplotlib.ticker import NullLocator
 
 from softmax_temperature.dataset_statistics import STATISTICS
 from softmax_temperature.heuristic.pairs import pearson
@@ -82,22 +81,20 @@ def figure_4(records: Records) -> Figure:
     grid[0].set_yscale("symlog", linthresh=250, linscale=2)
     for axes, (column, title) in zip(grid, kinds.items(), strict=True):
         for place, (dataset, rows) in enumerate(table.groupby("dataset")):
-            hue, look = HUES[place % 8], {"marker": "osD^vP"[place % 6], "s": 16}
+            look: Any = {"marker": "osD^vP"[place % 6], "edgecolor": HUES[place % 8], "s": 16}
             for filled, some in rows.groupby(is_trained(rows)):
-                paint: Any = {"edgecolor": hue, "facecolor": hue if filled else "none"}
-                paint["label"] = dataset if filled else None
-                axes.scatter(some["inverse_temperature"], some[column], **paint, **look)
+                look |= {"facecolor": look["edgecolor"], "label": dataset} if filled else {"facecolor": "none"}
+                axes.scatter(some["inverse_temperature"], some[column], **look)
         axes.plot([-5, 260], [-5, 260], color="0.5", linewidth=0.8, linestyle=":")
         found = pearson(best.to_numpy(float), table[column].to_numpy(float))
         note = f"all statistics, {title}\n{f'r = {found.r:.2f}' if found else 'r undefined'}"
         axes.set(title=note, xlabel=f"best {INVERSE_TEMPERATURE}", xlim=(-5, 260))
-    ticks, ends = (-1e4, -1000, -200, -100, 0, 100, 200, 1000, 1e4), grid[0].get_ylim()
-    grid[0].set_yticks([tick for tick in ticks if ends[0] < tick < ends[1]])
-    grid[0].yaxis.set_major_formatter("{x:,.0f}")
-    grid[0].yaxis.set_minor_locator(NullLocator())
+    low, high = grid[0].get_ylim()
+    ticks = [tick for tick in (-10_000, -1000, -200, -100, 0, 100, 200, 1000, 10_000) if low < tick < high]
+    grid[0].set_yticks(ticks, [f"{tick:,}" for tick in ticks])
     untrained = entry("open: untrained", ls="none", marker="o", color="0.4", markerfacecolor="none", markersize=4)
     legend_below(figure, [*grid[1].get_legend_handles_labels()[0], untrained], columns=7, fontsize=7)
-    grid[0].set(ylabel=f"predicted {INVERSE_TEMPERATURE}")
+    grid[0].set_ylabel(f"predicted {INVERSE_TEMPERATURE}")
     return figure
 
 

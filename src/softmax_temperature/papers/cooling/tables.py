@@ -16,15 +16,7 @@ from softmax_temperature.papers.cooling import selection
 from softmax_temperature.papers.cooling.records import SLUG, Records
 from softmax_temperature.papers.cooling.selection import LAST, LOST, MODES, NO_COOLING, SCHEDULES, SETTING, TASK
 from softmax_temperature.papers.shared import comparison as shared
-from softmax_temperature.papers.shared.comparison import (
-    DIFFERENCE,
-    MEASURED,
-    MISSING,
-    NOT_RUN,
-    lost_seeds,
-    mean_and_sd,
-    number,
-)
+from softmax_temperature.papers.shared.comparison import DIFFERENCE, MEASURED, NOT_RUN, lost_seeds, mean_and_sd, number
 from softmax_temperature.papers.shared.sources import CELLS, Linked, apart, together
 from softmax_temperature.papers.shared.tables import published
 
@@ -192,8 +184,7 @@ def _ours(
 _COMPARED = ("without", "cooled", "difference", "difference_sd", "seeds", "over_unchanged", "over_unchanged_sd")
 _READ = {"without": "without Cooling (%)", "cooled": "with Cooling (%)", "difference": "difference (points)"}
 _READ |= {"over_unchanged": "over the main recipe with the same Cooling (points)"}
-COMPARED = (*_READ.values(), "seeds")
-"""The columns of `comparison` for a reader, percent and percentage points as mean ± sd."""
+COMPARED = (*_READ.values(), "seeds")  # What `wide` makes of them, mean ± sd.
 _CHANGED = ["experiment", "dataset", "network", "change", "schedule", "loss", "arm", "mode"]
 _LOST = {f"{how}_{side}": how + end for side, end in (("without", "_without"), ("cooled", "")) for how in LOST}
 _PLACE = [*TASK, "loss"]
@@ -272,17 +263,13 @@ def wide(table: pd.DataFrame) -> pd.DataFrame:
         return _text_for_a_reader(table)
     if "without" not in table:
         return shared.wide(table, across="mode" if "mode" in table else None)
-    table = table.assign(**{words: _mean_and_sd(table, name) for name, words in _READ.items()})
+    for name, heading in _READ.items():
+        both = zip(table[name], table.get(f"{name}_sd", table[name] * np.nan), strict=True)
+        texts = (" ± ".join(number(value, percent=True) for value in each) for each in both)
+        table[heading] = [text.removesuffix(f" ± {shared.MISSING}") for text in texts]
     shown = ["dataset", "network", "change", "schedule", "arm", *COMPARED, "status", CELLS]
     main = {"change": "none: the main recipe"}
     return table.reindex(columns=shown).fillna(main).replace({"change": {"": main["change"]}})
-
-
-def _mean_and_sd(table: pd.DataFrame, name: str) -> list[str]:
-    """A column of fractions in percent, with its standard deviation where there is one."""
-    sds = table.get(f"{name}_sd", pd.Series(np.nan, table.index))
-    both = ((number(mean, percent=True), number(sd, percent=True)) for mean, sd in zip(table[name], sds, strict=True))
-    return [mean if sd == MISSING else f"{mean} ± {sd}" for mean, sd in both]
 
 
 def _text_for_a_reader(table: pd.DataFrame) -> pd.DataFrame:
