@@ -136,7 +136,7 @@ def cost_of_rules(records: Records) -> Figure:
     # Seeded, which seaborn's own jitter is not: the file must be the same from run to run.
     jitter = np.random.default_rng(0).uniform(-0.25, 0.25, len(table))
     axes.scatter(table["points"], rows + jitter, s=5, alpha=0.6, zorder=3)
-    axes.set(xlabel="accuracy lost against the best temperature (percentage points, logarithmic from 1 on)", ylabel="")
+    axes.set(xlabel="accuracy lost against the best temperature (points, logarithmic from 1 on)", ylabel="")
     axes.set_xscale("symlog", linthresh=1)
     axes.set_xlim(left=0)
     ticks = (0, 0.5, 1, 2, 5, 10, 20, 50)
