@@ -106,6 +106,13 @@ def test_accuracy_shows_means_of_the_best_rate_and_the_best_temperature(records:
     assert list(best.get_xdata()) == [0.1]
 
 
+def test_accuracy_has_the_same_span_in_all_panels_and_ends_at_100() -> None:
+    rows = [run("wrn", 1.0, 0.1, seed, 0.95 - 0.2 * seed) for seed in SEEDS]
+    found = make_records(rows, [run("gru", 1.0, 0.1, 0, 0.97)])
+    (low, high), other = (axes.get_ylim() for axes in drawn("accuracy", found))
+    assert other == pytest.approx((100 - (high - low), 100))
+
+
 def test_spread_has_intervals_of_the_standard_deviation(records: Records) -> None:
     (low, high), *_ = (segment[:, 1] for segment in drawn("spread", records)[0].collections[0].get_segments())
     # Four values 0.1 apart; chi-square with three degrees of freedom: 0.3518 and 7.8147.
@@ -123,7 +130,7 @@ def test_learning_rates_mark_what_diverged(records: Records) -> None:
 
 def test_confidence_shows_both_sides_of_scaling(records: Records) -> None:
     before, after = (line.get_ydata() for line in drawn("confidence", records)[0].lines[:2])
-    np.testing.assert_allclose(np.asarray(before) - np.asarray(after), 0.5, rtol=1e-5)  # Geometric means.
+    np.testing.assert_allclose(np.asarray(before) - np.asarray(after), 0.5)
 
 
 def test_logit_norms_are_judged_by_the_sweep(records: Records) -> None:

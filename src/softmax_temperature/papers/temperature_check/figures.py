@@ -41,7 +41,7 @@ MARKS = {
 DASHED: dict[str, Any] = {"color": BLACK, "linestyle": "--", "linewidth": 1.1}
 DOTTED = DASHED | {"linestyle": ":"}
 PREDICTED = {"unit_time": DOTTED | {"label": "predicted: to change by 1"}}
-PREDICTED |= {"logit_time": DASHED | {"label": "predicted: to change by the norm (tau_z)"}}
+PREDICTED |= {"logit_time": DASHED | {"label": "predicted: to change by the norm (τ$_z$)"}}
 MEASURED = {
     UNIT: ("to change by 1", "o", HUES[0]),
     TENTH: ("to change by a tenth of the norm, × 10", "s", HUES[1]),
@@ -61,14 +61,15 @@ def accuracy(records: Records) -> Figure | None:
                 plots.seeds(axes, some[~some["diverged"]], "inverse_temperature", "test_accuracy", color=colour)
         best: Any = rows.groupby("inverse_temperature")["validation_accuracy"].mean().idxmax()
         lost = sorted(rows.loc[rows["diverged"], "inverse_temperature"].unique())
-        for places, height, marker, colour in ([best], 0.97, "v", BLACK), (lost, 0.04, "x", HUES[3]):
+        for places, height, marker, colour in ([best], 1.0, "v", BLACK), (lost, 0.04, "x", HUES[3]):
             look: Any = {"color": colour, "markersize": 6, "transform": axes.get_xaxis_transform()}
-            axes.plot(places, [height] * len(places), marker, **look)
+            axes.plot(places, [height] * len(places), marker, clip_on=False, in_layout=False, **look)
         _of_inverse_temperatures(axes)
         limits[axes] = axes.get_ylim()
-    half = 1.15 * max((high - low for low, high in limits.values()), default=0) / 2
-    for axes, (low, high) in limits.items():  # All panels span the same number of points.
-        axes.set_ylim((low + high) / 2 - half, (low + high) / 2 + half)
+    span = min(PERCENT, 1.15 * max((high - low for low, high in limits.values()), default=0))
+    for axes, (low, high) in limits.items():  # All panels span the same number of points, of those that there are.
+        bottom = np.clip((low + high - span) / 2, 0, PERCENT - span)
+        axes.set_ylim(bottom, bottom + span)
     return figure
 
 
@@ -97,9 +98,9 @@ def confidence(records: Records) -> Figure | None:
     finished, legend = chosen(records).query("not diverged"), [entry(**look) for look in SCALING.values()]
     figure, panels = panels_of(by_sweep(finished), y="test NLL (nats)", legend=legend)
     for axes, rows in panels:
-        axes.set_yscale("log")
         for column, look in SCALING.items():
             plots.band(axes, rows, "inverse_temperature", column, **look)
+        axes.set_yscale("log")  # Only now: means are arithmetic, as in the table.
         low, high = axes.get_ylim()
         axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)) if high > 4 * low else MaxNLocator(5))
         axes.yaxis.set_minor_locator(NullLocator())
@@ -164,14 +165,15 @@ def three_temperatures(records: Records) -> Figure | None:
         return None
     figure, (axes,) = plots.panels(1, row=0.9 + 0.55 * len(table))
     heights = np.arange(len(table))[::-1]
-    axes.hlines(heights, table["training_low"], table["training_high"], color=BLACK, alpha=0.25, linewidth=6)
+    look: Any = {"color": BLACK, "alpha": 0.25, "linewidth": 6, "label": "as good as the best"}
+    axes.hlines(heights, table["training_low"], table["training_high"], **look)
     for column, (label, marker, colour) in MARKS.items():
         if table[column].notna().any():
             axes.plot(table[column], heights, marker, color=colour, markersize=6, linestyle="none", label=label)
     axes.set(xlabel=AXIS, ylim=(-0.6, len(table) - 0.4))
     axes.set_yticks(heights, table["architecture"] + ",\n" + table["dataset"])
     _of_inverse_temperatures(axes)
-    plots.legend_below(figure, axes, columns=4)
+    plots.legend_below(figure, axes, columns=3)
     return figure
 
 
@@ -217,7 +219,7 @@ def learning_curves(records: Records) -> Figure | None:
         return None
     values = sorted(rows["inverse_temperature"].dropna().unique())
     colours = dict(zip(values, sns.color_palette("viridis_r", len(values)), strict=True))
-    figure, grid = plots.panels(2 * len(networks), columns=2, row=1.75, extra=0.9, sharex="col", sharey=True)
+    figure, grid = plots.panels(2 * len(networks), columns=2, row=1.75, extra=0.9, sharex="col", sharey="row")
     for left, right, (network, some) in zip(grid[::2], grid[1::2], networks, strict=True):
         for value, course in some.groupby("inverse_temperature", dropna=False):
             look = {"color": colours[value], "linewidth": 1.1} if value in colours else DASHED
@@ -225,11 +227,11 @@ def learning_curves(records: Records) -> Figure | None:
             if value in colours:
                 left.plot(course["time"] / value**2, course["loss"], **look)
         right.set_xscale("log")
-        left.set(ylabel="loss (nats)", xscale="log", ylim=(0, None))
+        left.set(ylabel="loss (nats)", xscale="log")
         left.xaxis.set_major_locator(LogLocator(numticks=6))
         left.set_title(str(network), loc="left")
     grid[-2].set_xlabel("time t at rate η = 1")
-    grid[-1].set_xlabel("rescaled time β²ηt, over that to change by 1")
+    grid[-1].set_xlabel("rescaled time β²ηt ÷ predicted time\nin which the logits change by 1")
     entries = [entry(f"β = {value:g}", color=colour) for value, colour in colours.items()]
     entries += [entry("linearised, any β", **DASHED)]
     plots.legend_below(figure, entries, columns=min(6, len(entries)))

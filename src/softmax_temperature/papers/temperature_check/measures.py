@@ -19,7 +19,6 @@ from softmax_temperature.params.temperature_check import PLAIN
 
 LIMITS = (1.0, 10.0)  # Norms of the logits must range from below the one to above the other: their limits in theory.
 DRAWS, SEED = 4000, 0
-_AT_END = "the chosen learning rate is at the end of its grid"
 
 Choice = tuple[Callable[[Any], bool], str]
 """Among which inverse temperatures (or starts) one is chosen, and by which method of the validation means."""
@@ -40,8 +39,9 @@ def gap(
         if values := _gaps(inside, metric, one, other):
             found[name] = OverTasks((Task(name, tuple(values), own),), left_out=True)
         elif own or not sweeps["own"].any():
-            left = ", ".join(f"{place:g}" for place in sorted(inside["inverse_temperature"].unique())) or "none"
-            found[name] = f"{_AT_END}, but for {left}" if len(inside) < len(rows) else "too few trainings"
+            left = ", ".join(f"{place:g}" for place in sorted(inside["inverse_temperature"].unique()))
+            said = f"the chosen learning rate is inside its grid {f'only at β = {left}' if left else 'at no β'}"
+            found[name] = said if len(inside) < len(rows) else "too few trainings"
     unit = "nats" if "nll" in metric else "accuracy"
     return _measured(found, unit, sweeps, "no sweep of this profile has several inverse temperatures")
 
@@ -93,7 +93,7 @@ def places_of_the_best(records: Records) -> Measurement:
         tried = sorted(rows["inverse_temperature"].unique())
         place = tried.index(table.mean().idxmax()) if table.shape[1] else 0
         if len(table) < 2 or not set(tried[max(0, place - 1) : place + 2]) <= set(table.columns):
-            missing[name] = f"{_AT_END} next to the best inverse temperature"
+            missing[name] = "the chosen learning rate is at the end of its grid next to the best inverse temperature"
         elif place in (0, len(tried) - 1):
             missing[name] = "the best inverse temperature is at the end of its grid"
         else:
