@@ -102,7 +102,8 @@ def read_arrays(path: Path, matrix: str, *, required: Sequence[str], optional: S
             found[name] = found.pop(other)
     if absent := [name for name in required if name not in found]:
         what = f"has no {' and no '.join(absent)} (it holds: {', '.join(found) or 'nothing'})"
-        raise InputError(what, where=str(path), remedy=f"Save {' and '.join(required)} under these names.")
+        apart = " Or give the labels in a file of their own: --labels." if "labels" in absent else ""
+        raise InputError(what, where=str(path), remedy=f"Save {' and '.join(required)} under these names.{apart}")
     return {name: found[name] for name in (*required, *optional) if name in found}
 
 

@@ -190,7 +190,8 @@ def calibrate_files(
     """
     arrays, held_out = read_rows("logits", logits, labels, "validation", validation, validation_labels)
     own = (held_out["logits"], held_out["labels"]) if held_out else None
-    with user_data(logits, "Logits have shape (n, classes); labels are whole numbers, shape (n,)."):
+    where = f"{logits}, {labels}" if labels else logits
+    with user_data(where, "Give finite logits, (n, classes), and a class from 0 for each row; leave other rows out."):
         report = calibrate(arrays["logits"], arrays["labels"], validation=own, **options)
     given = {"logits": logits, "labels": labels, "validation": validation, "validation labels": validation_labels}
     sources = {role: {"file": path.name, "sha256": digest_of_file(path)} for role, path in given.items() if path}
