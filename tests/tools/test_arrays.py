@@ -1,6 +1,7 @@
 """Every type of file gives the same arrays, and what is none of them is refused in one line."""
 
 import pickle
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -38,6 +39,13 @@ def test_every_type_gives_the_same_arrays(ending: str, tmp_path: Path) -> None:
     np.testing.assert_array_equal(found["logits"], LOGITS)
     np.testing.assert_array_equal(found["labels"], LABELS)
     assert other is None
+
+
+def test_parquet_without_pyarrow_is_refused_in_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = write(tmp_path / "saved.parquet")
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(InputError, match=r"saved\.parquet: cannot be read \(.*pyarrow"):
+        read_arrays(path, "logits", required=("logits", "labels"))
 
 
 def test_labels_and_other_rows_lie_in_the_same_file_or_apart(tmp_path: Path) -> None:

@@ -28,7 +28,8 @@ OTHER_NAMES = {  # What else people call the arrays that the commands ask for.
     "labels": ("label", "targets", "target", "y_true", "y"),
 }
 SUM_TOLERANCE = 1e-2  # Probabilities that were rounded to three digits miss a sum of one by less.
-_UNREADABLE = (OSError, ValueError, KeyError, EOFError, RuntimeError, BadZipFile, SafetensorError, UnpicklingError)
+_DAMAGED = (OSError, ValueError, KeyError, EOFError, RuntimeError, BadZipFile, SafetensorError, UnpicklingError)
+_UNREADABLE = (*_DAMAGED, ImportError)  # Parquet needs pyarrow, which is optional.
 
 
 def sample_logits() -> tuple[NDArray[np.float64], NDArray[np.int64]]:
