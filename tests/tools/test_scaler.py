@@ -13,8 +13,11 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.utils.estimator_checks import parametrize_with_checks
 from torch import nn
+from torch.utils.data import DataLoader, TensorDataset
+from torch_uncertainty import post_processing
+from torch_uncertainty.metrics import AdaptiveCalibrationError, BrierScore, CalibrationError
 
-from softmax_temperature import TemperatureScaler, sample_logits
+from softmax_temperature import TemperatureScaler, metrics, sample_logits
 
 LOGITS, LABELS = sample_logits()
 WHY = "Columns of logits are the classes; this check has labels beyond them."
@@ -37,6 +40,21 @@ def test_probabilities_are_those_of_scikit_learns_temperature_scaling() -> None:
     logits = classifier.decision_function(held_out)
     ours = TemperatureScaler().fit(logits, labels[1::2])
     np.testing.assert_allclose(ours.predict_proba(logits), theirs.predict_proba(held_out), rtol=1e-5)
+
+
+def test_numbers_and_temperature_are_those_of_torch_uncertainty() -> None:
+    logits, labels = torch.from_numpy(LOGITS), torch.from_numpy(LABELS)
+    probs, kind = logits.softmax(dim=1), {"task": "multiclass", "num_classes": 10, "num_bins": 15}
+    for theirs, ours in (
+        (CalibrationError(**kind), metrics.expected_calibration_error),
+        (CalibrationError(**kind, norm="max"), metrics.maximum_calibration_error),
+        (AdaptiveCalibrationError(**kind), metrics.adaptive_calibration_error),
+        (BrierScore(num_classes=10), metrics.brier_score),
+    ):
+        assert ours(probs, labels).item() == pytest.approx(theirs(probs, labels).item(), rel=1e-4)
+    scaler = post_processing.TemperatureScaler(nn.Identity())  # Its search stops at four digits.
+    scaler.fit(DataLoader(TensorDataset(logits, labels), batch_size=500), progress=False)
+    assert TemperatureScaler().fit(logits, labels).temperature_ == pytest.approx(scaler.temperature[0].item(), rel=1e-3)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
