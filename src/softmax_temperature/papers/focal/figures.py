@@ -241,7 +241,8 @@ def _regions(axes: Axes, points: pd.DataFrame, weights: NDArray[np.float64]) -> 
     # Labels have the colours of their regions: others are mistakes.
     for label, marker, colour in ((0, "o", "#2166ac"), (1, "^", plots.WARNING)):
         x, y = places[labels == label].T
-        axes.scatter(x, y, s=7, marker=marker, color=colour, linewidth=0, label=f"label {label}")
+        # As a picture: thousands of elements would make the SVG large.
+        axes.scatter(x, y, s=7, marker=marker, color=colour, linewidth=0, label=f"label {label}", rasterized=True)
     wrong = (places @ weights > 0) != (labels == 1)
     axes.plot(*places[wrong].T, "ko", markersize=3.7, fillstyle="none", label="misclassified")
     axes.plot([], [], color="black", label="decision boundary")
