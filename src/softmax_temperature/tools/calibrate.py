@@ -64,7 +64,7 @@ class CalibrationReport:
         """Reliability diagrams before and after scaling, with the number of samples in each bin."""
         bins, probs = self.data["settings"]["bins"], {arm: torch.softmax(some, 1) for arm, some in self.logits.items()}
         tables = {self.heading(arm): reliability_bins(some, self.labels, bins=bins) for arm, some in probs.items()}
-        return reliability_diagram(tables, title=title, errors=True)
+        return reliability_diagram(tables, title=title)
 
     def __str__(self) -> str:
         lines = [["", *map(self.heading, self.logits)]]

@@ -56,8 +56,3 @@ def test_axes_and_marks_are_named_and_nothing_overlaps(panels: int) -> None:
     boxes = [part.get_window_extent() for part in parts]
     assert not [pair for pair in combinations(boxes, 2) if pair[0].overlaps(pair[1])]
     assert all(figure.bbox.fully_contains(*corner) for box in boxes for corner in (box.min, box.max))
-
-
-def test_no_panels_are_refused() -> None:
-    with pytest.raises(ValueError, match="tables must hold at least one panel, got none"):
-        reliability_diagram({})

@@ -131,25 +131,20 @@ def _use_matplotlibs_own_fonts() -> None:
         fonts.addfont(path)
 
 
-def reliability_diagram(
-    tables: Mapping[str, ReliabilityBins], *, title: str | None = None, errors: bool = False
-) -> Figure:
+def reliability_diagram(tables: Mapping[str, ReliabilityBins], *, title: str | None = None) -> Figure:
     """Panels by title: above, the accuracy of each bin and its gap to the mean confidence; below, its samples.
 
-    The height of a hatched gap is what the expected calibration error, in the title, averages, weighted by samples. A
-    gap on top of a bar is overconfidence, one inside a bar the opposite. The samples are on a logarithmic scale: most
-    are in the last bin, and a gap that rests on two of them should be seen to do so. With `errors` each bar shows the
-    90 % interval (Wilson's) of its accuracy.
+    The expected calibration error, in the title, averages the hatched gaps, weighted by samples. A gap on top of a bar
+    is overconfidence, one inside it the opposite. Samples are on a logarithmic scale, because most are in the last bin.
+    Each bar has the 90 % interval (Wilson's) of its accuracy.
     """
-    if not tables:
-        raise ValueError("tables must hold at least one panel, got none")
     count, width = len(tables), min(WIDTH, MOST_WIDTH * len(tables))
     with style():
         height = (1 + SHARE_HEIGHT) * (width - AXIS_WIDTH) / count + MARGINS
         figure = Figure(figsize=(width, height), layout="constrained")
         rows = figure.subplots(2, count, sharex=True, sharey="row", squeeze=False, height_ratios=[1, SHARE_HEIGHT])
         for upper, lower, (name, table) in zip(*rows, tables.items(), strict=True):
-            _accuracies(upper, table, errors=errors)
+            _accuracies(upper, table)
             _shares(lower, table)
             error = float((table.shares * table.gaps.abs()).sum())
             upper.set_title(f"{name}\nECE {100 * error:.2f} %", parse_math=False)
@@ -165,7 +160,7 @@ def reliability_diagram(
     return figure
 
 
-def _accuracies(axes: Axes, table: ReliabilityBins, *, errors: bool) -> None:
+def _accuracies(axes: Axes, table: ReliabilityBins) -> None:
     edges, accuracy, confidence = (100 * part.cpu().numpy() for part in (table.edges, table.accuracy, table.confidence))
     place: Any = {"x": edges[:-1], "width": np.diff(edges), "align": "edge", "linewidth": 0.4}
     blue, orange, red, sky = (sns.color_palette()[number] for number in (0, 1, 3, 9))
@@ -177,13 +172,12 @@ def _accuracies(axes: Axes, table: ReliabilityBins, *, errors: bool) -> None:
         look: Any = {"facecolor": face, "edgecolor": edge, "hatch": hatch, "label": f"confidence {side} accuracy"}
         axes.bar(height=gap, bottom=accuracy, **place, **look)
     axes.plot([0, 100], [0, 100], color="0.2", linewidth=0.9, linestyle="--", label="perfect calibration")
-    if errors:
-        filled = (table.counts > 0).numpy()
-        shares, counts = table.accuracy.numpy()[filled], table.counts.numpy()[filled]
-        bounds = [binomtest(round(a * n), n).proportion_ci(0.9, "wilson") for a, n in zip(shares, counts, strict=True)]
-        reach = 100 * np.abs(np.array(bounds).T - shares)
-        look = {"fmt": "none", "ecolor": "0.1", "elinewidth": 0.9, "capsize": 1.5, "label": "90 % interval of a bar"}
-        axes.errorbar((edges[:-1] + np.diff(edges) / 2)[filled], 100 * shares, reach, **look)
+    filled = (table.counts > 0).numpy()
+    shares, counts = table.accuracy.numpy()[filled], table.counts.numpy()[filled]
+    bounds = [binomtest(round(a * n), n).proportion_ci(0.9, "wilson") for a, n in zip(shares, counts, strict=True)]
+    reach = 100 * np.abs(np.array(bounds).T - shares)
+    look = {"fmt": "none", "ecolor": "0.1", "elinewidth": 0.9, "capsize": 1.5, "label": "90 % interval of a bar"}
+    axes.errorbar((edges[:-1] + np.diff(edges) / 2)[filled], 100 * shares, reach, **look)
 
 
 def _shares(axes: Axes, table: ReliabilityBins) -> None:
