@@ -6,7 +6,7 @@ is nothing to judge (not tested). Every claim of a paper appears in `claims.json
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from math import inf, isfinite
 from typing import Any, Generic, Self, TypeVar
 
@@ -19,6 +19,11 @@ Records = TypeVar("Records")
 
 HOLDS, CONTRADICTED, INCONCLUSIVE, NOT_TESTED = "holds", "contradicted", "inconclusive", "not tested"
 VERDICTS = (HOLDS, CONTRADICTED, INCONCLUSIVE, NOT_TESTED)
+_NOT_JUDGED: dict[str, Any] = {
+    "verdict": NOT_TESTED, "share": False, "note_values": [], "cells": [],
+    **dict.fromkeys(("value", "sd", "low", "high", "level", "n", "each", "n_needed", "unit", "note_template")),
+}  # fmt: skip
+"""What a row of `claims.json` says of a claim that is not tested, beside its tasks and its note."""
 DIRECTIONS_ONLY = ("smoke", "mini")
 """Profiles whose data and networks are so small that a verdict is about the direction of an effect, not its size."""
 
@@ -146,28 +151,6 @@ def claim(
     return lambda statement, compares: Claim(name, where, statement, compares, criterion, measure, published)
 
 
-@dataclass(frozen=True)
-class Judged:
-    """What a row of `claims.json` says beside the claim itself; of one that is not tested the tasks and a note."""
-
-    note: str  # With its numbers; `note_template` and `note_values` are the same in two parts.
-    verdict: str = NOT_TESTED
-    value: float | None = None
-    sd: float | None = None
-    low: float | None = None
-    high: float | None = None
-    level: float | None = None  # Of the interval.
-    n: int | None = None
-    each: str | None = None  # What n counts.
-    n_needed: int | None = None  # With which a claim that is open would be decided.
-    unit: str | None = None
-    share: bool = False
-    note_template: str | None = None
-    note_values: list[float] = field(default_factory=list)
-    cells: list[str] = field(default_factory=list)
-    tasks: list[dict[str, Any]] = field(default_factory=list)
-
-
 def judge_all(paper: str, claims: Sequence[Claim[Records]], records: Records, *, profile: str) -> list[dict[str, Any]]:
     """The rows of `claims.json`: every claim with its evidence and verdict, in the order given.
 
@@ -175,32 +158,38 @@ def judge_all(paper: str, claims: Sequence[Claim[Records]], records: Records, *,
     """
     rows = []
     for claim in claims:
-        judged = _judged(claim.criterion, claim.measure(records), profile in DIRECTIONS_ONLY)
         said = {name: getattr(claim, name) for name in ("id", "where", "statement", "published")}
         said |= {"paper": paper, "profile": profile, "criterion": f"{claim.compares} {claim.criterion}"}
-        rows.append(said | claim.criterion.row() | asdict(judged))
+        judged = _judged(claim.criterion, claim.measure(records), profile in DIRECTIONS_ONLY)
+        rows.append(said | claim.criterion.row() | _NOT_JUDGED | judged)
     return rows
 
 
-def _judged(criterion: Criterion, found: Measurement, all_tasks: bool) -> Judged:
+def _judged(criterion: Criterion, found: Measurement, all_tasks: bool) -> dict[str, Any]:
     several = len(found.parts) > 1
     tasks = [{"part": several * name, **task} for name, part in found.parts.items() for task in part.by_task()]
     own = ((name, part if all_tasks else part.of_paper()) for name, part in found.parts.items())
     if parts := {name: part for name, part in own if part is not None}:
-        return replace(_decided(criterion, parts, found), tasks=tasks)
+        return {"tasks": tasks, **_decided(criterion, parts, found)}
     reason = "; ".join(dict.fromkeys(found.missing.values())) or "none of the paper's own tasks is in this profile"
-    return Judged(note="; ".join(filter(None, (reason, in_note(found.note, found.beside)))), tasks=tasks)
+    return {"tasks": tasks, "note": "; ".join(filter(None, (reason, in_note(found.note, found.beside))))}
 
 
-def _decided(criterion: Criterion, parts: Mapping[str, Quantity], found: Measurement) -> Judged:
+def _decided(criterion: Criterion, parts: Mapping[str, Quantity], found: Measurement) -> dict[str, Any]:
     """The verdict on all parts, shown by the part that decides it or is farthest from being decided."""
     # One of many intervals lies somewhere by chance: where one part is enough, its level is corrected for their number.
     corrected = 1 - (1 - LEVEL) / len(parts)
     inside_at, outside_at = (corrected, LEVEL) if criterion.some else (LEVEL, corrected)
     inside = _lying(parts, criterion.contains, inside_at)
     outside = _lying(parts, criterion.excludes, outside_at)
-    decide = _some_inside if criterion.some else _all_inside
-    verdict, candidates = decide(inside, outside, list(parts), complete=not found.missing)
+    # One part decides a claim one way, all of them together the other way.
+    by_one, by_all = (inside, outside) if criterion.some else (outside, inside)
+    if by_one:
+        verdict, candidates = HOLDS if criterion.some else CONTRADICTED, by_one
+    elif by_all == list(parts) and not found.missing:
+        verdict, candidates = CONTRADICTED if criterion.some else HOLDS, by_all
+    else:
+        verdict, candidates = INCONCLUSIVE, [name for name in parts if name not in by_all] or list(parts)
     values = {name: float(part.estimate().value) for name, part in parts.items()}
     # What must lie inside as a whole is shown by its worst part, what need not by its best.
     name = (max if criterion.some else min)(candidates, key=lambda each: criterion.margin(values[each]))
@@ -211,42 +200,15 @@ def _decided(criterion: Criterion, parts: Mapping[str, Quantity], found: Measure
     # The level of the test that decided; of an open claim, of the one that is closest to deciding.
     level = outside_at if ends and criterion.excludes(ends) else inside_at
     template, numbers = _note(found, values, level, ends)
-    return Judged(
-        verdict=verdict,
-        **asdict(part.estimate(level)),
-        level=level,
-        each=part.each,
-        n_needed=needed,
-        unit=f"{found.unit}, {name}" if len(parts) > 1 else found.unit,
-        share=in_points(found.unit) is not None,
-        note=in_note(template, numbers),
-        note_template=template,
-        note_values=numbers,
-        cells=list(found.cells),
-    )
+    said = {"verdict": verdict, **asdict(part.estimate(level)), "level": level, "each": part.each, "n_needed": needed}
+    said |= {"unit": f"{found.unit}, {name}" if len(parts) > 1 else found.unit, "cells": list(found.cells)}
+    said |= {"note": in_note(template, numbers), "note_template": template, "note_values": numbers}
+    return said | {"share": in_points(found.unit) is not None}
 
 
 def _lying(parts: Mapping[str, Quantity], there: Callable[[Ends], bool], level: float) -> list[str]:
     """The parts whose interval at a level lies there."""
     return [name for name, part in parts.items() if (ends := part.estimate(level).ends) and there(ends)]
-
-
-def _all_inside(inside: list[str], outside: list[str], parts: list[str], *, complete: bool) -> tuple[str, list[str]]:
-    """The verdict where every part must lie inside, and the parts that it rests on."""
-    if outside:
-        return CONTRADICTED, outside
-    if complete and inside == parts:
-        return HOLDS, inside
-    return INCONCLUSIVE, [name for name in parts if name not in inside] or parts
-
-
-def _some_inside(inside: list[str], outside: list[str], parts: list[str], *, complete: bool) -> tuple[str, list[str]]:
-    """The verdict where one part inside is enough, and the parts that it rests on."""
-    if inside:
-        return HOLDS, inside
-    if complete and outside == parts:
-        return CONTRADICTED, outside
-    return INCONCLUSIVE, parts
 
 
 def _note(found: Measurement, values: Mapping[str, float], level: float, ends: Ends | None) -> tuple[str, list[float]]:
