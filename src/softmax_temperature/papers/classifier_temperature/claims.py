@@ -7,7 +7,7 @@ where a correlation is over pairs. An untrained backbone is no extractor of the 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 import numpy as np
@@ -63,30 +63,30 @@ def _rescaling(records: Records, *, optimizer: str) -> Measurement:
 
 def _dimension(records: Records) -> Measurement:
     """Pearson's r of the dimension and the best inverse temperature over pairs with a trained backbone."""
-    if not (groups := _by_dataset(records)):
-        return _FEW
-    return Measurement({"dim": _jackknifed(groups, partial(_r, name="dim"))}, "r", cells=(HEURISTIC,))
+    return _jackknifed(records, {"dim": partial(_r, name="dim")}, "r")
 
 
 def _strongest(records: Records) -> Measurement:
     """|r| of feats_corr and the best inverse temperature minus that of each other statistic."""
-    if not (groups := _by_dataset(records)):
-        return _FEW
-    absolute = {name: abs(_r(groups, name)) for name in STATISTICS}
-    parts = {name: _jackknifed(groups, partial(_margin, name=name)) for name in STATISTICS if name != "feats_corr"}
+    pairs = records.pairs[is_trained(records.pairs)]
+    absolute = {name: abs(_r([pairs], name)) for name in STATISTICS}
     ranked = sorted(absolute, key=lambda name: -absolute[name])
     first = f"{ranked[0]} with {absolute[ranked[0]]:.2f}"
     note = f"rank {ranked.index('feats_corr') + 1} of {len(ranked)}; first is {first}"
-    return Measurement(parts, "difference of |r|", note, cells=(HEURISTIC,))
+    margins = {name: partial(_margin, name=name) for name in STATISTICS if name != "feats_corr"}
+    return _jackknifed(records, margins, "difference of |r|", note)
 
 
-def _by_dataset(records: Records) -> list[pd.DataFrame]:
+def _jackknifed(
+    records: Records, statistics: Mapping[str, Callable[[Sequence[pd.DataFrame]], float]], unit: str, note: str = ""
+) -> Measurement:
+    """Statistics of the pairs with a trained backbone, jackknifed over data sets."""
     groups = [rows for _, rows in records.pairs[is_trained(records.pairs)].groupby("dataset")]
-    return groups if len(groups) >= 4 else []
-
-
-def _jackknifed(groups: Sequence[pd.DataFrame], statistic: Callable[[Sequence[pd.DataFrame]], float]) -> OverTasks:
-    return OverTasks(pooled({"data sets": jackknife(groups, statistic).tolist()}), each="data sets")
+    if len(groups) < 4:
+        return _FEW
+    values = {name: jackknife(groups, statistic).tolist() for name, statistic in statistics.items()}
+    parts = {name: OverTasks(pooled({"data sets": some}), each="data sets") for name, some in values.items()}
+    return Measurement(parts, unit, note, cells=(HEURISTIC,))
 
 
 def _margin(groups: Sequence[pd.DataFrame], name: str) -> float:
