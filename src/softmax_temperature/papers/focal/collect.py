@@ -98,7 +98,7 @@ def choose_panels(
     Half of `focal.evaluation.panels` are of each kind, by the first seed: the choice favours no loss.
     """
     temperatures = runs.set_index([*RUN, "scaling"])["temperature"].to_dict()
-    rows: list[dict[str, Any]] = []
+    rows: list[tuple[Any, ...]] = []
     pixels: dict[str, NDArray[np.uint8]] = {}
     half = params.focal.evaluation.panels // 2
     for task, about in params.focal.tasks.items():
@@ -114,7 +114,7 @@ def choose_panels(
             for image, probs in zip(images, torch.softmax(logits, dim=1), strict=True):
                 label, predicted = int(labels[image]), int(probs.argmax())
                 numbers = (image, label, predicted, float(probs[predicted]), float(probs[label]))
-                rows.append(dict(zip(COLUMNS["panels"], (task, arm, 0, scaling, *numbers), strict=True)))
+                rows.append((task, arm, 0, scaling, *numbers))
         test = image_set(open_artifact(PREPARED / about.dataset), "test", params.data.root)
         pixels[task] = test.inputs[images].permute(0, 2, 3, 1).numpy()
     return pd.DataFrame(rows, columns=list(COLUMNS["panels"])), pixels

@@ -109,10 +109,14 @@ def wide(table: pd.DataFrame, across: str | None) -> pd.DataFrame:
         line |= _texts_of_number(row)
         if runs := _count(row):
             line["runs"].setdefault(runs, []).append(row["column"])
+    for line in lines.values():  # The counts, each with its columns where they differ.
+        counts = line["runs"]
+        named = [f"{count}: {', '.join(some)}" for count, some in counts.items()]
+        line["runs"] = "; ".join(named if len(named) > 1 else counts) or MISSING
     numbers = [name for column in dict.fromkeys(rows["column"]) for name in (column, f"{column}, printed")]
-    texts = [{**line, "runs": _runs(line["runs"])} for line in lines.values()]
-    order = [name for name in [*down, *numbers, *remarks, "runs", STATUS] if any(name in line for line in texts)]
-    made = pd.DataFrame(texts, columns=order, dtype=object)
+    filled = set().union(*lines.values())
+    order = [name for name in [*down, *numbers, *remarks, "runs", STATUS] if name in filled]
+    made = pd.DataFrame(lines.values(), columns=order, dtype=object)
     return made.fillna(MISSING).rename(columns={f"{OURS}, printed": "printed"})
 
 
@@ -145,12 +149,6 @@ def _count(row: dict[Any, Any]) -> str:
     runs += [f"{row[f'{word}_seeds']:.0f} {word}" for word in (DIVERGED, STUCK) if row.get(f"{word}_seeds")]
     runs += ["never redistributed"] if str(row.get("never_redistributed")) == "True" else []
     return ", ".join([*runs, *said])
-
-
-def _runs(columns: dict[str, list[str]]) -> str:
-    """The counts of a line, each with its columns where they differ."""
-    named = [f"{count}: {', '.join(some)}" for count, some in columns.items()]
-    return "; ".join(named if len(named) > 1 else columns) or MISSING
 
 
 def _text(value: Any) -> str:

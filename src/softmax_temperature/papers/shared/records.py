@@ -16,15 +16,9 @@ import pandas as pd
 from numpy.typing import NDArray
 from safetensors.numpy import load_file, save
 
+from softmax_temperature.papers.shared import results
 from softmax_temperature.papers.shared.claims import judge_all
-from softmax_temperature.papers.shared.results import (
-    CLAIMS,
-    PAPERS,
-    RESULTS,
-    paper_folder,
-    profiles_with_results,
-    read_json,
-)
+from softmax_temperature.papers.shared.results import CLAIMS, RESULTS
 from softmax_temperature.papers.shared.tables import read_csv, write_csv
 from softmax_temperature.runner.artifacts import atomic_file, write_json
 from softmax_temperature.runner.errors import InputError, nearest
@@ -79,17 +73,16 @@ def rejudge(profiles: Sequence[str] = ()) -> list[str]:
 
     The deviations of a study stay as they are: they are those of the code that ran.
     """
-    known = profiles_with_results()
+    known = results.profiles_with_results()
     for profile in profiles:
         if profile not in known:
             raise InputError(f"no results of {profile!r}", where=str(RESULTS), remedy=nearest(profile, known))
     changes: list[str] = []
-    for profile, paper in product(profiles or known, PAPERS):
-        folder = paper_folder(profile, paper)
-        if rows := read_json(folder / CLAIMS):
-            before, after = (
-                {row["id"]: row["verdict"] for row in each} for each in (rows, write_derived(folder, paper, profile))
-            )
+    for profile, paper in product(profiles or known, results.PAPERS):
+        folder = results.paper_folder(profile, paper)
+        if rows := results.read_json(folder / CLAIMS):
+            before = {row["id"]: row["verdict"] for row in rows}
+            after = {row["id"]: row["verdict"] for row in write_derived(folder, paper, profile)}
             for claim in {**after, **before}:
                 old, new = before.get(claim, "no claim"), after.get(claim, "no claim")
                 changes += [f"{profile}/{paper}, {claim}: {old} -> {new}"] if old != new else []

@@ -53,8 +53,8 @@ def record_run(profile: str, paper: str, params: Path, outputs: Iterable[Path]) 
     folder = RESULTS / profile
     write_text(folder / PARAMETERS, params.read_text(encoding="utf-8"))
     papers, records = read_json(folder / ENVIRONMENT) or {}, folder / paper / RECORDS
-    digest = digest_of_file(records) if records.is_file() else None
-    if digest is None or papers.get(paper, {}).get("records") != digest:
+    digest = digest_of_file(records)
+    if papers.get(paper, {}).get("records") != digest:
         write_json(folder / ENVIRONMENT, papers | {paper: {"records": digest, **_environment(outputs)}})
 
 
