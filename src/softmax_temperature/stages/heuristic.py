@@ -19,11 +19,6 @@ from softmax_temperature.stages import HEURISTIC, stage
 from softmax_temperature.stages.classifier_temperature import PAPER, describe, search
 
 UNTRAINED = "untrained"  # What the names of backbones with random weights begin with.
-RIDGE_RULES = {
-    "heuristic": "ridge of the logarithm (ours)",
-    "heuristic, backbone left out too": "the same, backbone left out too",
-    "best constant": "best constant",
-}
 LeftOut = Mapping[tuple[str, str, library.Method], library.LeaveOneOut]  # By subset of pairs, row of Table 1, method.
 
 
@@ -38,12 +33,7 @@ def heuristic(params: Params) -> Iterator[Cell]:
 
 
 def _heuristic(job: Job, *, pairs: list[tuple[str, str]], selected: int, max_plateau: float, select_on: str) -> None:
-    """Join and fit.
-
-    Writes `runs.csv` (pair × inverse temperature), `pairs.csv` (pair, statistics, optimum, plateau),
-    `correlations.csv` (Figure 3), `predictions.csv` (Figure 4), `leave_one_out.csv` and `folds.csv` (Table 1),
-    `rules.csv` (what each rule for choosing a temperature costs in accuracy), and `heuristic.json` (for `suggest`).
-    """
+    """Write the tables of the paper's records, but Figure 2's, and `heuristic.json` (for `suggest`)."""
     rows, curves = [], []
     for data, backbone in pairs:
         keys = {"dataset": data, "backbone": backbone}
@@ -147,21 +137,25 @@ def _predictions(table: pd.DataFrame, left_out: pd.DataFrame) -> pd.DataFrame:
 
 def _rules(table: pd.DataFrame, runs: pd.DataFrame, scores: pd.DataFrame, left_out: LeftOut) -> pd.DataFrame:
     """What each rule chooses for every pair, the test accuracy there, and what it costs."""
-    scored = {rule: some["inverse_temperature"].to_numpy() for rule, some in scores.groupby("rule")}
-    of_thumb = {
-        "none (1)": 1.0,
+    scored = {rule: some.drop(columns="rule") for rule, some in scores.groupby("rule")}
+    regressions = {
+        f"{row}, {method.replace('_', ' ')}": one.predictions.assign(inverse_temperature=one.predictions["predicted"])
+        for (subset, row, method), one in left_out.items()
+        if subset == "all pairs"
+    }
+    lower_bound = library.lower_bound_from_classes(table["n_classes"])
+    chosen = {
+        "none (1)": table.assign(inverse_temperature=1.0),
         "square root of dimension": scored["square root of dimension"],
-        "lower bound from classes": library.lower_bound_from_classes(table["n_classes"]),
+        "lower bound from classes": table.assign(inverse_temperature=lower_bound),
         "median of other data sets": scored["median of the study"],
         "chosen on validation": scored["search on validation data"],
+        **regressions,
+        "ridge of the logarithm (ours)": scored["heuristic"],
+        "the same, backbone left out too": scored.get("heuristic, backbone left out too"),  # Not of one backbone.
+        "best constant": scored["best constant"],
     }
-    chosen = [table[KEYS].assign(rule=name, inverse_temperature=values) for name, values in of_thumb.items()]
-    for (_, row, method), one in (each for each in left_out.items() if each[0][0] == "all pairs"):
-        name, predicted = f"{row}, {method.replace('_', ' ')}", one.predictions
-        chosen.append(predicted[KEYS].assign(rule=name, inverse_temperature=predicted["predicted"]))
-    ridge = scores.assign(rule=scores["rule"].map(RIDGE_RULES)).dropna(subset="rule")
-    rules = pd.concat([*chosen, ridge[["rule", *KEYS, "inverse_temperature"]]], ignore_index=True)
-    study = Study.of(table, runs)
+    rules, study = pd.concat(chosen, names=["rule"]).reset_index("rule").reset_index(drop=True), Study.of(table, runs)
     rows = pd.MultiIndex.from_frame(table[KEYS]).get_indexer(pd.MultiIndex.from_frame(rules[KEYS]))
     at = floats(rules, "inverse_temperature")
     rules = rules.assign(test_accuracy=study.accuracy(rows, at).round(6), accuracy_lost=study.lost(rows, at).round(6))
