@@ -10,6 +10,7 @@ import torch
 from safetensors.torch import load_file
 
 from softmax_temperature.params import read_params
+from softmax_temperature.params.focal import LinearTraining
 from softmax_temperature.params.network import Network
 from softmax_temperature.runner.cells import Job
 from softmax_temperature.stages import focal_appendices, temperature_check
@@ -64,11 +65,11 @@ def test_a_network_whose_units_are_out_is_not_described() -> None:
 
 
 def test_a_cell_writes_what_it_trained_and_focal_loss_errs_less_confidently_on_the_same_line(tmp_path: Path) -> None:
-    found = []
+    task, found = LinearTraining(train=400, test=200, epochs=150, lr=0.3), []
     for name, gamma in {"CE": 0.0, "FL-1": 1.0, "FL-3": 3.0}.items():
         (folder := tmp_path / name).mkdir()
         job = Job(0, {}, folder, folder, "cpu", 0)
-        focal_appendices._fit_line(job, gamma=gamma, data_seed=0, train=400, test=200, epochs=150, lr=0.3)
+        focal_appendices._fit_line(job, task=task, gamma=gamma, data_seed=0)
         found.append(load_file(folder / TENSORS))
     for tensors in found:
         assert tensors["weight_norm"].shape == tensors["logit_norm"].shape == (150,)

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
     from softmax_temperature.params import Params
     from softmax_temperature.runner.cells import Cell  # Imports torch, which `--help` must not wait for.
     from softmax_temperature.runner.section import Section
 
+Part = TypeVar("Part", bound="Section")
 PREPARED, BACKBONES, EMBEDDINGS = (Path("data") / name for name in ("prepared", "backbones", "embeddings"))
 FOCAL_TRAINING, HEURISTIC = Path("data/focal/training"), Path("data/classifier_temperature/heuristic")
 """Output folders that other stages or papers read: they import the names, not the stages' code."""
@@ -45,6 +46,6 @@ def stage(paper: str | None, output: str | Path) -> Callable[[Callable[[Params],
     return lambda declare: Stage(declare.__name__, paper, Path(output), declare)
 
 
-def fields_of(section: Any, part: type[Section]) -> dict[str, Any]:
-    """The values of a section that one of its base classes declares."""
-    return {name: getattr(section, name) for name in part.model_fields}
+def part_of(section: Section, part: type[Part]) -> Part:
+    """What one of its base classes declares of a section: the rest is no part of the cells that are given it."""
+    return part.model_construct(**{name: getattr(section, name) for name in part.model_fields})

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import torch
@@ -20,11 +19,12 @@ from softmax_temperature.networks.pretraining import Pretraining
 from softmax_temperature.networks.registry import build_classifier
 from softmax_temperature.params import Params
 from softmax_temperature.params.network import Backbone
+from softmax_temperature.params.shared import Embed, Pretrain, PretrainRecipe
 from softmax_temperature.runner.artifacts import digest_of_file, write_json
 from softmax_temperature.runner.cells import Cell, Job
 from softmax_temperature.runner.errors import InputError
 from softmax_temperature.runner.machine import resolve_precision
-from softmax_temperature.stages import BACKBONES, EMBEDDINGS, PREPARED, stage
+from softmax_temperature.stages import BACKBONES, EMBEDDINGS, PREPARED, part_of, stage
 
 WEIGHTS = "weights.safetensors"
 HELD_OUT = 0.1
@@ -37,30 +37,28 @@ def pretrain(params: Params) -> Iterator[Cell]:
     for name, spec in sorted(params.backbones.items(), key=lambda item: -item[1].embedding):
         if spec.weights == "pretrain":
             # The project's seed, so that all backbones see the same images.
-            yield Cell(name, _pretrain, {**params.pretrain.model_dump(), "spec": spec, "data_seed": params.seed})
+            yield Cell(name, _pretrain, {"spec": spec, "how": params.pretrain, "data_seed": params.seed})
 
 
-def _pretrain(
-    job: Job, *, spec: Backbone, classes: int, images_per_class: int, data_seed: int, epochs: int, **recipe: Any
-) -> None:
+def _pretrain(job: Job, *, spec: Backbone, how: Pretrain, data_seed: int) -> None:
     """Train a backbone on glyphs that no other data set uses; writes the weights of the whole network and a record."""
-    characters = choose_characters(classes, pretraining_pool, where="pretrain.classes", seed=data_seed)
-    drawn, numbers = draw_glyphs(characters, images_per_class, seed=data_seed)
+    characters = choose_characters(how.classes, pretraining_pool, where="pretrain.classes", seed=data_seed)
+    drawn, numbers = draw_glyphs(characters, how.images_per_class, seed=data_seed)
     held_out = torch.from_numpy(stratified_holdout(numbers, HELD_OUT, generator_for(data_seed, "pretrain")))
     images, labels = torch.from_numpy(drawn).permute(0, 3, 1, 2).contiguous(), torch.from_numpy(numbers)
     with drawn_from(job.seed):
-        network = build_classifier(spec, num_classes=classes)
-    recipe |= {"epochs": epochs, "seed": job.seed, "device": job.device}
+        network = build_classifier(spec, num_classes=how.classes)
+    recipe = part_of(how, PretrainRecipe).model_dump() | {"seed": job.seed, "device": job.device}
     training = Pretraining(network, described_preprocess(spec), images[~held_out], labels[~held_out], **recipe)
     checkpointer = job.checkpointer()
     if (state := checkpointer.load()) is not None:
         training.load_state_dict(state)
-    while training.epochs_done < epochs:
+    while training.epochs_done < how.epochs:
         training.epoch()
         checkpointer.save_if_due(training.state_dict)
-        job.progress(training.epochs_done, epochs)
+        job.progress(training.epochs_done, how.epochs)
     record = {
-        "classes": classes,
+        "classes": how.classes,
         "images": {"train": int((~held_out).sum()), "held_out": int(held_out.sum())},
         "final_train_loss": training.loss,
         "held_out_accuracy": training.accuracy(images[held_out], labels[held_out]),
@@ -78,34 +76,34 @@ def embed(params: Params) -> Iterator[Cell]:
         if name not in digests:
             path = locate_weights(spec, root=Path(root), download=params.data.download)
             digests[name] = digest_of_file(path) if path else None
-        plan = {"backbone": name, "spec": spec, "root": root, "weights_sha256": digests[name]}
+        plan = {"backbone": name, "spec": spec, "how": params.embed, "root": root, "weights_sha256": digests[name]}
         # One seed for all data sets: an untrained backbone is the same network on each.
-        plan |= params.embed.model_dump() | {"seed": seed_of(params.seed, "backbones", name)}
+        plan["seed"] = seed_of(params.seed, "backbones", name)
         weights = {"weights": BACKBONES / name} if spec.weights == "pretrain" else {}
         yield Cell(f"{data}/{name}", _embed, plan, {"images": PREPARED / data, **weights}, gpu_share=1.0)
 
 
-def _embed(job: Job, **settings: Any) -> None:
+def _embed(
+    job: Job, *, backbone: str, spec: Backbone, how: Embed, root: str, weights_sha256: str | None, seed: int
+) -> None:
     """Embed one data set with one backbone; writes the files of `write_embeddings`."""
-    plan = SimpleNamespace(**settings)
-    images = open_prepared(job.inputs["images"], root=Path(plan.root))
+    images = open_prepared(job.inputs["images"], root=Path(root))
     pretrained = job.inputs["weights"].path(WEIGHTS) if "weights" in job.inputs else None
-    loaded = load_backbone(plan.spec, root=Path(plan.root), seed=plan.seed, pretrained=pretrained)
-    if plan.weights_sha256 not in (None, loaded.provenance["weights_sha256"]):
-        where = f"backbones.{plan.backbone}"
+    network, preprocess, provenance = load_backbone(spec, root=Path(root), seed=seed, pretrained=pretrained)
+    if weights_sha256 not in (None, provenance["weights_sha256"]):
+        where = f"backbones.{backbone}"
         raise InputError("the weights changed during the run", where=where, remedy="Run it again.")
-    precision = resolve_precision(plan.precision, job.device)
+    precision = resolve_precision(how.precision, job.device)
     done, total = 0, sum(len(images.labels(split)) for split in images.splits)
 
     def embeddings(split: SplitName) -> Iterator[Tensor]:
         nonlocal done
-        where, batches = f"{images.name}/{split} with {plan.backbone}", images.batches(split, plan.batch_size)
-        how = {"device": job.device, "precision": precision, "where": where}
-        for batch in extract(loaded.network, loaded.preprocess, batches, **how):  # type: ignore[arg-type]
+        options: Any = {"device": job.device, "precision": precision, "where": f"{images.name}/{split} with {backbone}"}
+        for batch in extract(network, preprocess, images.batches(split, how.batch_size), **options):
             yield batch
             done += len(batch)
             job.progress(done, total)
 
     rows = {split: (images.labels(split), images.index(split)) for split in images.splits}
-    about = {"dataset": images.name, "backbone": plan.backbone, "precision": precision}
-    write_embeddings(job.output, rows, embeddings, loaded.provenance | about)
+    about = {"dataset": images.name, "backbone": backbone, "precision": precision}
+    write_embeddings(job.output, rows, embeddings, provenance | about)

@@ -18,7 +18,7 @@ from softmax_temperature.params.classifier_temperature import GridTraining, Shar
 from softmax_temperature.runner.artifacts import write_json
 from softmax_temperature.runner.cells import Cell, Job
 from softmax_temperature.runner.machine import resolve_precision
-from softmax_temperature.stages import EMBEDDINGS, fields_of, stage
+from softmax_temperature.stages import EMBEDDINGS, part_of, stage
 
 PAPER = "classifier_temperature"
 
@@ -40,18 +40,18 @@ def _describe(job: Job) -> None:
 def search(params: Params) -> Iterator[Cell]:
     """One cell per data set and backbone: every inverse temperature of the grid at once (section 4.3)."""
     # `select_on` decides what is read from the curves later, not how they are made.
-    grid = fields_of(params.classifier_temperature.search, GridTraining)
+    plan = {"grid": part_of(params.classifier_temperature.search, GridTraining)}
     for data, backbone in params.embedded_pairs():
-        yield Cell(f"{data}/{backbone}", _search, grid, {"embeddings": EMBEDDINGS / data / backbone}, gpu_share=1.0)
+        yield Cell(f"{data}/{backbone}", _search, plan, {"embeddings": EMBEDDINGS / data / backbone}, gpu_share=1.0)
 
 
-def _search(job: Job, **grid: Any) -> None:
+def _search(job: Job, *, grid: GridTraining) -> None:
     """Write `record.json`, the grid and the rows of each split, and `curves.safetensors` (see `train_with_curves`)."""
     parts = open_embeddings(job.inputs["embeddings"])
-    curves = train_with_curves(job, GridTraining(**grid), parts, ("test", "validation"), seed=job.seed)
+    curves = train_with_curves(job, grid, parts, ("test", "validation"), seed=job.seed)
     save_file(curves, job.output / "curves.safetensors")
     rows = {split: len(parts[split].labels) for split in ("train", "test", "validation")}
-    write_json(job.output / "record.json", {"rows": rows, "inverse_temperatures": grid["inverse_temperatures"]})
+    write_json(job.output / "record.json", {"rows": rows, "inverse_temperatures": grid.inverse_temperatures})
 
 
 @stage(PAPER, "data/classifier_temperature/rescaling")
@@ -59,21 +59,21 @@ def rescaling(params: Params) -> Iterator[Cell]:
     """Figure 2: one cell per optimizer and loss; the repeats of a cell train side by side."""
     paper, figure = params.classifier_temperature, params.classifier_temperature.rescaling
     shared = figure.model_dump(include={"epochs", "batch_size", "momentum", "repeats", "precision"})
-    # One seed for the four arms: repeat i starts from the same weights in each, so differences are paired.
-    shared |= {"inverse_temperatures": paper.search.inverse_temperatures, "seed": params.seed}
+    shared["inverse_temperatures"] = paper.search.inverse_temperatures
     inputs = {"embeddings": EMBEDDINGS / figure.dataset / figure.backbone}
     for (optimizer, lr), loss in product((("sgd", figure.sgd_lr), ("adam", figure.adam_lr)), ("plain", "rescaled")):
-        plan = {"optimizer": optimizer, "loss": loss, "lr": lr, **shared}
+        # One seed for the four arms: repeat i starts from the same weights in each, so differences are paired.
+        plan = {"optimizer": optimizer, "loss": loss, "grid": GridTraining(lr=lr, **shared), "seed": params.seed}
         yield Cell(f"{optimizer}-{loss}", _rescaling, plan, inputs, gpu_share=1.0)
 
 
-def _rescaling(job: Job, *, optimizer: str, loss: str, seed: int, **grid: Any) -> None:
+def _rescaling(job: Job, *, optimizer: str, loss: str, grid: GridTraining, seed: int) -> None:
     """Train one arm; writes `curves.safetensors`, test accuracy (repeats, temperatures, epochs), and `record.json`."""
     parts = open_embeddings(job.inputs["embeddings"])
     arm = {"optimizer": optimizer, "rescale": loss == "rescaled", "seed": seed}
-    curves = train_with_curves(job, GridTraining(**grid), parts, ("test",), **arm)
+    curves = train_with_curves(job, grid, parts, ("test",), **arm)
     save_file(curves, job.output / "curves.safetensors")
-    record = {"optimizer": optimizer, "loss": loss, "inverse_temperatures": grid["inverse_temperatures"]}
+    record = {"optimizer": optimizer, "loss": loss, "inverse_temperatures": grid.inverse_temperatures}
     write_json(job.output / "record.json", {**record, "rows": len(parts["test"].labels)})
 
 
@@ -85,10 +85,9 @@ def batch_of(size: int | Share, rows: int) -> int:
 def train_with_curves(
     job: Job, grid: GridTraining, parts: dict[SplitName, Part], splits: Sequence[SplitName], **settings: Any
 ) -> dict[str, Tensor]:
-    """Train cosine classifiers with each inverse temperature, and measure their accuracies after each epoch.
+    """By split, the accuracies (repeats, temperatures, epochs) float32 of cosine classifiers after each epoch.
 
-    `settings` are other arguments of `TemperatureGridTrainer`. Returns (repeats, temperatures, epochs) float32 for each
-    of `splits`. An interrupted training resumes from its last checkpoint, and gives the same bits on a CPU.
+    `settings` are other arguments of `TemperatureGridTrainer`.
     """
     train = parts["train"].for_fitting()
     how = settings | grid.model_dump(exclude={"inverse_temperatures", "epochs"})

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -20,7 +19,7 @@ from softmax_temperature.params.network import Network
 from softmax_temperature.params.recipe import Recipe
 from softmax_temperature.runner.artifacts import atomic_file
 from softmax_temperature.runner.cells import Cell, Job
-from softmax_temperature.stages import PREPARED, fields_of, stage, trainings
+from softmax_temperature.stages import PREPARED, part_of, stage, trainings
 from softmax_temperature.stages.trainings import HELD_OUT, TrainingRun
 from softmax_temperature.training import ImageSet, Norms, Watch, build_network
 from softmax_temperature.training.cooling import CoolingCallback, PixelCoolingCallback
@@ -62,10 +61,7 @@ def train_cooling(params: Params) -> Iterator[Cell]:
 def _train(
     job: Job, *, network: Network, recipe: Recipe, arm: Arm, watching: Watching, root: str, training_seed: int
 ) -> None:
-    """Train one network; writes weights, record, and the rows of `Watch`, `CoolingCallback` and `Norms`.
-
-    All of them see the network of an epoch after the epoch's Cooling.
-    """
+    """Train one network; what is written of an epoch is of the network after the epoch's Cooling."""
     data = trainings.training_sets(job.inputs["images"], root)
     images = data.sets
     model = build_network(network, classes=data.classes, seed=training_seed)
@@ -99,7 +95,7 @@ def train_segmentation(params: Params) -> Iterator[Cell]:
     section, root = params.cooling.segmentation, params.data.root
     if section is None:
         return
-    shared = fields_of(section, SegmentationTask) | {"root": root, "data_seed": params.seed}
+    shared = {"task": part_of(section, SegmentationTask), "root": root, "data_seed": params.seed}
     # A file that changed is noticed whenever the stage runs.
     shared["digest"] = segmentation_digest(section.dataset, root=Path(root))
     for arm, seed in trainings.arms_and_seeds(section, SEGMENTATION_ARMS):
@@ -108,22 +104,17 @@ def train_segmentation(params: Params) -> Iterator[Cell]:
         yield Cell(f"{arm}/{seed}", _segment, shared | own, gpu_share=1.0)
 
 
-def _segment(job: Job, **settings: Any) -> None:
-    """Train one network; writes weights and record, with a row for each epoch (`PixelScores`).
-
-    Beside them `predictions.npz`, images (k, height, width, 3), labels and predicted (k, height, width), uint8, of a
-    few test images.
-    """
-    plan, cooling = SimpleNamespace(**settings), None
-    images = _image_sets(plan)
-    with drawn_from(plan.training_seed):
-        model = UNet(plan.classes, plan.width)
-    if plan.factor is not None:
-        how = {"void": plan.void, "factor": plan.factor, "seed": plan.data_seed}
-        cooling = PixelCoolingCallback(model, images["validation"], **how)
-    objective = pixel_cross_entropy(plan.void)
-    training = TrainingRun(job, plan.recipe, plan.training_seed, model, objective, images["train"])
-    scores = PixelScores(images["test"], void=plan.void, temperature=lambda: cooling.temperature if cooling else 1.0)
+def _segment(
+    job: Job, *, task: SegmentationTask, factor: float | None, root: str, data_seed: int, training_seed: int, **_: Any
+) -> None:
+    """Train one network; writes weights, record, and of a few test images the pixels with what is predicted."""
+    images, void, cooling = _image_sets(task, root, data_seed), task.void, None
+    with drawn_from(training_seed):
+        model = UNet(task.classes, task.width)
+    if factor is not None:
+        cooling = PixelCoolingCallback(model, images["validation"], void=void, factor=factor, seed=data_seed)
+    training = TrainingRun(job, task.recipe, training_seed, model, pixel_cross_entropy(void), images["train"])
+    scores = PixelScores(images["test"], void=void, temperature=lambda: cooling.temperature if cooling else 1.0)
     training.run(cooling=cooling, scores=scores)
     shown = images["test"].sample(SHOWN)
     predicted = pixel_predictions(training.trainer, shown.inputs).to(torch.uint8)
@@ -131,7 +122,7 @@ def _segment(job: Job, **settings: Any) -> None:
     with atomic_file(job.output / "predictions.npz") as file:
         np.savez_compressed(file, images=pixels.numpy(), labels=labels.numpy(), predicted=predicted.numpy())
     about = {
-        "classes": plan.classes,
+        "classes": task.classes,
         "images": {split: len(some) for split, some in images.items()},
         "sides": list(images["test"].inputs.shape[2:]),
         "cooling_pixels": cooling.pixels if cooling else 0,
@@ -140,11 +131,11 @@ def _segment(job: Job, **settings: Any) -> None:
     training.save(about)
 
 
-def _image_sets(plan: Any) -> dict[SplitName, ImageSet]:
+def _image_sets(task: SegmentationTask, root: str, seed: int) -> dict[SplitName, ImageSet]:
     """The images to train on, to fit the temperature on ("validation"), and to report on."""
-    form, seed = Form(plan.classes, plan.void, plan.crop, plan.size), plan.data_seed
-    parts = read_segmentation(plan.dataset, form, root=Path(plan.root), seed=seed)
-    for split in ("train", "test"):
-        parts[split] = limited(parts[split], getattr(plan, f"{split}_limit"), seed=seed)
-    parts = set_aside(parts, plan.cooling_images, seed=seed)
+    form = Form(task.classes, task.void, task.crop, task.size)
+    parts = read_segmentation(task.dataset, form, root=Path(root), seed=seed)
+    parts["train"] = limited(parts["train"], task.train_limit, seed=seed)
+    parts["test"] = limited(parts["test"], task.test_limit, seed=seed)
+    parts = set_aside(parts, task.cooling_images, seed=seed)
     return {split: ImageSet(*trainings.for_training(part)) for split, part in parts.items()}

@@ -18,7 +18,7 @@ from softmax_temperature.params.temperature_check import Curves, EarlyLearning, 
 from softmax_temperature.runner.artifacts import write_json
 from softmax_temperature.runner.cells import Cell, Job
 from softmax_temperature.runner.errors import InputError
-from softmax_temperature.stages import PREPARED, fields_of, stage
+from softmax_temperature.stages import PREPARED, part_of, stage
 from softmax_temperature.stages.trainings import image_set
 from softmax_temperature.training import build_network, check_network
 
@@ -47,7 +47,7 @@ def early_learning(params: Params) -> Iterator[Cell]:
         except ValueError as error:
             where = f"temperature_check.early_learning.networks: {name}"
             raise InputError(str(error), where=where, remedy="Name one without.") from error
-    shared = fields_of(section, GradientFlow) | {"root": params.data.root}
+    shared = {"flow": part_of(section, GradientFlow), "root": params.data.root}
     for name, question, seed in courses(section):
         # One for both questions: of weights, images and probes.
         start_seed = seed_of(params.seed, "temperature_check", "early_learning", str(seed))
@@ -62,17 +62,16 @@ def times(question: Curves) -> list[float]:
     return [question.first * math.exp(step * number) for number in range(question.points)]
 
 
-def _curves(job: Job, *, question: Curves, tolerance: float, evaluations: int, **given: Any) -> None:
-    """Learning from logits of 0, at each inverse temperature and with the kernel of the start.
+def _curves(job: Job, *, question: Curves, flow: GradientFlow, **given: Any) -> None:
+    """Learning from logits of 0, at each inverse temperature and, as inverse temperature null, with the first kernel.
 
-    Writes `record.json`, what is predicted from the start, and `courses.json`: for each inverse temperature, and for
-    the linearised dynamics (null), how the course ended, and a row for each wanted time and each event.
+    Writes `record.json`, what is predicted from the start, and `courses.json`, a `dynamics.course` for each.
     """
-    problem = _problem(job, **given)
+    problem = _problem(job, flow, **given)
     start = Start(problem, 1.0, 1.0)
     unit = start.scales.unit_time
     moments = [time * unit for time in times(question)]
-    settings = Settings(unit, moments[-1], tolerance, evaluations)
+    settings = Settings(unit, moments[-1], flow.tolerance, flow.evaluations)
     linearised, states = dynamics.course(start, settings, moments)
     found = [{"inverse_temperature": None, **linearised}]
     for done, inverse_temperature in enumerate(question.inverse_temperatures):
@@ -84,13 +83,12 @@ def _curves(job: Job, *, question: Curves, tolerance: float, evaluations: int, *
     write_json(job.output / "record.json", {**_about(problem, start), "drift_rate": start.drift_rate()})
 
 
-def _norms(job: Job, *, question: Norms, tolerance: float, evaluations: int, **given: Any) -> None:
-    """Learning from tempered logits of each norm, by the network and with the kernel of the start.
+def _norms(job: Job, *, question: Norms, flow: GradientFlow, **given: Any) -> None:
+    """Learning from tempered logits of each norm, by the network ("real") and with the first kernel.
 
-    Writes `record.json`, and `starts.json`: for each norm the correlation that has it, what is predicted from there,
-    and when the events happened, in both dynamics. A norm with which the networks cannot start raises InputError.
+    Writes `record.json`, and `starts.json`: for each norm what is predicted, and when the events happened.
     """
-    problem, found = _problem(job, **given), []
+    problem, found = _problem(job, flow, **given), []
     for done, logit_norm in enumerate(question.logit_norms):
         job.progress(done, len(question.logit_norms))
         try:
@@ -102,31 +100,28 @@ def _norms(job: Job, *, question: Norms, tolerance: float, evaluations: int, **g
         start = Start(problem, correlation, question.inverse_temperature)
         scales = start.scales
         until = question.horizon * max(scales.unit_time, scales.logit_time)
-        settings = Settings(scales.unit_time, until, tolerance, evaluations)
+        settings = Settings(scales.unit_time, until, flow.tolerance, flow.evaluations)
         flows = {"real": start.gradient_flow, "linearised": start.linearised_flow}
-        happened = {name: dynamics.event_times(flow, problem.loss, settings) for name, flow in flows.items()}
+        happened = {name: dynamics.event_times(each, problem.loss, settings) for name, each in flows.items()}
         found.append({"wanted_norm": logit_norm, "correlation": correlation, **scales._asdict(), **happened})
     write_json(job.output / "starts.json", found)
     about = _about(problem, Start(problem, 1.0, question.inverse_temperature))
     write_json(job.output / "record.json", {**about, "inverse_temperature": question.inverse_temperature})
 
 
-def _problem(
-    job: Job, *, network: Network, images: int, probes: int | None, chunk: int, root: str, start_seed: int
-) -> Problem:
+def _problem(job: Job, flow: GradientFlow, *, network: Network, root: str, start_seed: int) -> Problem:
     """Two draws of the network, and training images, balanced over classes, with mean 0 and standard deviation 1."""
-    seed = start_seed
     classes = open_prepared(job.inputs["images"], root=Path(root)).classes
     first, second = (
-        build_network(network, classes=classes, seed=seed_of(seed, name)).double().eval().to(job.device)
+        build_network(network, classes=classes, seed=seed_of(start_seed, name)).double().eval().to(job.device)
         for name in ("trained", "frozen")
     )
     train = image_set(job.inputs["images"], "train", root)
-    rows = balanced_subset(train.labels.numpy(), images, generator_for(seed, "early learning"))
+    rows = balanced_subset(train.labels.numpy(), flow.images, generator_for(start_seed, "early learning"))
     pixels = train.inputs[rows].double()
     inputs, labels = ((pixels - pixels.mean()) / pixels.std()).to(job.device), train.labels[rows].to(job.device)
     loss = SoftmaxCrossEntropy(labels, classes)
-    return Problem(first, second, inputs, loss, probes, chunk, seed_of(seed, "probes"))
+    return Problem(first, second, inputs, loss, flow.probes, flow.chunk, seed_of(start_seed, "probes"))
 
 
 def _about(problem: Problem, start: Start) -> dict[str, Any]:

@@ -34,12 +34,11 @@ def train_focal(params: Params) -> Iterator[Cell]:
         # CIFAR-10-C is used where it is found beside the data sets; noise of our own otherwise.
         is_noisy_cifar = task.gaussian_noise and (params.datasets[task.dataset].source or task.dataset) == "cifar10"
         network = params.networks[task.network]
-        plan: dict[str, Any] = {"network": network, "recipe": paper.recipe_of(name, arm), "arm": chosen}
-        plan |= {name: getattr(task, name) for name in ("text", "embeddings", "select", "gaussian_noise")}
+        plan = {part: getattr(task, part) for part in ("text", "embeddings", "select", "gaussian_noise")}
+        plan |= {"network": network, "recipe": paper.recipe_of(name, arm), "arm": chosen, "watching": paper.watching}
         # None if the file is missing: only the cells that need it fail.
         plan["vectors_sha256"] = word_vectors_digest(root / task.embeddings.file) if task.embeddings else None
         plan |= {"noise_archive": archive_digest(root) if is_noisy_cifar else None, "root": params.data.root}
-        plan["watching"] = paper.watching
         plan["training_seed"] = seed_of(params.seed, "focal", task.variant_of or name, str(seed))
         inputs = {OUT_OF_DISTRIBUTION + other: PREPARED / other for other in task.out_of_distribution}
         inputs |= {SHIFTED + other: PREPARED / other for other in task.shifted}
@@ -48,10 +47,9 @@ def train_focal(params: Params) -> Iterator[Cell]:
 
 
 def _train(job: Job, **settings: Any) -> None:
-    """Train one network; writes weights, record, and the rows of `Watch`.
+    """Train one network; writes weights, record, the rows of `Watch`, and the logits of all held-out and other sets.
 
-    `logits.safetensors` are those of validation, test and each out-of-distribution and shifted set;
-    `last-logits.safetensors` those of validation and test data after the last epoch, where the best one is selected.
+    Where the best epoch is selected, `last-logits.safetensors` has those of held-out data after the last one.
     """
     plan = SimpleNamespace(**settings)
     data = trainings.training_sets(job.inputs["data"], plan.root, plan.text)
@@ -89,10 +87,7 @@ def _train(job: Job, **settings: Any) -> None:
 
 
 def _start_embedding(model: nn.Module, words: tuple[str, ...], samples: Samples, plan: Any) -> dict[str, Any] | None:
-    """What the record says of the words: None for images; otherwise how many there are, and which share has vectors.
-
-    The share is that of the vocabulary, and that of all words of the training texts, each as often as it is there.
-    """
+    """Give the network its word vectors; returns what the record says of the words, None for images."""
     vectors = plan.embeddings
     if not words:
         return None

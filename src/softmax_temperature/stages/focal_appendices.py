@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from safetensors.torch import save_file
@@ -14,13 +13,13 @@ from softmax_temperature.data.splits import Part, SplitName, limited
 from softmax_temperature.data.translation import read_translation, translation_digest
 from softmax_temperature.losses import make_objective
 from softmax_temperature.params import Params
-from softmax_temperature.params.focal import LinearTraining, TranslationTask
+from softmax_temperature.params.focal import Arm, LinearTraining, TranslationTask
 from softmax_temperature.runner.artifacts import write_json, write_text
 from softmax_temperature.runner.cells import Cell, Job
 from softmax_temperature.runner.distributed import PROCESSES
 from softmax_temperature.runner.errors import InputError
 from softmax_temperature.scaling import TEMPERATURE_GRID
-from softmax_temperature.stages import fields_of, stage
+from softmax_temperature.stages import part_of, stage
 from softmax_temperature.stages.trainings import TrainingRun, arms_and_seeds, for_training
 from softmax_temperature.training import BestEpoch, Diverged, Trainer, linear_model
 from softmax_temperature.training.translation import scores
@@ -31,7 +30,7 @@ if TYPE_CHECKING:
     from softmax_temperature.training.translation.vocabulary import Vocabulary  # Needs an optional package.
 
 TENSORS = "linear.safetensors"
-TRANSLATION_ARMS = {"CE": "cross_entropy", "LS": "label_smoothing", "FL": "focal"}
+TRANSLATION_ARMS = ("CE", "LS", "FL")
 """The losses of appendix K, as the paper abbreviates them."""
 Batches = dict[SplitName, LengthBatches]
 UNSCALED = 1.0
@@ -44,19 +43,14 @@ def focal_linear(params: Params) -> Iterator[Cell]:
     linear = params.focal.linear
     for arm, seed in arms_and_seeds(linear, linear.gammas):
         own = {"gamma": linear.gammas[arm], "data_seed": seed_of(params.seed, "focal", "linear", str(seed))}
-        yield Cell(f"{arm}/{seed}", _fit_line, fields_of(linear, LinearTraining) | own)
+        yield Cell(f"{arm}/{seed}", _fit_line, {"task": part_of(linear, LinearTraining), **own})
 
 
-def _fit_line(job: Job, *, gamma: float, data_seed: int, train: int, test: int, epochs: int, lr: float) -> None:
-    """Train one loss on one draw of the data (appendix C).
-
-    Writes `linear.safetensors`: weight_norm and logit_norm (epochs,), the latter a mean over the test points; weights
-    (2,) and misclassified_confidence (m,) at the end; test_points (test, 2) and test_labels (test,). Beside it
-    `record.json`, the gamma and the accuracies at the end.
-    """
-    fitted, held_out = linear_model.make_data(train, test, seed=data_seed)
+def _fit_line(job: Job, *, task: LinearTraining, gamma: float, data_seed: int) -> None:
+    """Train one loss on one draw of the data (appendix C); norms are by epoch, the rest is of the last one."""
+    fitted, held_out = linear_model.make_data(task.train, task.test, seed=data_seed)
     # On the CPU even where there is a GPU: a step is four thousand products of pairs.
-    path = linear_model.train_logistic(*fitted.for_fitting(), gamma, epochs=epochs, lr=lr)
+    path = linear_model.train_logistic(*fitted.for_fitting(), gamma, epochs=task.epochs, lr=task.lr)
     points, labels = held_out.for_evaluation()
     weights = path[-1].clone()
     mistakes = linear_model.misclassified_confidences(points, labels, weights)
@@ -70,7 +64,7 @@ def _fit_line(job: Job, *, gamma: float, data_seed: int, train: int, test: int, 
     }
     save_file(tensors, job.output / TENSORS)
     missed = len(linear_model.misclassified_confidences(*fitted.for_evaluation(), weights))
-    accuracy = {"train": 1 - missed / train, "test": 1 - len(mistakes) / test}
+    accuracy = {"train": 1 - missed / task.train, "test": 1 - len(mistakes) / task.test}
     write_json(job.output / "record.json", {"gamma": gamma, "accuracy": accuracy})
 
 
@@ -83,45 +77,46 @@ def train_translation(params: Params) -> Iterator[Cell]:
     if PROCESSES > 1:
         what = "batches of sentences differ in size and are not divided among processes"
         raise InputError(what, where="train_translation under torchrun", remedy="Run it without torchrun.")
-    options = {"CE": {}, "LS": {"smoothing": section.smoothing}, "FL": {"gamma": section.gamma}}
-    shared = fields_of(section, TranslationTask) | {"root": root, "data_seed": params.seed}
+    losses = {
+        "CE": Arm(loss="cross_entropy"),
+        "LS": Arm(loss="label_smoothing", options={"smoothing": section.smoothing}),
+        "FL": Arm(loss="focal", options={"gamma": section.gamma}),
+    }
+    shared = {"task": part_of(section, TranslationTask), "root": root, "data_seed": params.seed}
     # A file that changed is noticed whenever the stage runs.
     shared["digest"] = translation_digest(section.dataset, (section.source, section.target), root=Path(root))
     for arm, seed in arms_and_seeds(section, TRANSLATION_ARMS):
-        own: dict[str, Any] = {"loss": TRANSLATION_ARMS[arm], "options": options[arm]}
-        own["training_seed"] = seed_of(params.seed, "focal", "translation", str(seed))
+        own = {"arm": losses[arm], "training_seed": seed_of(params.seed, "focal", "translation", str(seed))}
         yield Cell(f"{arm}/{seed}", _train_translation, shared | own, gpu_share=1.0)
 
 
-def _train_translation(job: Job, **settings: Any) -> None:
+def _train_translation(
+    job: Job, *, task: TranslationTask, arm: Arm, root: str, data_seed: int, training_seed: int, **_: Any
+) -> None:
     """Train one network, keep the epoch with the least validation NLL, and translate the test sentences.
 
-    Writes weights; record, with a row for each epoch (`TokenScores`); `vocabulary.json`, for the library tokenizers;
-    `calibration.json`, a row for each temperature (`calibration_by_temperature`, with `split`): on validation data for
-    the whole grid of the paper, on test data for those at which test sentences are translated; `bleu.json`, a row for
-    each of the latter; and `translations.json`, by temperature. A training that diverged translates nothing.
+    Writes weights, record, `vocabulary.json` for the library tokenizers and, unless it diverged, what `_evaluate` does.
     """
     from softmax_temperature.training.translation.vocabulary import Vocabulary  # Needs an optional package.
 
-    plan = SimpleNamespace(**settings)
-    whole = read_translation(plan.dataset, (plan.source, plan.target), root=Path(plan.root), seed=plan.data_seed)
-    parts = {name: limited(part, settings[f"{name}_limit"], seed=plan.data_seed) for name, part in whole.items()}
-    vocabulary = Vocabulary.fit(parts["train"], size=plan.vocabulary)
-    pairs = _pairs(parts, vocabulary, plan.longest)
-    of_tokens = {"tokens": plan.recipe.batch_size, "seed": plan.training_seed}
+    whole = read_translation(task.dataset, (task.source, task.target), root=Path(root), seed=data_seed)
+    parts = {name: limited(part, getattr(task, f"{name}_limit"), seed=data_seed) for name, part in whole.items()}
+    vocabulary = Vocabulary.fit(parts["train"], size=task.vocabulary)
+    pairs = _pairs(parts, vocabulary, task.longest)
+    of_tokens = {"tokens": task.recipe.batch_size, "seed": training_seed}
     batches = {split: LengthBatches.of(some, **of_tokens) for split, some in pairs.items()}
-    model = make_network(vocabulary.size, plan.network, seed=plan.training_seed)
-    objective = per_token(make_objective(plan.loss, plan.options))
+    model = make_network(vocabulary.size, task.network, seed=training_seed)
+    objective = per_token(make_objective(arm.loss, arm.options))
     # The loop's samples are batches already.
-    one_by_one = plan.recipe.changed({"batch_size": 1})
-    training = TrainingRun(job, one_by_one, plan.training_seed, model, objective, batches["train"])
+    one_by_one = task.recipe.changed({"batch_size": 1})
+    training = TrainingRun(job, one_by_one, training_seed, model, objective, batches["train"])
     watch = scores.TokenScores(batches["validation"])
     best_epoch = BestEpoch(watch, lambda row: -row["nll"])
     training.run(scores=watch, best=best_epoch)
     if training.finite:
         best_epoch.restore(training.trainer)
         try:
-            _evaluate(job, plan, training.trainer, vocabulary, batches, parts["test"].for_evaluation()[1])
+            _evaluate(job, task, training.trainer, vocabulary, batches, parts["test"].for_evaluation()[1])
         except Diverged:
             training.finite = False
     write_text(job.output / "vocabulary.json", vocabulary.to_json())
@@ -147,22 +142,25 @@ def _pairs(parts: dict[SplitName, Part], vocabulary: Vocabulary, longest: int) -
 
 
 def _evaluate(
-    job: Job, plan: Any, trainer: Trainer, vocabulary: Vocabulary, batches: Batches, references: Sequence[str]
+    job: Job, task: TranslationTask, trainer: Trainer, words: Vocabulary, batches: Batches, references: Sequence[str]
 ) -> None:
-    """Write the calibration at each temperature, and translations of the test sentences with their BLEU."""
+    """Write the calibration at each temperature, and translations of the test sentences with their BLEU.
+
+    On validation data the temperatures are the whole grid of the paper, on test data those of the translations.
+    """
 
     def calibration(split: SplitName, asked: set[float]) -> list[dict[str, Any]]:
         rows = scores.calibration_by_temperature(scores.token_logits(trainer, batches[split]), sorted(asked))
         return [{"split": split, **row} for row in rows]
 
-    validation = calibration("validation", {*TEMPERATURE_GRID, *plan.temperatures})
-    asked = {*plan.temperatures, UNSCALED, scores.best_temperature(validation)}
+    validation = calibration("validation", {*TEMPERATURE_GRID, *task.temperatures})
+    asked = {*task.temperatures, UNSCALED, scores.best_temperature(validation)}
     write_json(job.output / "calibration.json", validation + calibration("test", asked))
     network: Any = trainer.network
     texts, rows = {}, []
     for at in sorted(asked):
-        tokens = translate(network, batches["test"].pairs.sources, plan.search, temperature=at, device=trainer.device)
-        texts[str(at)] = vocabulary.decode(tokens)
+        tokens = translate(network, batches["test"].pairs.sources, task.search, temperature=at, device=trainer.device)
+        texts[str(at)] = words.decode(tokens)
         rows.append({"temperature": at, **scores.bleu(texts[str(at)], references)})
     write_json(job.output / "bleu.json", rows)
     write_json(job.output / "translations.json", texts)

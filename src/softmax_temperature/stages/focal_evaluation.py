@@ -40,12 +40,10 @@ def evaluate_focal(params: Params) -> Iterator[Cell]:
 
 
 def _evaluate(job: Job, *, bootstrap: int, resampling_seed: int, select: str) -> None:
-    """Evaluate one training.
+    """Write lists of rows, none where the training diverged.
 
-    Writes lists of rows: `runs.json`, a row for each scaling ("none", or the criterion whose best temperature on
-    validation data divides the logits) of the epoch that is selected, and of the last one where its logits are kept,
-    too; of the former `differences.json`, against the reference arm; `ood.json` and `roc.json`; and `shift.json`, on
-    shifted data sets. A training that diverged has none of them.
+    `runs.json` has one for each scaling of the epoch that is selected, and of the last one where its logits are kept;
+    the other files are about the selected one.
     """
     settings = {"bootstrap": bootstrap, "seed": resampling_seed}
     rows: dict[str, Rows] = {name: [] for name in ("runs", "differences", "ood", "roc", "shift")}

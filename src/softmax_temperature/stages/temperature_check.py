@@ -90,11 +90,9 @@ def optimizer_rate(learning_rate: float, inverse_temperature: float) -> float:
 
 
 def train(job: Job, *, learning_rate: float, plan: Plan) -> None:
-    """Train one network; writes record, logits of held-out data, not yet tempered, and the rows of Cooling.
+    """Train one network; the logits that it writes are not yet tempered, those behind the rows of `Watch` are.
 
-    Beside them `history.json`, the rows of `Watch` with tempered logits, and `statistics.json`, the 23 statistics of
-    the features that the last layer reads, or null: only a training at inverse temperature 1, neither altered nor
-    cooled, is described.
+    The features of a training at inverse temperature 1, neither altered nor cooled, are described by 23 statistics.
     """
     at = plan.inverse_temperature
     recipe = Recipe(**plan.recipe, lr=optimizer_rate(learning_rate, at))
@@ -120,10 +118,7 @@ def train(job: Job, *, learning_rate: float, plan: Plan) -> None:
 
 
 def confirm(job: Job, *, rates: dict[str, float], plan: Plan) -> None:
-    """Train with the rate whose trainings have the highest mean validation accuracy; of equal ones, the lowest rate.
-
-    Writes `choice.json`, and the files of `train`.
-    """
+    """Train with the rate whose trainings have the highest mean validation accuracy; of equal ones, the lowest rate."""
     accuracies = {
         label: [_accuracy(one) for name, one in job.inputs.items() if name.startswith(f"{label}/")] for label in rates
     }
