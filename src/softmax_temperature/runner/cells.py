@@ -1,9 +1,7 @@
 """Running cells: the small, named, resumable pieces of work that a stage consists of.
 
-A cell's fingerprint is the digest of its plan, the artifacts it reads, the project's seed and the code that its
-function runs. Its result is an artifact in `data/work/<stage>/<cell>/<fingerprint>/result`; while that is intact, the
-cell is not run again. When every cell of a stage is done, the stage's output folder becomes links to exactly these
-results, so no left-over can be read.
+A cell's result is an artifact in `data/work/<stage>/<cell>/<fingerprint>/result`; while that is intact, the cell is not
+run again. When every cell of a stage is done, the stage's output folder becomes links to exactly these results.
 """
 
 import math
@@ -81,7 +79,7 @@ class Job:
 class Cell:
     """One piece of work: the module-level function `run`, called as `run(job, **plan)`.
 
-    `plan` is all that the result depends on besides code and `inputs`, artifacts by the names that it uses for them.
+    The result depends on `plan`, on code, and on `inputs`, artifacts by the names that the function uses for them.
     """
 
     name: str  # Unique within the stage; the only cell of a stage is called "." and fills the output folder itself.
@@ -94,8 +92,7 @@ class Cell:
     @property
     def parameters(self) -> dict[str, Any]:
         """The plan as JSON values."""
-        found: dict[str, Any] = to_jsonable_python(self.plan)
-        return found
+        return dict(to_jsonable_python(self.plan))
 
     def reads(self) -> dict[str, Any]:
         """The digests of inputs and code; an `ArtifactError` if an input is missing."""
@@ -157,7 +154,7 @@ def run_cells(cells: Sequence[Cell], *, output: Path, compute: Compute, seed: in
     """Run the cells of a stage that are not done yet, then publish one artifact per cell in `output`, and nothing else.
 
     The path of `output` below `data/` names the stage, for seeds and for the work folder; `seed` is the project's.
-    Raises CellsFailed if some failed: nothing is published, and the next call runs only these.
+    If some cells fail, CellsFailed is raised and nothing is published.
     """
     names = [cell.name for cell in cells]
     if len(set(names)) < len(names):
@@ -209,7 +206,7 @@ def _run_pending(stage: str, tasks: Sequence[_Task], compute: Compute) -> dict[s
     failures: dict[int, str] = {}
     on_gpu, progress = resolve_device(compute.device) != "cpu", Progress()
     shares = [task.cell.gpu_share if on_gpu else None for task in pending]
-    for done, (number, failure) in enumerate(run_tasks(_attempt, pending, compute, shares) if pending else (), 1):
+    for done, (number, failure) in enumerate(run_tasks(_attempt, pending, compute, shares), 1):
         if failure:
             failures[number] = failure.reason
         progress(f"{stage}: {done}/{len(pending)} cells")
@@ -217,7 +214,7 @@ def _run_pending(stage: str, tasks: Sequence[_Task], compute: Compute) -> dict[s
 
 
 def _attempt(task: _Task) -> Failure | None:
-    """Run one cell; an error becomes a line of the stage's report, and the other cells go on."""
+    """Run one cell; an error becomes a line of the stage's report."""
     try:
         with disk_faults(task.work), alone(task.work):
             if not task.is_done():  # Another process may have done it meanwhile.

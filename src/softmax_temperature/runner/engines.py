@@ -29,10 +29,10 @@ _MEMORY = "If memory ran out, raise compute.threads_per_cell or compute.gpus_per
 
 
 class Failure(NamedTuple):
-    """Why a cell failed, in a line; `device_lost` if its process can no longer use its GPU, as after an assertion."""
+    """Why a cell failed, in a line."""
 
     reason: str
-    device_lost: bool = False
+    device_lost: bool = False  # Its process can no longer use its GPU, as after an assertion.
 
 
 Task = TypeVar("Task")
@@ -125,8 +125,7 @@ def _ray(work: Work[Task], compute: Compute, _: int) -> Iterator[Submit[Task]]:
 
     def submit(task: Task, share: float | None) -> "Future[Failure | None]":
         gpus = compute.gpus_per_cell and (share or compute.gpus_per_cell)  # Without GPUs per cell none are shared.
-        future: Future[Failure | None] = remote(gpus).remote(str(Path.cwd()), work, task).future()
-        return future
+        return remote(gpus).remote(str(Path.cwd()), work, task).future()  # type: ignore[no-any-return]
 
     joined_before = ray.is_initialized()
     if not joined_before:
