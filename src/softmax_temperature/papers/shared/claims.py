@@ -6,7 +6,7 @@ is nothing to judge (not tested). Every claim of a paper appears in `claims.json
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from math import inf, isfinite
 from typing import Any, Generic, Self, TypeVar
 
@@ -19,11 +19,6 @@ Records = TypeVar("Records")
 
 HOLDS, CONTRADICTED, INCONCLUSIVE, NOT_TESTED = "holds", "contradicted", "inconclusive", "not tested"
 VERDICTS = (HOLDS, CONTRADICTED, INCONCLUSIVE, NOT_TESTED)
-_NOT_JUDGED: dict[str, Any] = {
-    "verdict": NOT_TESTED, "share": False, "note_values": [], "cells": [],
-    **dict.fromkeys(("value", "sd", "low", "high", "level", "n", "each", "n_needed", "unit", "note_template")),
-}  # fmt: skip
-"""What a row of `claims.json` says of a claim that is not tested, beside its tasks and its note."""
 DIRECTIONS_ONLY = ("smoke", "mini")
 """Profiles whose data and networks are so small that a verdict is about the direction of an effect, not its size."""
 
@@ -151,6 +146,28 @@ def claim(
     return lambda statement, compares: Claim(name, where, statement, compares, criterion, measure, published)
 
 
+@dataclass(frozen=True)
+class Judged:
+    """What a row of `claims.json` says beside the claim itself; of one that is not tested the tasks and a note."""
+
+    note: str  # With its numbers; `note_template` and `note_values` are the same in two parts.
+    verdict: str = NOT_TESTED
+    value: float | None = None
+    sd: float | None = None
+    low: float | None = None
+    high: float | None = None
+    level: float | None = None  # Of the interval.
+    n: int | None = None
+    each: str | None = None  # What n counts.
+    n_needed: int | None = None  # With which a claim that is open would be decided.
+    unit: str | None = None
+    share: bool = False
+    note_template: str | None = None
+    note_values: list[float] = field(default_factory=list)
+    cells: list[str] = field(default_factory=list)
+    tasks: list[dict[str, Any]] = field(default_factory=list)
+
+
 def judge_all(paper: str, claims: Sequence[Claim[Records]], records: Records, *, profile: str) -> list[dict[str, Any]]:
     """The rows of `claims.json`: every claim with its evidence and verdict, in the order given.
 
@@ -161,21 +178,21 @@ def judge_all(paper: str, claims: Sequence[Claim[Records]], records: Records, *,
         said = {name: getattr(claim, name) for name in ("id", "where", "statement", "published")}
         said |= {"paper": paper, "profile": profile, "criterion": f"{claim.compares} {claim.criterion}"}
         judged = _judged(claim.criterion, claim.measure(records), profile in DIRECTIONS_ONLY)
-        rows.append(said | claim.criterion.row() | _NOT_JUDGED | judged)
+        rows.append(said | claim.criterion.row() | asdict(judged))
     return rows
 
 
-def _judged(criterion: Criterion, found: Measurement, all_tasks: bool) -> dict[str, Any]:
+def _judged(criterion: Criterion, found: Measurement, all_tasks: bool) -> Judged:
     several = len(found.parts) > 1
     tasks = [{"part": several * name, **task} for name, part in found.parts.items() for task in part.by_task()]
     own = ((name, part if all_tasks else part.of_paper()) for name, part in found.parts.items())
     if parts := {name: part for name, part in own if part is not None}:
-        return {"tasks": tasks, **_decided(criterion, parts, found)}
+        return replace(_decided(criterion, parts, found), tasks=tasks)
     reason = "; ".join(dict.fromkeys(found.missing.values())) or "none of the paper's own tasks is in this profile"
-    return {"tasks": tasks, "note": "; ".join(filter(None, (reason, in_note(found.note, found.beside))))}
+    return Judged(note="; ".join(filter(None, (reason, in_note(found.note, found.beside)))), tasks=tasks)
 
 
-def _decided(criterion: Criterion, parts: Mapping[str, Quantity], found: Measurement) -> dict[str, Any]:
+def _decided(criterion: Criterion, parts: Mapping[str, Quantity], found: Measurement) -> Judged:
     """The verdict on all parts, shown by the part that decides it or is farthest from being decided."""
     # One of many intervals lies somewhere by chance: where one part is enough, its level is corrected for their number.
     corrected = 1 - (1 - LEVEL) / len(parts)
@@ -200,10 +217,19 @@ def _decided(criterion: Criterion, parts: Mapping[str, Quantity], found: Measure
     # The level of the test that decided; of an open claim, of the one that is closest to deciding.
     level = outside_at if ends and criterion.excludes(ends) else inside_at
     template, numbers = _note(found, values, level, ends)
-    said = {"verdict": verdict, **asdict(part.estimate(level)), "level": level, "each": part.each, "n_needed": needed}
-    said |= {"unit": f"{found.unit}, {name}" if len(parts) > 1 else found.unit, "cells": list(found.cells)}
-    said |= {"note": in_note(template, numbers), "note_template": template, "note_values": numbers}
-    return said | {"share": in_points(found.unit) is not None}
+    return Judged(
+        verdict=verdict,
+        **asdict(part.estimate(level)),
+        level=level,
+        each=part.each,
+        n_needed=needed,
+        unit=f"{found.unit}, {name}" if len(parts) > 1 else found.unit,
+        share=in_points(found.unit) is not None,
+        note=in_note(template, numbers),
+        note_template=template,
+        note_values=numbers,
+        cells=list(found.cells),
+    )
 
 
 def _lying(parts: Mapping[str, Quantity], there: Callable[[Ends], bool], level: float) -> list[str]:
