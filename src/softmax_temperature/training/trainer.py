@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from softmax_temperature.data.seeds import seed_of
 from softmax_temperature.losses import Objective
+from softmax_temperature.metrics.checks import all_finite
 from softmax_temperature.networks.layers import last_layer_inputs
 from softmax_temperature.params.recipe import Recipe, Schedule
 from softmax_temperature.runner.cells import Job
@@ -86,8 +87,8 @@ class Trainer:
             torch.manual_seed(seed_of(self.seed, "dropout", str(self.epochs_done)) + self._processes.rank)
             losses = [self._step(number, *each) for number, each in enumerate(zip(tables, label_rows, strict=True))]
         finite = torch.stack([each.isfinite().all() for each in self.network.state_dict().values()]).all()
-        loss, all_finite = torch.stack([torch.stack(losses).double().mean(), finite.double()]).tolist()
-        if not (math.isfinite(loss) and all_finite):
+        loss, weights_finite = torch.stack([torch.stack(losses).double().mean(), finite.double()]).tolist()
+        if not (math.isfinite(loss) and weights_finite):
             raise Diverged(f"the loss is {loss} in epoch {self.epochs_done + 1}")
         self.epochs_done, self.loss = self.epochs_done + 1, loss
 
@@ -104,7 +105,7 @@ class Trainer:
 
     def check_finite(self, logits: Tensor) -> None:
         """Raise Diverged if a logit of an evaluation is not finite."""
-        if not bool(logits.isfinite().all()):
+        if not all_finite(logits):
             raise Diverged(f"logits are not finite after epoch {self.epochs_done}")
 
     @torch.no_grad()
@@ -166,7 +167,7 @@ class Trainer:
         inputs = self._processes.share(self.samples.batch(table[0], table[1:], self.recipe))
         logits = self._processes.all_logits(self.forward(inputs, self._shared)[0])
         # On a GPU only the loss of the epoch is checked, later: reading a value of every batch would stall its queue.
-        if self.device == "cpu" and not bool(logits.isfinite().all()):
+        if self.device == "cpu" and not all_finite(logits):
             raise Diverged(f"logits are not finite in epoch {self.epochs_done + 1}")
         loss = self.objective(logits, self.samples.labels[label_rows], position)
         self.optimizer.zero_grad()
