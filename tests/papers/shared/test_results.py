@@ -11,7 +11,7 @@ import pytest
 from softmax_temperature.papers.shared import records, results
 from softmax_temperature.papers.shared.records import deviations, read_pixels, read_records, table_path, write_pixels
 from softmax_temperature.papers.shared.results import record_run, write_contents
-from softmax_temperature.papers.shared.tables import published, read_csv, write_csv
+from softmax_temperature.papers.shared.tables import published, read_csv, rounded, write_csv
 from softmax_temperature.runner.artifacts import digest_of_text
 from softmax_temperature.runner.errors import InputError
 
@@ -19,15 +19,25 @@ FOLDER = Path("results/mini")
 Records = make_dataclass("Records", ["runs", "history"])
 
 
-def test_records_are_the_tables_named_after_the_fields_and_survive_exactly(tmp_path: Path) -> None:
-    table = pd.DataFrame({"a": np.random.default_rng(0).normal(size=50) * 1e-7, "b": [1 / 3] * 50})
+def test_records_are_the_tables_named_after_the_fields_and_keep_every_float32(tmp_path: Path) -> None:
+    narrow = np.random.default_rng(0).normal(size=50).astype(np.float32) * np.float32(1e-7)
+    table = pd.DataFrame({"a": narrow.astype(float), "b": [1 / 3] * 50, "c": range(50), "d": 1.0})
     for name, made in (("runs", table), ("history", -table)):
         write_csv(table_path(tmp_path, name), made)
     names = sorted(path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*.csv"))
     assert names == ["runs.csv", "tables/history.csv"]
     found = read_records(Records, tmp_path)
-    pd.testing.assert_frame_equal(found.runs, table, check_exact=True)
-    pd.testing.assert_frame_equal(found.history, -table, check_exact=True)
+    np.testing.assert_array_equal(found.runs["a"].astype(np.float32), narrow)
+    pd.testing.assert_frame_equal(found.runs, table, rtol=5e-9)
+    pd.testing.assert_frame_equal(found.history, -table, rtol=5e-9)
+    write_csv(tmp_path / "again.csv", found.runs)
+    assert (tmp_path / "again.csv").read_bytes() == (tmp_path / "runs.csv").read_bytes()
+
+
+def test_rounding_reaches_numbers_at_any_depth_and_nothing_else() -> None:
+    found = rounded({"a": [1 / 3, {"b": 2e10 / 3}], "n": 12345678901, "text": "0.1234567890123", "none": None})
+    expected = {"a": [0.333333333, {"b": 6666666670.0}], "n": 12345678901, "text": "0.1234567890123", "none": None}
+    assert found == expected
 
 
 def test_pictures_read_back_have_equal_bytes_and_no_file_where_there_are_none(tmp_path: Path) -> None:

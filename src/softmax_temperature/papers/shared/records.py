@@ -19,7 +19,7 @@ from safetensors.numpy import load_file, save
 from softmax_temperature.papers.shared import results
 from softmax_temperature.papers.shared.claims import judge_all
 from softmax_temperature.papers.shared.results import CLAIMS, RESULTS
-from softmax_temperature.papers.shared.tables import read_csv, write_csv
+from softmax_temperature.papers.shared.tables import read_csv, rounded, write_csv
 from softmax_temperature.runner.artifacts import atomic_file, write_json
 from softmax_temperature.runner.errors import InputError, nearest
 from softmax_temperature.runner.fingerprint import import_closure, source_path
@@ -62,7 +62,7 @@ def write_derived(folder: Path, paper: str, profile: str) -> list[dict[str, Any]
     read = records.read_records(folder)
     for name, make in tables.TABLES.items():
         write_csv(table_path(folder, name), make(read))
-    rows = judge_all(paper, claims.CLAIMS, read, profile=profile)
+    rows: list[dict[str, Any]] = rounded(judge_all(paper, claims.CLAIMS, read, profile=profile))
     write_json(folder / CLAIMS, rows)
     write_json(folder / "metrics.json", {row["id"]: {"value": row["value"], "verdict": row["verdict"]} for row in rows})
     return rows

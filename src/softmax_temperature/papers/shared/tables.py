@@ -2,6 +2,7 @@
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
@@ -12,8 +13,20 @@ PUBLISHED = Path("data/published")
 
 
 def write_csv(path: Path, table: pd.DataFrame) -> None:
-    """Write a table atomically; floats in full, so that reading gives the same bits back."""
-    write_text(path, table.to_csv(index=False, lineterminator="\n"))
+    """Write a table atomically, its numbers `rounded`."""
+    write_text(path, table.map(rounded).to_csv(index=False, lineterminator="\n"))
+
+
+def rounded(value: Any) -> Any:
+    """A float, or those in nested lists and mappings, to nine significant digits; anything else as it is.
+
+    Nine tell every float32 from the next, and leave out the last bits, in which machines differ.
+    """
+    if isinstance(value, float):
+        return float(f"{value:.9g}")
+    if isinstance(value, dict):
+        return {name: rounded(each) for name, each in value.items()}
+    return [rounded(each) for each in value] if isinstance(value, list) else value
 
 
 def read_csv(path: Path) -> pd.DataFrame:
