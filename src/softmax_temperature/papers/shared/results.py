@@ -85,7 +85,8 @@ def profiles_with_results(results: Path = RESULTS) -> list[str]:
 def best_evidence(results: Path = RESULTS) -> dict[str, list[list[dict[str, Any]]]]:
     """By paper, of each claim its rows in all studies, the best evidence first; claims with the best evidence first.
 
-    A decided row is better than an inconclusive one, and that better than none; of equal ones, that of more values.
+    A decided row is better than an inconclusive one, and that better than none; of equal ones, that of more values a
+    task.
     Profiles that show directions only are no studies.
     """
     studies = [profile for profile in profiles_with_results(results) if profile not in DIRECTIONS_ONLY]
@@ -97,9 +98,10 @@ def best_evidence(results: Path = RESULTS) -> dict[str, list[list[dict[str, Any]
     return {paper: list(claims.values()) for paper, claims in found.items()}
 
 
-def rank(row: dict[str, Any]) -> tuple[int, int]:
-    """Sorts rows by their evidence: decided ones come first, then those of more values."""
-    return max(0, VERDICTS.index(row["verdict"]) - 1), -(row["n"] or 0)
+def rank(row: dict[str, Any]) -> tuple[int, float]:
+    """Sorts rows by their evidence: decided ones come first, then those of more values a task."""
+    tasks = {task["task"] for task in row["tasks"] if task["pooled"]}
+    return max(0, VERDICTS.index(row["verdict"]) - 1), -(row["n"] or 0) / max(1, len(tasks))
 
 
 def tally(rows: Iterable[dict[str, Any]]) -> str:
