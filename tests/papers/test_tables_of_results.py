@@ -21,5 +21,5 @@ def test_tables_follow_from_their_records(folder: Path, tmp_path: Path) -> None:
     for name, make in tables.items():
         write_csv(tmp_path / f"{name}.csv", make(records))
         found, expected = read_csv(tmp_path / f"{name}.csv"), read_csv(folder / "tables" / f"{name}.csv")
-        # Another processor may sum in another order.
-        pd.testing.assert_frame_equal(found, expected, rtol=1e-9, atol=1e-12, obj=f"{folder}: {name}")
+        # Another processor may sum in another order, and so round the ninth digit the other way.
+        pd.testing.assert_frame_equal(found, expected, rtol=2e-8, atol=1e-12, obj=f"{folder}: {name}")

@@ -13,6 +13,7 @@ from softmax_temperature.papers.cooling import collect
 from softmax_temperature.papers.cooling.collect import segmentation_pixels, segmentation_table
 from softmax_temperature.papers.cooling.records import read_records
 from softmax_temperature.papers.cooling.selection import CHANCE
+from softmax_temperature.papers.shared.tables import rounded
 from softmax_temperature.params import Params
 from softmax_temperature.runner.artifacts import open_artifact
 from softmax_temperature.stages.cooling import SEGMENTATION_ARMS, train_cooling, train_segmentation
@@ -87,7 +88,7 @@ def test_there_is_a_row_for_the_last_cooling_of_each_epoch() -> None:
     )
     assert each_batch["cooling"].tolist() == [steps, 2 * steps]
     assert len(rows) == 2 * steps
-    assert each_batch["total"].iloc[-1] == pytest.approx(math.prod(row["applied"] for row in rows), rel=1e-9)
+    assert each_batch["total"].iloc[-1] == pytest.approx(math.prod(row["applied"] for row in rows), rel=1e-8)
 
 
 def test_runs_say_what_the_last_epoch_came_to() -> None:
@@ -102,14 +103,15 @@ def test_runs_say_what_the_last_epoch_came_to() -> None:
         if row["diverged"] or row["stuck"]:
             assert math.isnan(row["test_accuracy"])
         else:
-            assert (row["test_accuracy"], row["test_ece"]) == (last["test"]["accuracy"], last["test"]["ece"])
+            written = rounded([last["test"]["accuracy"], last["test"]["ece"]])
+            assert [row["test_accuracy"], row["test_ece"]] == written
 
 
 def test_the_theory_is_measured_as_predicted() -> None:
     checks = read_records(RESULTS).theory_checks
     assert checks["statement"].str.extract(r"(Lemma 3.3|Proposition 3.5|Theorem 3.7|relative)").notna().all().all()
     assert (checks["largest_relative_difference"] < 1e-10).all()
-    assert checks["measured"].to_numpy() == pytest.approx(checks["predicted"].to_numpy(), rel=1e-10)
+    assert checks["measured"].to_numpy() == pytest.approx(checks["predicted"].to_numpy(), rel=1e-8)
     ratios = checks[~checks["statement"].str.contains("Proposition")]
     assert not (ratios["predicted"] == 1).any(), "nothing would be shown"
 
