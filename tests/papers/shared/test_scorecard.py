@@ -71,3 +71,12 @@ def test_only_what_is_between_the_markers_is_replaced_and_a_file_without_them_re
 def test_the_page_shows_the_committed_results(project_root: Path) -> None:
     page = (project_root / "docs" / "scorecard.md").read_text()
     assert f"<!-- scorecard -->\n{scorecard(project_root / 'results')}\n<!-- /scorecard -->" in page
+
+
+def test_of_equal_verdicts_the_study_with_more_values_a_task_stands_first(tmp_path: Path) -> None:
+    parts = [{"part": part, "task": part, "pooled": True} for part in ("A", "B", "C")]
+    write(tmp_path, "a-few-seeds", {"n": 2, "unit": "accuracy, A", "tasks": parts[:2]})
+    write(tmp_path, "more-seeds", {"n": 4, "unit": "accuracy, A", "tasks": parts})
+    write(tmp_path, "of-two-tasks", {"n": 6, "tasks": [{**each, "part": ""} for each in parts[:2]]})
+    (rows,) = best_evidence(tmp_path)["focal"]
+    assert [row["profile"] for row in rows] == ["more-seeds", "of-two-tasks", "a-few-seeds"]

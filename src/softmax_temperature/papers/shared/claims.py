@@ -255,6 +255,16 @@ def in_note(template: str, values: Sequence[float], *, points: bool = False) -> 
     return template.format(*(f"{100 * value:+.1f}" if points else f"{value:+.3f}" for value in values))
 
 
+def task_count(row: dict[str, Any]) -> int:
+    """Over how many tasks the number in a row of `claims.json` is, which is that of one part."""
+    part = (row["unit"] or "").partition(", ")[2]
+    return len({task["task"] for task in _pooled(row) if part in {"", task["part"]}})
+
+
+def _pooled(row: dict[str, Any]) -> list[dict[str, Any]]:
+    return [task for task in row["tasks"] if task["pooled"] or row["profile"] in DIRECTIONS_ONLY]
+
+
 def claims_table(rows: Sequence[dict[str, Any]]) -> pd.DataFrame:
     """The rows of `claims.json` for a reader: one line per claim, numbers as text, fractions in points."""
     table = pd.DataFrame(map(texts, rows))[["claim", "where", "printed", "ours", "must lie", "verdict", "note"]]
@@ -277,9 +287,8 @@ def texts(row: dict[str, Any]) -> dict[str, str]:
         unit, scale, digits, before = points, 100, 2, row["criterion"].removesuffix(f"{region.where()}.")
         said["note"] = in_note(row["note_template"], row["note_values"], points=True)
         said["criterion"] = f"{before}{region.where(scale)} {unit.partition(',')[0]}."
-    pooled = [task for task in row["tasks"] if task["pooled"] or row["profile"] in DIRECTIONS_ONLY]
-    names = {task["task"] for task in pooled if unit.partition(", ")[2] in {"", task["part"]}}
-    of_tasks, per_task = (f" of {len(names)} tasks", " per task") if len(names) > 1 else ("", "")
+    pooled = _pooled(row)
+    of_tasks, per_task = (f" of {count} tasks", " per task") if (count := task_count(row)) > 1 else ("", "")
     if row["n_needed"] is not None:
         said["verdict"] += f" ({row['n_needed']} {each}{per_task} would decide)"
     others = {task["task"] for task in row["tasks"]} - {task["task"] for task in pooled}

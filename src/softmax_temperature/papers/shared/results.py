@@ -7,7 +7,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from softmax_temperature.papers.shared.claims import DIRECTIONS_ONLY, HOLDS, NOT_TESTED, VERDICTS, texts
+from softmax_temperature.papers.shared.claims import DIRECTIONS_ONLY, HOLDS, NOT_TESTED, VERDICTS, task_count, texts
 from softmax_temperature.papers.shared.sources import RECORDS
 from softmax_temperature.runner.artifacts import digest_of_file, find_artifacts, open_artifact, write_json, write_text
 from softmax_temperature.runner.cells import read_timing, work_folder
@@ -100,8 +100,7 @@ def best_evidence(results: Path = RESULTS) -> dict[str, list[list[dict[str, Any]
 
 def rank(row: dict[str, Any]) -> tuple[int, float]:
     """Sorts rows by their evidence: decided ones come first, then those of more values a task."""
-    tasks = {task["task"] for task in row["tasks"] if task["pooled"]}
-    return max(0, VERDICTS.index(row["verdict"]) - 1), -(row["n"] or 0) / max(1, len(tasks))
+    return max(0, VERDICTS.index(row["verdict"]) - 1), -(row["n"] or 0) / max(1, task_count(row))
 
 
 def tally(rows: Iterable[dict[str, Any]]) -> str:
