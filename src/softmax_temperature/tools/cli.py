@@ -95,7 +95,7 @@ def scorecard(
         Path | None, typer.Option(exists=True, help="The Markdown file to write, as docs/scorecard.md.")
     ] = None,
 ) -> None:
-    """Print the verdict on every claim, best evidence first."""
+    """Print the verdict on every claim, decided ones first."""
     from softmax_temperature.papers.shared import results
 
     if write is not None:

@@ -83,19 +83,19 @@ def profiles_with_results(results: Path = RESULTS) -> list[str]:
 
 
 def best_evidence(results: Path = RESULTS) -> dict[str, list[list[dict[str, Any]]]]:
-    """By paper, of each claim its rows in all studies, the best evidence first; claims with the best evidence first.
+    """By paper, of each claim its rows in all studies, the best evidence first; then the claims, decided ones first.
 
     A decided row is better than an inconclusive one, and that better than none; of equal ones, that of more values a
-    task.
-    Profiles that show directions only are no studies.
+    task. Claims that are equally decided keep their order. Profiles that show directions only are no studies.
     """
     studies = [profile for profile in profiles_with_results(results) if profile not in DIRECTIONS_ONLY]
-    found: dict[str, dict[str, list[dict[str, Any]]]] = {paper: {} for paper in PAPERS}
-    for paper, claims in found.items():
-        read = (read_json(results / study / paper / CLAIMS) or [] for study in studies)
-        for row in sorted(chain.from_iterable(read), key=rank):
+    found: dict[str, list[list[dict[str, Any]]]] = {}
+    for paper in PAPERS:
+        claims: dict[str, list[dict[str, Any]]] = {}
+        for row in chain.from_iterable(read_json(results / study / paper / CLAIMS) or [] for study in studies):
             claims.setdefault(row["id"], []).append(row)
-    return {paper: list(claims.values()) for paper, claims in found.items()}
+        found[paper] = sorted((sorted(rows, key=rank) for rows in claims.values()), key=lambda rows: rank(rows[0])[0])
+    return found
 
 
 def rank(row: dict[str, Any]) -> tuple[int, float]:
