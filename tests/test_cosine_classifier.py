@@ -3,11 +3,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from softmax_temperature.cosine_classifier import (
-    TemperatureGrid,
-    TemperatureGridTrainer,
-    train_temperature_grid,
-)
+from softmax_temperature.cosine_classifier import TemperatureGrid, TemperatureGridTrainer, train_temperature_grid
 
 ALPHAS = (1.0, 10.0, 60.0, 250.0)
 

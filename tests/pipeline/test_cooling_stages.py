@@ -82,10 +82,8 @@ def test_there_is_a_row_for_the_last_cooling_of_each_epoch() -> None:
     assert (temperatures.groupby(NAMES)["epoch"].apply(list).map(tuple) == (1, 2)).all()
     each_batch = temperatures[temperatures["arm"] == "last_layer-each-batch"]
     cell = "digits-vgg-each-batch/none/last_layer-each-batch/0"
-    rows, steps = (
-        stored(train_cooling, cell, "temperatures"),
-        stored(train_cooling, cell, "record")["images"]["train"] // 8,
-    )
+    rows = stored(train_cooling, cell, "temperatures")
+    steps = stored(train_cooling, cell, "record")["images"]["train"] // 8
     assert each_batch["cooling"].tolist() == [steps, 2 * steps]
     assert len(rows) == 2 * steps
     assert each_batch["total"].iloc[-1] == pytest.approx(math.prod(row["applied"] for row in rows), rel=1e-8)

@@ -78,5 +78,5 @@ def test_of_equal_verdicts_the_study_with_more_values_a_task_stands_first(tmp_pa
     write(tmp_path, "a-few-seeds", {"n": 2, "unit": "accuracy, A", "tasks": parts[:2]})
     write(tmp_path, "more-seeds", {"n": 4, "unit": "accuracy, A", "tasks": parts})
     write(tmp_path, "of-two-tasks", {"n": 6, "tasks": [{**each, "part": ""} for each in parts[:2]]})
-    (rows,) = best_evidence(tmp_path)["focal"]
-    assert [row["profile"] for row in rows] == ["more-seeds", "of-two-tasks", "a-few-seeds"]
+    found = [row["profile"] for row in best_evidence(tmp_path)["focal"][0]]
+    assert found == ["more-seeds", "of-two-tasks", "a-few-seeds"]
