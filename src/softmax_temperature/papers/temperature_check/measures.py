@@ -100,7 +100,7 @@ def places_of_the_best(records: Records) -> Measurement:
             draws[name] = argmax_draws(table)
     parts = {
         # The first draw is the estimate. Both orders are parts: which one is larger is seen in the data.
-        f"{one} over {other}": Drawn(float(apart[0]), tuple(apart[1:].tolist()), records.runs["seed"].nunique())
+        f"{one} over {other}": Drawn(float(apart[0]), tuple(apart[1:].tolist()), sweeps["seed"].nunique())
         for one, other in permutations(draws, 2)
         for apart in [draws[one] - draws[other]]
     }
@@ -136,7 +136,7 @@ def stability(records: Records) -> Measurement:
     count = table["sweep"].nunique()
     if len(table) < count + 2:
         return not_tested("too few spreads over seeds where the chosen learning rate is inside its grid")
-    slope = Fitted(*common_slope(table), n=records.runs["seed"].nunique())
+    slope = Fitted(*common_slope(table), n=rows["seed"].nunique())
     return Measurement({"slope": slope}, "log spread per decade", f"{len(table)} spreads in {count} sweeps")
 
 
