@@ -1,6 +1,5 @@
 """README and docs: their Python runs, their commands exist, their links lead somewhere, and every page is linked."""
 
-import json
 import re
 import shlex
 import subprocess
@@ -19,7 +18,6 @@ from tests.conftest import ROOT
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 TEXTS = {page.relative_to(ROOT).as_posix(): page.read_text(encoding="utf-8") for page in PAGES}
-SHARED = {"prepared"}  # The outputs that several papers read.
 COMMANDS: Mapping[str, Any] = typer.main.get_command(cli.app).commands  # type: ignore[attr-defined]
 
 
@@ -76,19 +74,6 @@ def test_links_lead_to_files_and_headings_that_are_there(page: str) -> None:
         path = ((ROOT / page).parent / place).resolve() if place else ROOT / page
         assert path.exists(), target
         assert not anchor or anchor in anchors(path), target
-
-
-def test_the_readme_says_the_minutes_that_the_run_of_mini_recorded() -> None:
-    papers = json.loads((ROOT / "results/mini/environment.json").read_text(encoding="utf-8"))
-    outputs = {
-        output if output in SHARED else f"{paper}/{output}": minutes
-        for paper, record in papers.items()
-        for output, minutes in record["cell_minutes"].items()
-    }
-    said = re.search(r"about (\d+) minutes", TEXTS["README.md"])
-    assert said is not None
-    # Two cells run at a time.
-    assert int(said[1]) == pytest.approx(sum(outputs.values()) / 2, abs=1)
 
 
 def test_every_page_is_linked_from_the_readme_or_the_index() -> None:

@@ -95,7 +95,7 @@ def suggest_temperature(
         rules={**values, "square root of dimension": math.sqrt(statistics["dim"])},
         lost=heuristic.lost,
         statistics=statistics,
-        study=f"{heuristic.n_pairs} pairs of {len(heuristic.datasets)} data sets and backbones",
+        study=f"{heuristic.n_pairs} pairs of a backbone and one of {len(heuristic.datasets)} data sets",
     )
 
 

@@ -63,7 +63,9 @@ def test_networks_that_start_as_one_function_may_still_differ(effect: float, ver
 def test_confirmations_are_judged_where_a_sweep_has_them() -> None:
     fresh = [row | {"start": "confirmed-plain", "seed": 10 + row["seed"]} for row in noisy("wrn", WRN)]
     fresh = [row for row in fresh if row["learning_rate"] == 0.1]
-    assert judged(DEPENDENCE, noisy("wrn", FLAT), fresh)["verdict"] == HOLDS
+    both = (noisy("wrn", FLAT), fresh)
+    assert judged(DEPENDENCE, *both)["verdict"] == HOLDS
+    assert judged("small-spreads-more", *both)["n"] == len(SEEDS), "those that rates were chosen on do not count"
 
 
 def test_a_flat_sweep_depends_on_nothing() -> None:
