@@ -2,6 +2,8 @@
 
 import sys
 
+import torch
+
 from softmax_temperature.papers.classifier_temperature import collect as classifier_temperature
 from softmax_temperature.papers.cooling import collect as cooling
 from softmax_temperature.papers.focal import collect as focal
@@ -22,6 +24,7 @@ def main() -> int:
 
     def work() -> None:
         params = read_params(options.params)
+        torch.set_num_threads(params.compute.threads_per_cell)  # As in cells: the last bits of a sum depend on it.
         paper, folder = COLLECTORS[options.paper], paper_folder(params.profile, options.paper)
         outputs = [stage.output for stage in paper.STAGES]
         paper.collect(params, folder)

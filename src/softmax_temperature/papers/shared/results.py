@@ -10,7 +10,6 @@ from typing import Any
 from softmax_temperature.papers.shared.claims import DIRECTIONS_ONLY, HOLDS, NOT_TESTED, VERDICTS, task_count, texts
 from softmax_temperature.papers.shared.sources import RECORDS
 from softmax_temperature.runner.artifacts import digest_of_file, find_artifacts, open_artifact, write_json, write_text
-from softmax_temperature.runner.cells import read_timing, work_folder
 from softmax_temperature.runner.errors import InputError
 
 PAPERS = ("classifier_temperature", "focal", "cooling", "temperature_check")
@@ -60,6 +59,8 @@ def record_run(profile: str, paper: str, params: Path, outputs: Iterable[Path]) 
 
 def _environment(outputs: Iterable[Path]) -> dict[str, Any]:
     """Machines and versions that the cells ran on, and minutes by stage; None where a cell's timing is missing."""
+    from softmax_temperature.runner.cells import read_timing, work_folder  # Imports torch, which notebooks need not.
+
     machines: list[Any] = []
     minutes: dict[str, float | None] = {}
     for output in outputs:
