@@ -59,7 +59,6 @@ def drawn(figure: Figure | None, results: Path, name: str, otherwise: str = "") 
     if figure is None:
         return _sentence(otherwise or NOTHING)
     save(figure, results / "figures", name, ["svg"])
-    figure.set_layout_engine("none")  # It is laid out now; a second time takes as long as drawing it.
     width = round(SCREEN_WIDTH * figure.get_figwidth() / WIDTH)
     return Image(data=encoded(figure, "png"), format="png", width=width)  # type: ignore[no-untyped-call]
 
