@@ -11,7 +11,6 @@ from concurrent.futures import Future
 from contextlib import contextmanager
 from functools import cache
 from importlib import import_module
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -19,7 +18,6 @@ from joblib.externals.loky import ProcessPoolExecutor, wait
 from joblib.externals.loky.process_executor import BrokenProcessPool
 
 from softmax_temperature.runner.errors import InputError
-from softmax_temperature.runner.machine import resolve_device
 from softmax_temperature.runner.section import Compute
 
 _SET_PARENT_DEATH_SIGNAL = 1  # From Linux's sys/prctl.h.
@@ -91,10 +89,8 @@ def _processes(work: Work[Task], compute: Compute, count: int) -> Iterator[Submi
     """Worker processes, killed at the end of the block: the next run continues their cells at the checkpoints."""
     # Loky replaces a process that has grown by 300 MB, which torch's allocators do.
     warnings.filterwarnings("ignore", "A worker stopped while some jobs were given to the executor")
-    how: dict[str, Any] = {"env": dict.fromkeys(_THREADS, str(compute.threads_per_cell))}
-    if sys.platform == "linux" and resolve_device(compute.device) == "cpu":
-        how = {"context": get_context("fork")}  # A fresh process imports torch anew, for seconds; CUDA needs one.
-    executor = ProcessPoolExecutor(count, initializer=_begin_worker, initargs=(os.getpid(),), **how)
+    environment = dict.fromkeys(_THREADS, str(compute.threads_per_cell))
+    executor = ProcessPoolExecutor(count, initializer=_begin_worker, initargs=(os.getpid(),), env=environment)
     try:
         yield lambda task, _: executor.submit(work, task)
     finally:
@@ -104,7 +100,6 @@ def _processes(work: Work[Task], compute: Compute, count: int) -> Iterator[Submi
 def _begin_worker(stage: int) -> None:
     """Leave interrupts to the stage, and end with it even when it is killed (on Linux)."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Terminals interrupt the stage and its workers alike.
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)  # A forked process has the stage's handler.
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_SET_PARENT_DEATH_SIGNAL, signal.SIGKILL)
         if os.getppid() != stage:
