@@ -65,6 +65,11 @@ FEWER = {"classifier_temperature/backbones": ["untrained-16", "untrained-64"]}
             {"digits-vgg-factors/none/periodic/0"},
             {"cooling/experiments/digits-vgg-factors/arms": ["last_layer-0.75", "last_layer-1.25", "periodic"]},
         ),
+        (
+            train_cooling,
+            {f"digits-vgg/none/{arm}/2" for arm in ("none", "last_layer", "distributed", "periodic")},
+            {"cooling/experiments/digits-vgg/seeds": {"none": 3}},
+        ),
         (embed, {f"{data}/untrained-32" for data in ("digits", "glyphs-12", "glyphs-20")}, FEWER),
         (search, {f"{data}/untrained-32" for data in ("digits", "glyphs-12", "glyphs-20")}, FEWER),
     ],

@@ -40,7 +40,7 @@ class Experiment(Section):
     schedules: list[Name]
     arms: list[Name]
     recipe: dict[str, Any] = {}  # In place of values of the section's.
-    seeds: PositiveInt | None = None  # Null: those of the section.
+    seeds: PositiveInt | dict[Name, PositiveInt] | None = None  # Or by schedule; where not given: those of the section.
     role: Literal["table_1", "table_2", "figure_1", "figure_2", "ablation", "ours"]
     change: str = ""  # What an ablation changes.
     printed_model: str | None = None  # The paper's name for the network, if its tables have numbers for it.
@@ -115,14 +115,21 @@ class Cooling(Section):
             for name, experiment in self.experiments.items()
             for schedule in experiment.schedules
             for arm in experiment.arms
-            for seed in range(experiment.seeds or self.seeds)
+            for seed in range(self.seeds_of(experiment, schedule))
         ]
+
+    def seeds_of(self, experiment: Experiment, schedule: str) -> int:
+        """The number of seeds of an experiment with one of its schedules."""
+        own = experiment.seeds
+        return (own.get(schedule) if isinstance(own, dict) else own) or self.seeds
 
     @model_validator(mode="after")
     def _names_exist(self) -> Self:
         for name, experiment in self.experiments.items():
             all_known(f"experiments.{name}.schedules", experiment.schedules, self.schedules)
             all_known(f"experiments.{name}.arms", experiment.arms, self.arms)
+            if isinstance(experiment.seeds, dict):
+                all_known(f"experiments.{name}.seeds", experiment.seeds, experiment.schedules)
             for schedule in experiment.schedules:
                 self.recipe_of(name, schedule)
         return self
