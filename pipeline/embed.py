@@ -1,4 +1,4 @@
-"""Turn the images of every prepared data set into embeddings, with every backbone."""
+"""Train the backbones that the pipeline trains itself, and turn the images of every data set into embeddings."""
 
 import sys
 

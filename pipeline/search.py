@@ -1,4 +1,4 @@
-"""Train every inverse temperature of the grid on every embedded data set."""
+"""Describe every embedded data set, search its best inverse temperature, and fit what predicts it; Figure 2."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""Train every experiment of the cooling paper with every way to cool."""
+"""Train every experiment of the cooling paper with every way to cool, and its U-Net."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""Train every sweep of the temperature_check paper."""
+"""Train the temperature_check paper's sweeps, then fresh seeds at the best rates, and measure early learning."""
 
 import sys
 

@@ -1,6 +1,5 @@
 """Engines give equal results, lose little when a process ends, and say what to change."""
 
-import itertools
 import os
 import signal
 import socket
@@ -17,7 +16,7 @@ import pytest
 from softmax_temperature.runner.artifacts import write_json
 from softmax_temperature.runner.engines import refuse_unsuitable_nodes, run_tasks
 from softmax_temperature.runner.errors import CellsFailed, InputError
-from softmax_temperature.stages.programs import MODULES
+from softmax_temperature.stages.programs import PROGRAMS
 from softmax_temperature.tools.profiles import render_profile
 from tests.conftest import ROOT
 from tests.pipeline.whole_runs import digests
@@ -118,8 +117,8 @@ def test_profile_smoke_on_a_cluster_gives_the_bytes_of_processes(cluster: str) -
         folder.mkdir()
         compute = content["compute"] | {"engine": engine, "workers": 2, "ray_address": address}
         write_json(folder / "params.yaml", content | {"compute": compute})  # YAML holds JSON.
-        for stage in itertools.chain(*MODULES.values()):
-            subprocess.run([sys.executable, ROOT / "pipeline" / f"{stage}.py"], cwd=folder, check=True)
+        for program in PROGRAMS:
+            subprocess.run([sys.executable, ROOT / "pipeline" / f"{program}.py"], cwd=folder, check=True)
     found = digests(Path("ray"), "data")
     assert "data/focal/linear/FL-3/0/record.json" in found
     assert found == digests(Path("processes"), "data")

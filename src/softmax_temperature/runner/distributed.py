@@ -1,6 +1,6 @@
 """Cells under `torchrun`: process 0 runs a stage as usual, the others train along with it and keep nothing.
 
-    torchrun --nproc-per-node=4 pipeline/train_focal.py
+    torchrun --nproc-per-node=4 pipeline/train_focal.py --only train_focal
 
 All processes train one cell together (see `training.processes`), one cell after the other.
 """

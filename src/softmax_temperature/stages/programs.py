@@ -12,19 +12,29 @@ from softmax_temperature.params import read_params
 from softmax_temperature.runner.errors import CellsFailed, InputError, disk_faults
 from softmax_temperature.stages import Stage
 
-MODULES: dict[str, tuple[str, ...]] = {
-    "fetch": ("fetch",),
-    "backbones": ("pretrain", "embed"),
-    "classifier_temperature": ("describe", "search", "rescaling"),
-    "heuristic": ("heuristic",),
-    "focal": ("train_focal",),
-    "focal_evaluation": ("evaluate_focal",),
-    "focal_appendices": ("focal_linear", "train_translation"),
-    "cooling": ("train_cooling", "train_segmentation"),
-    "temperature_check": ("train_temperature_check", "confirm_temperature_check"),
-    "early_learning": ("early_learning",),
+PROGRAMS: dict[str, tuple[str, ...]] = {
+    "fetch": ("fetch.fetch",),
+    "embed": ("backbones.pretrain", "backbones.embed"),
+    "search": (
+        "classifier_temperature.describe",
+        "classifier_temperature.search",
+        "classifier_temperature.rescaling",
+        "heuristic.heuristic",
+    ),
+    "train_focal": (
+        "focal.train_focal",
+        "focal_evaluation.evaluate_focal",
+        "focal_appendices.focal_linear",
+        "focal_appendices.train_translation",
+    ),
+    "train_cooling": ("cooling.train_cooling", "cooling.train_segmentation"),
+    "train_temperature_check": (
+        "temperature_check.train_temperature_check",
+        "temperature_check.confirm_temperature_check",
+        "early_learning.early_learning",
+    ),
 }
-"""The stages that consist of cells, by the module that declares them."""
+"""What a program in `pipeline/` runs, in this order: stages that consist of cells, by module and name."""
 
 
 def parser(description: str | None) -> argparse.ArgumentParser:
@@ -34,24 +44,31 @@ def parser(description: str | None) -> argparse.ArgumentParser:
     return arguments
 
 
-def stage_program(name: str, description: str | None, arguments: Sequence[str] | None = None) -> int:
-    """Run the cells of a stage; returns the exit code."""
-    options = parser(description).parse_args(arguments)
+def stage_program(program: str, description: str | None, arguments: Sequence[str] | None = None) -> int:
+    """Run the cells of a program's stages; returns the exit code."""
+    names = [place.rpartition(".")[2] for place in PROGRAMS[program]]
+    reader = parser(description)
+    reader.add_argument("--only", choices=names, help="one stage, where those that it reads have run")
+    options = reader.parse_args(arguments)
 
     def work() -> None:
         from softmax_temperature.runner.cells import run_cells  # Imports torch, which `--help` must not wait for.
 
-        params, stage = read_params(options.params), find_stage(name)
-        assert stage is not None, name
-        run_cells(stage.cells(params), output=stage.output, compute=params.compute, seed=params.seed)
+        params = read_params(options.params)
+        for stage in stages_of(program):
+            if options.only in (None, stage.name):
+                run_cells(stage.cells(params), output=stage.output, compute=params.compute, seed=params.seed)
 
     return exit_code(work)
 
 
-def find_stage(name: str) -> Stage | None:
-    """The stage of a name, or None; its module is imported now, because the papers' stages need different libraries."""
-    modules = [import_module(f"softmax_temperature.stages.{module}") for module in MODULES if name in MODULES[module]]
-    return getattr(modules[0], name) if modules else None
+def stages_of(program: str) -> list[Stage]:
+    """The stages of a program: none if they do not consist of cells.
+
+    Their modules are imported now, because the papers' stages need different libraries.
+    """
+    places = [place.split(".") for place in PROGRAMS.get(program, ())]
+    return [getattr(import_module(f"softmax_temperature.stages.{module}"), name) for module, name in places]
 
 
 def exit_code(work: Callable[[], None]) -> int:

@@ -10,16 +10,16 @@ from softmax_temperature.runner.artifacts import MANIFEST, ArtifactError, find_a
 from softmax_temperature.runner.cells import CHECKPOINT, DATA, RESULT, WORK, Cell, fingerprint, work_folder
 from softmax_temperature.runner.checkpoints import whole_content
 from softmax_temperature.runner.errors import InputError
-from softmax_temperature.stages.programs import find_stage
+from softmax_temperature.stages.programs import stages_of
 
 NAMES_SHOWN = 5
 
 
 @dataclass(frozen=True)
 class StagePlan:
-    """What one stage of the graph would do."""
+    """What one stage would do: one of a program's, or one of dvc.yaml without cells."""
 
-    stage: str  # Its name in dvc.yaml.
+    stage: str
     cells: int | None  # None for a stage without cells, and where they cannot be listed.
     to_run: tuple[str, ...] = ()
     minutes: float | None = None  # Of all its cells, one by one, when the profile last ran; None: not recorded.
@@ -38,19 +38,19 @@ def plan(params: Params) -> list[StagePlan]:
     results: dict[Path, Path | None] = {}  # Where cells are published -> where the result lies; None if it has to run.
     plans = []
     for name, content in read_yaml(Path("dvc.yaml"))["stages"].items():
-        if (stage := find_stage(Path(content["cmd"].split()[1]).stem)) is None:
-            plans.append(StagePlan(name, None))
-            continue
-        try:
-            cells = stage.cells(offline)
-        except InputError as error:
-            plans.append(StagePlan(name, None, note=str(error)))
-            continue
-        output = stage.output.relative_to(DATA).as_posix()
-        found = {cell.name: _result(cell, output, params.seed, results) for cell in cells}
-        results |= {stage.output / cell: result for cell, result in found.items()}
-        to_run = tuple(cell for cell, result in found.items() if result is None)
-        plans.append(StagePlan(name, len(cells), to_run, minutes.get(output)))
+        stages = stages_of(Path(content["cmd"].split()[1]).stem)
+        plans += [] if stages else [StagePlan(name, None)]
+        for stage in stages:
+            try:
+                cells = stage.cells(offline)
+            except InputError as error:
+                plans.append(StagePlan(stage.name, None, note=str(error)))
+                continue
+            output = stage.output.relative_to(DATA).as_posix()
+            found = {cell.name: _result(cell, output, params.seed, results) for cell in cells}
+            results |= {stage.output / cell: result for cell, result in found.items()}
+            to_run = tuple(cell for cell, result in found.items() if result is None)
+            plans.append(StagePlan(stage.name, len(cells), to_run, minutes.get(output)))
     return plans
 
 
