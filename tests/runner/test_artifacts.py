@@ -8,7 +8,6 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
-from softmax_temperature.runner import artifacts
 from softmax_temperature.runner.artifacts import (
     ArtifactError,
     find_artifacts,
@@ -103,10 +102,10 @@ def test_an_exception_while_building_leaves_the_old_artifact() -> None:
 
 
 def test_a_disk_fault_is_one_clear_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(_: int) -> None:
+    def full(*_: object) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr(artifacts.os, "fsync", full)
+    monkeypatch.setattr(Path, "replace", full)
     with pytest.raises(InputError, match=f"^file: .*{os.strerror(errno.ENOSPC)}"):
         write_text(Path("file"), "new")
     assert names(Path()) == []

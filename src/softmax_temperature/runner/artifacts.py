@@ -6,13 +6,11 @@ which trusts a file whose time and size are unchanged, then sees that it is miss
 
 import hashlib
 import json
-import os
-import shutil
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from softmax_temperature.runner.errors import InputError, disk_faults
@@ -52,31 +50,18 @@ def digest_of_file(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _sync(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)  # Of a folder, too: its list of names.
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
 @contextmanager
 def _replacing(path: Path) -> Iterator[Path]:
     """A new path, which replaces `path` at the end of the block; if that raises, nothing changes."""
     with disk_faults(path):
         path.parent.mkdir(parents=True, exist_ok=True)
-        temporary = Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name}.", suffix=UNFINISHED))
-        try:
-            new = temporary / "new"
+        names = {"prefix": f".{path.name}.", "suffix": UNFINISHED}
+        with TemporaryDirectory(dir=path.parent, **names, ignore_cleanup_errors=True) as temporary:
+            new = Path(temporary, "new")
             yield new
-            for each in [*sorted(new.rglob("*"), reverse=True), new]:  # Files before the folder that lists them.
-                _sync(each)
             if path.is_dir():
-                os.replace(path, temporary / "old")
-            os.replace(new, path)
-            _sync(path.parent)
-        finally:
-            shutil.rmtree(temporary, ignore_errors=True)
+                path.rename(Path(temporary, "old"))
+            new.replace(path)
 
 
 @contextmanager
@@ -166,8 +151,7 @@ class Artifact:
         if name not in self.files or not path.is_file():
             raise ArtifactError("missing", path)
         if digest_of_file(path) != self.files[name]:
-            if open_artifact(self.folder) == self:  # Otherwise all of it was replaced since its manifest was read.
-                set_aside(path)
+            set_aside(path)
             raise ArtifactError("damaged (its sha256 is not the recorded one)", path)
         return path
 
