@@ -15,10 +15,10 @@ from softmax_temperature.params.classifier_temperature import ClassifierTemperat
 from softmax_temperature.params.cooling import Cooling
 from softmax_temperature.params.focal import Focal
 from softmax_temperature.params.network import Backbone, Network
-from softmax_temperature.params.shared import Data, Dataset, Embed, Fetch, Pretrain
+from softmax_temperature.params.shared import Data, Dataset, Embed, Fetch, Name, Pretrain, fault
 from softmax_temperature.params.temperature_check import TemperatureCheck
 from softmax_temperature.runner.errors import InputError
-from softmax_temperature.runner.section import Compute, Name, Section, all_known, fault
+from softmax_temperature.runner.section import Compute, Section, all_known
 
 Paper = Literal["classifier_temperature", "focal", "cooling", "temperature_check"]
 

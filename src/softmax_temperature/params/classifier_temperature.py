@@ -4,7 +4,8 @@ from typing import Literal
 
 from pydantic import PositiveFloat, PositiveInt
 
-from softmax_temperature.runner.section import Fraction, Momentum, Name, Precision, Section
+from softmax_temperature.params.shared import Fraction, Momentum, Name, Precision
+from softmax_temperature.runner.section import Section
 
 
 class Share(Section):

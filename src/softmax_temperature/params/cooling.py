@@ -5,7 +5,8 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, NonNegativeFloat, PositiveFloat, PositiveInt, model_validator
 
 from softmax_temperature.params.recipe import Loss, Recipe, Schedule
-from softmax_temperature.runner.section import Name, Section, all_known
+from softmax_temperature.params.shared import Name
+from softmax_temperature.runner.section import Section, all_known
 
 Sides = Annotated[list[Annotated[int, Field(gt=0, multiple_of=16)]], Field(min_length=2, max_length=2)]
 

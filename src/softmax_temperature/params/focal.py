@@ -5,8 +5,8 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt, model_validator
 
 from softmax_temperature.params.recipe import Loss, Recipe
-from softmax_temperature.params.shared import Ascending, Text
-from softmax_temperature.runner.section import Fraction, Momentum, Name, Section, all_known
+from softmax_temperature.params.shared import Ascending, Fraction, Momentum, Name, Text
+from softmax_temperature.runner.section import Section, all_known
 
 
 class ArmChange(Section):

@@ -12,7 +12,8 @@ from pydantic import (
     model_validator,
 )
 
-from softmax_temperature.runner.section import Momentum, Precision, Section, fault
+from softmax_temperature.params.shared import Momentum, Precision, fault
+from softmax_temperature.runner.section import Section
 
 # fmt: off
 Loss = Literal[

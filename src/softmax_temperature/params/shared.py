@@ -1,11 +1,17 @@
-"""Sections that serve every paper: data, and backbones' embeddings."""
+"""What every paper's sections share: types, the words of a fault, and the sections for data and embeddings."""
 
 from itertools import pairwise
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, Field, NonNegativeFloat, PositiveFloat, PositiveInt
+from pydantic import AfterValidator, Field, NonNegativeFloat, PositiveFloat, PositiveInt, ValidationError
 
-from softmax_temperature.runner.section import Fraction, Momentum, Name, Precision, Section
+from softmax_temperature.runner.section import Section
+
+Fraction = Annotated[float, Field(gt=0, lt=1)]
+Momentum = Annotated[float, Field(ge=0, lt=1)]
+Precision = Literal["float32", "bfloat16", "auto"]
+"""What networks multiply in; "auto" is bfloat16 where the processor or GPU multiplies it, and float32 elsewhere."""
+Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
 
 
 def _ascends(values: list[float]) -> list[float]:
@@ -79,3 +85,10 @@ class Text(Section):
     vocabulary: Annotated[int, Field(ge=3)]
     length: PositiveInt
     keep: Literal["start", "end"]
+
+
+def fault(error: ValidationError) -> tuple[str, str]:
+    """The dotted key and the words of the first fault."""
+    first = error.errors()[0]
+    given = "" if isinstance(first["input"], dict) else f" (given: {first['input']!r})"
+    return ".".join(map(str, first["loc"])), f"{first['msg'].removeprefix('Value error, ').rstrip('.')}{given}"[:300]

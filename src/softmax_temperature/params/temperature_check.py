@@ -5,8 +5,8 @@ from typing import Annotated, Any, NamedTuple, Self
 from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt, model_validator
 
 from softmax_temperature.params.recipe import Recipe
-from softmax_temperature.params.shared import Ascending, Text
-from softmax_temperature.runner.section import Name, Section
+from softmax_temperature.params.shared import Ascending, Name, Text
+from softmax_temperature.runner.section import Section
 
 PLAIN, COOLED, CONFIRMED = "plain", "cooled", "confirmed-"
 Grid = Annotated[Ascending, Field(min_length=2)]

@@ -1,17 +1,11 @@
-"""Typed values: the base of a cell's plan and of all sections of `params.yaml`, their common types, and `Compute`."""
+"""Typed values: the base of a cell's plan and of all sections of `params.yaml`, and `Compute`."""
 
 from collections.abc import Collection, Iterable
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, NonNegativeFloat, PositiveInt, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, NonNegativeFloat, PositiveInt, model_validator
 
 from softmax_temperature.runner.errors import nearest
-
-Fraction = Annotated[float, Field(gt=0, lt=1)]
-Momentum = Annotated[float, Field(ge=0, lt=1)]
-Precision = Literal["float32", "bfloat16", "auto"]
-"""What networks multiply in; "auto" is bfloat16 where the processor or GPU multiplies it, and float32 elsewhere."""
-Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
 
 
 class Section(BaseModel):
@@ -49,10 +43,3 @@ def all_known(key: str, names: Iterable[str], valid: Collection[str], kind: str 
     for name in names:
         if name not in valid:
             raise ValueError(f"{key}{': ' * bool(key)}unknown {kind} {name!r}. {nearest(name, valid)}")
-
-
-def fault(error: ValidationError) -> tuple[str, str]:
-    """The dotted key and the words of the first fault."""
-    first = error.errors()[0]
-    given = "" if isinstance(first["input"], dict) else f" (given: {first['input']!r})"
-    return ".".join(map(str, first["loc"])), f"{first['msg'].removeprefix('Value error, ').rstrip('.')}{given}"[:300]
