@@ -100,14 +100,14 @@ def write_sealed(path: Path, body: dict[str, Any]) -> None:
 
 
 def read_sealed(path: Path) -> dict[str, Any]:
-    """Read a mapping that `write_sealed` wrote; an `ArtifactError` if it was changed."""
+    """Read a mapping that `write_sealed` wrote; if it was changed, it is set aside, and an `ArtifactError` raised."""
     with suppress(ValueError, AttributeError, RecursionError):
         text = path.read_text(encoding="utf-8")
         body = {key: value for key, value in json.loads(text).items() if key != "sha256"}
         if text == _sealed(body):
             return body
-    remedy = "Run `softmax-temperature verify`, which sets it aside, then `dvc repro` to make it again."
-    raise ArtifactError("damaged (its own sha256 differs)", path, remedy)
+    set_aside(path)
+    raise ArtifactError("damaged (its own sha256 differs)", path)
 
 
 def set_aside(path: Path) -> None:

@@ -20,15 +20,6 @@ _DIGEST_BYTES = 32
 _LEAST_RATIO = 20  # At most a twentieth of the time goes into saving.
 
 
-def whole_content(path: Path) -> bytes | None:
-    """What `torch.save` wrote into a checkpoint; None if that was damaged since: the file is then set aside."""
-    whole = path.read_bytes()
-    if hashlib.sha256(content := whole[_DIGEST_BYTES:]).digest() == whole[:_DIGEST_BYTES]:
-        return content
-    set_aside(path)
-    return None
-
-
 class Checkpointer:
     """Saves the state of a cell at most every `seconds`, and less often if saving takes long; 0 saves every state."""
 
@@ -37,9 +28,16 @@ class Checkpointer:
         self._due = time.monotonic() + seconds
 
     def load(self) -> dict[str, Any] | None:
-        """The last saved state, on the CPU, or None; that of process 0, if several train together."""
-        content = whole_content(self.path) if self.path.is_file() else None
-        return agreed(torch.load(io.BytesIO(content), weights_only=True, map_location="cpu") if content else None)
+        """The last saved state, on the CPU, or None; that of process 0, if several train together.
+
+        A file that was damaged since is set aside.
+        """
+        state, content = None, self.path.read_bytes() if self.path.is_file() else b""
+        if hashlib.sha256(content[_DIGEST_BYTES:]).digest() == content[:_DIGEST_BYTES]:
+            state = torch.load(io.BytesIO(content[_DIGEST_BYTES:]), weights_only=True, map_location="cpu")
+        else:
+            set_aside(self.path)
+        return agreed(state)
 
     def save_if_due(self, state: Callable[[], dict[str, Any]]) -> None:
         """Save what `state()` returns, tensors and plain values, when enough time has passed; else do not call it."""

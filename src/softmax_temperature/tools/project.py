@@ -8,7 +8,7 @@ from typing import NamedTuple
 from softmax_temperature.params import Params, read_yaml
 from softmax_temperature.runner.artifacts import MANIFEST, ArtifactError, find_artifacts, open_artifact, set_aside
 from softmax_temperature.runner.cells import CHECKPOINT, DATA, RESULT, WORK, Cell, fingerprint, work_folder
-from softmax_temperature.runner.checkpoints import whole_content
+from softmax_temperature.runner.checkpoints import Checkpointer
 from softmax_temperature.runner.errors import InputError
 from softmax_temperature.stages.programs import stages_of
 
@@ -113,11 +113,11 @@ def verify() -> Verified:
     for folder in folders:
         try:
             lines = open_artifact(folder).problems()
-            stale = bool(lines) and WORK in folder.parents  # Of no stage: without its manifest the cell is run again.
         except ArtifactError as error:
-            lines, stale = [f"{error.where}: {error.what}"], True
-        if stale:
+            lines = [f"{error.where}: {error.what}"]
+        if lines and WORK in folder.parents:  # Of no stage: without its manifest the cell is run again.
             set_aside(folder / MANIFEST)
         problems += lines
-    problems += [f"{path}: damaged (its own sha256 differs)" for path in checkpoints if whole_content(path) is None]
+    damaged = [path for path in checkpoints if Checkpointer(path, 0).load() is None]
+    problems += [f"{path}: damaged (its own sha256 differs)" for path in damaged]
     return Verified(len(folders), len(checkpoints), problems)
