@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from softmax_temperature.runner.artifacts import write_json
-from softmax_temperature.runner.engines import refuse_unsuitable_nodes, run_tasks
+from softmax_temperature.runner.engines import refuse_sharing_one_gpu, run_tasks
 from softmax_temperature.runner.errors import CellsFailed, InputError
 from softmax_temperature.stages.programs import PROGRAMS
 from softmax_temperature.tools.profiles import render_profile
@@ -158,15 +158,6 @@ def test_a_killed_worker_ends_the_stage_and_the_next_run_does_the_rest() -> None
     assert {number for number, _ in ran} == {1, 2, 3, 4, 5}
 
 
-def test_no_cell_runs_in_a_process_that_lost_its_gpu() -> None:
-    Path("assert-1").touch()
-    with pytest.raises(CellsFailed, match=r"1 of 5 cells failed.*\n  n-1: AcceleratorError: device-side assert"):
-        toy.run(1, 2, 3, 4, 5, engine="processes")
-    ran, lost = toy.processes(), int(Path("lost.txt").read_text())
-    assert set(ran) == {2, 3, 4, 5}
-    assert not any(lost == process for number in (3, 4, 5) for process, _ in ran[number])
-
-
 def test_an_unreachable_cluster_is_one_error() -> None:
     pytest.importorskip("ray")
     with pytest.raises(InputError, match=r"compute\.ray_address: cannot connect to Ray at 127\.0\.0\.1:1 .*ray start"):
@@ -179,13 +170,11 @@ NODES = [{"CPU": 16.0, "GPU": 8.0}, {"CPU": 64.0}]
 @pytest.mark.parametrize(
     ("nodes", "changes", "says"),
     [
-        (NODES, {"threads_per_cell": 65}, "no node has 65 CPUs .* threads_per_cell to at most 64"),
-        (NODES, {"threads_per_cell": 32, "gpus_per_cell": 0.25}, "32 CPUs and 0.25 GPUs .* gpus_per_cell to at most 8"),
         (NODES, {"device": "auto"}, r"compute\.gpus_per_cell: is 0, and all cells .* would use the first one"),
-        (NODES, {"device": "auto", "gpus_per_cell": 0.5, "threads_per_cell": 16}, None),
-        (NODES, {"device": "cpu", "threads_per_cell": 64}, None),
+        (NODES, {"device": "auto", "gpus_per_cell": 0.5}, None),
+        (NODES, {"device": "cpu"}, None),
     ],
 )
-def test_cells_that_no_node_suits_are_refused(nodes: Any, changes: dict[str, object], says: str | None) -> None:
+def test_cells_that_would_all_use_one_gpu_are_refused(nodes: Any, changes: dict[str, object], says: str | None) -> None:
     with pytest.raises(InputError, match=says) if says else nullcontext():
-        refuse_unsuitable_nodes(nodes, toy.compute("ray", **changes))
+        refuse_sharing_one_gpu(nodes, toy.compute("ray", **changes))

@@ -6,7 +6,6 @@ run again. When every cell of a stage is done, the stage's output folder becomes
 
 import math
 import os
-import platform
 import shutil
 import time
 import traceback
@@ -17,7 +16,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-import torch
 from filelock import FileLock, Timeout
 from pydantic_core import to_jsonable_python
 from threadpoolctl import threadpool_limits
@@ -36,7 +34,7 @@ from softmax_temperature.runner.artifacts import (
     write_sealed,
 )
 from softmax_temperature.runner.checkpoints import Checkpointer
-from softmax_temperature.runner.engines import Failure, run_tasks
+from softmax_temperature.runner.engines import run_tasks
 from softmax_temperature.runner.errors import CellsFailed, InputError, disk_faults
 from softmax_temperature.runner.fingerprint import code_digest
 from softmax_temperature.runner.machine import machine, prepare_torch, resolve_device, versions
@@ -183,20 +181,16 @@ def _follow(task: _Task) -> None:
 
 @contextmanager
 def alone(folder: Path) -> Iterator[None]:
-    """Hold a folder's lock, or wait for it and say who holds it; the system frees it when the holder dies."""
+    """Hold a folder's lock, or wait for it and say so; the system frees it when the holder dies."""
     folder.mkdir(parents=True, exist_ok=True)
-    lock, holder = FileLock(folder / "lock"), folder / "holder"
+    lock = FileLock(folder / "lock")
     try:
-        lock.acquire(timeout=1)
+        held = lock.acquire(timeout=1)
     except Timeout:
-        other = holder.read_text() if holder.is_file() else "another process"
-        say(f"{folder}: {other} is at work here; waiting for it")
-        lock.acquire()
-    try:
-        holder.write_text(f"process {os.getpid()} on {platform.node()}")
+        say(f"{folder}: another process is at work here; waiting for it")
+        held = lock.acquire()
+    with held:
         yield
-    finally:
-        lock.release()
 
 
 def _run_pending(stage: str, tasks: Sequence[_Task], compute: Compute) -> dict[str, str]:
@@ -208,19 +202,18 @@ def _run_pending(stage: str, tasks: Sequence[_Task], compute: Compute) -> dict[s
     shares = [task.cell.gpu_share if on_gpu else None for task in pending]
     for done, (number, failure) in enumerate(run_tasks(_attempt, pending, compute, shares), 1):
         if failure:
-            failures[number] = failure.reason
+            failures[number] = failure
         progress(f"{stage}: {done}/{len(pending)} cells")
     return {pending[number].cell.name: failures[number] for number in sorted(failures)}  # In the order of the cells.
 
 
-def _attempt(task: _Task) -> Failure | None:
+def _attempt(task: _Task) -> str | None:
     """Run one cell; an error becomes a line of the stage's report."""
     try:
         with disk_faults(task.work), alone(task.work):
-            if not task.is_done():  # Another process may have done it meanwhile.
-                _run(task)
+            _run(task)
     except InputError as error:
-        return Failure(str(error))
+        return str(error)
     except Exception as error:  # noqa: BLE001  # A cell must not end its neighbours; the stage still exits non-zero.
         trace = task.work / "error.txt"
         with suppress(OSError):
@@ -229,7 +222,7 @@ def _attempt(task: _Task) -> Failure | None:
         # By the words, because failed allocations in cuBLAS and cuDNN are plain RuntimeErrors.
         if isinstance(error, MemoryError) or any(text in str(error) for text in _OUT_OF_MEMORY):
             reason += ". Lower compute.workers or the size of the batches; then run again"
-        return Failure(reason, device_lost=isinstance(error, torch.AcceleratorError))
+        return reason
     return None
 
 

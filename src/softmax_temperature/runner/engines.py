@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from functools import cache
 from importlib import import_module
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 from joblib.externals.loky import ProcessPoolExecutor, wait
 from joblib.externals.loky.process_executor import BrokenProcessPool
@@ -22,28 +22,18 @@ from softmax_temperature.runner.section import Compute
 
 _SET_PARENT_DEATH_SIGNAL = 1  # From Linux's sys/prctl.h.
 _THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
-_KILLED = (
-    "not finished: a worker process was killed, perhaps because memory ran out: lower compute.workers; then run again"
-)
-_MEMORY = "If memory ran out, raise compute.threads_per_cell or compute.gpus_per_cell, so that fewer share a node"
-
-
-class Failure(NamedTuple):
-    """Why a cell failed, in a line."""
-
-    reason: str
-    device_lost: bool = False  # Its process can no longer use its GPU, as after an assertion.
+_KILLED = "not finished: a worker process was killed. If memory ran out, lower compute.workers; then run again"
 
 
 Task = TypeVar("Task")
-Work = Callable[[Task], Failure | None]
-Submit = Callable[[Task, float | None], "Future[Failure | None]"]
+Work = Callable[[Task], str | None]  # Returns why it failed, in a line.
+Submit = Callable[[Task, float | None], "Future[str | None]"]
 
 
 def run_tasks(
     work: Work[Task], tasks: Sequence[Task], compute: Compute, shares: Sequence[float | None]
-) -> Iterator[tuple[int, Failure | None]]:
-    """Call a module-level function on every task; yields the number of each with its failure or None, as they end.
+) -> Iterator[tuple[int, str | None]]:
+    """Call a module-level function on every task; yields the number of each with what it returns, as they end.
 
     `shares` are the parts of a GPU that tasks fill, or None: those of tasks that run side by side add up to at most 1.
     After a worker process was killed, tasks that had not begun are left out.
@@ -54,34 +44,29 @@ def run_tasks(
     engine = _ray if compute.engine == "ray" else _processes
     # Ray itself counts the parts of its GPUs.
     parts = [0 if compute.engine == "ray" else share or 1 / compute.workers for share in shares]
-    waiting = list(range(len(tasks)))
-    while waiting:  # Once, or again with fresh processes after a GPU was lost to one of them.
-        running: dict[Future[Failure | None], int] = {}
-        with engine(work, compute, min(compute.workers, len(waiting))) as submit:
-            while waiting or running:
-                for number in list(waiting):
-                    filled = sum(parts[other] for other in running.values())
-                    if len(running) < compute.workers and filled + parts[number] <= 1 + 1e-9:
-                        running[submit(tasks[number], shares[number])] = number
-                        waiting.remove(number)
-                future = next(iter(wait(running, return_when="FIRST_COMPLETED").done))
-                failure = _outcome(future)
-                yield running.pop(future), failure
-                if failure is not None and failure.reason == _KILLED:
-                    waiting.clear()
-                if failure is not None and failure.device_lost:
-                    waiting = [*running.values(), *waiting]  # They continue at their checkpoints.
-                    break
+    waiting, running = list(range(len(tasks))), dict[Future[str | None], int]()
+    with engine(work, compute, min(compute.workers, len(tasks))) as submit:
+        while waiting or running:
+            for number in list(waiting):
+                filled = sum(parts[other] for other in running.values())
+                if len(running) < compute.workers and filled + parts[number] <= 1 + 1e-9:
+                    running[submit(tasks[number], shares[number])] = number
+                    waiting.remove(number)
+            future = next(iter(wait(running, return_when="FIRST_COMPLETED").done))
+            failure = _outcome(future)
+            yield running.pop(future), failure
+            if failure == _KILLED:
+                waiting.clear()
 
 
-def _outcome(future: "Future[Failure | None]") -> Failure | None:
+def _outcome(future: "Future[str | None]") -> str | None:
     try:
         return future.result()
     except BrokenProcessPool:
-        return Failure(_KILLED)
+        return _KILLED
     except Exception as error:  # noqa: BLE001  # Ray's own errors, and what was raised outside of the cell on a node.
         cause = getattr(error, "cause", error)
-        return Failure(f"not finished: {type(cause).__name__}: {' '.join(str(cause).split())}. {_MEMORY}")
+        return f"not finished: {type(cause).__name__}: {' '.join(str(cause).split())}"
 
 
 @contextmanager
@@ -123,25 +108,20 @@ def _ray(work: Work[Task], compute: Compute, _: int) -> Iterator[Submit[Task]]:
         resources = {"num_cpus": compute.threads_per_cell, "num_gpus": gpus}
         return ray.remote(**resources, max_retries=3, scheduling_strategy="SPREAD")(_on_node)
 
-    def submit(task: Task, share: float | None) -> "Future[Failure | None]":
+    def submit(task: Task, share: float | None) -> "Future[str | None]":
         gpus = compute.gpus_per_cell and (share or compute.gpus_per_cell)  # Without GPUs per cell none are shared.
         return remote(gpus).remote(str(Path.cwd()), work, task).future()  # type: ignore[no-any-return]
 
-    joined_before = ray.is_initialized()
-    if not joined_before:
-        _join(ray, compute)
+    _join(ray, compute)
     try:
-        refuse_unsuitable_nodes([node["Resources"] for node in ray.nodes() if node["Alive"]], compute)
+        refuse_sharing_one_gpu([node["Resources"] for node in ray.nodes() if node["Alive"]], compute)
         yield submit
     finally:
-        if not joined_before:
-            ray.shutdown()  # Ends its cells too.
+        ray.shutdown()  # Ends its cells too.
 
 
-def _on_node(folder: str, work: Work[Task], task: Task) -> Failure | None:
-    if not Path(folder).is_dir():
-        return Failure(f"{socket.gethostname()} does not see {folder}: share the project's folder between all nodes")
-    os.chdir(folder)
+def _on_node(folder: str, work: Work[Task], task: Task) -> str | None:
+    os.chdir(folder)  # Which all nodes have to see.
     return work(task)
 
 
@@ -153,8 +133,8 @@ def _join(ray: Any, compute: Compute) -> None:
     try:
         if ":" in address:
             host, _, port = address.rpartition("/")[2].rpartition(":")
-            socket.create_connection((host, int(port)), timeout=10).close()  # Ray itself would try for a minute.
-        ray.init(address=address, **(own if address == "local" else {}))
+            socket.create_connection((host, int(port)), timeout=10).close()  # Ray itself would try for minutes.
+        ray.init(address=address, ignore_reinit_error=True, **(own if address == "local" else {}))
     except Exception as error:
         remedy = "Start a cluster with `ray start --head`, give its host:port, or null for Ray on this machine."
         what = f"cannot connect to Ray at {address} ({error})"
@@ -163,15 +143,9 @@ def _join(ray: Any, compute: Compute) -> None:
         signal.signal(signal.SIGTERM, handler)  # Ray installs its own.
 
 
-def refuse_unsuitable_nodes(nodes: Sequence[Mapping[str, float]], compute: Compute) -> None:
-    """Refuse what Ray would wait for forever, and cells that would all use the first of a node's GPUs."""
-    cpus, gpus = compute.threads_per_cell, compute.gpus_per_cell
-    if not any(node.get("CPU", 0) >= cpus and node.get("GPU", 0) >= gpus for node in nodes):
-        what = f"no node has {cpus} CPUs and {gpus:g} GPUs for a cell"
-        most_cpus, most_gpus = (max(node.get(kind, 0) for node in nodes) for kind in ("CPU", "GPU"))
-        remedy = f"Set threads_per_cell to at most {most_cpus:g} and gpus_per_cell to at most {most_gpus:g}."
-        raise InputError(what, where="compute.threads_per_cell, compute.gpus_per_cell", remedy=remedy)
-    if gpus == 0 and compute.device != "cpu" and any(node.get("GPU", 0) > 1 for node in nodes):
+def refuse_sharing_one_gpu(nodes: Sequence[Mapping[str, float]], compute: Compute) -> None:
+    """Refuse cells that would all use the first of a node's GPUs; Ray itself says what no node has."""
+    if compute.gpus_per_cell == 0 and compute.device != "cpu" and any(node.get("GPU", 0) > 1 for node in nodes):
         what = "is 0, and all cells of a node with several GPUs would use the first one"
         remedy = "Set it to 1, or to a fraction for small networks; or set compute.device to cpu."
         raise InputError(what, where="compute.gpus_per_cell", remedy=remedy)
