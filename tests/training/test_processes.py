@@ -176,7 +176,7 @@ import time
 from datetime import timedelta
 from softmax_temperature.runner import distributed
 
-distributed._STEP = timedelta(seconds=3)
+distributed._PATIENCE = timedelta(seconds=3)
 assert distributed.agreed("begun") == "begun"
 time.sleep(0 if distributed.is_follower() else 600)  # Process 0 hangs: the other waits for its word.
 distributed.agreed("never")
@@ -189,21 +189,24 @@ def test_a_process_that_hangs_ends_the_run(tmp_path: Path) -> None:
     assert "imed out" in said
 
 
-REFUSED = """
+FAILS = """
+import sys
 from softmax_temperature.runner import distributed
+from softmax_temperature.stages.programs import exit_code
+from tests.runner import toy
 
-def refuse(name):
-    raise ValueError("network must have no batch norm")
+def fail(job, number):
+    if not distributed.is_follower():
+        raise ValueError("network must have no batch norm")
+    distributed.agreed(None)  # Waits for process 0, as within a training.
 
-if distributed.is_follower():
-    distributed.follow(refuse)
-with distributed.leading(), distributed.together("a cell"):
-    refuse("a cell")
+toy.count = fail
+sys.exit(exit_code(lambda: toy.run(1, 2)))
 """
 
 
-def test_a_refusal_is_a_line_of_every_process(tmp_path: Path) -> None:
-    code, said = run(REFUSED, tmp_path, count=2)
+def test_a_cell_that_fails_in_one_process_ends_all(tmp_path: Path) -> None:
+    code, said = run(FAILS, tmp_path, count=2)
     assert code != 0
-    assert "error: a cell: network must have no batch norm" in said
-    assert "ValueError" not in said
+    assert "error: counts: 1 of 2 cells failed" in said
+    assert "n-1: ValueError: network must have no batch norm (trace: " in said

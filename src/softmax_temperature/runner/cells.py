@@ -162,9 +162,12 @@ def run_cells(cells: Sequence[Cell], *, output: Path, compute: Compute, seed: in
         remedy = "Set it to serial: under torchrun all processes train one cell at a time."
         raise InputError(f"is {compute.engine!r} under torchrun", where="compute.engine", remedy=remedy)
     if distributed.is_follower():
-        distributed.follow(lambda name: _follow(_Task(stage, cells[names.index(name)], "", seed, compute)))
+        while (name := distributed.agreed(None)) is not None:
+            with TemporaryDirectory() as kept_by_none:
+                folder = Path(kept_by_none)
+                _Task(stage, cells[names.index(name)], "", seed, compute).call(folder, folder, math.inf)
         return
-    with alone(WORK / stage), distributed.leading():
+    with alone(WORK / stage):
         tasks = [_Task(stage, cell, fingerprint(cell, seed), seed, compute) for cell in cells]
         if failures := _run_pending(stage, tasks, compute):
             raise CellsFailed(stage, failures, len(cells))
@@ -172,11 +175,7 @@ def run_cells(cells: Sequence[Cell], *, output: Path, compute: Compute, seed: in
             for task in tasks:
                 open_artifact(task.work / RESULT)  # Not there if a node of a cluster worked in a folder of its own.
                 shutil.copytree(task.work / RESULT, new / task.cell.name, copy_function=_link, dirs_exist_ok=True)
-
-
-def _follow(task: _Task) -> None:
-    with TemporaryDirectory() as folder:
-        task.call(Path(folder), Path(folder), checkpoint_seconds=math.inf)
+    distributed.agreed(None)  # Dismisses the other processes; after an error `torchrun` ends them.
 
 
 @contextmanager
@@ -203,6 +202,8 @@ def _run_pending(stage: str, tasks: Sequence[_Task], compute: Compute) -> dict[s
     for done, (number, failure) in enumerate(run_tasks(_attempt, pending, compute, shares), 1):
         if failure:
             failures[number] = failure
+            if distributed.PROCESSES > 1:
+                break  # The others may wait within that cell for ever: `torchrun` ends them when this one exits.
         progress(f"{stage}: {done}/{len(pending)} cells")
     return {pending[number].cell.name: failures[number] for number in sorted(failures)}  # In the order of the cells.
 
@@ -234,7 +235,8 @@ def _run(task: _Task) -> None:
     for left in work.glob(f".*{UNFINISHED}"):  # By killed writers; nobody writes here now.
         shutil.rmtree(left)
     about = cell.reads() | {"stage": task.stage, "cell": cell.name, "fingerprint": task.fingerprint, "seed": task.seed}
-    with new_artifact(work / RESULT, kind=cell.kind, about=about) as output, distributed.together(cell.name):
+    with new_artifact(work / RESULT, kind=cell.kind, about=about) as output:
+        distributed.agreed(cell.name)  # The other processes run it too.
         device = task.call(output, work, task.compute.checkpoint_seconds)
     (work / CHECKPOINT).unlink(missing_ok=True)
     seconds = round(time.monotonic() - started, 3)
