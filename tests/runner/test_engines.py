@@ -145,6 +145,15 @@ def _start_node(words: list[str], number: int, port: int, running: ExitStack) ->
     pytest.fail(f"node {number} ended by itself, three times")
 
 
+def test_processes_stay_for_the_next_stage_and_when_they_grow() -> None:
+    for name in ("slow", "grow-3", "grow-4"):
+        Path(name).touch()
+    toy.run(1, 2, 3, 4, 5, 6, engine="processes")
+    Path("data").rename("first")
+    toy.run(1, 2, 3, 4, engine="processes")
+    assert len({process for each in toy.processes().values() for process, _ in each}) == 2
+
+
 def test_a_killed_worker_ends_the_stage_and_the_next_run_does_the_rest() -> None:
     toy.run(1, 2)
     Path("kill-3").touch()

@@ -18,6 +18,7 @@ from tests.serial import SERIAL
 
 OUTPUT = Path("data/counts")
 STEPS = 20
+_kept: list[torch.Tensor] = []
 progress.SECONDS_BETWEEN_LINES = 0.0  # In workers too, which import this: every step is said.
 
 
@@ -25,10 +26,12 @@ def count(job: Job, number: int) -> None:
     """Add a number `STEPS` times, with a checkpoint each; `steps.txt` says which steps ran.
 
     Files in the current folder ask for faults: `slow` for steps of 50 ms, `kill-N` for the end of the process in the
-    cell of number N.
+    cell of number N, `grow-N` for 400 MB that it keeps.
     """
     if Path(f"kill-{number}").exists():
         os.kill(os.getpid(), signal.SIGKILL)
+    if Path(f"grow-{number}").exists():
+        _kept.append(torch.ones(100_000_000))
     checkpointer = job.checkpointer()
     state = checkpointer.load() or {"done": 0, "sum": torch.zeros(())}
     while state["done"] < STEPS:

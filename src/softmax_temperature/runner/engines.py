@@ -5,7 +5,6 @@ import os
 import signal
 import socket
 import sys
-import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
@@ -14,8 +13,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, TypeVar
 
-from joblib.externals.loky import ProcessPoolExecutor, wait
-from joblib.externals.loky.process_executor import BrokenProcessPool
+from joblib.externals.loky import get_reusable_executor, process_executor, wait
 
 from softmax_temperature.runner.errors import InputError
 from softmax_temperature.runner.section import Compute
@@ -45,7 +43,7 @@ def run_tasks(
     # Ray itself counts the parts of its GPUs.
     parts = [0 if compute.engine == "ray" else share or 1 / compute.workers for share in shares]
     waiting, running = list(range(len(tasks))), dict[Future[str | None], int]()
-    with engine(work, compute, min(compute.workers, len(tasks))) as submit:
+    with engine(work, compute) as submit:
         while waiting or running:
             for number in list(waiting):
                 filled = sum(parts[other] for other in running.values())
@@ -62,7 +60,7 @@ def run_tasks(
 def _outcome(future: "Future[str | None]") -> str | None:
     try:
         return future.result()
-    except BrokenProcessPool:
+    except process_executor.BrokenProcessPool:
         return _KILLED
     except Exception as error:  # noqa: BLE001  # Ray's own errors, and what was raised outside of the cell on a node.
         cause = getattr(error, "cause", error)
@@ -70,29 +68,36 @@ def _outcome(future: "Future[str | None]") -> str | None:
 
 
 @contextmanager
-def _processes(work: Work[Task], compute: Compute, count: int) -> Iterator[Submit[Task]]:
-    """Worker processes, killed at the end of the block: the next run continues their cells at the checkpoints."""
-    # Loky replaces a process that has grown by 300 MB, which torch's allocators do.
-    warnings.filterwarnings("ignore", "A worker stopped while some jobs were given to the executor")
-    environment = dict.fromkeys(_THREADS, str(compute.threads_per_cell))
-    executor = ProcessPoolExecutor(count, initializer=_begin_worker, initargs=(os.getpid(),), env=environment)
+def _processes(work: Work[Task], compute: Compute) -> Iterator[Submit[Task]]:
+    """Worker processes, kept for the next step of the stage: each imports torch, for seconds.
+
+    They are killed when the block is interrupted: the next run continues their cells at the checkpoints.
+    """
+    begin, environment = (os.getpid(), str(Path.cwd())), dict.fromkeys(_THREADS, str(compute.threads_per_cell))
+    executor = get_reusable_executor(
+        compute.workers, timeout=None, initializer=_begin_worker, initargs=begin, env=environment
+    )
     try:
         yield lambda task, _: executor.submit(work, task)
-    finally:
+    except BaseException:
         executor.shutdown(kill_workers=True)
+        raise
 
 
-def _begin_worker(stage: int) -> None:
+def _begin_worker(stage: int, folder: str) -> None:
     """Leave interrupts to the stage, and end with it even when it is killed (on Linux)."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Terminals interrupt the stage and its workers alike.
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_SET_PARENT_DEATH_SIGNAL, signal.SIGKILL)
         if os.getppid() != stage:
             os.kill(os.getpid(), signal.SIGKILL)
+    os.chdir(folder)
+    # Loky replaces a process that has grown by 300 MB, which torch's allocators do in every training.
+    process_executor._MAX_MEMORY_LEAK_SIZE = sys.maxsize  # noqa: SLF001
 
 
 @contextmanager
-def _ray(work: Work[Task], compute: Compute, _: int) -> Iterator[Submit[Task]]:
+def _ray(work: Work[Task], compute: Compute) -> Iterator[Submit[Task]]:
     """Ray, connected to compute.ray_address, else RAY_ADDRESS, else to a cluster of its own on this machine."""
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     try:
