@@ -8,6 +8,7 @@ is missing is left empty, for the pages to say so.
 import base64
 import re
 from collections.abc import Sequence
+from functools import partial
 from html import escape, unescape
 from itertools import groupby
 from pathlib import Path
@@ -19,6 +20,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from latex2mathml.converter import convert as mathml
 from nbconvert.filters import markdown2html
 from nbconvert.preprocessors.sanitize import SanitizeHTML
+from nbformat.v4 import to_notebook
 
 from softmax_temperature.papers.shared import results as stored
 from softmax_temperature.papers.shared.claims import DIRECTIONS_ONLY, texts
@@ -26,14 +28,14 @@ from softmax_temperature.papers.shared.sources import RECORDS, apart, relinked
 from softmax_temperature.papers.shared.tables import read_csv
 from softmax_temperature.params import read_yaml
 from softmax_temperature.runner.artifacts import canonical_json, digest_of_text, write_text
-from softmax_temperature.runner.errors import InputError
 
 PICTURE = Path("docs/images/summary.png")  # From the folder that holds that of the results.
 _PAGES = Environment(
     loader=PackageLoader(__name__), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
 )
 _PAGES.filters |= {"json": canonical_json, "tally": stored.tally, "texts": texts}
-_PAGES.globals |= {"directions_only": DIRECTIONS_ONLY}
+_PAGES.filters |= {"ranked": partial(sorted, key=stored.rank)}
+_PAGES.globals |= {"directions_only": DIRECTIONS_ONLY, "slugs": stored.PAPERS}
 _ELSEWHERE = ("Claims", "Deviations")  # Sections of a notebook that pages show in another way.
 _HEADING = re.compile(r"^#+ +(.+)$", re.MULTILINE)
 # Words about the notebook itself, its neighbours and its code.
@@ -108,7 +110,10 @@ def read_profile(folder: Path) -> Profile:
         if (deviations := tables.get(f"{slug}/tables/deviations.csv")) is not None:
             # The paper's own modules come first.
             deviations = deviations.sort_values("where", key=lambda where: ~where.str.contains(slug), kind="stable")
-        title, page = _notebook(folder / slug / "notebook.ipynb") or (slug.replace("_", " ").capitalize(), "")
+        title, page = slug.replace("_", " ").capitalize(), ""
+        if executed := stored.read_json(folder / slug / "notebook.ipynb"):
+            notebook = clean(to_notebook(executed))
+            title, page = _HEADING.findall(notebook.cells[0].source)[0], content(notebook)
         said, records = about(sections.get(slug, {})), _records(folder / slug / RECORDS)
         papers.append(Paper(slug, title, said, claims, page, downloads, deviations, records, environment.get(slug)))
     return Profile(folder.name, papers, parameters.is_file())
@@ -136,24 +141,11 @@ def _records(path: Path) -> Records:
     names = groupby(found["cells"], lambda cell: (cell["stage"], cell["cell"].rpartition("/")[0] or cell["cell"]))
     for (stage, name), some in names:
         cells, title = list(some), stage.rpartition("/")[2] if name == "." else name
-        title, anchor = f"{title} ({len(cells)})" if len(cells) > 1 else title, f"{stage}-{name}"
-        group = Group(stage, name, title, "cells-" + re.sub(r"[^\w.-]+", "-", anchor), cells)
+        title += f" ({len(cells)})" if len(cells) > 1 else ""
+        group = Group(stage, name, title, "cells-" + re.sub(r"[^\w.-]+", "-", f"{stage}-{name}"), cells)
         records.stages.setdefault(stage, []).append(group)
         records.places.update((cell["result"], group.anchor) for cell in cells)
     return records
-
-
-def _notebook(path: Path) -> tuple[str, str] | None:
-    """Title and content."""
-    if not path.is_file():
-        return None
-    try:
-        notebook = clean(nbformat.read(path, as_version=4))
-        return _HEADING.findall(notebook.cells[0].source)[0], content(notebook)
-    except (nbformat.ValidationError, LookupError, ValueError, AttributeError) as error:
-        reason = str(error).partition("\n")[0]
-        remedy = "Take the file from Git, or run `dvc repro`."
-        raise InputError(f"is not a notebook ({reason})", where=str(path), remedy=remedy) from error
 
 
 def clean(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
@@ -205,29 +197,20 @@ def _html(text: str) -> str:
 def write_report(results: Path) -> list[Path]:
     """Write the pages of every profile in the folder of results, and the one over all; returns its path and theirs."""
     profiles = [read_profile(results / name) for name in stored.profiles_with_results(results)]
-    written = [_write_profile(results / profile.name, profile) for profile in profiles]
+    for profile in profiles:
+        for paper in profile.papers:
+            _write_paper(results / profile.name / "pages", paper, profile)
     papers: dict[str, dict[str, Any]] = {}
     for slug, claims in stored.best_evidence(results).items():
         if known := {profile.name: paper for profile in profiles for paper in profile.papers if paper.slug == slug}:
-            rows = [_finding(known[row["profile"]], row, others) for row, *others in claims]
-            papers[slug] = {"title": next(iter(known.values())).title, "findings": rows, "profiles": list(known)}
+            papers[slug] = {"title": next(iter(known.values())).title, "claims": claims, "studies": known}
     picture = results.parent / PICTURE
     drawn = base64.b64encode(picture.read_bytes()).decode() if picture.is_file() else ""
-    return [_write(results / "index.html", "overview", papers=papers, picture=drawn, profiles=profiles), *written]
+    overall = _write(results / "index.html", "overview", papers=papers, picture=drawn, profiles=profiles)
+    return [overall, *(_write(results / each.name / "index.html", "profile", profile=each) for each in profiles)]
 
 
-def _write_profile(folder: Path, profile: Profile) -> Path:
-    findings = {paper.slug: [_finding(paper, row) for row in paper.claims] for paper in profile.papers}
-    for paper in profile.papers:
-        _write_paper(folder / "pages", paper, {"profile": profile, "paper": paper, "findings": findings[paper.slug]})
-    best_first = {
-        slug: sorted(rows, key=lambda finding: stored.rank(finding["row"])) for slug, rows in findings.items()
-    }
-    missing = [paper for paper in stored.PAPERS if paper not in findings]
-    return _write(folder / "index.html", "profile", profile=profile, findings_of=best_first, missing=missing)
-
-
-def _write_paper(folder: Path, paper: Paper, values: dict[str, Any]) -> None:
+def _write_paper(folder: Path, paper: Paper, profile: Profile) -> None:
     records, lists = f"{paper.slug}-records.html", dict[str, list[Group]]()
 
     def address(cells: str) -> str:
@@ -241,13 +224,8 @@ def _write_paper(folder: Path, paper: Paper, values: dict[str, Any]) -> None:
 
     content = relinked(paper.content, address)
     sections = re.findall(r'<h2 id="([^"]+)">(.*?)</h2>', content)
-    _write(folder / records, "records", lists=lists, **values)
-    _write(folder / f"{paper.slug}.html", "paper", content=content, sections=sections, **values)
-
-
-def _finding(paper: Paper, row: dict[str, Any], others: Sequence[dict[str, Any]] = ()) -> dict[str, Any]:
-    """A claim of `claims.json`, the cells behind it, and what other profiles say of it."""
-    return {"row": row, "groups": paper.records.behind(row.get("cells", ())), "others": others}
+    _write(folder / records, "records", paper=paper, profile=profile, lists=lists)
+    _write(folder / f"{paper.slug}.html", "paper", paper=paper, profile=profile, content=content, sections=sections)
 
 
 def _write(path: Path, template: str, **values: Any) -> Path:
