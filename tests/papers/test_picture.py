@@ -1,4 +1,4 @@
-"""The picture on the front page shows the numbers that the claims are judged by, from the newest studies."""
+"""The picture on the front page shows the numbers that the claims are judged by, from the committed studies."""
 
 import json
 from dataclasses import replace
@@ -17,19 +17,16 @@ def results(project_root: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return project_root / "results"
 
 
-def test_the_newest_study_is_shown_and_an_older_one_where_it_is_missing(results: Path, tmp_path: Path) -> None:
+def test_the_committed_studies_are_drawn_and_one_that_is_missing_is_named(results: Path, tmp_path: Path) -> None:
     picture.draw(results, tmp_path / "drawn")
     assert sorted(path.name for path in (tmp_path / "drawn").iterdir()) == ["summary.png", "summary.svg"]
     assert (tmp_path / "drawn" / "summary.png").stat().st_size > 50_000
-    new, old = picture.RULES[0], "mini/focal"
-    assert picture._first(results, ("none", old)) == results / old
-    assert picture._first(results, (new, old)) == results / new
-    with pytest.raises(InputError, match="none of one, two"):
-        picture._first(results, ("one", "two"))
+    with pytest.raises(InputError, match="no such table"):
+        picture.draw(tmp_path, tmp_path / "drawn")
 
 
 def test_calibration_errors_are_those_of_the_scorecard_and_of_finished_trainings_only(results: Path) -> None:
-    folder = picture._first(results, picture.FOCAL)
+    folder = results / picture.FOCAL
     records, parts = read_records(folder), picture.calibration(read_records(folder))
     assert set(parts) == {(scaling, loss) for scaling in ("none", SCALED) for loss in MAIN_ARMS}
     rows = {row["id"]: row for row in json.loads((folder / "claims.json").read_text())}

@@ -18,13 +18,10 @@ from softmax_temperature.papers.focal import records as focal
 from softmax_temperature.papers.shared import plots
 from softmax_temperature.papers.shared.statistics import OverTasks, Quantity, pooled
 from softmax_temperature.papers.shared.tables import published
-from softmax_temperature.runner.errors import InputError
 
 NAME = "summary"
-FOCAL = ("focal_cifar10/focal",)
-COOLING = ("cooling_cifar10/cooling", "cifar10_cpu_cooling/cooling")
-RULES = ("collection/classifier_temperature",)
-"""Where below results/ the numbers of a panel come from: the first folder that is there."""
+FOCAL, COOLING, RULES = "focal_cifar10/focal", "cooling_cifar10/cooling", "collection/classifier_temperature"
+"""Where below results/ the numbers of the panels come from."""
 
 _RULES = {
     "none (1)": "no scaling",
@@ -49,18 +46,11 @@ _CROSS: Any = {"color": plots.BLACK, "zorder": 4, "marker": "x", "ls": "none", "
 def draw(results: Path, folder: Path) -> Path:
     """Draw `summary.svg` and `summary.png` into a folder from the folder of all results; returns the latter's path."""
     figure, grid = plots.panels(3, width=10.5, row=3.6)
-    _losses(grid[0], focal.read_records(_first(results, FOCAL)))
-    _rules(grid[1], collection.read_records(_first(results, RULES)))
-    _modes(grid[2], cooling.read_records(_first(results, COOLING)))
+    _losses(grid[0], focal.read_records(results / FOCAL))
+    _rules(grid[1], collection.read_records(results / RULES))
+    _modes(grid[2], cooling.read_records(results / COOLING))
     plots.save(figure, folder, NAME)
     return folder / f"{NAME}.png"
-
-
-def _first(results: Path, names: Sequence[str]) -> Path:
-    found = [results / name for name in names if (results / name / "claims.json").is_file()]
-    if not found:
-        raise InputError(f"none of {', '.join(names)}", where=str(results), remedy="Take the results from Git.")
-    return found[0]
 
 
 def _losses(axes: Axes, records: focal.Records) -> None:
@@ -78,9 +68,8 @@ def _losses(axes: Axes, records: focal.Records) -> None:
 
 def calibration(records: focal.Records) -> dict[tuple[str, str], OverTasks]:
     """By scaling and loss the test ECE, of finished trainings with the main recipe on CIFAR-10 or a part of it."""
-    tasks = focal.main_tasks(records)
+    tasks, runs = focal.main_tasks(records), focal.finished(records, "runs", evaluated="last")
     tasks = tasks[tasks["dataset"].str.partition("-")[0] == "cifar10"]
-    runs = focal.finished(records, "runs", evaluated="last")
     runs = runs[runs["task"].isin(tasks["task"]) & runs["arm"].isin(focal.MAIN_ARMS) & runs["scaling"].isin(_SCALINGS)]
     return {
         (str(scaling), str(loss)): OverTasks(
@@ -121,12 +110,11 @@ def _modes(axes: Axes, records: cooling.Records) -> None:
 
 def _dots(axes: Axes, parts: Sequence[Quantity | None], shift: float, **look: Any) -> None:
     """Values with their 90 % intervals, in percent, one below the other; nothing where there is no value."""
-    known = [(shift - place, part.estimate()) for place, part in enumerate(parts) if part is not None]
-    values = np.array([one.value for _, one in known])
-    ends = np.array([one.ends or (one.value, one.value) for _, one in known]).reshape(-1, 2)
-    reach = plots.PERCENT * np.array([values - ends[:, 0], ends[:, 1] - values])
-    places = [place for place, _ in known]
-    axes.errorbar(plots.PERCENT * values, places, xerr=reach, fmt="o", markersize=4, linewidth=1.2, **look)
+    known = {shift - place: part.estimate() for place, part in enumerate(parts) if part is not None}
+    values = np.array([one.value for one in known.values()])
+    ends = np.array([one.ends or (one.value, one.value) for one in known.values()]).reshape(-1, 2)
+    reach = plots.PERCENT * np.abs(ends.T - values)
+    axes.errorbar(plots.PERCENT * values, [*known], xerr=reach, fmt="o", markersize=4, linewidth=1.2, **look)
 
 
 def _crosses(axes: Axes, values: Sequence[float], shift: float) -> None:
