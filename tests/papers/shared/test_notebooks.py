@@ -35,12 +35,6 @@ def test_the_executed_copy_has_the_parameters_and_its_links_lead_to_the_same_fil
     assert os.path.normpath(target.parent / "../../../docs/words.md") == "docs/words.md"
 
 
-def test_an_unknown_parameter_is_refused() -> None:
-    nbformat.write(new_notebook(cells=[SET], metadata=KERNEL), "bad.ipynb")
-    with pytest.raises(InputError, match=r"bad\.ipynb: no parameter 'nane'.*name"):
-        notebooks.execute(Path("bad.ipynb"), Path("executed.ipynb"), {"nane": 1})
-
-
 @pytest.mark.parametrize(
     ("code", "seconds", "says"),
     [
