@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from softmax_temperature.early_learning.flows import FIT, TENTH, UNIT
-from softmax_temperature.papers.temperature_check.early_learning import early_tables
+from softmax_temperature.papers.temperature_check.collect import early_tables
 from softmax_temperature.params import Params
 from softmax_temperature.runner.cells import CellsFailed
 from softmax_temperature.runner.errors import InputError

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
+from functools import partial
 
 import pandas as pd
 
@@ -38,11 +38,10 @@ class Records:
     rescaling: pd.DataFrame
 
 
+read_records = partial(read, Records)
+"""Reads the tables back from the paper's folder."""
+
+
 def is_trained(rows: pd.DataFrame) -> pd.Series[bool]:
     """Whether the backbone of each row is trained: the paper has no untrained extractor, and no claim rests on one."""
     return ~rows["backbone"].str.startswith(UNTRAINED)
-
-
-def read_records(folder: Path) -> Records:
-    """Read the tables back from the paper's folder."""
-    return read(Records, folder)

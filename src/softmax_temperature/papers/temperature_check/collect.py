@@ -8,17 +8,17 @@ import pandas as pd
 import torch
 
 from softmax_temperature.data.splits import SPLITS
+from softmax_temperature.early_learning.flows import FIT, LEARNED, TENTH, UNIT, WHOLE
 from softmax_temperature.heuristic.ridge import RidgeHeuristic, shipped
 from softmax_temperature.metrics import expected_calibration_error, negative_log_likelihood
 from softmax_temperature.papers.shared.records import named_rows, write_results
-from softmax_temperature.papers.temperature_check.early_learning import early_tables
 from softmax_temperature.papers.temperature_check.records import NAMES, SLUG
 from softmax_temperature.params import Params
 from softmax_temperature.params.temperature_check import CONFIRMED, Training, number_in
 from softmax_temperature.runner.artifacts import MANIFEST, Artifact, open_artifact
 from softmax_temperature.scaling import apply_temperature, fit_temperature
 from softmax_temperature.stages import HEURISTIC
-from softmax_temperature.stages.early_learning import early_learning
+from softmax_temperature.stages.early_learning import CURVES, NORMS, courses, early_learning
 from softmax_temperature.stages.fetch import fetch
 from softmax_temperature.stages.temperature_check import CHOICE, confirm_temperature_check, train_temperature_check
 
@@ -32,6 +32,17 @@ _RUN = (
     *("test_nll", "test_ece", "confidence", "temperature", "at_bound", "scaled_nll", "scaled_ece"),
 )
 _SWEEP = ("sweep", "dataset", "network", "architecture", "classes", "parameters", "epochs")
+_ABOUT = ("network", "seed", "smooth", "parameters", "images", "classes", "kernel_norm", "kernel_norm_error")
+_EARLY = {
+    CURVES: (
+        *(*_ABOUT, "inverse_temperature", "ending", "unit_time", "drift_rate"),
+        *("moment", "time", "loss", "change", "drift", "drift_error", "distance"),
+    ),
+    NORMS: (
+        *(*_ABOUT, "inverse_temperature", "wanted_norm", "logit_norm", "correlation", "unit_time", "logit_time"),
+        *("dynamics", UNIT, TENTH, WHOLE, FIT, LEARNED, "ending"),
+    ),
+}
 
 
 def collect(params: Params, folder: Path) -> None:
@@ -88,3 +99,24 @@ def _run(training: Training, artifact: Artifact) -> list[dict[str, Any]]:
         found[f"{name}_accuracy"] = (logits.argmax(dim=1) == right).double().mean().item()
     confidence = torch.softmax(own, dim=1).amax(dim=1).mean().item()
     return [found | {"confidence": confidence, "temperature": fit.temperature, "at_bound": fit.at_bound}]
+
+
+def early_tables(params: Params) -> dict[str, pd.DataFrame]:
+    """The measurements of the stage early_learning for the declared cells, in rescaled time.
+
+    early_curves: one row per moment ("time", or an event) of a course from logits of 0, with the inverse temperature
+    (empty: linearised), loss (mean, nats), change (of the tempered logits), drift (of the kernel, relative), distance
+    (to the linearised logits). early_norms: one row per start and dynamics ("real", "linearised"), with the times of
+    the events (empty where one did not happen). unit_time, logit_time and drift_rate are predictions.
+    """
+    rows: dict[str, list[dict[str, Any]]] = {question: [] for question in _EARLY}
+    for network, question, seed in courses(params.temperature_check.early_learning):
+        artifact = open_artifact(early_learning.output / network / question / str(seed))
+        about = {"network": network, "seed": seed, **artifact.json("record.json")}
+        if question == CURVES:
+            found = [course | row for course in artifact.json("courses.json") for row in course["rows"]]
+        else:
+            starts = artifact.json("starts.json")
+            found = [one | {"dynamics": each} | one[each] for one in starts for each in ("real", "linearised")]
+        rows[question] += [about | row for row in found]
+    return {f"early_{question}": pd.DataFrame(rows[question], columns=_EARLY[question]) for question in rows}

@@ -1,19 +1,17 @@
-"""The theory of early learning: its measurements as tables, and its predicted slopes beside those of networks."""
+"""The theory of early learning: its predicted slopes, beside those of networks."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from softmax_temperature.early_learning.flows import FIT, LEARNED, TENTH, UNIT, WHOLE
+from softmax_temperature.early_learning.flows import FIT, TENTH, UNIT
 from softmax_temperature.papers.shared.statistics import OverTasks, Task
 from softmax_temperature.papers.temperature_check.records import Records
-from softmax_temperature.params import Params
-from softmax_temperature.runner.artifacts import open_artifact
-from softmax_temperature.stages.early_learning import CURVES, NORMS, courses, early_learning
+from softmax_temperature.stages.early_learning import CURVES, NORMS
 
 # The most relative drift of a kernel that keeps still: 0.1 bends a slope by half a percent, more than seeds differ. It
 # was 0.2, and was chosen anew having seen the slopes at 0.2, 0.05 and 0.02.
@@ -21,37 +19,6 @@ STILL = 0.02
 # Norms of the tempered logits of one image at which a softmax of ten classes is all but uniform and all but certain.
 SMALL, LARGE = 0.35, 20.0
 LINE = 1.5  # The largest factor by which a point may miss its line: otherwise there is no power law.
-_NAMES = ("network", "seed", "smooth", "parameters", "images", "classes", "kernel_norm", "kernel_norm_error")
-_CURVES = (
-    *(*_NAMES, "inverse_temperature", "ending", "unit_time", "drift_rate"),
-    *("moment", "time", "loss", "change", "drift", "drift_error", "distance"),
-)
-_NORMS = (
-    *(*_NAMES, "inverse_temperature", "wanted_norm", "logit_norm", "correlation", "unit_time", "logit_time"),
-    *("dynamics", UNIT, TENTH, WHOLE, FIT, LEARNED, "ending"),
-)
-
-
-def early_tables(params: Params) -> dict[str, pd.DataFrame]:
-    """The measurements of the stage early_learning for the declared cells, in rescaled time.
-
-    early_curves: one row per moment ("time", or an event) of a course from logits of 0, with the inverse temperature
-    (empty: linearised), loss (mean, nats), change (of the tempered logits), drift (of the kernel, relative), distance
-    (to the linearised logits). early_norms: one row per start and dynamics ("real", "linearised"), with the times of
-    the events (empty where one did not happen). unit_time, logit_time and drift_rate are predictions.
-    """
-    rows: dict[str, list[dict[str, Any]]] = {CURVES: [], NORMS: []}
-    for network, question, seed in courses(params.temperature_check.early_learning):
-        artifact = open_artifact(early_learning.output / network / question / str(seed))
-        about = {"network": network, "seed": seed, **artifact.json("record.json")}
-        if question == CURVES:
-            found = [course | row for course in artifact.json("courses.json") for row in course["rows"]]
-        else:
-            starts = artifact.json("starts.json")
-            found = [one | {"dynamics": each} | one[each] for one in starts for each in ("real", "linearised")]
-        rows[question] += [about | row for row in found]
-    columns = {CURVES: _CURVES, NORMS: _NORMS}
-    return {f"early_{question}": pd.DataFrame(rows[question], columns=list(columns[question])) for question in rows}
 
 
 class Prediction(NamedTuple):

@@ -5,7 +5,6 @@ A sweep is a network on a data set; it is trained at several inverse temperature
 
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -33,7 +32,7 @@ class Records:
         scaled_nll and scaled_ece (at that temperature), cooled_temperature (Cooling's last), correlation (of a pair).
     sweeps: sweep. history: training × epoch (from 1) × split.
     heuristic: training at inverse temperature 1: what the heuristic of classifier_temperature predicts, and if inside.
-    early_curves, early_norms: the theory of early learning, see `early_learning`.
+    early_curves, early_norms: the theory of early learning, see `early_tables`.
     """
 
     runs: pd.DataFrame
@@ -44,9 +43,8 @@ class Records:
     early_norms: pd.DataFrame
 
 
-def read_records(folder: Path) -> Records:
-    """Read the tables back from the paper's folder."""
-    return read(Records, folder)
+read_records = partial(read, Records)
+"""Reads the tables back from the paper's folder."""
 
 
 def trainings(records: Records) -> pd.DataFrame:
