@@ -5,7 +5,7 @@ Each function takes the records and returns a figure, or None where nothing was 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -80,6 +80,7 @@ def learning_rates(records: Records) -> Figure | None:
     for axes, rows in panels:
         cells: Any = rows.set_index(["learning_rate", "inverse_temperature"])
         table = PERCENT * cells["validation"].astype(float).unstack()
+        table = table.rename_axis(index=axes.get_ylabel(), columns=axes.get_xlabel())  # seaborn labels axes with these
         lost = (cells["diverged"] == cells["runs"]).unstack().eq(True)
         look = {"annot": True, "fmt": ".0f", "annot_kws": {"fontsize": 7}, "cmap": "viridis", "cbar": False}
         sns.heatmap(table, mask=lost | table.isna(), ax=axes, **look)
@@ -179,23 +180,18 @@ def three_temperatures(records: Records) -> Figure | None:
 
 def panels_of(
     groups: Sequence[tuple[str, pd.DataFrame]], *, y: str, x: str = AXIS, legend: Sequence[Any] = (), **options: Any
-) -> tuple[Figure | None, Iterator[tuple[Axes, pd.DataFrame]]]:
+) -> tuple[Figure | None, list[tuple[Axes, pd.DataFrame]]]:
     """A figure, and its panels to draw in, one for each titled group of rows; None without groups."""
     if not groups:
-        return None, iter(())
+        return None, []
     columns, width = 2 if len(groups) in {2, 4} else 3, (0.55 if len(groups) == 1 else 1) * WIDTH
     figure, grid = plots.panels(len(groups), columns=columns, width=width, **{"row": 2.4, **options})
     if legend:
         plots.legend_below(figure, list(legend), columns=2)
-
-    def panels() -> Iterator[tuple[Axes, pd.DataFrame]]:
-        for axes, (title, rows) in zip(grid, groups, strict=True):
-            yield axes, rows
-            axes.set(xlabel=None, ylabel=None)
-            axes.set_title(title.replace(", ", "\n"), fontsize=8)
-        plots.label_outside(grid, columns=columns, x=x, y=y)
-
-    return figure, panels()
+    plots.label_outside(grid, columns=columns, x=x, y=y)
+    for axes, (title, _) in zip(grid, groups, strict=True):
+        axes.set_title(title.replace(", ", "\n"), fontsize=8)
+    return figure, [(axes, rows) for axes, (_, rows) in zip(grid, groups, strict=True)]
 
 
 def _of_the_same(rows: pd.DataFrame, sweep: pd.DataFrame) -> pd.DataFrame:
