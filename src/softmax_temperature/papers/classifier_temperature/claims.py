@@ -61,11 +61,6 @@ def _rescaling(records: Records, *, optimizer: str) -> Measurement:
     return Measurement({optimizer: gains}, "accuracy", cells=cells)
 
 
-def _dimension(records: Records) -> Measurement:
-    """Pearson's r of the dimension and the best inverse temperature over pairs with a trained backbone."""
-    return _jackknifed(records, {"dim": partial(_r, name="dim")}, "r")
-
-
 def _strongest(records: Records) -> Measurement:
     """|r| of feats_corr and the best inverse temperature minus that of each other statistic."""
     pairs = records.pairs[is_trained(records.pairs)]
@@ -114,6 +109,7 @@ def _fold_correlations(records: Records, *, minus_best: bool) -> Measurement:
     return Measurement({"r": _over_datasets(values, left_out=True)}, unit, cells=(HEURISTIC,))
 
 
+_dimension = partial(_jackknifed, statistics={"dim": partial(_r, name="dim")}, unit="r")
 _sgd, _adam = (partial(_rescaling, optimizer=name) for name in ("sgd", "adam"))
 _all_stats, _over_best = (partial(_fold_correlations, minus_best=minus) for minus in (False, True))
 

@@ -102,8 +102,7 @@ def figure_4(records: Records) -> Figure:
 def accuracy_curves(records: Records) -> Figure:
     """Ours: best test accuracy over the grid; a panel per data set, a line per backbone, dots at recorded optima."""
     datasets = records.pairs.sort_values(["n_classes", "dataset"])["dataset"].unique()
-    columns = next((count for count in (3, 4, 2) if len(datasets) % count == 0), 3)
-    figure, grid = panels(len(datasets), columns=columns, row=1.9, extra=0.7, sharex=True)
+    figure, grid = panels(len(datasets), row=1.9, extra=0.7, sharex=True)
     looks = dict(zip(sorted(records.pairs["backbone"].unique()), _LOOKS, strict=False))
     optima = records.pairs.set_index(["dataset", "backbone"])["inverse_temperature"]
     for axes, dataset in zip(grid, datasets, strict=True):
@@ -114,14 +113,9 @@ def accuracy_curves(records: Records) -> Figure:
             axes.plot(accuracy.index, accuracy, **look, linewidth=1, label=backbone)
             axes.plot(best, np.interp(best, accuracy.index, accuracy), "o", color=look["color"], markersize=3)
         axes.set_title(dataset)
-    label_outside(grid, columns=columns, x=INVERSE_TEMPERATURE)
+    label_outside(grid, x=INVERSE_TEMPERATURE)
     figure.supylabel("best test accuracy (%)", fontsize=9)
-    if spare := figure.axes[len(grid) :]:
-        spare[0].set_visible(True)
-        spare[0].set_axis_off()
-        spare[0].legend(handles=grid[0].get_legend_handles_labels()[0], loc="center", fontsize=7)
-    else:
-        legend_below(figure, grid[0], columns=4, fontsize=7)
+    legend_below(figure, grid[0], columns=4, fontsize=7)
     return figure
 
 
