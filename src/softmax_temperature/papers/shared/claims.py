@@ -295,11 +295,9 @@ def texts(row: dict[str, Any]) -> dict[str, str]:
     if pooled and others:
         aside = f"not in the paper and so not counted: {' and '.join(sorted(others))}"
         said["note"] = "; ".join(filter(None, (said["note"], aside)))
-    shown = {
-        name: f"{scale * row[name]:.{digits}f}" for name in ("value", "sd", "low", "high") if row[name] is not None
-    }
-    spread = f" ± {shown['sd']}" if "sd" in shown else ""
-    spread += f" [{shown['low']}, {shown['high']}]" if "low" in shown else ""
-    said["ours"] = f"{shown['value']}{spread} {unit} (n = {row['n']} {each}{of_tasks})"
+    numbers = (row[name] for name in ("value", "sd", "low", "high"))
+    value, sd, low, high = (None if number is None else f"{scale * number:.{digits}f}" for number in numbers)
+    spread = (f" ± {sd}" if sd else "") + (f" [{low}, {high}]" if low else "")
+    said["ours"] = f"{value}{spread} {unit} (n = {row['n']} {each}{of_tasks})"
     said["must lie"] = region.where(scale)
     return said if row["published"] is None else said | {"printed": f"{scale * row['published']:g}"}

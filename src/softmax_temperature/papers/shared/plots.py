@@ -144,8 +144,7 @@ def reliability_diagram(tables: Mapping[str, ReliabilityBins], *, title: str | N
         figure = Figure(figsize=(width, height), layout="constrained")
         rows = figure.subplots(2, count, sharex=True, sharey="row", squeeze=False, height_ratios=[1, SHARE_HEIGHT])
         for upper, lower, (name, table) in zip(*rows, tables.items(), strict=True):
-            _accuracies(upper, table)
-            _shares(lower, table)
+            _reliability(upper, lower, table)
             error = float((table.shares * table.gaps.abs()).sum())
             upper.set_title(f"{name}\nECE {100 * error:.2f} %", parse_math=False)
         rows[0, 0].set(ylabel="accuracy (%)", xlim=(0, 100), ylim=(0, 100))
@@ -160,30 +159,27 @@ def reliability_diagram(tables: Mapping[str, ReliabilityBins], *, title: str | N
     return figure
 
 
-def _accuracies(axes: Axes, table: ReliabilityBins) -> None:
-    edges, accuracy, confidence = (100 * part.cpu().numpy() for part in (table.edges, table.accuracy, table.confidence))
+def _reliability(upper: Axes, lower: Axes, table: ReliabilityBins) -> None:
+    parts = (table.edges, table.accuracy, table.confidence, table.shares)
+    edges, accuracy, confidence, shares = (100 * part.cpu().numpy() for part in parts)
     place: Any = {"x": edges[:-1], "width": np.diff(edges), "align": "edge", "linewidth": 0.4}
     blue, orange, red, sky = (sns.color_palette()[number] for number in (0, 1, 3, 9))
-    axes.bar(height=accuracy, color=blue, edgecolor="white", label="accuracy", **place)
+    upper.bar(height=accuracy, color=blue, edgecolor="white", label="accuracy", **place)
     # Hatched two ways, so that they can be told apart without colours.
     looks = ((1, "above", (*orange, 0.45), red, "/////"), (-1, "below", sky, blue, "\\\\\\\\\\"))
     for sign, side, face, edge, hatch in looks:
         gap = np.where(sign * (confidence - accuracy) > 0, confidence - accuracy, np.nan)
         look: Any = {"facecolor": face, "edgecolor": edge, "hatch": hatch, "label": f"confidence {side} accuracy"}
-        axes.bar(height=gap, bottom=accuracy, **place, **look)
-    axes.plot([0, 100], [0, 100], color="0.2", linewidth=0.9, linestyle="--", label="perfect calibration")
+        upper.bar(height=gap, bottom=accuracy, **place, **look)
+    upper.plot([0, 100], [0, 100], color="0.2", linewidth=0.9, linestyle="--", label="perfect calibration")
     filled = (table.counts > 0).numpy()
-    shares, counts = table.accuracy.numpy()[filled], table.counts.numpy()[filled]
-    bounds = [binomtest(round(a * n), n).proportion_ci(0.9, "wilson") for a, n in zip(shares, counts, strict=True)]
-    reach = 100 * np.abs(np.array(bounds).T - shares)
+    right, counts = table.accuracy.numpy()[filled], table.counts.numpy()[filled]
+    bounds = [binomtest(round(a * n), n).proportion_ci(0.9, "wilson") for a, n in zip(right, counts, strict=True)]
+    reach = 100 * np.abs(np.array(bounds).T - right)
     look = {"fmt": "none", "ecolor": "0.1", "elinewidth": 0.9, "capsize": 1.5, "label": "90 % interval of a bar"}
-    axes.errorbar((edges[:-1] + np.diff(edges) / 2)[filled], 100 * shares, reach, **look)
-
-
-def _shares(axes: Axes, table: ReliabilityBins) -> None:
-    edges, shares = (100 * part.cpu().numpy() for part in (table.edges, table.shares))
-    axes.bar(edges[:-1], shares, np.diff(edges), align="edge", color="0.6", edgecolor="white", linewidth=0.4)
+    upper.errorbar((edges[:-1] + np.diff(edges) / 2)[filled], 100 * right, reach, **look)
+    lower.bar(height=shares, color="0.6", edgecolor="white", **place)
     for values, label, line in ((table.accuracy, "overall accuracy", "-"), (table.confidence, "mean confidence", ":")):
         overall = 100 * (table.shares * values.nan_to_num(0.0)).sum().item()
-        axes.axvline(overall, color="0.1", linewidth=1.2, linestyle=line, label=label)
-    axes.set(xlabel="confidence (%)")
+        lower.axvline(overall, color="0.1", linewidth=1.2, linestyle=line, label=label)
+    lower.set(xlabel="confidence (%)")

@@ -18,7 +18,6 @@ from safetensors.numpy import load_file, save
 
 from softmax_temperature.papers.shared import results
 from softmax_temperature.papers.shared.claims import judge_all
-from softmax_temperature.papers.shared.results import CLAIMS, RESULTS
 from softmax_temperature.papers.shared.tables import read_csv, rounded, write_csv
 from softmax_temperature.runner.artifacts import atomic_file, write_json
 from softmax_temperature.runner.errors import InputError, nearest
@@ -63,7 +62,7 @@ def write_derived(folder: Path, paper: str, profile: str) -> list[dict[str, Any]
     for name, make in tables.TABLES.items():
         write_csv(table_path(folder, name), make(read))
     rows: list[dict[str, Any]] = rounded(judge_all(paper, claims.CLAIMS, read, profile=profile))
-    write_json(folder / CLAIMS, rows)
+    write_json(folder / results.CLAIMS, rows)
     write_json(folder / "metrics.json", {row["id"]: {"value": row["value"], "verdict": row["verdict"]} for row in rows})
     return rows
 
@@ -74,13 +73,12 @@ def rejudge(profiles: Sequence[str] = ()) -> list[str]:
     The deviations of a study stay as they are: they are those of the code that ran.
     """
     known = results.profiles_with_results()
-    for profile in profiles:
-        if profile not in known:
-            raise InputError(f"no results of {profile!r}", where=str(RESULTS), remedy=nearest(profile, known))
+    for profile in set(profiles).difference(known):
+        raise InputError(f"no results of {profile!r}", where=str(results.RESULTS), remedy=nearest(profile, known))
     changes: list[str] = []
     for profile, paper in product(profiles or known, results.PAPERS):
         folder = results.paper_folder(profile, paper)
-        if rows := results.read_json(folder / CLAIMS):
+        if rows := results.read_json(folder / results.CLAIMS):
             before = {row["id"]: row["verdict"] for row in rows}
             after = {row["id"]: row["verdict"] for row in write_derived(folder, paper, profile)}
             for claim in {**after, **before}:
