@@ -26,11 +26,12 @@ _ratio = partial(last_epoch, log=True)
 _over_baselines = partial(_ratio, pairs=[(PROPOSED, other) for other in BASELINES])
 _accuracy = partial(last_epoch, column="accuracy")
 _confident = partial(evaluated, column="confident_share", unit="share of predictions")
-_at_one = partial(measures.translation_temperature, arms=("FL", "LS"), near=True)
-_not_at_one = partial(measures.translation_temperature, arms=(REFERENCE,), near=False)
+_at_one = partial(translation, of=measures.at_one, arms=("FL", "LS"))
+_not_at_one = partial(translation, of=partial(measures.at_one, near=False), arms=(REFERENCE,))
+_agreement = partial(translation, of=measures.in_agreement)
 _scaled_outliers = partial(measures.outliers, scaled=True)
-_ece = partial(translation, column="ece", unit="ECE")
-_bleu = partial(translation, column="best_bleu", unit="BLEU", scale=100)
+_ece = partial(translation, of=partial(measures.against_others, column="ece"), unit="ECE")
+_bleu = partial(translation, of=partial(measures.against_others, column="best_bleu", scale=100), unit="BLEU")
 
 CLAIMS: tuple[Claim[Records], ...] = (
     claim("fl-3-calibrates", _TABLE_1, below(), partial(last_epoch, pairs=[(FIXED, REFERENCE)]), -0.0287)(
@@ -150,7 +151,7 @@ CLAIMS: tuple[Claim[Records], ...] = (
         "Highest test BLEU over temperatures, focal loss minus each of the others, in points, paired by seed. Printed: "
         "against label smoothing.",
     ),
-    claim("translation-calibrated-where-good", "appendix K, Figure K.1", most(), measures.translation_agreement)(
+    claim("translation-calibrated-where-good", "appendix K, Figure K.1", most(), _agreement)(
         "Translation models obtain the highest BLEU at around the same temperatures at which they obtain low ECE.",
         "Share of the seeds where, for all losses, the temperatures of highest test BLEU and of least validation ECE "
         "are at most 0.2 apart.",

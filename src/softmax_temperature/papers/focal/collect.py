@@ -37,8 +37,8 @@ def collect(params: Params, folder: Path) -> None:
         for stage in (train_focal, evaluate_focal)
     )
     logs = {cell: one.json("record.json") for cell, one in trainings.items()}
-    columns = ("epochs", "epochs_done", "selected_epoch", "diverged")
-    progress = pd.DataFrame([_names(cell) | {name: log[name] for name in columns} for cell, log in logs.items()])
+    columns = [*RUN, "epochs", "epochs_done", "selected_epoch", "diverged"]
+    progress = pd.DataFrame([log | _names(cell) for cell, log in logs.items()])[columns]
     if progress["diverged"].all():
         what = "every training diverged: there is nothing to tabulate"
         raise InputError(what, where=str(train_focal.output), remedy="Lower focal.recipe.lr.")
@@ -122,9 +122,7 @@ def choose_panels(
 
 def linear_tables(params: Params) -> dict[str, pd.DataFrame]:
     """The tables of appendix C, by the name of their file."""
-    tables: dict[str, list[pd.DataFrame]] = {
-        f"linear_{name}": [] for name in ("history", "mistakes", "boundary", "points")
-    }
+    tables: dict[str, list[pd.DataFrame]] = {name: [] for name in ("history", "mistakes", "boundary", "points")}
     history, mistakes, boundary, points = tables.values()
     for cell in focal_linear.cells(params):
         artifact = open_artifact(focal_linear.output / cell.name, kind="focal_linear")
@@ -141,7 +139,7 @@ def linear_tables(params: Params) -> dict[str, pd.DataFrame]:
         if not points:  # Those of seed 0.
             both = pd.DataFrame(values["test_points"], columns=["x_0", "x_1"])
             points.append(both.assign(label=stored["test_labels"].numpy()))
-    return {name: pd.concat(some, ignore_index=True) for name, some in tables.items()}
+    return {f"linear_{name}": pd.concat(some, ignore_index=True) for name, some in tables.items()}
 
 
 def translation_tables(params: Params) -> dict[str, pd.DataFrame]:
@@ -157,16 +155,14 @@ def translation_tables(params: Params) -> dict[str, pd.DataFrame]:
         run = record | {f"{split}_pairs": record["pairs"][split] for split in ("train", "test")}
         if not record["diverged"]:
             bleu = {row["temperature"]: row["bleu"] for row in artifact.json("bleu.json")}
-            rows = artifact.json("calibration.json")
-            test, validation = (
-                {row["temperature"]: row for row in rows if row["split"] == split} for split in ("test", "validation")
-            )
-            best, one = best_temperature(validation.values()), focal_appendices.UNSCALED
-            highest = max(bleu, key=lambda at: bleu[at])
-            run |= {"temperature": best, "ece": test[one]["ece"], "ece_after_scaling": test[best]["ece"]}
-            run |= {"accuracy": test[one]["accuracy"], "bleu": bleu[one], "bleu_after_scaling": bleu[best]}
+            scores = {(row["split"], row["temperature"]): row for row in artifact.json("calibration.json")}
+            best = best_temperature(row for row in scores.values() if row["split"] == "validation")
+            one, highest = focal_appendices.UNSCALED, max(bleu, key=lambda at: bleu[at])
+            plain, scaled = scores["test", one], scores["test", best]
+            run |= {"temperature": best, "ece": plain["ece"], "ece_after_scaling": scaled["ece"]}
+            run |= {"accuracy": plain["accuracy"], "bleu": bleu[one], "bleu_after_scaling": bleu[best]}
             run |= {"best_bleu": bleu[highest], "best_bleu_temperature": highest}
-            at_each = {at: {"bleu": bleu[at], "validation_ece": validation[at]["ece"]} for at in section.temperatures}
-            curves.append((names, [{"temperature": at, **row} for at, row in at_each.items()]))
+            ece = {at: scores["validation", at]["ece"] for at in section.temperatures}
+            curves.append((names, [{"temperature": at, "bleu": bleu[at], "validation_ece": ece[at]} for at in ece]))
         runs.append((names, [run | {"dataset": section.dataset}]))
     return {name: named_rows(cells, COLUMNS[name]) for name, cells in made.items()}

@@ -5,8 +5,6 @@ the paper takes for texts, stands beside it: choosing among a few epochs of a sh
 error more than the loss does.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -85,8 +83,8 @@ def gradient_norms(records: Records) -> Measurement:
     """Mean logarithm of last-layer gradient norms with FL-3 minus with cross-entropy, at the later recorded epochs."""
     rows = _of(records, "gradient_norms", REFERENCE, FIXED)
     rows = rows[rows["epoch"] > rows.groupby("task")["epoch"].transform("min")]
-    weighted = rows.assign(total=rows["count"] * np.log(np.sqrt(rows["low"] * rows["high"])))
-    sums = weighted.groupby([*_ARM, "epoch"])[["total", "count"]].sum()
+    rows = rows.assign(total=rows["count"] * np.log(np.sqrt(rows["low"] * rows["high"])))
+    sums = rows.groupby([*_ARM, "epoch"])[["total", "count"]].sum()
     means = (sums["total"] / sums["count"]).groupby(_ARM).mean().rename("norm").reset_index()
     return _measured(records, means, _pairs(means, [(FIXED, REFERENCE)], "norm"), "log gradient norm")
 
@@ -168,48 +166,42 @@ def linear(records: Records, *, mistakes: bool = False) -> Measurement:
     return Measurement(parts, "of the mistakes" if mistakes else "logarithm of the ratio", cells=("focal/linear",))
 
 
-def _translated(measure: Callable[..., Mapping[str, Quantity]]) -> Callable[..., Measurement]:
-    """Gives a measure the translation models of some losses that did not diverge, each loss with at least one."""
+def translation(
+    records: Records,
+    *,
+    of: Callable[[Records, pd.DataFrame, bool], Mapping[str, Quantity]],
+    arms: Sequence[str] = LOSSES,
+    unit: str = "of the trainings",
+) -> Measurement:
+    """What `of` finds in the translation models of some losses that did not diverge, each loss with at least one."""
+    runs = records.translation_runs
+    if runs.empty:
+        return not_tested("this profile does not translate")
+    runs = runs[~runs["diverged"].astype(bool) & runs["arm"].isin(arms)]
+    if lost := [arm for arm in arms if arm not in set(runs["arm"])]:
+        return not_tested(f"every translation model of {lost[0]} diverged")
+    parts = of(records, runs, is_part(runs["dataset"].iloc[0], DATA))
+    return Measurement(parts, unit, cells=cells_of(paper.TRANSLATION, runs, "arm"))
 
-    def found(
-        records: Records, *, arms: Sequence[str] = LOSSES, unit: str = "of the trainings", **about: Any
-    ) -> Measurement:
-        runs = records.translation_runs
-        if runs.empty:
-            return not_tested("this profile does not translate")
-        runs = runs[~runs["diverged"].astype(bool) & runs["arm"].isin(arms)]
-        if lost := [arm for arm in arms if arm not in set(runs["arm"])]:
-            return not_tested(f"every translation model of {lost[0]} diverged")
-        parts = measure(runs, records.translation_curves, is_part(runs["dataset"].iloc[0], DATA), **about)
-        return Measurement(parts, unit, cells=cells_of(paper.TRANSLATION, runs, "arm"))
 
-    return found
-
-
-@_translated
-def translation(runs: pd.DataFrame, _: Any, own: bool, *, column: str, scale: float = 1) -> dict[str, OverTasks]:
-    """A number of the translation model of focal loss minus that of each other loss."""
+def against_others(_: Records, runs: pd.DataFrame, own: bool, *, column: str, scale: float = 1) -> dict[str, OverTasks]:
+    """Of `translation`: a number of the model of focal loss minus that of each other loss."""
     rows = runs.assign(value=scale * runs[column])
     return {f"against {other}": _over_seeds(rows, "FL", other, own=own) for other in LOSSES[:-1]}
 
 
-@_translated
-def translation_temperature(runs: pd.DataFrame, _: Any, own: bool, *, near: bool) -> dict[str, Share]:
-    """The share of trainings whose temperature is 1, or is not."""
+def at_one(_: Records, runs: pd.DataFrame, own: bool, *, near: bool = True) -> dict[str, Share]:
+    """Of `translation`: the share of trainings whose temperature is 1, or is not."""
     hits = (runs["temperature"].between(*ONE) == near).groupby(runs["arm"], sort=False)
     return {str(arm): Share(int(some.sum()), len(some), own=own) for arm, some in hits}
 
 
-@_translated
-def translation_agreement(_: Any, curves: pd.DataFrame, own: bool) -> dict[str, Share]:
-    """The share of seeds whose best BLEU and best ECE are, for every loss, at temperatures at most 0.2 apart."""
-    groups = curves.groupby(["arm", "seed"])
-    best, calibrated = (
-        curves.loc[at].set_index(["arm", "seed"])["temperature"]
-        for at in (groups["bleu"].idxmax(), groups["validation_ece"].idxmin())
-    )
+def in_agreement(records: Records, _: pd.DataFrame, own: bool) -> dict[str, Share]:
+    """Of `translation`: the share of seeds whose best BLEU and ECE are, for every loss, at most 0.2 apart."""
+    at = records.translation_curves.set_index("temperature").groupby(["arm", "seed"])
     # The three losses of one seed start alike: a seed counts once, and only if all its losses agree.
-    agree = ((best - calibrated).abs() <= 2 * GRID + 1e-9).groupby(level="seed").all()
+    distances = (at["bleu"].idxmax() - at["validation_ece"].idxmin()).abs()
+    agree = (distances <= 2 * GRID + 1e-9).groupby(level="seed").all()
     return {"seeds": Share(int(agree.sum()), len(agree), own=own)}
 
 

@@ -101,9 +101,9 @@ def table(records: Records, name: str) -> pd.DataFrame:
     names = ["dataset", "network", *(["criterion"] if spec.condition == "criterion" else []), "method", "metric"]
     printed = _printed(spec.title) if spec.printed else _printed("Table 1")[:0]
     columns = [*_COLUMNS, "embeddings", "differs", "status", CELLS]
-    rows, printed = _rows(records, spec), printed.reindex(columns=[*names, "published"])
+    printed = printed.reindex(columns=[*names, "published"])
     about: dict[str, Any] = {"columns": columns, "profile": _profile, "printed_only": spec.printed == "notebook"}
-    return beside_printed(rows, printed, ["task", *names], **about)
+    return beside_printed(_rows(records, spec), printed, ["task", *names], **about)
 
 
 def table_k1(records: Records) -> pd.DataFrame:
