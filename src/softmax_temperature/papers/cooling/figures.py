@@ -28,6 +28,8 @@ MAIN_RATE = 0.01  # Section 4.2; profiles that sweep learning rates keep it.
 COLOURS = dict(zip(MODES, [plots.BLACK, *(plots.HUES[hue] for hue in (1, 2, 0))], strict=True))
 _PRINTED: Any = {"ls": "none", "marker": "+", "markersize": 9, "markeredgewidth": 1.6, "color": plots.WARNING}
 _DOT: Any = {"linewidth": 1.2, "marker": "o", "markersize": 3.5}
+_SEED: Any = {"label": "one seed", "linestyle": "none", "marker": "o", "markersize": 3.5, "markerfacecolor": "none"}
+_LOST: Any = {"label": "diverged or stuck", "linestyle": "none", "marker": "x", "markersize": 6}
 SHOWN = 6  # Images at most.
 # Neighbours in these maps are shades of one hue, so that every second colour comes first.
 _ORDER = [*range(0, 20, 2), *range(1, 20, 2)]
@@ -55,13 +57,13 @@ def figure_1(records: Records) -> Figure | None:
 
     entries = [
         entry(f"{MODES[LAST]} Cooling, mean", color=COLOURS[LAST], **_DOT),
-        _seed(COLOURS[LAST]),
+        entry(color=COLOURS[LAST], **_SEED),
         entry(f"{MODES[NO_COOLING]}, mean ± sd", linewidth=1.2, linestyle="--", color=COLOURS[NO_COOLING]),
-        _lost(COLOURS[LAST]),
+        entry(color=COLOURS[LAST], **_LOST),
         entry("below the scale", linestyle="none", marker="v", markersize=5, color=COLOURS[LAST]),
     ]
     rows = selection.figure_1_trainings(records)
-    return _by_setting(rows, "factor", "Cooling factor", panel, entries, width=0.65, columns=2)
+    return _by_setting(rows, "factor", "Cooling factor", panel, entries, width=0.65)
 
 
 @plots.style()
@@ -75,18 +77,18 @@ def learning_rates(records: Records) -> Figure | None:
             plots.seeds(axes, some, "learning_rate", "accuracy", color=COLOURS[mode])
 
     entries = [entry(f"{MODES[mode]}, mean", color=COLOURS[mode], **_DOT) for mode in (NO_COOLING, LAST)]
-    entries += [_seed("0.4"), _lost("0.4")]
+    entries += [entry(color="0.4", **look) for look in (_SEED, _LOST)]
     rows = selection.trainings(records, "ours")
     rate = rows["change"].str.extract(r"^learning rate ([0-9.e+-]+)$")[0].astype(float)
     changed = rows.assign(learning_rate=rate).dropna(subset=["learning_rate"])
     main = selection.standard(selection.trainings(records, "table_1")).assign(learning_rate=MAIN_RATE)
     rows = pd.concat([changed, main.merge(changed[SETTING].drop_duplicates(), on=SETTING)])
     rows = rows.query("loss == 'cross_entropy' and schedule == 'none' and mode in ['none', 'last_layer']")
-    return _by_setting(rows, "learning_rate", "learning rate", panel, entries, width=0.55, columns=2)
+    return _by_setting(rows, "learning_rate", "learning rate", panel, entries, width=0.55)
 
 
 def _by_setting(
-    rows: pd.DataFrame, x: str, label: str, draw: Draw, entries: list[Line2D], *, width: float, columns: int
+    rows: pd.DataFrame, x: str, label: str, draw: Draw, entries: list[Line2D], *, width: float
 ) -> Figure | None:
     """A panel per data set and network, with crosses below everything else that count what was lost."""
     settings = [some for _, some in rows.groupby(SETTING, sort=False)]
@@ -111,16 +113,7 @@ def _by_setting(
         axes.minorticks_off()
         axes.set(title=_title(some), xlabel=label)
     grid[0].set_ylabel("test accuracy (%)")
-    plots.legend_below(figure, entries, columns=columns)
-    return figure
-
-
-def _seed(colour: Any) -> Line2D:
-    return entry("one seed", linestyle="none", marker="o", markersize=3.5, markerfacecolor="none", color=colour)
-
-
-def _lost(colour: Any) -> Line2D:
-    return entry("diverged or stuck", linestyle="none", marker="x", markersize=6, color=colour)
+    return plots.legend_below(figure, entries, columns=2)
 
 
 @plots.style()
@@ -156,9 +149,7 @@ def figure_2(records: Records) -> Figure | None:
         falls = "redistributed: falls to the reset temperature"
         entries += [entry(falls, ls="none", marker="v", ms=3.5, color=plots.WARNING)]
         entries += [entry("product of all corrections", linestyle="--", linewidth=0.7, color=COLOURS[PERIODIC])]
-    figure.suptitle(_title(rows), fontsize=10)
-    plots.legend_below(figure, entries, columns=2)
-    return figure
+    return plots.legend_below(figure, entries, columns=2, title=_title(rows))
 
 
 def _temperatures(axes: Axes, rows: pd.DataFrame, look: Any) -> None:
@@ -228,9 +219,7 @@ def _over_epochs(figure: Figure, grid: list[Axes], runs: pd.DataFrame, title: st
     plots.label_outside(grid, columns=2, x="epoch")
     modes = [mode for mode in MODES if mode in set(runs["mode"])]
     entries = [entry(MODES[mode], color=COLOURS[mode], linewidth=1.1) for mode in modes]
-    figure.suptitle(title, fontsize=10)
-    plots.legend_below(figure, entries, columns=len(MODES))
-    return figure
+    return plots.legend_below(figure, entries, columns=len(MODES), title=title)
 
 
 def _title(rows: pd.DataFrame) -> str:
@@ -257,9 +246,8 @@ def segmentation_panel(records: Records, pixels: Path) -> Figure | None:
     arrays = {name: array[:SHOWN] for name, array in read_pixels(pixels).items()}
     if not arrays:
         return None
-    labels, predictions = arrays["labels"], [arrays[NO_COOLING], arrays[LAST]]
-    largest = int(labels.max())
-    void = largest if all(largest not in answers for answers in predictions) else None
+    labels, predictions = arrays["labels"], np.stack([arrays[NO_COOLING], arrays[LAST]])
+    void = None if (largest := labels.max()) in predictions else largest
     count, height, width = labels.shape
     cell, box = plots.WIDTH / max(count, 4), {"facecolor": "white", "edgecolor": "none", "pad": 1, "alpha": 0.8}
     size: Any = {"width": count * cell + 0.4, "row": cell * height / width, "extra": 0.2}
@@ -275,7 +263,7 @@ def segmentation_panel(records: Records, pixels: Path) -> Figure | None:
             each.imshow(_CLASSES[answer % len(_CLASSES)])
             share = (answer == label)[known].mean() if known.any() else np.nan
             each.text(0.02, 0.03, f"{PERCENT * share:.0f} %", transform=each.transAxes, fontsize=6.5, bbox=box)
-    classes = sorted({int(each) for array in (labels, *predictions) for each in np.unique(array)} - {void})
+    classes = [each for each in np.union1d(labels, predictions) if each != void]
     marks = [entry(f"class {each}", ls="none", marker="s", color=_CLASSES[each % len(_CLASSES)]) for each in classes]
     marks += [entry("no class", ls="none", marker="s", color="black")] if void is not None else []
     plots.legend_below(figure, marks, columns=6, fontsize=7)

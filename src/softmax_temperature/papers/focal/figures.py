@@ -92,8 +92,7 @@ def figure_1(history: pd.DataFrame) -> Figure:
     for axes, title in ((c, "(c) error"), (d, "(d) ECE on test data")):
         axes.set(title=title, xlabel="epoch", ylabel="%", ylim=(0, None))
     c.legend()
-    plots.legend_below(figure, a, columns=3)
-    return figure
+    return plots.legend_below(figure, a, columns=3)
 
 
 @of_first_task("history", CURVES, title="{}: test data")
@@ -144,8 +143,7 @@ def figure_3bcd(table: pd.DataFrame) -> Figure:
     grid[0].set_xticks([edges.prod() ** 0.5, *10.0**powers], names)
     common = counts[counts["share"] > _RARE]
     grid[0].set(xlim=(common["low"].min(), common["high"].max()), ylabel="training samples (%)")
-    plots.legend_below(figure, grid[0], columns=len(CURVES))
-    return figure
+    return plots.legend_below(figure, grid[0], columns=len(CURVES))
 
 
 @of_first_task("reliability", (REFERENCE,), title="{}: CE, one seed")
@@ -187,8 +185,7 @@ def figure_c1(records: Records) -> Figure:
     figure, (a, b) = plots.panels(2, row=2.9)
     curves(a, records.linear_history, "logit_norm", "(a)", "mean norm of the test logits", by="loss", ylim=(0, None))
     curves(b, records.linear_history, "weight_norm", "(b)", "norm of the weights", by="loss", ylim=(0, None))
-    plots.legend_below(figure, a, columns=len(CURVES))
-    return figure
+    return plots.legend_below(figure, a, columns=len(CURVES))
 
 
 @plots.style()
@@ -214,9 +211,8 @@ def figure_c2(records: Records) -> Figure:
         axes.set(title=f"({letter}) {name}\nw points to {angle:.1f}°", xlabel="$x_0$")
         axes.tick_params(labelleft=axes is below[0])
     below[0].set(ylabel="$x_1$")
-    plots.legend_below(figure, below[0], columns=5)
     figure.colorbar(regions, ax=below, label="predicted probability\nof label 1", shrink=0.75)
-    return figure
+    return plots.legend_below(figure, below[0], columns=5)
 
 
 @of_first_task("history", CURVES)

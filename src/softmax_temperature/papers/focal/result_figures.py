@@ -60,9 +60,7 @@ def figure_4(records: Records, written: Written, task: str) -> Figure | None:
         entry("noise floor of ECE", color="black", linewidth=1, linestyle=":"),
         *([entry("printed", color="red", **_CROSS)] if printed.notna().any() else []),
     ]
-    plots.legend_below(figure, entries, columns=5)
-    figure.suptitle(task_title(records, task), fontsize=10)
-    return figure
+    return plots.legend_below(figure, entries, columns=5, title=task_title(records, task))
 
 
 @plots.style()
@@ -91,8 +89,7 @@ def calibration_summary(records: Records, written: Written) -> Figure:
     grid[0].set_xlim(0, 1.35 * grid[0].get_xlim()[1])
     noise = entry("noise floor", marker="|", color="0.4", linestyle="none")
     printed = [entry("printed", color=BLACK, **_CROSS)] if rows["published"].notna().any() else []
-    plots.legend_below(figure, [_BEFORE, _AFTER, noise, *printed], columns=4)
-    return figure
+    return plots.legend_below(figure, [_BEFORE, _AFTER, noise, *printed], columns=4)
 
 
 @plots.style()
@@ -114,10 +111,9 @@ def figure_shift(records: Records, written: Written, task: str) -> Figure | None
         _dots(right, tables["ece_after_scaling"], 0.17, **_WHITE)
         left.set(title=f"error: {name}", xlabel="%")
         right.set(title=f"ECE: {name}", xlabel="%", xlim=(0, None))
-    figure.suptitle(f"{task_title(records, task)}: shifted test images", fontsize=10)
+    title = f"{task_title(records, task)}: shifted test images"
     images = [entry(f"{name} images", marker=marker, **_POINT) for name, marker in (("own", "s"), ("shifted", "o"))]
-    plots.legend_below(figure, [*images, _AFTER], columns=3)
-    return figure
+    return plots.legend_below(figure, [*images, _AFTER], columns=3, title=title)
 
 
 @plots.style()
@@ -166,16 +162,14 @@ def roc_curves(records: Records, task: str) -> Figure | None:
         for arm, rows in curves[(curves["ood"] == name) & (curves["scaling"] == scaling)].groupby("arm", sort=False):
             area = areas.loc[[(task, arm, name, scaling)]]
             written.append(f"{area.mean():.1f}" + (f" ± {area.std():.1f}" if len(area) > 1 else ""))
-            look: dict[str, Any] = {"color": COLOURS[str(arm)], "label": str(arm)}
-            plots.band(axes, rows, "false_positive_rate", "true_positive_rate", **look)
+            plots.band(axes, rows, "false_positive_rate", "true_positive_rate", color=COLOURS[str(arm)], label=arm)
         small: Any = {"fontsize": 8, "title_fontsize": 8, "handlelength": 0.7, "labelspacing": 0.15, "borderpad": 0.1}
         frame: Any = {"frameon": True, "framealpha": 0.8, "edgecolor": "none"}  # Curves may run behind it.
         axes.legend(axes.lines[1:], written, title="AUROC (%)", loc="lower right", **small, **frame)
         axes.set(title=f"{name}, {SCALINGS[scaling]}", xlim=(0, 1), ylim=(0, 1), aspect="equal")
-    plots.legend_below(figure, grid[0].lines[1:], columns=len(paper.MAIN_ARMS))
     plots.label_outside(grid, columns=columns, x="false positive rate", y="true positive rate")
-    figure.suptitle(task_title(records, task), fontsize=10)
-    return figure
+    entries, title = grid[0].lines[1:], task_title(records, task)
+    return plots.legend_below(figure, entries, columns=len(paper.MAIN_ARMS), title=title)
 
 
 @plots.style()

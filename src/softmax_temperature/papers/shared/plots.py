@@ -78,10 +78,15 @@ def label_outside(grid: list[Axes], *, columns: int = 3, x: str = "", y: str = "
         axes.set_ylabel(y)
 
 
-def legend_below(figure: Figure, entries: Axes | list[Any], *, columns: int, **options: Any) -> None:
-    """A legend under all panels, of the entries of one of them or of the artists given."""
+def legend_below(
+    figure: Figure, entries: Axes | list[Any], *, columns: int, title: str | None = None, **options: Any
+) -> Figure:
+    """The figure with a legend under all panels, of the entries of one of them or of the artists given, and a title."""
     handles = entries if isinstance(entries, list) else entries.get_legend_handles_labels()[0]
     figure.legend(handles=handles, loc="outside lower center", ncols=columns, **options)
+    if title is not None:
+        figure.suptitle(title, fontsize=10)
+    return figure
 
 
 def entry(label: str, **look: Any) -> Line2D:
