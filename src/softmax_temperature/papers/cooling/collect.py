@@ -114,10 +114,10 @@ def segmentation_pixels(params: Params) -> dict[str, NDArray[np.uint8]]:
 def cost_of_cooling(path: Path = BENCHMARKS) -> pd.DataFrame:
     """What `make bench` measured."""
     devices = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
-    steps = {device: found["results"].get("cooling_step") for device, found in devices.items()}
     rows = [
         step | {"device": device, "mode": mode, "seconds": step[f"{mode}_seconds"], "share": step[f"{mode}_share"]}
-        for device, step in steps.items()
-        for mode in (COOLED if step else ())
+        for device, found in devices.items()
+        if (step := found["results"].get("cooling_step"))
+        for mode in COOLED
     ]
     return pd.DataFrame(rows, columns=["device", "mode", "seconds", "epoch_seconds", "share", "rounds", "size"])

@@ -1,7 +1,5 @@
 """What the claims of the paper are judged by: values by task and seed; a lost training counts as guessing."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -104,7 +102,7 @@ def heating(records: Records) -> Measurement:
     late = [f"{MODES[mode]} {counts[mode]} of {len(pairs)}" for mode in (PERIODIC, LAST) if mode in counts]
     note = f"never exceeded, the epoch after the last counted: {', '.join(late)}" if late else ""
     tasks = _tasks(pairs.reset_index().assign(schedule=selection.NO_SCHEDULE))
-    return Measurement({"epochs": OverTasks(tasks)}, "epochs", note, cells=_cells(found))
+    return Measurement({"epochs": OverTasks(tasks)}, "epochs", note, cells=tuple(found["cells"].unique()))
 
 
 def segmentation(records: Records, *, metric: str) -> Measurement:
@@ -115,9 +113,10 @@ def segmentation(records: Records, *, metric: str) -> Measurement:
     tasks = _tasks(paired(rows, LAST, by=["dataset"]), ["dataset"])
     if not tasks:
         return _untested("no U-Net of this profile was trained with and without Cooling and the same seed", "paper")
-    note = selection.lost_by_mode(rows, LAST, NO_COOLING, counted=counted)
-    unit = {"mean_iou": "mean IoU", "pixel_accuracy": "pixel accuracy"}[metric]
-    return Measurement({metric: OverTasks(tasks)}, unit, note, cells=_cells(rows))
+    note, unit = selection.lost_by_mode(rows, LAST, NO_COOLING, counted=counted), metric.replace("_", " ")
+    return Measurement(
+        {metric: OverTasks(tasks)}, unit.replace("iou", "IoU"), note, cells=tuple(rows["cells"].unique())
+    )
 
 
 def cost(records: Records) -> Measurement:
@@ -151,7 +150,7 @@ def _differences(
         return _untested(nothing)
     missing = {name: absent for name in parts if absent and name not in found}
     note = "; ".join(filter(None, (*notes, selection.lost_by_mode(rows, *modes, counted="guessing"))))
-    return Measurement(found, unit, note, missing, _cells(rows[rows["mode"].isin(modes)]), beside)
+    return Measurement(found, unit, note, missing, tuple(rows.loc[rows["mode"].isin(modes), "cells"].unique()), beside)
 
 
 def _tasks(pairs: pd.DataFrame, by: list[str] = selection.TASK) -> tuple[Task, ...]:
@@ -168,11 +167,11 @@ def _shares(
         seeds, own = some.groupby("seed")[became].all(), is_part(some["dataset"].iloc[0], DATA)
         parts[MODES.get(str(name), str(name))] = Share(int(seeds.sum()), len(seeds), own=own)
     note = "; ".join(filter(None, (selection.lost_by_mode(rows, *modes), note)))
-    return Measurement(parts, f"of the seeds {became}", note, cells=_cells(rows)) if parts else _untested(nothing)
-
-
-def _cells(rows: pd.DataFrame) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(rows["cells"]))
+    return (
+        Measurement(parts, f"of the seeds {became}", note, cells=tuple(rows["cells"].unique()))
+        if parts
+        else _untested(nothing)
+    )
 
 
 def _untested(reason: str, profile: str = "cooling_cifar10") -> Measurement:

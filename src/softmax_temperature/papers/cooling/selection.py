@@ -3,8 +3,6 @@
 One that diverged or got stuck is *lost*: in no mean of what is shown, and guessing where gains are judged.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np
@@ -111,8 +109,9 @@ def standard(rows: pd.DataFrame, *, any_factor: bool = False) -> pd.DataFrame:
     chosen = rows["mode"] == LAST if any_factor else rows["factor"] == STANDARD_FACTOR
     chosen = (rows["mode"] == NO_COOLING) | chosen & (rows["period"].astype(str) == "epoch")
     rows = rows[chosen & (rows["loss"] == "cross_entropy")]
-    first = rows.groupby(["experiment", "mode", "factor"], dropna=False)["arm_place"].transform("min")
-    rows = rows[rows["arm_place"] == first]
+    rows = rows[
+        rows["arm_place"] == rows.groupby(["experiment", "mode", "factor"], dropna=False)["arm_place"].transform("min")
+    ]
     return rows.drop_duplicates([*TASK, "mode", "factor", "seed"]).reset_index(drop=True)
 
 
