@@ -1,6 +1,7 @@
 """What the claims of the paper are judged by: values by task and seed; a lost training counts as guessing."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pandas as pd
@@ -25,11 +26,12 @@ def gain(records: Records, *, mode: str, schedules: Sequence[str], each: bool = 
     about: Any = {"modes": (mode, NO_COOLING), "nothing": _COLD if is_cold else _NOTHING}
     if each:
         return _differences(rows, {SCHEDULES[name]: pairs[pairs["schedule"] == name] for name in schedules}, **about)
-    if len(pairs):
-        some = f"{count} of {len(schedules)} schedules" if count < len(schedules) else ""
-        last = OverTasks(_tasks(paired(rows, mode, value="judged_last"))).estimate().value
-        about |= {"notes": [some, "last epoch alone {}"], "beside": (last,)}
-    return _differences(rows, {mode: pairs}, **about)
+    found = _differences(rows, {mode: pairs}, **about)
+    if pairs.empty:
+        return found
+    some = f"{count} of {len(schedules)} schedules" if count < len(schedules) else ""
+    last = OverTasks(_tasks(paired(rows, mode, value="judged_last"))).estimate().value
+    return replace(found, note="; ".join(filter(None, (some, "last epoch alone {}", found.note))), beside=(last,))
 
 
 def calibration(records: Records) -> Measurement:
@@ -140,8 +142,6 @@ def _differences(
     modes: Sequence[str],
     *,
     unit: str = "accuracy",
-    notes: Sequence[str] = (),
-    beside: tuple[float, ...] = (),
     nothing: str = _NOTHING,
     absent: str = "not trained",
 ) -> Measurement:
@@ -149,8 +149,8 @@ def _differences(
     if not found:
         return _untested(nothing)
     missing = {name: absent for name in parts if absent and name not in found}
-    note = "; ".join(filter(None, (*notes, selection.lost_by_mode(rows, *modes, counted="guessing"))))
-    return Measurement(found, unit, note, missing, tuple(rows.loc[rows["mode"].isin(modes), "cells"].unique()), beside)
+    note = selection.lost_by_mode(rows, *modes, counted="guessing")
+    return Measurement(found, unit, note, missing, tuple(rows.loc[rows["mode"].isin(modes), "cells"].unique()))
 
 
 def _tasks(pairs: pd.DataFrame, by: list[str] = selection.TASK) -> tuple[Task, ...]:
