@@ -34,6 +34,7 @@ _AGAINST = " against "
 _UNSCALED = "at their last epoch, texts have no numbers after temperature scaling: focal/runs.csv lacks them"
 Pairs = Sequence[tuple[str, str]]
 Parts = Mapping[str, pd.DataFrame]  # With a difference per task and seed.
+Count = Callable[[Records, pd.DataFrame, bool], Mapping[str, Quantity]]  # Of models; the last: on the paper's data.
 PAIR: Pairs = ((PROPOSED, REFERENCE),)  # What most claims compare.
 BY_GAMMA: Pairs = (("FL-3", "FL-2"), ("FL-2", "FL-1"), ("FL-3", "FL-1"))
 
@@ -167,11 +168,7 @@ def linear(records: Records, *, mistakes: bool = False) -> Measurement:
 
 
 def translation(
-    records: Records,
-    *,
-    of: Callable[[Records, pd.DataFrame, bool], Mapping[str, Quantity]],
-    arms: Sequence[str] = LOSSES,
-    unit: str = "of the trainings",
+    records: Records, *, of: Count, arms: Sequence[str] = LOSSES, unit: str = "of the trainings"
 ) -> Measurement:
     """What `of` finds in the translation models of some losses that did not diverge, each loss with at least one."""
     runs = records.translation_runs

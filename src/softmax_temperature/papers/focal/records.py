@@ -122,9 +122,8 @@ def other_arms(records: Records) -> list[str]:
 
 def finished(records: Records, name: str, *, evaluated: str | None = None) -> pd.DataFrame:
     """The rows of a table whose training did not diverge; those of `runs` at one epoch, or that the task selects."""
-    table: pd.DataFrame = getattr(records, name)
-    trainings = records.trainings
-    rows = table.merge(trainings.loc[~trainings["diverged"].astype(bool), RUN], on=RUN)
+    is_finished = ~records.trainings["diverged"].astype(bool)
+    rows: pd.DataFrame = getattr(records, name).merge(records.trainings.loc[is_finished, RUN], on=RUN)
     if name == "runs":
         rows = rows[rows["evaluated"] == (evaluated or rows["task"].map(records.tasks.set_index("task")["select"]))]
     return rows
