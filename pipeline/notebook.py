@@ -17,7 +17,7 @@ def main() -> int:
     def work() -> None:
         folder = paper_folder(read_params(options.params).profile, options.paper)
         execute(Path("notebooks") / f"{options.paper}.ipynb", folder / "notebook.ipynb", {"results": folder.as_posix()})
-        write_contents(folder, SHOWN / options.paper)
+        write_contents(folder, folder.parent / SHOWN / options.paper)
 
     return exit_code(work)
 

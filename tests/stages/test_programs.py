@@ -8,7 +8,8 @@ from collections.abc import Callable
 import pytest
 
 from softmax_temperature.runner.errors import CellsFailed, InputError
-from softmax_temperature.stages.programs import exit_code
+from softmax_temperature.stages.programs import exit_code, stage_program
+from tests.conftest import ROOT
 
 
 def refuse() -> None:
@@ -55,3 +56,14 @@ def test_a_second_sigterm_does_not_interrupt_the_cleaning_up() -> None:
 
     assert exit_code(work) == 143
     assert cleaned
+
+
+def test_a_program_runs_its_stages_in_order_or_one_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    ran: list[str] = []
+    monkeypatch.setattr(
+        "softmax_temperature.runner.cells.run_cells", lambda _, *, output, **__: ran.append(output.name)
+    )
+    monkeypatch.chdir(ROOT)
+    assert stage_program("train_cooling", None, []) == 0
+    assert stage_program("train_cooling", None, ["--only", "train_segmentation"]) == 0
+    assert ran == ["training", "segmentation", "segmentation"]

@@ -45,7 +45,7 @@ def _gain_over_one(records: Records) -> Measurement:
     best = runs.loc[runs.groupby(place)["validation_accuracy"].idxmax()]
     chosen, at_1 = (rows.set_index(place)["test_accuracy_at_validation_best"] for rows in (best, plain))
     gains = (chosen - at_1).groupby("dataset").mean()
-    return Measurement({"gain": _over_datasets(gains)}, "accuracy", cells=cells_of(SEARCH, plain, *place))
+    return Measurement({"gain": _over_datasets(gains)}, "accuracy", cells=cells_of(SEARCH, plain, "dataset"))
 
 
 def _rescaling(records: Records, *, optimizer: str) -> Measurement:

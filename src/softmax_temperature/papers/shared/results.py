@@ -15,7 +15,7 @@ from softmax_temperature.runner.errors import InputError
 PAPERS = ("classifier_temperature", "focal", "cooling", "temperature_check")
 RESULTS = Path("results")
 PARAMETERS, CLAIMS, ENVIRONMENT = "params.yaml", "claims.json", "environment.json"
-SHOWN = Path("data/shown")  # One file per paper, named after it, that lists the contents of its folder below results/.
+SHOWN = "shown"  # Beside the papers' folders: of each the contents, which the report is made of.
 OPEN, CLOSE = "<!-- scorecard -->", "<!-- /scorecard -->"
 _COLUMNS = ["verdict", "claim", "where", "printed", "ours", "must lie", "study", "also"]
 
