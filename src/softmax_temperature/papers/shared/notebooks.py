@@ -18,8 +18,8 @@ TIMEOUT_SECONDS = 600
 def execute(source: Path, target: Path, parameters: Mapping[str, Any]) -> None:
     """Execute a notebook, stripped of outputs, and write it without times; nothing is written if a cell fails."""
     with tempfile.TemporaryDirectory() as settings:  # Not those of whoever runs it.
-        # The kernel warns that its port is not encrypted, which readers can do nothing about.
-        options = [f"--ipython-dir={settings}", "--log-level=ERROR"]
+        # Readers can do nothing about what the kernel says of its port, and of being stopped.
+        options = [f"--ipython-dir={settings}", "--log-level=CRITICAL"]
         try:
             notebook = papermill.execute_notebook(
                 source, None, dict(parameters), kernel_name="python3", progress_bar=False, cwd=".",
