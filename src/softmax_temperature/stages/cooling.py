@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
+from safetensors.torch import save_file
 
 from softmax_temperature.data.seeds import seed_of
 from softmax_temperature.data.segmentation import Form, read_segmentation, segmentation_digest, set_aside
@@ -17,7 +17,6 @@ from softmax_temperature.params import Params
 from softmax_temperature.params.cooling import Arm, SegmentationTask, Watching
 from softmax_temperature.params.network import Network
 from softmax_temperature.params.recipe import Recipe
-from softmax_temperature.runner.artifacts import atomic_file
 from softmax_temperature.runner.cells import Cell, Job
 from softmax_temperature.stages import PREPARED, part_of, stage, trainings
 from softmax_temperature.stages.trainings import HELD_OUT, TrainingRun
@@ -29,6 +28,7 @@ NO_COOLING = "none"
 JUDGED = 10
 """Epochs at the end whose mean is the accuracy of a training."""
 SEGMENTATION_ARMS = (NO_COOLING, "last_layer")
+PREDICTIONS = "predictions.safetensors"
 SHOWN = 8
 """Test images whose predictions are kept, at equal distances."""
 
@@ -118,9 +118,8 @@ def _segment(
     training.run(cooling=cooling, scores=scores)
     shown = images["test"].sample(SHOWN)
     predicted = pixel_predictions(training.trainer, shown.inputs).to(torch.uint8)
-    pixels, labels = shown.inputs.permute(0, 2, 3, 1), shown.labels
-    with atomic_file(job.output / "predictions.npz") as file:
-        np.savez_compressed(file, images=pixels.numpy(), labels=labels.numpy(), predicted=predicted.numpy())
+    pixels = {"images": shown.inputs.permute(0, 2, 3, 1).contiguous(), "labels": shown.labels, "predicted": predicted}
+    save_file(pixels, job.output / PREDICTIONS)
     about = {
         "classes": task.classes,
         "images": {split: len(some) for split, some in images.items()},

@@ -15,7 +15,7 @@ from softmax_temperature.papers.cooling.theory import theory_checks
 from softmax_temperature.papers.shared.records import named_rows, write_pixels, write_results
 from softmax_temperature.params import Params
 from softmax_temperature.runner.artifacts import Artifact, open_artifact
-from softmax_temperature.stages.cooling import SEGMENTATION_ARMS, train_cooling, train_segmentation
+from softmax_temperature.stages.cooling import PREDICTIONS, SEGMENTATION_ARMS, train_cooling, train_segmentation
 from softmax_temperature.stages.fetch import fetch
 from softmax_temperature.stages.trainings import arms_and_seeds
 
@@ -104,10 +104,9 @@ def segmentation_pixels(params: Params) -> dict[str, NDArray[np.uint8]]:
     panels = section.panels if (section := params.cooling.segmentation) else 0
     pictures: dict[str, NDArray[np.uint8]] = {}
     for arm in SEGMENTATION_ARMS if panels else ():
-        path = open_artifact(train_segmentation.output / f"{arm}/0").path("predictions.npz")
-        with np.load(path, allow_pickle=False) as file:
-            shown = {"images": "images", "labels": "labels", arm: "predicted"}
-            pictures |= {name: file[stored][:panels] for name, stored in shown.items()}
+        stored = open_artifact(train_segmentation.output / f"{arm}/0").tensors(PREDICTIONS)
+        shown = {"images": "images", "labels": "labels", arm: "predicted"}
+        pictures |= {name: stored[array][:panels].numpy() for name, array in shown.items()}
     return pictures
 
 
