@@ -68,7 +68,7 @@ FEWER = {"classifier_temperature/backbones": ["untrained-16", "untrained-64"]}
         (
             train_cooling,
             {f"digits-vgg/none/{arm}/2" for arm in ("none", "last_layer", "distributed", "periodic")},
-            {"cooling/experiments/digits-vgg/seeds": {"none": 3}},
+            {"cooling/experiments/digits-vgg/schedule_seeds": {"none": 3}},
         ),
         (embed, {f"{data}/untrained-32" for data in ("digits", "glyphs-12", "glyphs-20")}, FEWER),
         (search, {f"{data}/untrained-32" for data in ("digits", "glyphs-12", "glyphs-20")}, FEWER),

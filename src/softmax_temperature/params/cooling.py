@@ -41,7 +41,8 @@ class Experiment(Section):
     schedules: list[Name]
     arms: list[Name]
     recipe: dict[str, Any] = {}  # In place of values of the section's.
-    seeds: PositiveInt | dict[Name, PositiveInt] | None = None  # Or by schedule; where not given: those of the section.
+    seeds: PositiveInt | None = None  # Null: those of the section.
+    schedule_seeds: dict[Name, PositiveInt] = {}  # In place of them, with some of the schedules.
     role: Literal["table_1", "table_2", "figure_1", "figure_2", "ablation", "ours"]
     change: str = ""  # What an ablation changes.
     printed_model: str | None = None  # The paper's name for the network, if its tables have numbers for it.
@@ -121,16 +122,14 @@ class Cooling(Section):
 
     def seeds_of(self, experiment: Experiment, schedule: str) -> int:
         """The number of seeds of an experiment with one of its schedules."""
-        own = experiment.seeds
-        return (own.get(schedule) if isinstance(own, dict) else own) or self.seeds
+        return experiment.schedule_seeds.get(schedule) or experiment.seeds or self.seeds
 
     @model_validator(mode="after")
     def _names_exist(self) -> Self:
         for name, experiment in self.experiments.items():
             all_known(f"experiments.{name}.schedules", experiment.schedules, self.schedules)
             all_known(f"experiments.{name}.arms", experiment.arms, self.arms)
-            if isinstance(experiment.seeds, dict):
-                all_known(f"experiments.{name}.seeds", experiment.seeds, experiment.schedules)
+            all_known(f"experiments.{name}.schedule_seeds", experiment.schedule_seeds, experiment.schedules)
             for schedule in experiment.schedules:
                 self.recipe_of(name, schedule)
         return self

@@ -200,6 +200,8 @@ def test_a_page_says_which_data_networks_and_seeds() -> None:
     assert about({"datasets": ["dtd"], "backbones": ["clip"], "sweeps": None}) == "data: dtd; networks: clip"
     sweeps = {str(count): tasks["vgg"] | {name: count} for count, name in ((10, "confirm"), (5, "seeds"), (2, "x"))}
     assert about({"seeds": 2, "sweeps": sweeps}).endswith("seeds: 2, 5, 10")
+    experiments = {"vgg": {"dataset": "cifar10", "network": "vgg", "schedule_seeds": {"cosine": 6}}}
+    assert about({"seeds": 4, "experiments": experiments}).endswith("seeds: 4, 6")
     assert about({}) == ""
 
 

@@ -124,9 +124,10 @@ def about(section: dict[str, Any]) -> str:
     parts = [part for name in ("tasks", "experiments", "sweeps") for part in (section.get(name) or {}).values()]
     changes = [change for part in parts for change in part.get("arm_changes", {}).values()]
     # Rates may be chosen on other seeds than those that `confirm` them, which are judged.
-    counted = (
+    counted = [
         each.get("confirm") or each.get("seeds", section.get("seeds")) for each in [*(parts or [section]), *changes]
-    )
+    ]
+    counted += [count for part in parts for count in part.get("schedule_seeds", {}).values()]
     said = {
         "data": section.get("datasets") or [part["dataset"] for part in parts],
         "networks": section.get("backbones") or [part["network"] for part in parts],
