@@ -29,6 +29,7 @@ def of(name: str, *training: Any) -> Any:
     return stored(train_temperature_check, Training(*training).cell, name)
 
 
+@pytest.mark.slow
 def test_trainings_side_by_side_give_the_bytes_of_one_at_a_time(
     project: Path, make_project: Callable[[str], Path], tiny: Params, monkeypatch: pytest.MonkeyPatch
 ) -> None:

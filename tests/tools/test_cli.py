@@ -20,6 +20,7 @@ from softmax_temperature.stages.fetch import fetch
 from softmax_temperature.tools import cli
 from softmax_temperature.tools.profiles import render_profile
 from softmax_temperature.tools.project import plan, summary, verify
+from tests.serial import SERIAL
 
 
 @pytest.fixture(autouse=True)
@@ -32,7 +33,7 @@ def test_a_cell_that_has_run_is_up_to_date_and_what_reads_a_pending_one_has_to_r
     _, params = render_profile("smoke", project_root / "profiles")
     before = {stage.stage: stage for stage in plan(params)}
     assert len(before["fetch"].to_run) == before["fetch"].cells == len(params.datasets)
-    run_cells(fetch.cells(params), output=fetch.output, compute=params.compute, seed=params.seed)
+    run_cells(fetch.cells(params), output=fetch.output, compute=SERIAL, seed=params.seed)
     after = {stage.stage: stage for stage in plan(params)}
     assert after["fetch"].to_run == ()
     assert after["embed"].to_run == before["embed"].to_run != ()
