@@ -111,7 +111,7 @@ def by_loop(logits: Tensor, labels: Tensor, resamples: int) -> Answer:
     for temperature in TEMPERATURE_GRID:
         scaled = torch.softmax(logits / temperature, dim=1).numpy().max(axis=1)
         errors.append(sum(gap * share for gap, share in bin_gaps(scaled, right)))
-    return percentiles(found), TEMPERATURE_GRID[int(np.argmin(errors))]
+    return intervals_of(found), TEMPERATURE_GRID[int(np.argmin(errors))]
 
 
 def bin_gaps(confidences: Floats, right: Floats, edges: Floats | None = None) -> list[tuple[float, float]]:
@@ -147,7 +147,7 @@ def by_libraries(logits: Tensor, labels: Tensor, resamples: int) -> Answer:
             | {"classwise_calibration_error": torchmetrics_classwise(some, theirs)}
         )
     errors = [torchmetrics_error(torch.softmax(logits / t, dim=1), labels, "l1") for t in TEMPERATURE_GRID]
-    return percentiles(found), TEMPERATURE_GRID[int(np.argmin(errors))]
+    return intervals_of(found), TEMPERATURE_GRID[int(np.argmin(errors))]
 
 
 def torchmetrics_error(probs: Tensor, labels: Tensor, norm: Any) -> float:
@@ -179,17 +179,22 @@ def sample_scores(logits: Tensor, labels: Tensor) -> dict[str, Floats]:
 
 
 def resampled_rows(samples: int, resamples: int) -> Iterator[Integers]:
-    """The rows of each resample."""
+    """All rows, then those of each resample."""
+    yield np.arange(samples)
     generator = np.random.default_rng(1)
     for _ in range(resamples):
         yield generator.integers(0, samples, size=samples)
 
 
-def percentiles(found: list[dict[str, float]]) -> dict[str, tuple[float, float]]:
-    """The 90 % interval of each metric over the resamples."""
-    columns = {name: [float(values[name]) for values in found] for name in found[0]}
-    bounds = {name: np.quantile(values, [0.05, 0.95]) for name, values in columns.items()}
-    return {name: (float(low), float(high)) for name, (low, high) in bounds.items()}
+def intervals_of(found: list[dict[str, float]]) -> dict[str, tuple[float, float]]:
+    """The 90 % interval of each metric over the resamples, of a calibration error reflected at its value, the first."""
+    bounds = {}
+    for name, value in found[0].items():
+        low, high = np.quantile([float(values[name]) for values in found[1:]], [0.05, 0.95])
+        if name.endswith("calibration_error"):
+            low, high = max(0.0, min(2 * value - high, value)), max(2 * value - low, value)
+        bounds[name] = float(low), float(high)
+    return bounds
 
 
 def largest_distance(first: dict[str, tuple[float, float]], second: dict[str, tuple[float, float]]) -> float:
