@@ -85,6 +85,16 @@ def epoch(training: Training) -> None:
     after_epoch(training)
 
 
+def without_dropout(training: Training) -> Training:
+    """The same, comparable: a GPU draws masks from a generator of its own."""
+    for module in training.trainer.network.modules():
+        if isinstance(module, nn.Dropout):
+            module.p = 0.0
+        if isinstance(module, nn.MultiheadAttention):
+            module.dropout = 0.0
+    return training
+
+
 # ---- trainings
 
 TRAININGS: dict[str, tuple[Callable[..., Training], int]] = {
@@ -95,14 +105,14 @@ TRAININGS: dict[str, tuple[Callable[..., Training], int]] = {
     "GRU, cooled": (small.gru, 14),
     "Tree-LSTM": (small.tree_lstm, 11),
     "Transformer": (small.transformer, 30),
-    "U-Net, cooled": (small.unet, 16),
+    "U-Net, cooled": (small.unet, 18),
 }
 
 
 @pytest.mark.parametrize("name", TRAININGS)
 def test_no_step_of_a_training_waits_and_it_is_that_of_the_cpu(gpu: Device, name: str) -> None:
     build, after = TRAININGS[name]
-    training, on_cpu = build(gpu.name), build("cpu")
+    training, on_cpu = (without_dropout(build(device)) for device in (gpu.name, "cpu"))
     for number in range(2):
         gpu.waits()
         training.trainer.epoch()
