@@ -52,7 +52,7 @@ def test_a_flipped_byte_is_named_and_set_aside() -> None:
 
 
 def test_rejudging_writes_what_follows_from_the_records_and_prints_what_changed(project_root: Path) -> None:
-    study, shown = Path("results/cifar10_cpu_cooling/cooling"), "cifar10_cpu_cooling/cooling, "
+    study, shown = Path("results/cooling_full/cooling"), "cooling_full/cooling, "
     shutil.copytree(project_root / study, study)
     Path("data").mkdir(exist_ok=True)
     Path("data/published").symlink_to(project_root / "data/published")
@@ -65,7 +65,7 @@ def test_rejudging_writes_what_follows_from_the_records_and_prints_what_changed(
     (study / "tables/deviations.csv").write_text("where,what\nthen,another\n")
     for arguments, lines in (
         (
-            ["cifar10_cpu_cooling"],
+            ["cooling_full"],
             [
                 f"{first['id']}: made up -> {first['verdict']}",
                 f"{second['id']}: no claim -> {second['verdict']}",
