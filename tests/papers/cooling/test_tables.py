@@ -18,7 +18,6 @@ from tests.papers.cooling.conftest import lost, only
 
 HEAT = (8, 1.5, 2, 3, 0.5, 2)  # What the last layer is multiplied by before each Cooling.
 VGG = {"dataset": "CIFAR-10", "network": "small VGG"}
-PRINTED = {name: spec for name, spec in tables.SPECS.items() if isinstance(spec, tables.Printed)}
 
 
 def cell(table: pd.DataFrame, **where: str) -> pd.Series:
@@ -30,7 +29,7 @@ def cell(table: pd.DataFrame, **where: str) -> pd.Series:
 
 
 def test_a_number_of_table_1_by_hand(records: Records) -> None:
-    row = cell(tables.table(records, "table_1"), **VGG, schedule="none", mode="last_layer")
+    row = cell(tables.TABLES["table_1"](records), **VGG, schedule="none", mode="last_layer")
     # Seeds 0.795, 0.797 and 0.799; printed 79.2 ± 0.2 over three runs: both means have the variance 4e-6 / 3.
     assert row[["ours", "ours_sd", "published", "published_sd"]].tolist() == pytest.approx([0.797, 0.002, 0.792, 0.002])
     assert row["difference_in_standard_errors"] == pytest.approx(0.005 / (8e-6 / 3) ** 0.5)
@@ -44,7 +43,7 @@ def test_the_mean_of_the_last_epochs_stands_before_the_last_one(records: Records
     history = history[history["split"] == "test"].drop_duplicates(["experiment", "schedule", "arm", "seed", "epoch"])
     first = 0.79 + 0.002 * history["seed"]
     ours = history.assign(accuracy=first.where(history["epoch"] > 24, 0.1))
-    table = tables.table(replace(records, history=ours), "table_1")
+    table = tables.TABLES["table_1"](replace(records, history=ours))
     where = {**VGG, "schedule": "none", "mode": "last_layer"}
     assert cell(table, **where)["ours"] == pytest.approx(0.792)
     assert cell(table, **where, metric="accuracy_last_epoch")["ours"] == pytest.approx(0.797)
@@ -52,7 +51,7 @@ def test_the_mean_of_the_last_epochs_stands_before_the_last_one(records: Records
 
 def test_fewer_images_stand_beside_the_printed_numbers_without_a_difference(records: Records) -> None:
     fewer = replace(records, experiments=records.experiments.assign(train_images=10_000))
-    row = cell(tables.table(fewer, "table_1"), dataset="CIFAR-10, 10,000 images", schedule="none", mode="last_layer")
+    row = cell(tables.TABLES["table_1"](fewer), dataset="CIFAR-10, 10,000 images", schedule="none", mode="last_layer")
     assert row[["ours", "published"]].tolist() == pytest.approx([0.797, 0.792])
     assert np.isnan(row["difference_in_standard_errors"])
 
@@ -60,9 +59,9 @@ def test_fewer_images_stand_beside_the_printed_numbers_without_a_difference(reco
 def test_lost_seeds_are_counted_by_how_they_were_lost_and_in_no_mean(records: Records) -> None:
     where = {"experiment": "vgg", "schedule": "none", "arm": "last_layer"}
     some = lost(lost(records, "diverged", **where, seed=1), "stuck", **where, seed=2)
-    row = cell(tables.table(some, "table_1"), **VGG, schedule="none", mode="last_layer")
+    row = cell(tables.TABLES["table_1"](some), **VGG, schedule="none", mode="last_layer")
     assert row[["ours", "seeds", "diverged_seeds", "stuck_seeds"]].tolist() == [pytest.approx(0.795), 1, 1, 1]
-    row = cell(tables.table(records, "table_2"), **VGG, activation="crelu", mode="none")
+    row = cell(tables.TABLES["table_2"](records), **VGG, activation="crelu", mode="none")
     assert row[["published_diverged", "seeds", "diverged_seeds", "status"]].tolist() == [True, 0, 3, "diverged"]
 
 
@@ -82,21 +81,21 @@ def test_what_became_of_a_training_on_ten_classes(
     assert outcome(accuracies, 10, is_finite=is_finite) == {"diverged": diverged, "stuck": stuck}
 
 
-@pytest.mark.parametrize("name", PRINTED)
+@pytest.mark.parametrize("name", tables.PRINTED)
 def test_every_printed_number_is_there_once(records: Records, name: str) -> None:
-    printed = published("cooling", PRINTED[name].title)
+    printed = published("cooling", tables.PRINTED[name].title)
     values = (pd.to_numeric(printed["value"], errors="coerce") / 100).dropna()
     for some in (records, only(records, experiment="crelu")):
-        table = tables.table(some, name)
+        table = tables.TABLES[name](some)
         assert sorted(table["published"].dropna()) == pytest.approx(sorted(values))
         assert table["published_diverged"].sum() == (printed["value"] == "divergence").sum()
 
 
 def test_segmentation_is_that_of_the_last_epoch(records: Records) -> None:
-    row = cell(tables.table(records, "section_4_4"), network="U-Net", mode="last_layer", metric="mean_iou")
+    row = cell(tables.TABLES["section_4_4"](records), network="U-Net", mode="last_layer", metric="mean_iou")
     assert row[["ours", "seeds"]].tolist() == [pytest.approx((0.410 + 0.422) / 2), 2]
     ade = replace(records, segmentation=records.segmentation.assign(dataset="ade20k"))
-    table = tables.table(ade, "section_4_4")
+    table = tables.TABLES["section_4_4"](ade)
     assert set(table["status"]) == {"measured"}
     row = cell(table, dataset="ADE20K (256x256)", mode="none", metric="pixel_accuracy")
     # Seeds 0.70 and 0.71, printed 70.9 with no deviation: the error is ours alone, 0.005.
@@ -104,7 +103,7 @@ def test_segmentation_is_that_of_the_last_epoch(records: Records) -> None:
 
 
 def test_the_ablation_pairs_seeds_with_and_without_cooling(records: Records) -> None:
-    table = tables.table(records, "ablation")
+    table = tables.TABLES["ablation"](records)
     row = cell(table, change="Adam")
     # Differences 0.020, 0.021 and 0.022.
     numbers = ["without", "cooled", "difference", "difference_sd"]
@@ -116,28 +115,28 @@ def test_the_ablation_pairs_seeds_with_and_without_cooling(records: Records) -> 
 
 
 def test_a_change_of_cooling_alone_is_compared_with_the_same_cooling(records: Records) -> None:
-    row = cell(tables.table(records, "ours"), change="momentum rescaled")
+    row = cell(tables.TABLES["ours"](records), change="momentum rescaled")
     # 0.781 against 0.776 of the same mode, and both rise by 0.002 with each seed; against 0.747 without Cooling.
     assert row[["over_unchanged", "difference"]].tolist() == pytest.approx([0.005, 0.035])
-    known = tables.table(records, "ours").dropna(subset="over_unchanged")
+    known = tables.TABLES["ours"](records).dropna(subset="over_unchanged")
     assert set(known["change"]) == {"momentum rescaled"}, "the others change more than Cooling"
 
 
 def test_means_are_over_the_seeds_that_finished_both(records: Records) -> None:
     some = lost(records, "stuck", experiment="adam", arm="last_layer", seed=2)
-    row = cell(tables.table(some, "ablation"), change="Adam")
+    row = cell(tables.TABLES["ablation"](some), change="Adam")
     # Seeds 0 and 1: 0.700 and 0.701, 0.720 and 0.722.
     numbers = ["without", "cooled", "difference"]
     assert row[numbers].tolist() == pytest.approx([0.7005, 0.721, 0.0205])
     assert row[["seeds", "stuck_without", "stuck_cooled"]].tolist() == [2, 0, 1]
     fewer = some.runs[(some.runs["experiment"] != "each-batch") | (some.runs["seed"] == 2)]
-    row = cell(tables.table(replace(some, runs=fewer), "ablation"), change="period of one batch")
+    row = cell(tables.TABLES["ablation"](replace(some, runs=fewer)), change="period of one batch")
     # Of the main recipe seed 2 alone: 0.749, not its mean over three seeds.
     assert row[numbers].tolist() == pytest.approx([0.749, 0.794, 0.045])
 
 
 def test_quantities_of_the_text_by_hand(records: Records) -> None:
-    table = tables.table(records, "text").set_index("quantity")
+    table = tables.TABLES["text"](records).set_index("quantity")
     reset = table.loc["epoch of first reset, kappa=1.0, tau_max=tau_re=100"]
     # Products 0.5, 2, 20, 40, 160: above 100 after the fifth Cooling.
     assert reset[["published", "ours", "seeds", "status"]].tolist() == [9, 5, 3, "measured"]
@@ -155,27 +154,27 @@ def test_quantities_of_the_text_by_hand(records: Records) -> None:
 def test_an_epoch_that_some_seeds_never_reach_says_so(records: Records) -> None:
     cold = records.temperatures["arm"].eq("periodic") & records.temperatures["seed"].eq(0)
     some = records.temperatures.assign(applied=records.temperatures["applied"].where(~cold, 1.0))
-    table = tables.table(replace(records, temperatures=some), "text").set_index("quantity")
+    table = tables.TABLES["text"](replace(records, temperatures=some)).set_index("quantity")
     row = table.loc["epoch of first reset, kappa=1.0, tau_max=tau_re=100"]
     assert row[["ours", "seeds", "status"]].tolist() == [5, 2, "measured; in 2 of 3 seeds"]
 
 
-@pytest.mark.parametrize("name", tables.SPECS)
+@pytest.mark.parametrize("name", tables.TABLES)
 def test_a_table_reads_the_same_from_its_file(records: Records, tmp_path: Path, name: str) -> None:
-    table = tables.table(records, name)
+    table = tables.TABLES[name](records)
     write_csv(tmp_path / "table.csv", table)
-    shown = tables.wide(table)
-    pd.testing.assert_frame_equal(tables.wide(read_csv(tmp_path / "table.csv")), shown)
+    shown = tables.wide(table, name)
+    pd.testing.assert_frame_equal(tables.wide(read_csv(tmp_path / "table.csv"), name), shown)
     assert len(shown)
 
 
-@pytest.mark.parametrize("name", tables.SPECS)
+@pytest.mark.parametrize("name", tables.TABLES)
 def test_tables_of_a_profile_in_which_all_diverged(records: Records, name: str) -> None:
     runs = records.runs.assign(diverged=True, test_accuracy=np.nan)
-    table = tables.table(replace(records, runs=runs, temperatures=records.temperatures[:0]), name)
+    table = tables.TABLES[name](replace(records, runs=runs, temperatures=records.temperatures[:0]))
     if name != "section_4_4":
         assert "measured" not in set(table["status"])
-    assert "nan" not in tables.wide(table).select_dtypes(exclude="number").to_string().lower()
+    assert "nan" not in tables.wide(table, name).select_dtypes(exclude="number").to_string().lower()
 
 
 def test_a_pair_counts_where_it_tells_which_was_first() -> None:

@@ -37,15 +37,12 @@ _COLUMNS = [*_PRINTED, "ours", "ours_sd", "seeds", "diverged_seeds", "stuck_seed
 _COLUMNS += [DIFFERENCE, "status", CELLS]
 
 
-def table(records: Records, name: str) -> pd.DataFrame:
-    """One of the tables, by its key in `SPECS`; for a printed one see `beside_printed`, for the others their functions.
+def beside_the_paper(records: Records, spec: Printed) -> pd.DataFrame:
+    """Ours beside a table of the paper, see `shared.beside_printed`.
 
     Numbers are fractions, means over the last epochs or of the last one alone; never_redistributed: no seed of a
     periodic arm ever was.
     """
-    spec = SPECS[name]
-    if not isinstance(spec, Printed):
-        return spec(records)
     rows = _trained(records, spec) if spec.roles else _segmented(records)
     rows = pd.concat([rows.assign(metric=metric, value=rows[metric]) for metric in spec.metrics])
     names = [*SETTING, *spec.keys, "mode", "metric"]
@@ -244,25 +241,29 @@ def _pairs(rows: pd.DataFrame) -> pd.DataFrame:
 _ACCURACY = {"accuracy": "test_accuracy", "accuracy_last_epoch": None}
 _IOU = {"mean_iou": "mIoU %", "pixel_accuracy": "pixel accuracy %"}
 _DENSE = {**_IOU, "mean_iou_last_epoch": None, "pixel_accuracy_last_epoch": None}
-SPECS: dict[str, Printed | Callable[[Records], pd.DataFrame]] = {
+PRINTED: Mapping[str, Printed] = {
     "table_1": Printed("Table 1", ("schedule",), _ACCURACY, ("table_1",)),
     "table_2": Printed("Table 2", ("activation",), _ACCURACY, ("table_2", "table_1"), (selection.NO_SCHEDULE,)),
     "section_4_4": Printed("Sec. 4.4 text", (), _DENSE),
+}
+TABLES: dict[str, Callable[[Records], pd.DataFrame]] = {
+    **{name: partial(beside_the_paper, spec=spec) for name, spec in PRINTED.items()},
     "text": text,
     "ablation": partial(comparison, role="ablation"),
     "ours": partial(comparison, role="ours"),
 }
-TABLES = {name: partial(table, name=name) for name in SPECS}
 
 
-def wide(table: pd.DataFrame) -> pd.DataFrame:
-    """A table for a reader, in the paper's words; it may have been read back from its file."""
+def wide(table: pd.DataFrame, name: str) -> pd.DataFrame:
+    """One of `TABLES` for a reader, in the paper's words; it may have been read back from its file."""
     words = {"schedule": SCHEDULES, "activation": {"crelu": "CReLU", "relu": "ReLU"}, "mode": MODES}
-    table = table.replace({name: known for name, known in words.items() if name in table})
-    if "quantity" in table:
-        return _text_for_a_reader(table)
-    if "without" not in table:
-        return shared.wide(table, across="mode" if "mode" in table else None)
+    table = table.replace({column: known for column, known in words.items() if column in table})
+    if name in PRINTED:
+        return shared.wide(table, across="mode")
+    return _wide_text(table) if name == "text" else _wide_comparison(table)
+
+
+def _wide_comparison(table: pd.DataFrame) -> pd.DataFrame:
     for name, heading in _READ.items():
         both = zip(table[name], table.get(f"{name}_sd", table[name] * np.nan), strict=True)
         texts = (" ± ".join(number(value, percent=True) for value in each) for each in both)
@@ -272,8 +273,8 @@ def wide(table: pd.DataFrame) -> pd.DataFrame:
     return table.reindex(columns=shown).fillna(main).replace({"change": {"": main["change"]}})
 
 
-def _text_for_a_reader(table: pd.DataFrame) -> pd.DataFrame:
-    """The numbers of the running text in the units in which it prints them, without zeros at their ends."""
+def _wide_text(table: pd.DataFrame) -> pd.DataFrame:
+    """In the units in which the paper prints them, without zeros at their ends."""
     share, times = table["unit"].fillna("") != "", table["quantity"].str.startswith("seconds")
     scaled = table[["published", "ours", "ours_sd"]].mul(np.where(share, 100, 1), axis="index").round(3)
     unit = np.select([table["unit"] == "share", share, times], ["%", "points", "s"], default="epoch")

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 
 from softmax_temperature.papers.shared.records import table_names, table_path
@@ -96,16 +95,9 @@ _TEXTS = ["printed_dataset", "printed_network", "variant", "variant_of", "differ
 
 
 def read_records(folder: Path) -> Records:
-    """Read the tables back; older ones lack shifted sets and other epochs, and intervals may miss their value."""
-    paths = {name: table_path(folder, name) for name in table_names(Records)}
-    read = {name: read_csv(path) for name, path in paths.items() if path.is_file() or name != "shift"}
-    read.setdefault("shift", pd.DataFrame(columns=list(COLUMNS["shift"])))
+    """Read the tables back."""
+    read = {name: read_csv(table_path(folder, name)) for name in table_names(Records)}
     read["tasks"][_TEXTS] = read["tasks"][_TEXTS].astype(object).fillna("")
-    if "evaluated" not in read["runs"]:
-        read["runs"]["evaluated"] = read["runs"]["task"].map(read["tasks"].set_index("task")["select"])
-    for name in [column.removesuffix("_low") for column in map(str, read["runs"]) if column.endswith("_low")]:
-        for end, outer in ((f"{name}_low", np.minimum), (f"{name}_high", np.maximum)):
-            read["runs"][end] = outer(read["runs"][end], read["runs"][name])
     return Records(**read)
 
 

@@ -87,16 +87,8 @@ def wide(table: pd.DataFrame, across: str | None) -> pd.DataFrame:
     """
     names = list(table.columns[: table.columns.get_loc(PRINTED)])
     remarks = [name for name in _REMARKS if name in table]
-    rows = table.assign(**{STATUS: table.get(STATUS, MEASURED), METRIC: table.get(METRIC, "")})
-    rows = rows.assign(**{name: rows[name].map(_text) for name in [*names, *remarks, STATUS]})
+    rows = _with_texts(table, [*names, *remarks])
     rows["column"] = rows[across] if across else OURS
-    rows["percent"] = rows[METRIC].map(is_share).astype(bool)
-    signs = np.where(rows["percent"] & ~rows[METRIC].str.contains("%"), " (%)", "")
-    rows[METRIC] = rows[METRIC].str.replace("_", " ") + signs
-    rows["here"] = rows[OURS].notna() | (rows[STATUS] == DIVERGED)
-    if DIFFERENCE not in rows:
-        count, sd = (rows.get(name, pd.Series(np.nan, rows.index)) for name in ("seeds", "ours_sd"))
-        rows[DIFFERENCE] = (rows[OURS] - rows[PRINTED]) / sd.replace(0, np.nan) * count.where(count > 1) ** 0.5
     # Before the numbers stand the names with a text, without that of the run where it is not needed.
     down = [name for name in names if name != across and rows[name].any()]
     others = [name for name in names[1:] if name in down or name == across]
@@ -109,15 +101,27 @@ def wide(table: pd.DataFrame, across: str | None) -> pd.DataFrame:
         line |= _texts_of_number(row)
         if runs := _count(row):
             line["runs"].setdefault(runs, []).append(row["column"])
-    for line in lines.values():  # The counts, each with its columns where they differ.
-        counts = line["runs"]
-        named = [f"{count}: {', '.join(some)}" for count, some in counts.items()]
-        line["runs"] = "; ".join(named if len(named) > 1 else counts) or MISSING
+    for line in lines.values():
+        line["runs"] = _counts(line["runs"])
     numbers = [name for column in dict.fromkeys(rows["column"]) for name in (column, f"{column}, printed")]
     filled = set().union(*lines.values())
     order = [name for name in [*down, *numbers, *remarks, "runs", STATUS] if name in filled]
     made = pd.DataFrame(lines.values(), columns=order, dtype=object)
     return made.fillna(MISSING).rename(columns={f"{OURS}, printed": "printed"})
+
+
+def _with_texts(table: pd.DataFrame, names: list[str]) -> pd.DataFrame:
+    """The rows with names and metrics as texts, whether a number is ours (`here`) and a `percent`, and differences."""
+    rows = table.assign(**{STATUS: table.get(STATUS, MEASURED), METRIC: table.get(METRIC, "")})
+    rows = rows.assign(**{name: rows[name].map(_text) for name in [*names, STATUS]})
+    rows["percent"] = rows[METRIC].map(is_share).astype(bool)
+    signs = np.where(rows["percent"] & ~rows[METRIC].str.contains("%"), " (%)", "")
+    rows[METRIC] = rows[METRIC].str.replace("_", " ") + signs
+    rows["here"] = rows[OURS].notna() | (rows[STATUS] == DIVERGED)
+    if DIFFERENCE not in rows:
+        count, sd = (rows.get(name, pd.Series(np.nan, rows.index)) for name in ("seeds", "ours_sd"))
+        rows[DIFFERENCE] = (rows[OURS] - rows[PRINTED]) / sd.replace(0, np.nan) * count.where(count > 1) ** 0.5
+    return rows
 
 
 def _texts_of_number(row: dict[Any, Any]) -> dict[str, str]:
@@ -137,6 +141,12 @@ def _texts_of_number(row: dict[Any, Any]) -> dict[str, str]:
 def _with_sd(row: dict[Any, Any], name: str, diverged: bool) -> str:
     value, sd = (number(row.get(each), percent=row["percent"]) for each in (name, f"{name}_sd"))
     return DIVERGED if diverged else value if sd == MISSING else f"{value} ± {sd}"
+
+
+def _counts(columns: dict[str, list[str]]) -> str:
+    """The counts of a line, each with its columns where they differ."""
+    named = [f"{count}: {', '.join(some)}" for count, some in columns.items()]
+    return "; ".join(named if len(named) > 1 else columns) or MISSING
 
 
 def _count(row: dict[Any, Any]) -> str:
