@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from softmax_temperature.papers.cooling.records import SLUG
 from softmax_temperature.papers.cooling.selection import COOLED, RUN, outcome
 from softmax_temperature.papers.cooling.theory import theory_checks
-from softmax_temperature.papers.shared.records import named_rows, write_pixels, write_results
+from softmax_temperature.papers.shared.records import named_rows, names_of, write_pixels, write_results
 from softmax_temperature.params import Params
 from softmax_temperature.runner.artifacts import Artifact, open_artifact
 from softmax_temperature.stages.cooling import PREDICTIONS, SEGMENTATION_ARMS, train_cooling, train_segmentation
@@ -30,13 +30,13 @@ def collect(params: Params, folder: Path) -> None:
     trainings = {cell.name: open_artifact(train_cooling.output / cell.name) for cell in train_cooling.cells(params)}
 
     def rows(name: str, *columns: str) -> pd.DataFrame:
-        read = ((_names(cell), training.json(f"{name}.json")) for cell, training in trainings.items())
+        read = ((names_of(cell, RUN), training.json(f"{name}.json")) for cell, training in trainings.items())
         return named_rows(read, [*RUN, *columns])
 
     scores = ("accuracy", "nll", "ece", "entropy", "loss", "weight_norm", "feature_norm")
     coolings = rows("temperatures", "cooling", "epoch", "applied", "total", "at_bound")
     made = {
-        "runs": pd.DataFrame([_names(cell) | _run(training) for cell, training in trainings.items()]),
+        "runs": pd.DataFrame([names_of(cell, RUN) | _run(training) for cell, training in trainings.items()]),
         "experiments": pd.DataFrame([_experiment(params, name, trainings) for name in params.cooling.experiments]),
         "arms": _arms(params),
         "history": rows("history", "epoch", "split", *scores),
@@ -49,11 +49,6 @@ def collect(params: Params, folder: Path) -> None:
     }
     write_pixels(folder / "tables" / "segmentation.safetensors", segmentation_pixels(params))
     write_results(folder, SLUG, params.profile, made=made, code=[*(stage.module for stage in STAGES), __name__])
-
-
-def _names(cell: str) -> dict[str, Any]:
-    *names, seed = cell.split("/")
-    return dict(zip(RUN, [*names, int(seed)], strict=True))
 
 
 def _run(training: Artifact) -> dict[str, Any]:

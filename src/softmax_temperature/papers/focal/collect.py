@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from softmax_temperature.papers.focal import records as paper
 from softmax_temperature.papers.focal.records import COLUMNS, REFERENCE, RUN, SCALED, SLUG
 from softmax_temperature.papers.focal.theory import theory_checks
-from softmax_temperature.papers.shared.records import named_rows, write_pixels, write_results
+from softmax_temperature.papers.shared.records import named_rows, names_of, write_pixels, write_results
 from softmax_temperature.params import Params
 from softmax_temperature.runner.artifacts import Artifact, open_artifact
 from softmax_temperature.runner.errors import InputError
@@ -38,7 +38,7 @@ def collect(params: Params, folder: Path) -> None:
     )
     logs = {cell: one.json("record.json") for cell, one in trainings.items()}
     columns = [*RUN, "epochs", "epochs_done", "selected_epoch", "diverged"]
-    progress = pd.DataFrame([log | _names(cell) for cell, log in logs.items()])[columns]
+    progress = pd.DataFrame([log | names_of(cell, RUN) for cell, log in logs.items()])[columns]
     if progress["diverged"].all():
         what = "every training diverged: there is nothing to tabulate"
         raise InputError(what, where=str(train_focal.output), remedy="Lower focal.recipe.lr.")
@@ -59,14 +59,9 @@ def collect(params: Params, folder: Path) -> None:
     write_results(folder, SLUG, params.profile, made=made, code=code)
 
 
-def _names(cell: str) -> dict[str, Any]:
-    task, arm, seed = cell.split("/")
-    return {"task": task, "arm": arm, "seed": int(seed)}
-
-
 def _rows(artifacts: Mapping[str, Artifact], name: str) -> pd.DataFrame:
     """The rows of one file of every cell, each with the cell's names."""
-    rows = [{**_names(cell), **row} for cell, one in artifacts.items() for row in one.json(f"{name}.json")]
+    rows = [{**names_of(cell, RUN), **row} for cell, one in artifacts.items() for row in one.json(f"{name}.json")]
     return pd.DataFrame(rows, columns=None if rows else list(COLUMNS[name]))
 
 

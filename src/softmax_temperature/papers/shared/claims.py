@@ -211,7 +211,7 @@ def _decided(criterion: Criterion, parts: Mapping[str, Quantity], found: Measure
     # What must lie inside as a whole is shown by its worst part, what need not by its best.
     name = (max if criterion.some else min)(candidates, key=lambda each: criterion.margin(values[each]))
     part, ends, needed = parts[name], parts[name].estimate().ends, None
-    if verdict == INCONCLUSIVE and name not in inside:
+    if verdict == INCONCLUSIVE and name not in by_all:
         either = (part.needed(criterion.contains, inside_at), part.needed(criterion.excludes, outside_at))
         needed = min((count for count in either if count is not None), default=None)
     # The level of the test that decided; of an open claim, of the one that is closest to deciding.

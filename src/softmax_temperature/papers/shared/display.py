@@ -8,6 +8,7 @@ from typing import Any
 import pandas as pd
 from IPython.display import HTML, Image, Markdown
 from matplotlib.figure import Figure
+from pandas.io.formats.style import Styler
 
 from softmax_temperature.papers.shared.comparison import MISSING, NOT_RUN
 from softmax_temperature.papers.shared.plots import WIDTH, encoded, save
@@ -70,7 +71,7 @@ def _sentence(text: str) -> Markdown:
 def _html(texts: pd.DataFrame, name: str) -> str:
     """A table of HTML, without columns that hold nothing."""
     some = texts.loc[:, [column for column in texts if not texts[column].isin(["", MISSING]).all()]]
-    styler = some.style.format_index(escape="html", axis=1).hide(axis="index").set_uuid(name)
+    styler = Styler(some, cell_ids=False).format_index(escape="html", axis=1).hide(axis="index").set_uuid(name)
     return styler.set_table_styles([{"selector": "th, td", "props": "text-align: left"}]).to_html()
 
 

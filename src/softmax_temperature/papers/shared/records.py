@@ -87,6 +87,12 @@ def rejudge(profiles: Sequence[str] = ()) -> list[str]:
     return changes
 
 
+def names_of(cell: str, columns: Sequence[str]) -> dict[str, Any]:
+    """What a cell's name says of its training, by column; the last part is the seed."""
+    *names, seed = cell.split("/")
+    return dict(zip(columns, [*names, int(seed)], strict=True))
+
+
 def named_rows(
     cells: Iterable[tuple[dict[str, Any], Iterable[dict[str, Any]]]], columns: Sequence[str]
 ) -> pd.DataFrame:
