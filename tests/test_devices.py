@@ -88,10 +88,8 @@ def epoch(training: Training) -> None:
 def without_dropout(training: Training) -> Training:
     """The same, comparable: a GPU draws masks from a generator of its own."""
     for module in training.trainer.network.modules():
-        if isinstance(module, nn.Dropout):
-            module.p = 0.0
-        if isinstance(module, nn.MultiheadAttention):
-            module.dropout = 0.0
+        for name in {"p", "dropout"} & vars(module).keys():  # Of dropout itself, and of attention.
+            setattr(module, name, 0.0)
     return training
 
 
