@@ -1,20 +1,15 @@
 """Collect one paper's records, tables and claims in results/<profile>/<paper>/."""
 
 import sys
+from importlib import import_module
 
 import torch
 
-from softmax_temperature.papers.classifier_temperature import collect as classifier_temperature
-from softmax_temperature.papers.cooling import collect as cooling
-from softmax_temperature.papers.focal import collect as focal
 from softmax_temperature.papers.shared.results import PAPERS, paper_folder, record_run
 from softmax_temperature.papers.shared.sources import RECORDS, provenance
-from softmax_temperature.papers.temperature_check import collect as temperature_check
 from softmax_temperature.params import read_params
 from softmax_temperature.runner.artifacts import write_json
 from softmax_temperature.stages.programs import exit_code, parser
-
-COLLECTORS = dict(zip(PAPERS, (classifier_temperature, focal, cooling, temperature_check), strict=True))
 
 
 def main() -> int:
@@ -25,7 +20,8 @@ def main() -> int:
     def work() -> None:
         params = read_params(options.params)
         torch.set_num_threads(params.compute.threads_per_cell)  # As in cells: the last bits of a sum depend on it.
-        paper, folder = COLLECTORS[options.paper], paper_folder(params.profile, options.paper)
+        paper = import_module(f"softmax_temperature.papers.{options.paper}.collect")
+        folder = paper_folder(params.profile, options.paper)
         outputs = [stage.output for stage in paper.STAGES]
         paper.collect(params, folder)
         write_json(folder / RECORDS, provenance(outputs))

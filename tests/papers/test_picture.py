@@ -20,7 +20,7 @@ def results(project_root: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_the_committed_studies_are_drawn_and_one_that_is_missing_is_named(results: Path, tmp_path: Path) -> None:
     picture.draw(results, tmp_path / "drawn")
     assert sorted(path.name for path in (tmp_path / "drawn").iterdir()) == ["summary.png", "summary.svg"]
-    assert (tmp_path / "drawn" / "summary.png").stat().st_size > 50_000
+    assert (tmp_path / "drawn" / "summary.png").stat().st_size > 20_000
     with pytest.raises(InputError, match="no such table"):
         picture.draw(tmp_path, tmp_path / "drawn")
 

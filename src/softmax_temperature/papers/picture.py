@@ -14,6 +14,7 @@ from softmax_temperature.papers.classifier_temperature import records as collect
 from softmax_temperature.papers.cooling import records as cooling
 from softmax_temperature.papers.cooling.measures import gain
 from softmax_temperature.papers.cooling.selection import COOLED, MODES, NO_COOLING, SCHEDULES
+from softmax_temperature.papers.cooling.tables import PRINTED, printed_numbers
 from softmax_temperature.papers.focal import records as focal
 from softmax_temperature.papers.shared import plots
 from softmax_temperature.papers.shared.statistics import OverTasks, Quantity, pooled
@@ -95,14 +96,13 @@ def _modes(axes: Axes, records: cooling.Records) -> None:
         for mode in COOLED
         for schedule, part in gain(records, mode=mode, schedules=tuple(_SCHEDULES), each=True).parts.items()
     }
-    schedules = {SCHEDULES[name]: text for name, text in _SCHEDULES.items() if SCHEDULES[name] in {s for _, s in parts}}
-    printed = published("cooling", "Table 1").astype({"value": float}).set_index("method")["value"]
-    methods = {mode: [f"{MODES[mode]} | LR schedule: {name}" for name in schedules] for mode in (*COOLED, NO_COOLING)}
+    schedules = {name: text for name, text in _SCHEDULES.items() if SCHEDULES[name] in {known for _, known in parts}}
+    printed = printed_numbers(PRINTED["table_1"]).pivot(index="schedule", columns="mode", values="published")
+    gained = plots.PERCENT * printed.sub(printed[NO_COOLING], axis="index")
     for number, mode in enumerate(COOLED[::-1]):
         shift, look = 0.22 - 0.22 * number, {"label": MODES[mode].lower(), "color": plots.HUES[number]}
-        _dots(axes, [parts.get((mode, name)) for name in schedules], shift, **look)
-        pairs = zip(methods[mode], methods[NO_COOLING], strict=True)
-        _crosses(axes, [printed[one] - printed[other] for one, other in pairs], shift)
+        _dots(axes, [parts.get((mode, SCHEDULES[name])) for name in schedules], shift, **look)
+        _crosses(axes, gained.loc[[*schedules], mode].tolist(), shift)
     axes.axvline(0, color=plots.BLACK, linewidth=0.7)
     title = f"Cooling on each schedule\nCIFAR-10, {_seeds(parts)}"
     _finish(axes, [*schedules.values()], "accuracy gained (points)", title, "printed")

@@ -21,12 +21,11 @@ from tests.conftest import ROOT
 
 LOADING = {"src", "href", "srcset", "poster", "action", "background", "data"}
 HOSTILE = "<img src=x onerror=alert(1)>"
-CLAIM: dict[str, Any] = {"paper": "focal", "id": "better", "where": "Table 1", "profile": "toy"}
+CLAIM: dict[str, Any] = {"paper": "focal", "id": "better", "where": "Table 1", "profile": "toy", "n": 3}
 CLAIM |= {"statement": f"Focal loss beats {HOSTILE}.", "cells": ["focal/evaluation/toy/CE"]}
-CLAIM |= {"criterion": f"Difference & {HOSTILE}. Superiority: holds if the 90 % interval lies below 0."}
 CLAIM |= {"published": -0.25, "unit": "ECE", "each": "seeds", "n_needed": None, "verdict": "holds", "note": ""}
-CLAIM |= {"kind": "superiority", "region": [None, 0.0], "some": False, "share": True, "note_template": ""}
-CLAIM |= {"note_values": [], "tasks": [], "value": -0.125, "sd": 0.01, "low": -0.15, "high": -0.1, "n": 3}
+CLAIM |= {"compares": f"Difference & {HOSTILE}.", "kind": "superiority", "region": [None, 0.0], "some": False}
+CLAIM |= {"note_template": "", "note_values": [], "tasks": [], "value": -0.125, "sd": 0.01, "low": -0.15, "high": -0.1}
 SAME = CLAIM | {"id": "same", "statement": "It is as accurate.", "verdict": "inconclusive", "cells": ["prepared/toy"]}
 NEVER = CLAIM | {"id": "never", "statement": "It is fast.", "verdict": "not tested", "cells": [], "note": "no run"}
 NEVER |= dict.fromkeys(("value", "sd", "low", "high", "published", "n", "unit"))
@@ -59,7 +58,7 @@ def notebook() -> nbformat.NotebookNode:
 
     html = '<style>#T_table-1 td {color: red}</style><table id="T_table-1"><tbody><tr><td>1</td></tr></tbody></table>'
     cells = [
-        new_markdown_cell("# Focal loss, checked\n\nSomebody, 2020."),
+        new_markdown_cell("# Focal loss, checked", metadata={"tags": ["notebook"]}),
         new_markdown_cell("## What the study shows\n\nIn this profile."),
         code("Markdown(words)", {"text/markdown": f"**ECE** of {HOSTILE} and [a link](javascript:alert(2))"}),
         new_markdown_cell("## Claims\n\nJudged here."),

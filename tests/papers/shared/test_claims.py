@@ -163,6 +163,6 @@ def test_a_reader_sees_shares_in_points_and_other_numbers_as_they_are() -> None:
     assert said["criterion"].endswith("holds if the 90 % interval lies above 1 points of accuracy.")
     for unit, shown in (("of an epoch", "% of an epoch"), ("share of predictions", "% of predictions")):
         assert f" {shown} (n" in texts(row | {"unit": unit})["ours"]
-    said = texts(row | {"unit": "nats, part 0", "share": False})
+    said = texts(row | {"unit": "nats, part 0"})
     assert said["ours"] == "0.500 ± 0.100 [0.331, 0.669] nats, part 0 (n = 3 seeds)"
     assert (said["printed"], said["must lie"]) == ("0.5", "above 0.01")

@@ -66,5 +66,5 @@ def test_sources_are_stripped_define_nothing_and_link_the_page_with_the_words(pr
     assert len(lines) <= 100
     assert not any(line.lstrip().startswith(("def ", "class ")) for line in lines)
     assert sum("parameters" in cell.metadata.get("tags", []) for cell in code) == 1
-    assert f"](../docs/{paper}.md)" in cells[1].source
+    assert f"](../docs/{paper}.md)" in cells[2].source
     assert (project_root / "docs" / f"{paper}.md").is_file()

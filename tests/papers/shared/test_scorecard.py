@@ -10,9 +10,8 @@ from softmax_temperature.papers.shared.results import best_evidence, scorecard, 
 from softmax_temperature.runner.errors import InputError
 
 ROW: dict[str, Any] = {"paper": "focal", "id": "a", "where": "Table 1", "statement": "A beats B.", "note": ""}
-ROW |= {"criterion": "A minus B. Superiority: holds if the 90 % interval lies above 0.", "kind": "superiority"}
-ROW |= {"region": [0.0, None], "some": False, "share": True, "note_template": "", "note_values": []}
-ROW |= {"bounds": [0.0], "profile": "study", "published": 0.5, "each": "seeds", "unit": "accuracy", "verdict": "holds"}
+ROW |= {"compares": "A minus B.", "kind": "superiority", "region": [0.0, None], "some": False, "note_template": ""}
+ROW |= {"note_values": [], "profile": "study", "published": 0.5, "each": "seeds", "unit": "ECE", "verdict": "holds"}
 FOUND = {"value": 0.25, "sd": 0.1, "low": 0.1, "high": 0.4, "n": 5}
 ROW |= {**FOUND, "n_needed": None, "tasks": [{"part": "", "task": "t", "pooled": True, **FOUND}]}
 OPEN = {"verdict": "inconclusive", "low": -0.1, "n": 9, "n_needed": 12}
@@ -35,19 +34,17 @@ def results(tmp_path: Path) -> Path:
 
 def test_a_row_has_the_best_evidence_and_names_the_others(results: Path) -> None:
     rows = [line for line in scorecard(results).splitlines() if line.startswith("| **")]
-    assert len(rows) == 3
     cells = [cell.strip() for cell in rows[0].split("|")]
-    assert cells[1] == "**holds**"
-    assert cells[5] == "25.00 ± 10.00 [10.00, 40.00] points of accuracy (n = 5 seeds)"
-    ours = "25.00 ± 10.00 [-10.00, 40.00] points of accuracy (n = 9 seeds)"
-    assert cells[6:9] == ["above 0", "two", f"one: inconclusive (12 seeds would decide), {ours}"]
+    assert (len(rows), cells[1]) == (3, "**holds**")
+    assert cells[5:8] == ["25.00 ± 10.00 [10.00, 40.00] points of ECE (n = 5 seeds)", "above 0", "two"]
+    assert cells[8].startswith("one: inconclusive (12 seeds would decide), 25.00 ± 10.00 [-10.00, 40.00] points of ECE")
 
 
 def test_a_row_says_over_how_many_tasks_of_the_part_shown_its_interval_is(tmp_path: Path) -> None:
     of = [("against A", "t", True), ("against A", "u", True), ("against A", "other", False), ("against B", "v", True)]
     tasks = [{"part": part, "task": task, "pooled": own} for part, task, own in of]
-    write(tmp_path, "study", {**OPEN, "unit": "accuracy, against A", "tasks": tasks})
-    assert "points of accuracy, against A (n = 9 seeds of 2 tasks) |" in scorecard(tmp_path)
+    write(tmp_path, "study", {**OPEN, "unit": "ECE, against A", "tasks": tasks})
+    assert "points of ECE, against A (n = 9 seeds of 2 tasks) |" in scorecard(tmp_path)
     assert "inconclusive (12 seeds per task would decide)" in scorecard(tmp_path)
 
 

@@ -37,11 +37,8 @@ _PAGES.filters |= {"json": canonical_json, "tally": stored.tally, "texts": texts
 _PAGES.filters |= {"ranked": partial(sorted, key=stored.rank)}
 _PAGES.globals |= {"directions_only": DIRECTIONS_ONLY, "slugs": stored.PAPERS}
 _ELSEWHERE = ("Claims", "Deviations")  # Sections of a notebook that pages show in another way.
+_OF_NOTEBOOK = "notebook"  # The tag of cells that are about the notebook itself and its neighbours.
 _HEADING = re.compile(r"^#+ +(.+)$", re.MULTILINE)
-# Words about the notebook itself, its neighbours and its code.
-_OF_NOTEBOOK = re.compile(
-    r"This notebook computes nothing.*|\*\*What came out\*\*.*|, described in `\S+`|Everything drawn .*"
-)
 _TEX = re.compile(r"(\$\$?)([^$]+)\1")
 _TAGS = (
     *("a", "b", "blockquote", "br", "code", "del", "details", "div", "em", "h1", "h2", "h3", "h4", "hr", "i", "li"),
@@ -169,11 +166,10 @@ def content(notebook: nbformat.NotebookNode) -> str:
     for cell in notebook.cells:
         is_prose = cell.cell_type == "markdown"
         title = (_HEADING.findall(cell.source) or [title])[-1].strip() if is_prose else title
-        if title in _ELSEWHERE:
+        if title in _ELSEWHERE or _OF_NOTEBOOK in cell.metadata.get("tags", []):
             continue
         if is_prose:
-            words = re.sub("^# .+", "", _OF_NOTEBOOK.sub("", cell.source)).replace("## Set-up", "## What was run")
-            parts.append(f'<div class="prose">{_html(words)}</div>')
+            parts.append(f'<div class="prose">{_html(cell.source)}</div>')
         parts += [_shown(output, escape(title)) for output in cell.get("outputs", []) if "data" in output]
     return "\n".join(filter(None, parts))
 

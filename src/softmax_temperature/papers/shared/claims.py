@@ -41,7 +41,8 @@ class Criterion:
     def row(self) -> dict[str, Any]:
         """What a row of `claims.json` says of it."""
         region = [end if isfinite(end) else None for end in (self.low, self.high)]
-        return {"kind": self.kind, "region": region, "bounds": self.bounds, "some": self.some}
+        said = {"criterion": self.sentence(), "kind": self.kind, "region": region, "bounds": self.bounds}
+        return said | {"some": self.some}
 
     def contains(self, ends: Ends) -> bool:
         """Whether the whole interval lies in the region."""
@@ -65,9 +66,10 @@ class Criterion:
         side = "between" if len(self.bounds) == 2 else "above" if isfinite(self.low) else "below"
         return f"{side} {' and '.join(f'{scale * bound:g}' for bound in self.bounds)}"
 
-    def __str__(self) -> str:
+    def sentence(self, scale: float = 1, unit: str = "") -> str:
+        """When a claim holds by it, the region as in `where`."""
         whose = "some part's interval, at a level corrected for their number," if self.some else "the 90 % interval"
-        return f"{self.kind.capitalize()}: holds if {whose} lies {self.where()}."
+        return f"{self.kind.capitalize()}: holds if {whose} lies {self.where(scale)}{unit}."
 
 
 def above(bound: float = 0.0, *, some: bool = False) -> Criterion:
@@ -161,7 +163,6 @@ class Judged:
     each: str | None = None  # What n counts.
     n_needed: int | None = None  # With which a claim that is open would be decided.
     unit: str | None = None
-    share: bool = False
     note_template: str | None = None
     note_values: list[float] = field(default_factory=list)
     cells: list[str] = field(default_factory=list)
@@ -175,8 +176,8 @@ def judge_all(paper: str, claims: Sequence[Claim[Records]], records: Records, *,
     """
     rows = []
     for claim in claims:
-        said = {name: getattr(claim, name) for name in ("id", "where", "statement", "published")}
-        said |= {"paper": paper, "profile": profile, "criterion": f"{claim.compares} {claim.criterion}"}
+        said = {name: getattr(claim, name) for name in ("id", "where", "statement", "compares", "published")}
+        said |= {"paper": paper, "profile": profile}
         judged = _judged(claim.criterion, claim.measure(records), profile in DIRECTIONS_ONLY)
         rows.append(said | claim.criterion.row() | asdict(judged))
     return rows
@@ -224,7 +225,6 @@ def _decided(criterion: Criterion, parts: Mapping[str, Quantity], found: Measure
         each=part.each,
         n_needed=needed,
         unit=f"{found.unit}, {name}" if len(parts) > 1 else found.unit,
-        share=in_points(found.unit) is not None,
         note=in_note(template, numbers),
         note_template=template,
         note_values=numbers,
@@ -279,14 +279,14 @@ def texts(row: dict[str, Any]) -> dict[str, str]:
     """
     region = Criterion.of(row)
     said = {"claim": row["statement"], "where": row["where"], "verdict": row["verdict"], "note": row["note"]}
-    said |= {"printed": "–", "ours": "–", "must lie": "–", "criterion": row["criterion"]}
+    said |= {"printed": "–", "ours": "–", "must lie": "–", "criterion": f"{row['compares']} {region.sentence()}"}
     if row["value"] is None:
         return said
     unit, scale, digits, each = row["unit"], 1, 3, row["each"]
     if points := in_points(unit):
-        unit, scale, digits, before = points, 100, 2, row["criterion"].removesuffix(f"{region.where()}.")
+        unit, scale, digits = points, 100, 2
         said["note"] = in_note(row["note_template"], row["note_values"], points=True)
-        said["criterion"] = f"{before}{region.where(scale)} {unit.partition(',')[0]}."
+        said["criterion"] = f"{row['compares']} {region.sentence(scale, ' ' + unit.partition(',')[0])}"
     pooled = _pooled(row)
     of_tasks, per_task = (f" of {count} tasks", " per task") if (count := task_count(row)) > 1 else ("", "")
     if row["n_needed"] is not None:

@@ -16,6 +16,7 @@ from matplotlib import font_manager
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
+from PIL import Image
 from scipy.stats import binomtest
 
 from softmax_temperature.runner.artifacts import atomic_file
@@ -112,11 +113,17 @@ def seeds(axes: Axes, rows: pd.DataFrame, x: str, y: str, *, color: Any, label: 
 
 
 def encoded(figure: Figure, ending: str) -> bytes:
-    """The file of a figure, "svg" or "png", in bytes that are equal when the numbers are."""
+    """The file of a figure, "svg" or "png", in bytes that are equal when the numbers are.
+
+    Notebooks are kept in Git with their pictures, and 256 colours look the same in a third of the bytes.
+    """
     _use_matplotlibs_own_fonts()
     buffer = BytesIO()
     with mpl.rc_context(_STYLE):
         figure.savefig(buffer, format=ending, metadata={"Date": None} if ending == "svg" else {"Software": None})
+    if ending == "png":
+        picture, buffer = Image.open(buffer).convert("RGB"), BytesIO()
+        picture.quantize(256).save(buffer, "png", optimize=True)
     return buffer.getvalue()
 
 
