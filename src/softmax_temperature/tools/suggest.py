@@ -77,7 +77,7 @@ def suggest_temperature(
         >>> from sklearn.datasets import load_digits
         >>> found = suggest_temperature(*load_digits(return_X_y=True))
         >>> found.inverse_temperature, round(found.expected_loss, 3), found.inside, found.outside
-        (35.0, 0.013, False, ('avg_kurtosis', 'pca_50'))
+        (35.0, 0.015, False, ('avg_kurtosis', 'pca_50'))
     """
     heuristic = heuristic or shipped()
     statistics = describe(*checked_rows(embeddings, labels), seed=seed)
