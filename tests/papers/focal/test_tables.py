@@ -67,7 +67,7 @@ def test_what_no_task_gives_is_not_run_and_says_which_profile_would(records: Rec
     profiles = {(row["dataset"], row["network"]): row["status"] for row in rows.to_dict("records")}
     assert profiles["CIFAR-10", "ResNet-50"] == "not run: profile cifar10"
     assert profiles["CIFAR-100", "ResNet-50"] == "not run: profile paper"
-    assert profiles["20 Newsgroups", "Global Pooling CNN"] == "not run: profile text_cpu"
+    assert profiles["20 Newsgroups", "Global Pooling CNN"] == "not run: profile text"
 
 
 def test_sets_of_other_images_are_part_of_the_name_and_criteria_are_not(records: Records) -> None:

@@ -240,7 +240,7 @@ def _measured(records: Records, source: str, metric: str, by: str = SCALED) -> p
 
 def _profile(dataset: str, network: str) -> str:
     if dataset in ("20 Newsgroups", "SST Binary"):
-        return "text_cpu"
+        return "text"
     return "cifar10" if network == "ResNet-50" and dataset.partition(" vs ")[0] == "CIFAR-10" else "paper"
 
 

@@ -129,7 +129,7 @@ def spread(records: Records) -> Figure | None:
         return None
     axes.set(yscale="log", xlabel=AXIS, ylabel="sd over seeds (points)")
     axes.set_ylim(top=min(axes.get_ylim()[1], 60))  # Two seeds bound it by nothing, accuracies by 50.
-    axes.yaxis.set_major_formatter(PLAIN_NUMBERS)
+    axes.yaxis.set(major_locator=LogLocator(subs=(1, 2, 5)), major_formatter=PLAIN_NUMBERS, minor_formatter="")
     _of_inverse_temperatures(axes)
     plots.legend_below(figure, entries, columns=1)
     return figure
