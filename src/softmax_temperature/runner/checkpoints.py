@@ -28,10 +28,7 @@ class Checkpointer:
         self._due = time.monotonic() + seconds
 
     def load(self) -> dict[str, Any] | None:
-        """The last saved state, on the CPU, or None; that of process 0, if several train together.
-
-        A file that was damaged since is set aside.
-        """
+        """The last saved state (of process 0), on the CPU, or None; a file that was damaged since is set aside."""
         state, content = None, self.path.read_bytes() if self.path.is_file() else b""
         if hashlib.sha256(content[_DIGEST_BYTES:]).digest() == content[:_DIGEST_BYTES]:
             state = torch.load(io.BytesIO(content[_DIGEST_BYTES:]), weights_only=True, map_location="cpu")

@@ -14,10 +14,8 @@ import torch
 from torch import distributed
 
 Value = TypeVar("Value")
-PROCESSES = int(os.environ.get("WORLD_SIZE", "1"))
-"""How many processes `torchrun` started together; 1 without it."""
-_PATIENCE = timedelta(hours=1)
-"""How long processes wait for one another: one that hangs ends the run, but process 0 may wait for another run."""
+PROCESSES = int(os.environ.get("WORLD_SIZE", "1"))  # That `torchrun` started together.
+_PATIENCE = timedelta(hours=1)  # One that hangs ends the run, but process 0 may wait for another run.
 
 
 def is_follower() -> bool:
