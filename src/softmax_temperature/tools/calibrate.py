@@ -15,10 +15,11 @@ from torch import Tensor
 from softmax_temperature.data.seeds import generator_for
 from softmax_temperature.metrics import calibration_report, paired_difference, reliability_bins
 from softmax_temperature.metrics.checks import check_count
-from softmax_temperature.papers.shared.plots import reliability_diagram, save
+from softmax_temperature.papers.shared.plots import save
 from softmax_temperature.runner.artifacts import digest_of_file, write_json, write_text
 from softmax_temperature.scaling import apply_temperature, fit_temperature, temperature_interval
 from softmax_temperature.tools.arrays import Rows, checked_logits, read_rows, split_rows, user_data
+from softmax_temperature.tools.reliability import reliability_diagram
 
 Kind = Literal["logits", "probs"]
 ROWS = (

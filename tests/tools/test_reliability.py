@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.container import BarContainer
 
 from softmax_temperature.metrics import ReliabilityBins, reliability_bins
-from softmax_temperature.papers.shared.plots import reliability_diagram
+from softmax_temperature.tools.reliability import reliability_diagram
 
 
 def four_samples() -> ReliabilityBins:
