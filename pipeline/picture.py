@@ -3,9 +3,9 @@
 import sys
 from pathlib import Path
 
-from softmax_temperature.papers.picture import draw
 from softmax_temperature.papers.shared.results import RESULTS
-from softmax_temperature.stages.programs import exit_code, parser
+from softmax_temperature.tools.picture import draw
+from softmax_temperature.tools.programs import exit_code, parser
 
 
 def main() -> int:

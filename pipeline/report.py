@@ -4,7 +4,7 @@ import sys
 
 from softmax_temperature.papers.html import write_report
 from softmax_temperature.papers.shared.results import RESULTS
-from softmax_temperature.stages.programs import exit_code, parser
+from softmax_temperature.tools.programs import exit_code, parser
 
 
 def main() -> int:

@@ -2,7 +2,7 @@
 
 import sys
 
-from softmax_temperature.stages.programs import stage_program
+from softmax_temperature.tools.programs import stage_program
 
 if __name__ == "__main__":
     sys.exit(stage_program("train_temperature_check", __doc__))

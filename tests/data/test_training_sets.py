@@ -12,7 +12,7 @@ from softmax_temperature.data.splits import SPLITS
 from softmax_temperature.data.tokens import UNKNOWN
 from softmax_temperature.params.shared import Text
 from softmax_temperature.runner.errors import InputError
-from softmax_temperature.stages.trainings import image_set, training_sets
+from softmax_temperature.training.prepared_sets import image_set, training_sets
 
 TEXT = Text(vocabulary=1000, length=10, keep="start")
 

@@ -5,12 +5,12 @@ from typing import Any
 
 from softmax_temperature.params import Params
 from softmax_temperature.runner import progress
-from softmax_temperature.stages.backbones import embed
 from softmax_temperature.stages.classifier_temperature import search
 from softmax_temperature.stages.cooling import train_cooling
+from softmax_temperature.stages.embeddings import embed
 from softmax_temperature.stages.fetch import fetch
-from softmax_temperature.stages.programs import exit_code
 from softmax_temperature.tools.profiles import render_profile
+from softmax_temperature.tools.programs import exit_code
 from tests.conftest import ROOT
 from tests.pipeline.whole_runs import changed, run
 

@@ -6,10 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from softmax_temperature.early_learning.courses import log_times
 from softmax_temperature.params import Params, read_params, validate
 from softmax_temperature.params.recipe import Recipe, Schedule
 from softmax_temperature.params.temperature_check import Curves
-from softmax_temperature.stages.early_learning import early_learning, times
+from softmax_temperature.stages.early_learning import early_learning
 from softmax_temperature.training.trainer import planned_epoch
 from tests.conftest import ROOT
 
@@ -84,7 +85,7 @@ def test_an_experiment_and_then_its_schedule_replace_values_of_the_recipe() -> N
 
 def test_early_learning_has_times_on_a_log_axis_and_two_questions_for_each_seed() -> None:
     curves = Curves(inverse_temperatures=[0.1, 1.0], first=0.1, last=10.0, points=3, stride=2)
-    assert times(curves) == pytest.approx([0.1, 1.0, 10.0])
+    assert log_times(curves.first, curves.last, curves.points) == pytest.approx([0.1, 1.0, 10.0])
     few = edited("temperature_check", early_learning={"networks": {"wrn-tiny-unnormalised": 2}})
     names = [cell.name for cell in early_learning.cells(few)]
     assert names == [f"wrn-tiny-unnormalised/{part}/{seed}" for part in ("curves", "norms") for seed in (0, 1)]

@@ -14,9 +14,10 @@ from softmax_temperature.params import Params
 from softmax_temperature.params.network import Backbone
 from softmax_temperature.runner.artifacts import open_artifact, write_json
 from softmax_temperature.runner.cells import CellsFailed, fingerprint, run_cells
-from softmax_temperature.stages.backbones import embed, pretrain
+from softmax_temperature.stages.embeddings import embed
 from softmax_temperature.stages.fetch import fetch
-from softmax_temperature.stages.programs import stage_program
+from softmax_temperature.stages.pretraining import pretrain
+from softmax_temperature.tools.programs import stage_program
 from tests.pipeline.whole_runs import changed, run, with_kills
 
 CIFAR = {"library": "project", "architecture": "cifar_resnet", "arguments": {"blocks": 1}, "embedding": 64}

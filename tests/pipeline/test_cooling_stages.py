@@ -15,11 +15,12 @@ from softmax_temperature.papers.cooling.records import read_records
 from softmax_temperature.papers.cooling.selection import CHANCE
 from softmax_temperature.papers.shared.tables import rounded
 from softmax_temperature.params import Params
+from softmax_temperature.params.cooling import Segmentation
 from softmax_temperature.runner.artifacts import open_artifact
-from softmax_temperature.stages.cooling import SEGMENTATION_ARMS, train_cooling, train_segmentation
+from softmax_temperature.stages.cooling import train_cooling, train_segmentation
 from softmax_temperature.stages.fetch import fetch
-from softmax_temperature.stages.trainings import image_set
 from softmax_temperature.training import build_network
+from softmax_temperature.training.prepared_sets import image_set
 from tests.pipeline.whole_runs import (
     WholePaper,
     changed,
@@ -149,7 +150,7 @@ def test_a_row_for_every_epoch_of_every_unet_and_arms_differ_after_the_first_coo
     last = table[(table["arm"] == "last_layer") & (table["seed"] == 1)].iloc[-1]
     assert weights(train_segmentation, "last_layer/1")["cooling_temperature"].item() == last["temperature"]
     assert "cooling_temperature" not in weights(train_segmentation, "none/1")
-    plain, cooled = (stored(train_segmentation, f"{arm}/1", "record") for arm in SEGMENTATION_ARMS)
+    plain, cooled = (stored(train_segmentation, f"{arm}/1", "record") for arm in Segmentation.arms)
     losses = [[row["loss"] for row in record["history"]] for record in (plain, cooled)]
     assert losses[0][0] == losses[1][0]
     assert losses[0][1] != losses[1][1]
@@ -160,9 +161,9 @@ def test_a_row_for_every_epoch_of_every_unet_and_arms_differ_after_the_first_coo
 
 def test_pictures_show_test_images_and_every_arm(tiny: Params) -> None:
     pictures = segmentation_pixels(tiny)
-    assert set(pictures) == {"images", "labels", *SEGMENTATION_ARMS}
+    assert set(pictures) == {"images", "labels", *Segmentation.arms}
     assert pictures["images"].shape == (2, 64, 64, 3)
-    for name in ("labels", *SEGMENTATION_ARMS):
+    for name in ("labels", *Segmentation.arms):
         assert (pictures[name].dtype, pictures[name].shape) == ("uint8", (2, 64, 64))
         assert pictures[name][pictures[name] != 255].max() < 3
     assert segmentation_pixels(changed(tiny, {"cooling/segmentation/panels": 0})) == {}
@@ -184,7 +185,7 @@ def test_a_unet_that_diverges_is_a_result(tiny: Params, tmp_path: Path, monkeypa
     hot = changed(tiny, {"cooling/segmentation/recipe/": {"schedule": explodes}, "cooling/segmentation/seeds": 1})
     run(hot, train_segmentation)
     table = segmentation_table(hot)
-    expected = [(arm, epoch) for arm in SEGMENTATION_ARMS for epoch in (1, 2)]
+    expected = [(arm, epoch) for arm in Segmentation.arms for epoch in (1, 2)]
     assert [tuple(row) for row in table[["arm", "epoch"]].to_numpy()] == expected
     assert table[table["epoch"] == 2][["mean_iou", "pixel_accuracy", "temperature"]].isna().all().all()
     assert stored(train_segmentation, "none/0", "record")["diverged"]

@@ -6,9 +6,9 @@ import pytest
 
 from softmax_temperature.params import Params
 from softmax_temperature.stages import Stage
-from softmax_temperature.stages.backbones import embed
 from softmax_temperature.stages.classifier_temperature import search
 from softmax_temperature.stages.cooling import train_cooling, train_segmentation
+from softmax_temperature.stages.embeddings import embed
 from softmax_temperature.stages.focal import train_focal
 from softmax_temperature.stages.focal_appendices import focal_linear, train_translation
 from softmax_temperature.stages.focal_evaluation import evaluate_focal
@@ -42,7 +42,7 @@ def test_rates_are_rescaled_by_the_inverse_temperature(tiny: Params) -> None:
     cells = {cell.name: cell.parameters for cell in train_temperature_check.cells(tiny)}
     for at, expected in (("1", 0.1), ("0.1", 10.0)):
         given = cells[f"wrn/{at}/0.1/plain/0"]
-        assert optimizer_rate(given["learning_rate"], given["plan"]["inverse_temperature"]) == pytest.approx(expected)
+        assert optimizer_rate(given["learning_rate"], given["inverse_temperature"]) == pytest.approx(expected)
 
 
 FL_9 = {

@@ -1,6 +1,7 @@
 """All stages of the focal paper, from nothing to its results, on the smallest parameters."""
 
 from collections.abc import Callable, Sequence
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -21,14 +22,12 @@ from softmax_temperature.runner.artifacts import open_artifact
 from softmax_temperature.runner.cells import CellsFailed
 from softmax_temperature.runner.errors import InputError
 from softmax_temperature.scaling import TEMPERATURE_GRID
-from softmax_temperature.stages import focal_appendices
 from softmax_temperature.stages.fetch import fetch
 from softmax_temperature.stages.focal import train_focal
-from softmax_temperature.stages.focal_appendices import TRANSLATION_ARMS as ARMS
 from softmax_temperature.stages.focal_appendices import train_translation
 from softmax_temperature.stages.focal_evaluation import evaluate_focal
-from softmax_temperature.stages.trainings import image_set
 from softmax_temperature.training import build_network
+from softmax_temperature.training.prepared_sets import image_set
 from softmax_temperature.training.translation.network import make_network, translate
 from softmax_temperature.training.translation.scores import bleu
 from softmax_temperature.training.translation.sentences import PADDING, SentencePairs
@@ -148,7 +147,7 @@ def test_translation_tables_are_complete_and_the_temperature_is_that_of_least_va
     tables = translation_tables(tiny)
     runs, curves, history = (tables[f"translation_{name}"] for name in ("runs", "curves", "history"))
     assert {name: tuple(table.columns) for name, table in tables.items()} == {name: COLUMNS[name] for name in tables}
-    assert [tuple(names) for names in runs[["arm", "seed"]].to_numpy()] == [(arm, s) for arm in ARMS for s in range(2)]
+    assert [*zip(runs["arm"], runs["seed"], strict=True)] == [*product(("CE", "LS", "FL"), range(2))]
     assert (len(curves), len(history)) == (6 * 2, 6 * 3)
     assert not any(table.isna().any().any() for table in tables.values())
     shares = ["ece", "ece_after_scaling", "accuracy", "bleu", "bleu_after_scaling", "best_bleu"]
@@ -228,6 +227,6 @@ def test_long_training_pairs_are_left_out_and_counted(
 
 
 def test_several_processes_are_refused_for_translations(tiny: Params, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(focal_appendices, "PROCESSES", 2)
+    monkeypatch.setattr("softmax_temperature.stages.focal_appendices.PROCESSES", 2)
     with pytest.raises(InputError, match=r"train_translation under torchrun: .* are not divided"):
         train_translation.cells(tiny)

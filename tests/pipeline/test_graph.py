@@ -7,8 +7,8 @@ import pytest
 
 from softmax_temperature.papers.shared.results import PAPERS
 from softmax_temperature.params import Params, read_yaml
-from softmax_temperature.runner.fingerprint import import_closure
-from softmax_temperature.stages.programs import stages_of
+from softmax_temperature.runner.fingerprint import import_closure, source_path
+from softmax_temperature.tools.programs import stages_of
 from tests.conftest import ROOT
 
 GRAPH = read_yaml(ROOT / "dvc.yaml")
@@ -35,9 +35,7 @@ def test_a_stage_depends_on_its_program_and_of_results_nothing_is_cached_and_of_
 def test_a_stage_names_the_code_that_its_cells_run_their_folder_and_parameters_that_exist(stage: str) -> None:
     content = STAGES[stage]
     for module in {module for each in CELL_STAGES[stage] for module in import_closure(each.module)}:
-        place = module.replace("softmax_temperature", SOURCE, 1).replace(".", "/")
-        if place not in (SOURCE, f"{SOURCE}/stages"):
-            assert any(dep == f"{place}.py" or f"{place}/".startswith(f"{dep}/") for dep in content["deps"]), module
+        assert any(source_path(module).is_relative_to(ROOT / dep) for dep in content["deps"]), module
     outputs = [Path(path) for output in content["outs"] for path in output]
     assert {next(path for path in outputs if each.output.is_relative_to(path)) for each in CELL_STAGES[stage]} == set(
         outputs

@@ -16,8 +16,8 @@ import pytest
 from softmax_temperature.runner.artifacts import write_json
 from softmax_temperature.runner.engines import refuse_sharing_one_gpu, run_tasks
 from softmax_temperature.runner.errors import InputError
-from softmax_temperature.stages.programs import PROGRAMS
 from softmax_temperature.tools.profiles import render_profile
+from softmax_temperature.tools.programs import PROGRAMS
 from tests.conftest import ROOT
 from tests.pipeline.whole_runs import digests
 from tests.runner import toy

@@ -13,7 +13,7 @@ from softmax_temperature.runner import progress
 from softmax_temperature.runner.artifacts import write_json
 from softmax_temperature.runner.cells import Cell, Job, run_cells
 from softmax_temperature.runner.section import Compute
-from softmax_temperature.stages.programs import exit_code
+from softmax_temperature.tools.programs import exit_code
 from tests.serial import SERIAL
 
 OUTPUT = Path("data/counts")

@@ -44,10 +44,10 @@ def test_the_rate_of_the_highest_mean_accuracy_is_chosen_and_rescaled(
     inputs = {"data": None} | {name: tried(right) for name, right in found.items()}
     job: Any = SimpleNamespace(inputs=inputs, output=tmp_path)
     rates = {"10": 10.0, "0.1": 0.1, "1": 1.0}
-    confirm(job, rates=rates, plan=plan)
+    confirm(job, rates=rates, **plan)
     assert json.loads((tmp_path / "choice.json").read_text()) == {"learning_rate": best}
-    assert given == [{"learning_rate": best, "plan": plan}]
-    assert optimizer_rate(best, plan.inverse_temperature) == pytest.approx(best / 0.1**2)
+    assert given == [{"learning_rate": best, **plan}]
+    assert optimizer_rate(best, plan["inverse_temperature"]) == pytest.approx(best / 0.1**2)
 
 
 def test_a_network_whose_units_are_out_is_not_described() -> None:

@@ -10,7 +10,6 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
-from softmax_temperature.papers.shared.records import rejudge
 from softmax_temperature.papers.shared.results import CLAIMS
 from softmax_temperature.papers.shared.tables import read_csv
 from softmax_temperature.runner.artifacts import new_artifact, open_artifact
@@ -20,6 +19,7 @@ from softmax_temperature.stages.fetch import fetch
 from softmax_temperature.tools import cli
 from softmax_temperature.tools.profiles import render_profile
 from softmax_temperature.tools.project import plan, summary, verify
+from softmax_temperature.tools.verdicts import rejudge
 from tests.serial import SERIAL
 
 

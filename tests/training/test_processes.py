@@ -79,7 +79,7 @@ from pathlib import Path
 from softmax_temperature.runner.cells import run_cells
 from softmax_temperature.params import validate
 from softmax_temperature.tools.profiles import render_profile
-from softmax_temperature.stages.programs import exit_code
+from softmax_temperature.tools.programs import exit_code
 from softmax_temperature.stages.cooling import train_cooling
 from softmax_temperature.stages.fetch import fetch
 
@@ -192,7 +192,7 @@ def test_a_process_that_hangs_ends_the_run(tmp_path: Path) -> None:
 FAILS = """
 import sys
 from softmax_temperature.runner import distributed
-from softmax_temperature.stages.programs import exit_code
+from softmax_temperature.tools.programs import exit_code
 from tests.runner import toy
 
 def fail(job, number):

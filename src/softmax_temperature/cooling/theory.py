@@ -1,6 +1,10 @@
 """What the cooling paper predicts of outputs and gradients (Lemma 3.3, Proposition 3.5, Theorem 3.7), and measures."""
 
 import copy
+import math
+from collections.abc import Iterator, Mapping
+from statistics import geometric_mean
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -83,3 +87,40 @@ def _gradients_by_name(model: nn.Module, outputs: Tensor, weights: Tensor | None
     named = {name: parameter for name, parameter in model.named_parameters() if parameter.requires_grad}
     gradients = torch.autograd.grad(outputs, tuple(named.values()), weights, allow_unused=True)
     return {name: gradient for name, gradient in zip(named, gradients, strict=True) if gradient is not None}
+
+
+def statements(
+    network: nn.Module, images: Tensor, labels: Tensor, temperature: float
+) -> Iterator[tuple[str, float, float, float]]:
+    """Each statement with what it predicts, what is measured, and the largest relative difference.
+
+    Proposition 3.5: norms of the whole gradient of a network held at `temperature` in its last layer. The others:
+    geometric means over modules or parameters of the ratios to it of the network with this temperature in its layers.
+    """
+    twin = scale_equivalent(network, temperature)
+    before, after = (measured_outputs(each, images) for each in (network, twin))
+    ratios = predicted_output_ratios(network, temperature)
+    yield "Lemma 3.3: outputs of modules", *_ratios(ratios, before, after)
+    gradients = predicted_last_layer_gradients(network, images, labels)
+    found = measured_gradients(network, images, labels)
+    errors = [((gradients[path] - each).norm() / each.norm()).item() for path, each in found.items()]
+    norms = [nn.utils.get_total_norm(each.values()).item() for each in (gradients, found)]
+    yield "Proposition 3.5: gradients", norms[0], norms[1], max(errors)
+    for statement, relative in (("Theorem 3.7: gradients", False), ("Section 3.3: relative gradients", True)):
+        predicted = predicted_gradient_ratios(network, temperature, relative=relative)
+        both = [measured_gradients(each, images, labels, relative=relative) for each in (network, twin)]
+        for kind, ending in (("weights", ".weight"), ("biases", ".bias")):
+            before, after = ({path: one for path, one in each.items() if path.endswith(ending)} for each in both)
+            yield f"{statement} of {kind}", *_ratios(predicted, before, after)
+
+
+def _ratios(predicted: Mapping[str, float], before: Mapping[str, Tensor], after: Mapping[str, Tensor]) -> Any:
+    """Of tensors after to those before: the factor of least squares, and what is off, the remainder included."""
+    found, errors = [], []
+    for path, old in before.items():
+        above, below = after[path].double().flatten(), old.double().flatten()
+        value = ((above @ below) / (below @ below)).item()
+        remainder = ((above - value * below).norm() / above.norm()).item()
+        found.append(value)
+        errors.append(math.hypot(1 - predicted[path] / value, remainder))
+    return geometric_mean(predicted[path] for path in before), geometric_mean(found), max(errors)

@@ -100,6 +100,12 @@ def draw_glyphs(characters: Sequence[str], images_per_class: int, *, seed: int) 
     return np.concatenate(images)[..., None], np.repeat(np.arange(len(characters)), images_per_class)
 
 
+def draw_pretraining_glyphs(classes: int, images_per_class: int, *, seed: int) -> tuple[Pixels, NDArray[np.int64]]:
+    """The same, of so many characters that no other data set has."""
+    characters = choose_characters(classes, pretraining_pool, where="pretrain.classes", seed=seed)
+    return draw_glyphs(characters, images_per_class, seed=seed)
+
+
 def _ink(character: str, count: int, generator: np.random.Generator) -> Pixels:
     """(count, 32, 32) uint8: one character in random typefaces and distortions, 0 without ink and 255 full of it."""
     faces = _bitmaps(character)

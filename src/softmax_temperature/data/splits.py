@@ -16,6 +16,7 @@ from softmax_temperature.runner.errors import InputError
 
 SplitName = Literal["train", "validation", "test"]
 SPLITS: tuple[SplitName, ...] = ("train", "validation", "test")
+HELD_OUT = SPLITS[1:]
 
 
 class LeakError(Exception):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -87,6 +88,25 @@ class Start:
         own, sketch, move = self.network, self.problem.sketch, MOVE * self.scales.unit_time
         moved = own.start + move * own.pull_back(own.start, self.residual)
         return sketch.drift(sketch.at(moved), sketch.at(own.start)).value / move
+
+    def described(self) -> dict[str, Any]:
+        """Problem and start as a record has them; norms of the kernel with their standard errors."""
+        norm, (images, classes) = self.problem.sketch.norm(self.problem.kernel), self.network.shape
+        return {
+            "parameters": self.network.start.numel(),
+            "smooth": is_smooth(self.problem.network),
+            "images": images,
+            "classes": classes,
+            "kernel_norm": norm.value,
+            "kernel_norm_error": norm.standard_error,
+            "unit_time": self.scales.unit_time,
+        }
+
+
+def log_times(first: float, last: float, points: int) -> list[float]:
+    """`points` times from `first` to `last`, evenly spaced on a log axis."""
+    step = math.log(last / first) / (points - 1)
+    return [first * math.exp(step * number) for number in range(points)]
 
 
 def course(

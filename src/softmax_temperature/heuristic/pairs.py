@@ -1,5 +1,7 @@
 """Pairs, their correlations (section 4.3, Figure 3), and the regression that the paper's rule and ours share."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
@@ -17,6 +19,7 @@ SEARCHED_RANGE = (SEARCHED[0], SEARCHED[-1])
 
 KEYS = ["dataset", "backbone"]
 PLATEAU = ("plateau_low", "inverse_temperature", "plateau_high")
+UNTRAINED = "untrained"  # What the names of backbones with random weights begin with.
 LEVEL = 0.90  # of the intervals, as everywhere in this package
 COLUMNS = ["statistic", "r", "absolute_r", "p", "low", "high", "absolute_low", "absolute_high", "constant"]
 
@@ -39,6 +42,11 @@ def identified(pairs: Pairs, *, max_share: float = 0.5, grid: Sequence[float] = 
     low, high = matrix(table, ("plateau_low", "plateau_high")).T[:, :, None]
     share = ((np.asarray(grid) >= low) & (np.asarray(grid) <= high)).mean(axis=1)
     return table.iloc[np.flatnonzero(share <= max_share)].reset_index(drop=True)
+
+
+def is_trained(rows: pd.DataFrame) -> pd.Series[bool]:
+    """Whether the backbone of each row is trained: the paper has no untrained extractor, and no claim rests on one."""
+    return ~rows["backbone"].str.startswith(UNTRAINED)
 
 
 def checked_pairs(pairs: Pairs) -> pd.DataFrame:

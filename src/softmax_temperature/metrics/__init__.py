@@ -15,12 +15,16 @@ from softmax_temperature.metrics.calibration import (
     noise_floor,
     reliability_bins,
 )
-from softmax_temperature.metrics.out_of_distribution import out_of_distribution_auroc, out_of_distribution_interval
+from softmax_temperature.metrics.out_of_distribution import (
+    out_of_distribution_auroc,
+    out_of_distribution_curve,
+    out_of_distribution_interval,
+)
 from softmax_temperature.metrics.report import Difference, calibration_report, confident_report, paired_difference
 from softmax_temperature.metrics.scores import brier_score, negative_log_likelihood, top_accuracy
 
 __all__ = ["ReliabilityBins", "adaptive_calibration_error", "classwise_calibration_error", "debiased_calibration_error"]
 __all__ += ["expected_calibration_error", "maximum_calibration_error", "noise_floor", "reliability_bins"]
-__all__ += ["out_of_distribution_auroc", "out_of_distribution_interval"]
+__all__ += ["out_of_distribution_auroc", "out_of_distribution_curve", "out_of_distribution_interval"]
 __all__ += ["Difference", "calibration_report", "confident_report", "paired_difference"]
 __all__ += ["brier_score", "negative_log_likelihood", "top_accuracy"]

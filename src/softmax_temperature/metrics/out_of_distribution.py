@@ -2,6 +2,7 @@
 
 import math
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor
@@ -41,6 +42,19 @@ def out_of_distribution_interval(
         areas.append(((below[:, first] + below[:, last]) / 2 * there).sum(1) / (len(inside) * len(outside)))
     low, high = torch.quantile(torch.cat(areas), torch.tensor(INTERVAL, dtype=torch.float64)).tolist()
     return low, high
+
+
+def out_of_distribution_curve(
+    logits_in: Tensor, logits_out: Tensor, *, score: str = "entropy", points: int = 100
+) -> Tensor:
+    """The ROC curve, for drawing: (points + 1, 2), false positive rates from 0 to 1 and true ones, six decimals."""
+    from sklearn.metrics import roc_curve  # As above.
+
+    scores = _scores(logits_in, logits_out, score)
+    is_out = torch.cat([torch.full_like(part, side) for side, part in enumerate(scores)])
+    false_positive, true_positive, _ = roc_curve(is_out.numpy(), torch.cat(scores).numpy())
+    rates = np.linspace(0, 1, points + 1)
+    return torch.from_numpy(np.stack([rates, np.interp(rates, false_positive, true_positive)], axis=1).round(6))
 
 
 def _scores(logits_in: Tensor, logits_out: Tensor, score: str) -> list[Tensor]:

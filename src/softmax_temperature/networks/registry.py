@@ -1,7 +1,7 @@
 """Networks by name: those that are trained from scratch, and the backbones with the tensor that is the embedding."""
 
 from collections import OrderedDict
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,8 @@ from softmax_temperature.params.network import Backbone, Network
 from softmax_temperature.runner.errors import InputError, nearest
 
 Build = Callable[..., nn.Module]
+WEIGHTS = "weights.safetensors"
+"""The file with the weights of a network that the pipeline trained."""
 
 # Of networks that are trained from scratch; each takes `num_classes` and arguments of its own.
 ARCHITECTURES: dict[str, Build] = {
@@ -48,6 +50,12 @@ def check_network(spec: Network) -> nn.Module:
     """The network for two classes without its weights; refuses arguments that it does not take, in no time."""
     with torch.device("meta"), _NoDraws():
         return build_network(spec, classes=2, seed=0)
+
+
+def check_networks(networks: Mapping[str, Network], names: Iterable[str]) -> None:
+    """Refuse those of some names that do not take their arguments: the parameters are wrong, not a cell."""
+    for name in dict.fromkeys(names):
+        check_network(networks[name])
 
 
 class _NoDraws(TorchFunctionMode):

@@ -1,6 +1,7 @@
 """The section of the paper `cooling`."""
 
-from typing import Annotated, Any, Literal, Self
+from itertools import product
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field, NonNegativeFloat, PositiveFloat, PositiveInt, model_validator
 
@@ -8,6 +9,9 @@ from softmax_temperature.params.recipe import Loss, Recipe, Schedule
 from softmax_temperature.params.shared import Name
 from softmax_temperature.runner.section import Section, all_known
 
+NO_COOLING = "none"
+JUDGED = 10
+"""Epochs at the end whose mean is the accuracy of a training."""
 Sides = Annotated[list[Annotated[int, Field(gt=0, multiple_of=16)]], Field(min_length=2, max_length=2)]
 
 
@@ -84,6 +88,11 @@ class Segmentation(SegmentationTask):
     factor: NonNegativeFloat  # The temperature is raised to it.
     seeds: PositiveInt
     panels: Annotated[int, Field(ge=0, le=8)]  # Test images that are shown; 0 where they may not be passed on.
+    arms: ClassVar[tuple[str, ...]] = (NO_COOLING, "last_layer")
+
+    def trainings(self) -> list[tuple[str, int]]:
+        """Arm and seed of every training."""
+        return list(product(self.arms, range(self.seeds)))
 
     @model_validator(mode="after")
     def _fits_together(self) -> Self:

@@ -1,5 +1,6 @@
 """The section of the paper `focal`."""
 
+from itertools import product
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt, model_validator
@@ -7,6 +8,9 @@ from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveFloat, Pos
 from softmax_temperature.params.recipe import Loss, Recipe
 from softmax_temperature.params.shared import Ascending, Fraction, Momentum, Name, Text
 from softmax_temperature.runner.section import Section, all_known
+
+REFERENCE = "CE"
+"""The arm that the paper compares with."""
 
 
 class ArmChange(Section):
@@ -32,26 +36,34 @@ class Embeddings(Section):
     step: NonNegativeFloat
 
 
-class Task(Section):
+class TaskTraining(Section):
+    """How a task is read and evaluated, whatever trains on it.
+
+    Its test images are scored with noise of the standard deviation `gaussian_noise` too (pixels on the scale 0 to 1).
+    Parse trees need the vocabulary of `text` alone; null `embeddings` are learned with the rest. `select` is the epoch
+    whose weights are evaluated, the last or the first with the best accuracy on validation data.
+    """
+
+    gaussian_noise: PositiveFloat | None = None
+    text: Text | None = None
+    embeddings: Embeddings | None = None
+    select: Literal["last", "best_validation"] = "last"
+
+
+class Task(TaskTraining):
     """A data set with a network, trained with every arm in `arms` (null: all of them).
 
-    Beside its own test images, those of `out_of_distribution` are scored, and its own with noise of the standard
-    deviation `gaussian_noise` (pixels on the scale 0 to 1); on those of `shifted`, other pictures under the same class
-    names, accuracy and calibration are measured. Parse trees need the vocabulary of `text` alone; null `embeddings` are
-    learned with the rest. `select` is the epoch whose weights are evaluated, the last or the first with the best
-    accuracy on validation data. `variant_of` makes a task a part of the ablation: another one's, but for its recipe.
-    `printed_...` are the paper's names, if it has numbers; `differs` says what else is not as in the paper.
+    Beside its own test images, those of `out_of_distribution` are scored; on those of `shifted`, other pictures under
+    the same class names, accuracy and calibration are measured. `variant_of` makes a task a part of the ablation:
+    another one's, but for its recipe. `printed_...` are the paper's names, if it has numbers; `differs` says what else
+    is not as in the paper.
     """
 
     dataset: Name
     network: Name
     arms: Annotated[list[Name], Field(min_length=1)] | None = None
     out_of_distribution: list[Name] = []
-    gaussian_noise: PositiveFloat | None = None
     shifted: list[Name] = []
-    text: Text | None = None
-    embeddings: Embeddings | None = None
-    select: Literal["last", "best_validation"] = "last"
     recipe: dict[str, Any] = {}
     arm_changes: dict[Name, ArmChange] = {}
     variant_of: Name | None = None
@@ -107,6 +119,10 @@ class Linear(LinearTraining):
     gammas: dict[Name, NonNegativeFloat]
     seeds: PositiveInt
 
+    def trainings(self) -> list[tuple[str, int]]:
+        """Arm and seed of every training."""
+        return list(product(self.gammas, range(self.seeds)))
+
 
 class Transformer(Section):
     """Encoder and decoder of `layers` each, with `inner` units in their feed-forward layers."""
@@ -161,6 +177,19 @@ class Translation(TranslationTask):
     smoothing: Fraction
     gamma: PositiveFloat
     seeds: PositiveInt
+
+    @property
+    def arms(self) -> dict[str, Arm]:
+        """The losses by the paper's names for them."""
+        return {
+            "CE": Arm(loss="cross_entropy"),
+            "LS": Arm(loss="label_smoothing", options={"smoothing": self.smoothing}),
+            "FL": Arm(loss="focal", options={"gamma": self.gamma}),
+        }
+
+    def trainings(self) -> list[tuple[str, int]]:
+        """Arm and seed of every training."""
+        return list(product(self.arms, range(self.seeds)))
 
     @model_validator(mode="after")
     def _fits_together(self) -> Self:

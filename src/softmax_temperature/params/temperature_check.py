@@ -8,6 +8,7 @@ from softmax_temperature.params.recipe import Recipe
 from softmax_temperature.params.shared import Ascending, Name, Text
 from softmax_temperature.runner.section import Section
 
+QUESTIONS = CURVES, NORMS = "curves", "norms"
 PLAIN, COOLED, CONFIRMED = "plain", "cooled", "confirmed-"
 Grid = Annotated[Ascending, Field(min_length=2)]
 Rates = Annotated[list[PositiveFloat], Field(min_length=1)]
@@ -151,19 +152,32 @@ class EarlyLearning(GradientFlow):
     curves: Curves
     norms: Norms
 
+    def courses(self) -> list[tuple[str, str, int]]:
+        """Network, question and seed of every cell."""
+        networks = self.networks.items()
+        return [(name, question, seed) for name, seeds in networks for question in QUESTIONS for seed in range(seeds)]
 
-class TemperatureCheck(Section):
+
+class Looks(Section):
+    """Texts are read as `text` says; `watch_images` training images are looked at after every `watch_every` epochs.
+
+    So are all held-out data.
+    """
+
+    text: Text
+    watch_images: PositiveInt
+    watch_every: PositiveInt
+
+
+class TemperatureCheck(Looks):
     """The paper `temperature_check`: every sweep, `seeds` times, with its own rates, and the theory of early learning.
 
-    `watch_images` training images and all held-out data are looked at after every `watch_every` epochs.
+    The recipe is that of all trainings but for its `lr`, which each one has its own of.
     """
 
     seeds: PositiveInt
     recipe: Recipe
-    text: Text
     sweeps: dict[Name, Sweep]
-    watch_images: PositiveInt
-    watch_every: PositiveInt
     early_learning: EarlyLearning | None
 
     def recipe_of(self, sweep: str) -> Recipe:

@@ -27,12 +27,13 @@ _DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 def import_closure(module: str, *, excluded: frozenset[str] = EXCLUDED) -> tuple[str, ...]:
     """The modules of this package that `module` imports, directly or not, itself and parent packages included, sorted.
 
-    Excluded rooms and imports for type checking are not followed. Outside this package only the module itself counts.
+    Excluded rooms and imports for type checking are not followed, nor is the package's root, whose names are for users.
+    Outside this package only the module itself counts.
     """
     if not _in_package(module):
         return (module,)
     found = [module, *filter(_in_package, _graph(excluded).find_upstream_modules(module))]
-    return tuple(sorted({name.rsplit(".", cut)[0] for name in found for cut in range(name.count(".") + 1)}))
+    return tuple(sorted({name.rsplit(".", cut)[0] for name in found for cut in range(name.count("."))}))
 
 
 @cache

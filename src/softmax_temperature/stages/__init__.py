@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
+from softmax_temperature.runner.artifacts import Artifact, open_artifact
+
 if TYPE_CHECKING:
     from softmax_temperature.params import Params
     from softmax_temperature.runner.cells import Cell  # Imports torch, which `--help` must not wait for.
@@ -16,6 +18,8 @@ Part = TypeVar("Part", bound="Section")
 PREPARED, BACKBONES, EMBEDDINGS = (Path("data") / name for name in ("prepared", "backbones", "embeddings"))
 FOCAL_TRAINING, HEURISTIC = Path("data/focal/training"), Path("data/classifier_temperature/heuristic")
 """Output folders that other stages or papers read: they import the names, not the stages' code."""
+LOGITS, LAST_LOGITS = "logits.safetensors", "last-logits.safetensors"
+"""Files with the logits that are evaluated; and with those of the last epoch, where another one was selected."""
 
 
 @dataclass(frozen=True)
@@ -34,6 +38,14 @@ class Stage:
     def module(self) -> str:
         """The module that declares the cells and has the functions that they run."""
         return self.declare.__module__
+
+    def result(self, *names: object) -> Artifact:
+        """What the cell of this name, or of these parts of it, has published; an ArtifactError if nothing."""
+        return open_artifact(self.output.joinpath(*map(str, names)), kind=self.name)
+
+    def results(self, params: Params) -> dict[str, Artifact]:
+        """What all declared cells have published, by their names."""
+        return {cell.name: self.result(cell.name) for cell in self.cells(params)}
 
     def cells(self, params: Params) -> list[Cell]:
         """The cells that the parameters declare: none if the stage's paper is not among `papers`."""

@@ -8,26 +8,24 @@ import torch
 from safetensors.torch import save_file
 
 from softmax_temperature.data.seeds import seed_of
-from softmax_temperature.data.segmentation import Form, read_segmentation, segmentation_digest, set_aside
-from softmax_temperature.data.splits import SplitName, limited
+from softmax_temperature.data.segmentation import segmentation_digest
+from softmax_temperature.data.splits import HELD_OUT
 from softmax_temperature.losses import make_objective
 from softmax_temperature.networks.convolutional import UNet
 from softmax_temperature.networks.layers import drawn_from
+from softmax_temperature.networks.registry import build_network, check_networks
 from softmax_temperature.params import Params
-from softmax_temperature.params.cooling import Arm, SegmentationTask, Watching
+from softmax_temperature.params.cooling import JUDGED, NO_COOLING, Arm, SegmentationTask, Watching
 from softmax_temperature.params.network import Network
 from softmax_temperature.params.recipe import Recipe
 from softmax_temperature.runner.cells import Cell, Job
-from softmax_temperature.stages import PREPARED, part_of, stage, trainings
-from softmax_temperature.stages.trainings import HELD_OUT, TrainingRun
-from softmax_temperature.training import ImageSet, Norms, Watch, build_network
+from softmax_temperature.stages import PREPARED, part_of, stage
+from softmax_temperature.training import Norms, Watch
 from softmax_temperature.training.cooling import CoolingCallback, PixelCoolingCallback
 from softmax_temperature.training.pixels import PixelScores, pixel_cross_entropy, pixel_predictions
+from softmax_temperature.training.prepared_sets import segmentation_sets, training_sets
+from softmax_temperature.training.run import TrainingRun
 
-NO_COOLING = "none"
-JUDGED = 10
-"""Epochs at the end whose mean is the accuracy of a training."""
-SEGMENTATION_ARMS = (NO_COOLING, "last_layer")
 PREDICTIONS = "predictions.safetensors"
 SHOWN = 8
 """Test images whose predictions are kept, at equal distances."""
@@ -41,7 +39,7 @@ SHOWN = 8
 def train_cooling(params: Params) -> Iterator[Cell]:
     """One cell per experiment, schedule, arm and seed."""
     paper = params.cooling
-    trainings.check_networks(params, paper.experiments)
+    check_networks(params.networks, (experiment.network for experiment in paper.experiments.values()))
     for arm in paper.arms.values():
         make_objective(arm.loss, arm.options)
     for name, schedule, chosen, seed in paper.trainings():
@@ -51,6 +49,7 @@ def train_cooling(params: Params) -> Iterator[Cell]:
             "recipe": paper.recipe_of(name, schedule),
             "arm": paper.arms[chosen],
             "watching": paper.watching,
+            "judged": JUDGED,
             "root": params.data.root,
             "training_seed": seed_of(params.seed, "cooling", str(seed)),
         }
@@ -59,10 +58,18 @@ def train_cooling(params: Params) -> Iterator[Cell]:
 
 
 def _train(
-    job: Job, *, network: Network, recipe: Recipe, arm: Arm, watching: Watching, root: str, training_seed: int
+    job: Job,
+    *,
+    network: Network,
+    recipe: Recipe,
+    arm: Arm,
+    watching: Watching,
+    judged: int,
+    root: str,
+    training_seed: int,
 ) -> None:
     """Train one network; what is written of an epoch is of the network after the epoch's Cooling."""
-    data = trainings.training_sets(job.inputs["images"], root)
+    data = training_sets(job.inputs["images"], root)
     images = data.sets
     model = build_network(network, classes=data.classes, seed=training_seed)
     objective = make_objective(arm.loss, arm.options)
@@ -71,7 +78,7 @@ def _train(
     cooling = None if arm.mode == NO_COOLING else CoolingCallback(model, images["validation"], **settings)
     # Training images after each epoch: what diverged or got stuck is told from them.
     watch = Watch({"train": images["train"].sample(watching.train_images)})
-    held_out = Watch({split: images[split] for split in HELD_OUT}, every=watching.every, final=JUDGED)
+    held_out = Watch({split: images[split] for split in HELD_OUT}, every=watching.every, final=judged)
     norms = Norms(images["validation"].inputs)
     training.run(cooling=cooling, norms=norms, watch=watch, held_out=held_out)
     training.save(
@@ -98,7 +105,7 @@ def train_segmentation(params: Params) -> Iterator[Cell]:
     shared = {"task": part_of(section, SegmentationTask), "root": root, "data_seed": params.seed}
     # A file that changed is noticed whenever the stage runs.
     shared["digest"] = segmentation_digest(section.dataset, root=Path(root))
-    for arm, seed in trainings.arms_and_seeds(section, SEGMENTATION_ARMS):
+    for arm, seed in section.trainings():
         own = {"factor": None if arm == NO_COOLING else section.factor}
         own |= {"training_seed": seed_of(params.seed, "cooling", "segmentation", str(seed))}
         yield Cell(f"{arm}/{seed}", _segment, shared | own, gpu_share=1.0)
@@ -108,7 +115,7 @@ def _segment(
     job: Job, *, task: SegmentationTask, factor: float | None, root: str, data_seed: int, training_seed: int, **_: Any
 ) -> None:
     """Train one network; writes weights, record, and of a few test images the pixels with what is predicted."""
-    images, void, cooling = _image_sets(task, root, data_seed), task.void, None
+    images, void, cooling = segmentation_sets(task, root, seed=data_seed), task.void, None
     with drawn_from(training_seed):
         model = UNet(task.classes, task.width)
     if factor is not None:
@@ -128,13 +135,3 @@ def _segment(
         "history": scores.history,
     }
     training.save(about)
-
-
-def _image_sets(task: SegmentationTask, root: str, seed: int) -> dict[SplitName, ImageSet]:
-    """The images to train on, to fit the temperature on ("validation"), and to report on."""
-    form = Form(task.classes, task.void, task.crop, task.size)
-    parts = read_segmentation(task.dataset, form, root=Path(root), seed=seed)
-    parts["train"] = limited(parts["train"], task.train_limit, seed=seed)
-    parts["test"] = limited(parts["test"], task.test_limit, seed=seed)
-    parts = set_aside(parts, task.cooling_images, seed=seed)
-    return {split: ImageSet(*trainings.for_training(part)) for split, part in parts.items()}

@@ -1,6 +1,5 @@
 """Stage early_learning: gradient flow of networks against what its theory predicts (temperature_check paper)."""
 
-import math
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,27 +11,19 @@ from softmax_temperature.early_learning import courses as dynamics
 from softmax_temperature.early_learning.courses import Problem, Start
 from softmax_temperature.early_learning.flows import Settings, SoftmaxCrossEntropy
 from softmax_temperature.early_learning.tangent_kernel import refuse_batch_norm
+from softmax_temperature.networks.registry import build_network, check_network
 from softmax_temperature.params import Params
 from softmax_temperature.params.network import Network
-from softmax_temperature.params.temperature_check import Curves, EarlyLearning, GradientFlow, Norms
+from softmax_temperature.params.temperature_check import CURVES, Curves, GradientFlow, Norms
 from softmax_temperature.runner.artifacts import write_json
 from softmax_temperature.runner.cells import Cell, Job
 from softmax_temperature.runner.errors import InputError
 from softmax_temperature.stages import PREPARED, part_of, stage
-from softmax_temperature.stages.trainings import image_set
-from softmax_temperature.training import build_network, check_network
-
-QUESTIONS = CURVES, NORMS = "curves", "norms"
+from softmax_temperature.training.prepared_sets import image_set
 
 # Deviation: the samples, networks and ranges with which the temperature_check paper shows its theory are not at hand.
 # All of them are parameters of ours. Networks learn by gradient flow, integrated numerically, so that no learning rate
 # is too large for the comparison.
-
-
-def courses(section: EarlyLearning | None) -> list[tuple[str, str, int]]:
-    """Network, question and seed of every cell; none where the section is left out."""
-    networks = section.networks.items() if section else ()
-    return [(name, question, seed) for name, seeds in networks for question in QUESTIONS for seed in range(seeds)]
 
 
 @stage("temperature_check", "data/temperature_check/early_learning")
@@ -48,18 +39,12 @@ def early_learning(params: Params) -> Iterator[Cell]:
             where = f"temperature_check.early_learning.networks: {name}"
             raise InputError(str(error), where=where, remedy="Name one without.") from error
     shared = {"flow": part_of(section, GradientFlow), "root": params.data.root}
-    for name, question, seed in courses(section):
+    for name, question, seed in section.courses():
         # One for both questions: of weights, images and probes.
         start_seed = seed_of(params.seed, "temperature_check", "early_learning", str(seed))
         own = {"network": params.networks[name], "question": getattr(section, question), "start_seed": start_seed}
         plan, inputs = shared | own, {"images": PREPARED / section.dataset}
         yield Cell(f"{name}/{question}/{seed}", _curves if question == CURVES else _norms, plan, inputs)
-
-
-def times(question: Curves) -> list[float]:
-    """When the course is observed, in units of time."""
-    step = math.log(question.last / question.first) / (question.points - 1)
-    return [question.first * math.exp(step * number) for number in range(question.points)]
 
 
 def _curves(job: Job, *, question: Curves, flow: GradientFlow, **given: Any) -> None:
@@ -70,7 +55,7 @@ def _curves(job: Job, *, question: Curves, flow: GradientFlow, **given: Any) -> 
     problem = _problem(job, flow, **given)
     start = Start(problem, 1.0, 1.0)
     unit = start.scales.unit_time
-    moments = [time * unit for time in times(question)]
+    moments = [time * unit for time in dynamics.log_times(question.first, question.last, question.points)]
     settings = Settings(unit, moments[-1], flow.tolerance, flow.evaluations)
     linearised, states = dynamics.course(start, settings, moments)
     found = [{"inverse_temperature": None, **linearised}]
@@ -80,7 +65,7 @@ def _curves(job: Job, *, question: Curves, flow: GradientFlow, **given: Any) -> 
         course, _ = dynamics.course(Start(problem, 1.0, inverse_temperature), settings, moments, **how)
         found.append({"inverse_temperature": inverse_temperature, **course})
     write_json(job.output / "courses.json", found)
-    write_json(job.output / "record.json", {**_about(problem, start), "drift_rate": start.drift_rate()})
+    write_json(job.output / "record.json", {**start.described(), "drift_rate": start.drift_rate()})
 
 
 def _norms(job: Job, *, question: Norms, flow: GradientFlow, **given: Any) -> None:
@@ -105,7 +90,7 @@ def _norms(job: Job, *, question: Norms, flow: GradientFlow, **given: Any) -> No
         happened = {name: dynamics.event_times(each, problem.loss, settings) for name, each in flows.items()}
         found.append({"wanted_norm": logit_norm, "correlation": correlation, **scales._asdict(), **happened})
     write_json(job.output / "starts.json", found)
-    about = _about(problem, Start(problem, 1.0, question.inverse_temperature))
+    about = Start(problem, 1.0, question.inverse_temperature).described()
     write_json(job.output / "record.json", {**about, "inverse_temperature": question.inverse_temperature})
 
 
@@ -122,17 +107,3 @@ def _problem(job: Job, flow: GradientFlow, *, network: Network, root: str, start
     inputs, labels = ((pixels - pixels.mean()) / pixels.std()).to(job.device), train.labels[rows].to(job.device)
     loss = SoftmaxCrossEntropy(labels, classes)
     return Problem(first, second, inputs, loss, flow.probes, flow.chunk, seed_of(start_seed, "probes"))
-
-
-def _about(problem: Problem, start: Start) -> dict[str, Any]:
-    """The problem as a record describes it; norms of the kernel with their standard errors."""
-    norm = problem.sketch.norm(problem.kernel)
-    return {
-        "parameters": start.network.start.numel(),
-        "smooth": dynamics.is_smooth(problem.network),
-        "images": start.network.shape[0],
-        "classes": start.network.shape[1],
-        "kernel_norm": norm.value,
-        "kernel_norm_error": norm.standard_error,
-        "unit_time": start.scales.unit_time,
-    }

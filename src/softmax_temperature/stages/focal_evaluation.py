@@ -3,21 +3,18 @@
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-import numpy as np
-import torch
 from torch import Tensor
 
 from softmax_temperature import metrics
 from softmax_temperature.data.seeds import seed_of
+from softmax_temperature.data.splits import HELD_OUT
 from softmax_temperature.params import Params
+from softmax_temperature.params.focal import REFERENCE
 from softmax_temperature.runner.artifacts import Artifact, write_json
 from softmax_temperature.runner.cells import Cell, Job
 from softmax_temperature.scaling import fit_temperature
-from softmax_temperature.stages import FOCAL_TRAINING, stage
-from softmax_temperature.stages.trainings import HELD_OUT, LAST_LOGITS, LOGITS
+from softmax_temperature.stages import FOCAL_TRAINING, LAST_LOGITS, LOGITS, stage
 
-REFERENCE = "CE"
-"""The arm that the paper compares with."""
 SCALINGS = ("none", "ece", "nll")
 CONFIDENT = 0.99  # Appendix H.
 CURVE_POINTS = 100
@@ -108,18 +105,7 @@ def _compared(logits: dict[str, Tensor], reference: Tensor | None, settings: dic
             low, high = metrics.out_of_distribution_interval(test, others, score="entropy", **settings)
             score = {"samples": len(others), "auroc": area, "auroc_low": low, "auroc_high": high}
             rows["ood"].append({"ood": name, **score})
-            rows["roc"] += [{"ood": name, **point} for point in _entropy_curve(test, others)]
+            curve = metrics.out_of_distribution_curve(test, others, points=CURVE_POINTS)
+            axes = ("false_positive_rate", "true_positive_rate")
+            rows["roc"] += [{"ood": name, **dict(zip(axes, point, strict=True))} for point in curve.tolist()]
     return rows
-
-
-def _entropy_curve(inside: Tensor, outside: Tensor) -> Rows:
-    """Points of the curve that tells two sets apart by entropy, for drawing (section 5)."""
-    from sklearn.metrics import roc_curve  # It imports scipy.stats: a second.
-
-    entropies = [torch.special.entr(torch.softmax(some, dim=1)).sum(1).numpy() for some in (inside, outside)]
-    truth = np.repeat([0, 1], [len(some) for some in entropies])
-    false_positive, true_positive, _ = roc_curve(truth, np.concatenate(entropies))
-    rates = np.linspace(0, 1, CURVE_POINTS + 1)
-    heights = np.interp(rates, false_positive, true_positive)
-    points = zip(rates.round(6).tolist(), heights.round(6).tolist(), strict=True)
-    return [{"false_positive_rate": x, "true_positive_rate": y} for x, y in points]

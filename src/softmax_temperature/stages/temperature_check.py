@@ -1,27 +1,27 @@
 """Stages train_temperature_check and confirm_temperature_check: sweeps, and fresh seeds at the best rates."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
-from torch import nn
 
 from softmax_temperature import dataset_statistics
 from softmax_temperature.data.seeds import seed_of
-from softmax_temperature.early_learning.pair import CorrelatedPair
+from softmax_temperature.data.splits import HELD_OUT
 from softmax_temperature.losses import make_objective
+from softmax_temperature.networks.registry import check_networks
 from softmax_temperature.params import Params
 from softmax_temperature.params.network import Network
 from softmax_temperature.params.recipe import Recipe
-from softmax_temperature.params.shared import Text
-from softmax_temperature.params.temperature_check import COOLED, PLAIN, Training, number_in
+from softmax_temperature.params.temperature_check import COOLED, PLAIN, Looks, Training
 from softmax_temperature.runner.artifacts import Artifact, write_json
 from softmax_temperature.runner.cells import Cell, Job
-from softmax_temperature.stages import PREPARED, stage
-from softmax_temperature.stages.trainings import HELD_OUT, LOGITS, TrainingRun, check_networks, training_sets
-from softmax_temperature.training import Samples, Trainer, Watch, build_network
+from softmax_temperature.stages import LOGITS, PREPARED, part_of, stage
+from softmax_temperature.training import Samples, Trainer, Watch
 from softmax_temperature.training.cooling import CoolingCallback
+from softmax_temperature.training.pairs import build_start, start_norm
+from softmax_temperature.training.prepared_sets import training_sets
+from softmax_temperature.training.run import TrainingRun
 
 CHOICE = "choice.json"  # The file with the rescaled learning rate that a confirmation was trained with.
 
@@ -34,30 +34,15 @@ CHOICE = "choice.json"  # The file with the rescaled learning rate that a confir
 # cannot be stacked.
 
 
-@dataclass(frozen=True)
-class Plan:
-    """Everything of a training but its learning rate."""
-
-    inverse_temperature: float
-    start: str
-    network: Network
-    recipe: dict[str, Any]  # Without `lr`.
-    training_seed: int
-    root: str
-    text: Text
-    watch_images: int
-    watch_every: int
-
-
 @stage("temperature_check", "data/temperature_check/training")
 def train_temperature_check(params: Params) -> Iterator[Cell]:
     """One cell per sweep, inverse temperature, learning rate, start and seed."""
     paper = params.temperature_check
-    check_networks(params, paper.sweeps)
+    check_networks(params.networks, (sweep.network for sweep in paper.sweeps.values()))
     for training in paper.trainings():
         name, at, rate, start, seed = training
         plan, inputs = plan_of(params, name, at, start, seed), {"data": PREPARED / paper.sweeps[name].dataset}
-        yield Cell(training.cell, train, {"learning_rate": rate, "plan": plan}, inputs, plan.network.gpu_share)
+        yield Cell(training.cell, train, plan | {"learning_rate": rate}, inputs, plan["network"].gpu_share)
 
 
 @stage("temperature_check", "data/temperature_check/confirmation")
@@ -73,15 +58,21 @@ def confirm_temperature_check(params: Params) -> Iterator[Cell]:
             for other in range(paper.seeds_of(name))
         }
         plan = plan_of(params, *confirmation)
-        yield Cell(confirmation.cell, confirm, {"rates": rates, "plan": plan}, inputs, plan.network.gpu_share)
+        yield Cell(confirmation.cell, confirm, plan | {"rates": rates}, inputs, plan["network"].gpu_share)
 
 
-def plan_of(params: Params, sweep: str, inverse_temperature: float, start: str, seed: int) -> Plan:
-    """The plan of the trainings that differ in their learning rate alone."""
+def plan_of(params: Params, sweep: str, inverse_temperature: float, start: str, seed: int) -> dict[str, Any]:
+    """What `train` needs but a learning rate: the plan of the trainings that differ in that alone."""
     paper = params.temperature_check
-    network, recipe = params.networks[paper.sweeps[sweep].network], paper.recipe_of(sweep).model_dump(exclude={"lr"})
-    own = seed_of(params.seed, "temperature_check", sweep, str(seed)), params.data.root
-    return Plan(inverse_temperature, start, network, recipe, *own, paper.text, paper.watch_images, paper.watch_every)
+    return {
+        "inverse_temperature": inverse_temperature,
+        "start": start,
+        "network": params.networks[paper.sweeps[sweep].network],
+        "recipe": paper.recipe_of(sweep).model_dump(exclude={"lr"}),
+        "looks": part_of(paper, Looks),
+        "root": params.data.root,
+        "training_seed": seed_of(params.seed, "temperature_check", sweep, str(seed)),
+    }
 
 
 def optimizer_rate(learning_rate: float, inverse_temperature: float) -> float:
@@ -89,25 +80,36 @@ def optimizer_rate(learning_rate: float, inverse_temperature: float) -> float:
     return learning_rate / inverse_temperature**2
 
 
-def train(job: Job, *, learning_rate: float, plan: Plan) -> None:
+def train(
+    job: Job,
+    *,
+    learning_rate: float,
+    inverse_temperature: float,
+    start: str,
+    network: Network,
+    recipe: dict[str, Any],
+    looks: Looks,
+    root: str,
+    training_seed: int,
+) -> None:
     """Train one network; the logits that it writes are not yet tempered, those behind the rows of `Watch` are.
 
     The features of a training at inverse temperature 1, neither altered nor cooled, are described by 23 statistics.
     """
-    at = plan.inverse_temperature
-    recipe = Recipe(**plan.recipe, lr=optimizer_rate(learning_rate, at))
-    data = training_sets(job.inputs["data"], plan.root, plan.text)
-    sets, model = data.sets, _network(plan, data.classes)
+    at = inverse_temperature
+    data = training_sets(job.inputs["data"], root, looks.text)
+    sets, model = data.sets, build_start(network, start, classes=data.classes, seed=training_seed)
     objective = make_objective("tempered_cross_entropy", {"inverse_temperature": at})
-    training = TrainingRun(job, recipe, plan.training_seed, model, objective, sets["train"])
-    initial_norm = _initial_norm(training.trainer, sets["validation"], plan)
+    whole = Recipe(**recipe, lr=optimizer_rate(learning_rate, at))
+    training = TrainingRun(job, whole, training_seed, model, objective, sets["train"])
+    initial_norm = start_norm(training.trainer, sets["validation"], start, inverse_temperature=at)
     how: dict[str, Any] = {"period": "epoch", "optimizer_state": "keep", "mode": "last_layer"}
-    cooling = CoolingCallback(model, sets["validation"], **how) if plan.start == COOLED else None
-    sample = sets["train"].sample(plan.watch_images)
-    watch = Watch({**sets, "train": sample}, inverse_temperature=at, every=plan.watch_every)
+    cooling = CoolingCallback(model, sets["validation"], **how) if start == COOLED else None
+    sample = sets["train"].sample(looks.watch_images)
+    watch = Watch({**sets, "train": sample}, inverse_temperature=at, every=looks.watch_every)
     training.run(cooling=cooling, watch=watch)
-    training.save_logits({split: sets[split] for split in HELD_OUT})
-    described = plan.start == PLAIN and at == 1 and training.finite
+    training.save_logits(LOGITS, {split: sets[split] for split in HELD_OUT})
+    described = start == PLAIN and at == 1 and training.finite
     training.save(
         {"classes": data.classes, "samples": data.sizes, "initial_logit_norm": initial_norm},
         weights=False,
@@ -117,14 +119,22 @@ def train(job: Job, *, learning_rate: float, plan: Plan) -> None:
     )
 
 
-def confirm(job: Job, *, rates: dict[str, float], plan: Plan) -> None:
-    """Train with the rate whose trainings have the highest mean validation accuracy; of equal ones, the lowest rate."""
-    accuracies = {
-        label: [_accuracy(one) for name, one in job.inputs.items() if name.startswith(f"{label}/")] for label in rates
-    }
-    best = max(sorted(rates, key=rates.__getitem__), key=lambda label: sum(accuracies[label]) / len(accuracies[label]))
-    write_json(job.output / CHOICE, {"learning_rate": rates[best]})
-    train(job, learning_rate=rates[best], plan=plan)
+def best_rate(accuracies: Mapping[Any, Sequence[float]]) -> float:
+    """The learning rate with the highest mean validation accuracy over seeds; of equal ones, the lowest."""
+    best: float = max(sorted(accuracies), key=lambda rate: sum(accuracies[rate]) / len(accuracies[rate]))
+    return best
+
+
+def confirm(job: Job, *, rates: dict[str, float], **plan: Any) -> None:
+    """Train with the rate that the validation accuracies of the other trainings choose."""
+    best = best_rate(
+        {
+            rate: [_accuracy(one) for name, one in job.inputs.items() if name.startswith(f"{label}/")]
+            for label, rate in rates.items()
+        }
+    )
+    write_json(job.output / CHOICE, {"learning_rate": best})
+    train(job, learning_rate=best, **plan)
 
 
 def _accuracy(training: Artifact) -> float:
@@ -134,28 +144,6 @@ def _accuracy(training: Artifact) -> float:
         return 1 / float(record["classes"])
     tensors = training.tensors(LOGITS)
     return (tensors["validation.logits"].argmax(dim=1) == tensors["validation.labels"]).double().mean().item()
-
-
-def _network(plan: Plan, classes: int) -> nn.Module:
-    model = build_network(plan.network, classes=classes, seed=plan.training_seed)
-    if number_in(plan.start, "norm-") is not None:
-        return CorrelatedPair(model, model, 1.0, share=0.0)
-    if (correlation := number_in(plan.start, "pair-")) is None:
-        return model
-    other = build_network(plan.network, classes=classes, seed=seed_of(plan.training_seed, "other"))
-    return CorrelatedPair(model, other, correlation)
-
-
-def _initial_norm(trainer: Trainer, held_out: Samples, plan: Plan) -> float:
-    """The mean norm of the tempered logits before the first step, brought to the wanted one, if there is one."""
-
-    def norm() -> float:
-        logits, _ = trainer.evaluate(held_out.inputs)
-        return float((plan.inverse_temperature * logits).double().norm(dim=1).mean())
-
-    if isinstance(trainer.network, CorrelatedPair) and (logit_norm := number_in(plan.start, "norm-")) is not None:
-        trainer.network.share = 1 - logit_norm / norm()
-    return norm()
 
 
 def _statistics(trainer: Trainer, sample: Samples) -> dict[str, float] | None:

@@ -96,12 +96,12 @@ def scorecard(
     ] = None,
 ) -> None:
     """Print the verdict on every claim, decided ones first."""
-    from softmax_temperature.papers.shared import results
+    from softmax_temperature.tools import verdicts
 
     if write is not None:
-        results.write_scorecard(write)
+        verdicts.write_scorecard(write)
     else:
-        print(results.scorecard())
+        print(verdicts.scorecard())
 
 
 @command
@@ -113,9 +113,9 @@ def rejudge(
     After a change of a paper's tables or claims: writes the tables, claims.json and metrics.json in
     results/PROFILE/PAPER, without data/, and prints each verdict that changed. Deviations stay those of the run.
     """
-    from softmax_temperature.papers.shared import records
+    from softmax_temperature.tools import verdicts
 
-    changes = records.rejudge(profiles or ())
+    changes = verdicts.rejudge(profiles or ())
     print("\n".join([*changes, f"{len(changes)} verdicts changed"]))
 
 

@@ -14,13 +14,13 @@ from softmax_temperature.data.image_files import ClassFolders, class_files, has_
 from softmax_temperature.data.seeds import seed_of
 from softmax_temperature.networks.backbones import LoadedBackbone, load_backbone, locate_weights, torchvision_preprocess
 from softmax_temperature.networks.embeddings import extract
-from softmax_temperature.networks.registry import build_embedding_network
+from softmax_temperature.networks.registry import WEIGHTS, build_embedding_network
 from softmax_temperature.params import read_params
 from softmax_temperature.params.network import Backbone
 from softmax_temperature.runner.artifacts import open_artifact
 from softmax_temperature.runner.errors import InputError, nearest
 from softmax_temperature.runner.progress import Progress
-from softmax_temperature.stages.backbones import WEIGHTS, pretrain
+from softmax_temperature.stages.pretraining import pretrain
 from softmax_temperature.tools.arrays import Arrays
 
 BATCH = 64

@@ -1,6 +1,5 @@
 """What lies in the project's folder: which cells `dvc repro` would run, and whether every file is as it was written."""
 
-import json
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
@@ -10,7 +9,8 @@ from softmax_temperature.runner.artifacts import MANIFEST, ArtifactError, find_a
 from softmax_temperature.runner.cells import CHECKPOINT, DATA, RESULT, WORK, Cell, fingerprint, work_folder
 from softmax_temperature.runner.checkpoints import Checkpointer
 from softmax_temperature.runner.errors import InputError
-from softmax_temperature.stages.programs import stages_of
+from softmax_temperature.tools.environment import recorded_minutes
+from softmax_temperature.tools.programs import stages_of
 
 NAMES_SHOWN = 5
 
@@ -33,7 +33,7 @@ class StagePlan:
 
 def plan(params: Params) -> list[StagePlan]:
     """Plan a run of the project in the current folder; nothing is run or written."""
-    minutes = _recorded_minutes(Path("results") / params.profile / "environment.json")
+    minutes = recorded_minutes(Path("results") / params.profile / "environment.json")
     offline = params.model_copy(update={"data": params.data.model_copy(update={"download": False})})
     results: dict[Path, Path | None] = {}  # Where cells are published -> where the result lies; None if it has to run.
     plans = []
@@ -65,15 +65,6 @@ def _result(cell: Cell, stage: str, seed: int, results: dict[Path, Path | None])
         return None
     result = work_folder(stage, cell.name, digest) / RESULT
     return result if (result / MANIFEST).is_file() else None
-
-
-def _recorded_minutes(path: Path) -> dict[str, float | None]:
-    """Minutes of all cells of each output below data/, as the last run of the profile recorded them."""
-    found = {}
-    for paper, record in json.loads(path.read_text(encoding="utf-8")).items() if path.is_file() else ():
-        for output, minutes in record["cell_minutes"].items():
-            found[output] = found[f"{paper}/{output}"] = minutes
-    return found
 
 
 def summary(plans: list[StagePlan], params: Params) -> str:

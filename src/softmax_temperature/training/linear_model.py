@@ -10,6 +10,7 @@ from torch import Tensor
 
 from softmax_temperature.data.splits import Part
 from softmax_temperature.losses import focal_loss
+from softmax_temperature.params.focal import LinearTraining
 
 # Deviation: appendix C describes its data in words alone. They are those of scikit-learn's make_classification with
 # these settings: corners at +-2 give the side of 4, and unit normals are mixed by a random matrix in each cluster.
@@ -26,6 +27,26 @@ def make_data(train: int, test: int, *, seed: int) -> tuple[Part, Part]:
     drawn = make_classification(train + test, random_state=state, **SETTINGS)
     (fitted, held_out) = zip(*(torch.from_numpy(array).split([train, test]) for array in drawn), strict=True)
     return Part.of_all("linear", "train", *fitted), Part.of_all("linear", "test", *held_out)
+
+
+def fit(task: LinearTraining, gamma: float, *, seed: int) -> tuple[dict[str, Tensor], dict[str, float]]:
+    """Train one loss on one draw of the data; norms are by epoch, all else and the accuracies are of the last one."""
+    fitted, held_out = make_data(task.train, task.test, seed=seed)
+    # On the CPU even where there is a GPU: a step is four thousand products of pairs.
+    path = train_logistic(*fitted.for_fitting(), gamma, epochs=task.epochs, lr=task.lr)
+    points, labels = held_out.for_evaluation()
+    weights = path[-1].clone()
+    mistakes = misclassified_confidences(points, labels, weights)
+    tensors = {
+        "weight_norm": path.norm(dim=1),
+        "logit_norm": mean_logit_norms(points, path),
+        "weights": weights,
+        "misclassified_confidence": mistakes,
+        "test_points": points.contiguous(),
+        "test_labels": labels.contiguous(),
+    }
+    missed = len(misclassified_confidences(*fitted.for_evaluation(), weights))
+    return tensors, {"train": 1 - missed / task.train, "test": 1 - len(mistakes) / task.test}
 
 
 def two_class_logits(points: Tensor, weights: Tensor) -> Tensor:

@@ -1,16 +1,15 @@
-"""Texts and parsed sentences as numbers, and word embeddings that start from given vectors."""
+"""Texts and parsed sentences as numbers, and the loss of trees whose nodes have labels."""
 
 from dataclasses import dataclass, replace
 from typing import Self
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from softmax_temperature.data.tokens import LABEL, PADDING, UNLABELLED
 from softmax_temperature.losses import Objective
 from softmax_temperature.networks.layers import upload
 from softmax_temperature.training.samples import HostSamples
-from softmax_temperature.training.trainer import Trainer
 
 
 @dataclass(frozen=True)
@@ -59,47 +58,3 @@ def over_labelled_nodes(objective: Objective) -> Objective:
         return objective(logits.flatten(0, -2)[rows], truth, position) * share
 
     return loss
-
-
-def set_embedding(network: nn.Module, vectors: Tensor) -> None:
-    """Start a network's word embedding from vectors (numbers, width); those of higher numbers stay as they are."""
-    weight = embedding_of(network).weight
-    if len(vectors) > len(weight) or vectors.shape[1] != weight.shape[1]:
-        raise ValueError(f"vectors must fit the embedding {tuple(weight.shape)}, got {tuple(vectors.shape)}")
-    with torch.no_grad():
-        weight[: len(vectors)] = vectors
-
-
-def freeze_embedding(network: nn.Module) -> None:
-    """Make a network's word embedding a buffer, which no training changes."""
-    embedding = embedding_of(network)
-    weight = embedding.weight.detach()
-    del embedding.weight
-    embedding.register_buffer("weight", weight)
-
-
-class EmbeddingSteps:
-    """Moves the word embedding by plain steps of its own, without weight decay; append it to `Trainer.after_batch`."""
-
-    # Deviation: section E says that the vectors were tuned, not how. Plain steps of 0.1 are the released code's.
-
-    def __init__(self, trainer: Trainer, step: float) -> None:
-        self._weight, self._step = embedding_of(trainer.network).weight, step
-        for group in trainer.optimizer.param_groups:
-            group["params"] = [parameter for parameter in group["params"] if parameter is not self._weight]
-        trainer.optimizer.state.pop(self._weight, None)  # Adagrad has made one by now.
-
-    @torch.no_grad()
-    def __call__(self, _: Trainer) -> None:
-        """One step, after the optimizer's."""
-        assert self._weight.grad is not None, "a batch has words"
-        self._weight -= self._step * self._weight.grad
-        self._weight.grad = None
-
-
-def embedding_of(network: nn.Module) -> nn.Embedding:
-    """The word embedding of a network; a ValueError if it reads no words."""
-    embedding = getattr(network, "embedding", None)
-    if not isinstance(embedding, nn.Embedding):
-        raise ValueError(f"network must have a word embedding, got {type(network).__name__}")  # noqa: TRY004
-    return embedding

@@ -11,10 +11,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle, StepPatch
 
+from softmax_temperature.losses.propositions import optimal_probability, threshold
 from softmax_temperature.papers.focal import figures, result_figures
 from softmax_temperature.papers.focal.records import Records
 from softmax_temperature.papers.focal.tables import table
-from softmax_temperature.papers.focal.theory import optimal_probability, threshold
 from softmax_temperature.papers.shared.records import write_pixels
 from tests.papers.focal.conftest import CIFAR, DIGITS, NLL
 

@@ -8,12 +8,14 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from softmax_temperature.papers.shared import records, results
+from softmax_temperature.papers.shared import records
 from softmax_temperature.papers.shared.records import deviations, read_pixels, read_records, table_path, write_pixels
-from softmax_temperature.papers.shared.results import record_run, write_contents
+from softmax_temperature.papers.shared.results import write_contents
 from softmax_temperature.papers.shared.tables import published, read_csv, rounded, write_csv
 from softmax_temperature.runner.artifacts import digest_of_text
 from softmax_temperature.runner.errors import InputError
+from softmax_temperature.tools import environment
+from softmax_temperature.tools.environment import record_run
 
 FOLDER = Path("results/mini")
 Records = make_dataclass("Records", ["runs", "history"])
@@ -85,7 +87,9 @@ def test_minutes_and_machines_are_written_again_only_where_the_records_changed(
     monkeypatch.chdir(tmp_path)
     Path("params.yaml").write_text("seed: 0\n")
     minutes = iter([1.0, 2.0, 3.0, 4.0])
-    monkeypatch.setattr(results, "_environment", lambda _: {"machines": [], "cell_minutes": {"search": next(minutes)}})
+    monkeypatch.setattr(
+        environment, "_environment", lambda _: {"machines": [], "cell_minutes": {"search": next(minutes)}}
+    )
 
     def recorded(paper: str, content: str) -> dict[str, float]:
         (FOLDER / paper).mkdir(parents=True, exist_ok=True)

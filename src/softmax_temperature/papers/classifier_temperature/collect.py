@@ -7,11 +7,12 @@ import pandas as pd
 from softmax_temperature.papers.classifier_temperature.records import SLUG, Records
 from softmax_temperature.papers.shared.records import table_names, write_results
 from softmax_temperature.params import Params
-from softmax_temperature.runner.artifacts import open_artifact, write_text
-from softmax_temperature.stages.backbones import embed, pretrain
+from softmax_temperature.runner.artifacts import write_text
 from softmax_temperature.stages.classifier_temperature import describe, rescaling, search
+from softmax_temperature.stages.embeddings import embed
 from softmax_temperature.stages.fetch import fetch
 from softmax_temperature.stages.heuristic import heuristic
+from softmax_temperature.stages.pretraining import pretrain
 
 STAGES = (fetch, pretrain, embed, describe, search, rescaling, heuristic)
 """What the results rest on."""
@@ -19,11 +20,10 @@ STAGES = (fetch, pretrain, embed, describe, search, rescaling, heuristic)
 
 def collect(params: Params, folder: Path) -> None:
     """Write records, tables, claims and metrics; a cell that the parameters declare and that is missing is an error."""
-    fitted = open_artifact(heuristic.output, kind="heuristic")
+    fitted = heuristic.result(".")
     made = {name: pd.read_csv(fitted.path(f"{name}.csv")) for name in table_names(Records) if name != "rescaling"}
     arms = {}
-    for cell in rescaling.cells(params):
-        arm = open_artifact(rescaling.output / cell.name, kind="rescaling")
+    for arm in rescaling.results(params).values():
         record, curves = arm.json("record.json"), arm.tensors("curves.safetensors")["test"]
         best = curves.double().amax(-1).round(decimals=6).numpy()  # Over epochs, of each repeat.
         places = pd.MultiIndex.from_product([range(len(best)), record["inverse_temperatures"]])

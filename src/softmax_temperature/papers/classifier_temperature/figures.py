@@ -8,8 +8,8 @@ import seaborn as sns
 from matplotlib.figure import Figure
 
 from softmax_temperature.dataset_statistics import STATISTICS
-from softmax_temperature.heuristic.pairs import pearson
-from softmax_temperature.papers.classifier_temperature.records import Records, is_trained
+from softmax_temperature.heuristic.pairs import is_trained, pearson
+from softmax_temperature.papers.classifier_temperature.records import Records
 from softmax_temperature.papers.shared.plots import HUES, PERCENT, entry, label_outside, legend_below, panels, style
 
 INVERSE_TEMPERATURE = "inverse temperature α"

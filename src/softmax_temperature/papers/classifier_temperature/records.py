@@ -8,7 +8,6 @@ from functools import partial
 import pandas as pd
 
 from softmax_temperature.papers.shared.records import read_records as read
-from softmax_temperature.stages.heuristic import UNTRAINED
 
 SLUG = "classifier_temperature"
 RESCALING, SEARCH, HEURISTIC = (f"{SLUG}/{stage}" for stage in ("rescaling", "search", "heuristic"))
@@ -40,8 +39,3 @@ class Records:
 
 read_records = partial(read, Records)
 """Reads the tables back from the paper's folder."""
-
-
-def is_trained(rows: pd.DataFrame) -> pd.Series[bool]:
-    """Whether the backbone of each row is trained: the paper has no untrained extractor, and no claim rests on one."""
-    return ~rows["backbone"].str.startswith(UNTRAINED)

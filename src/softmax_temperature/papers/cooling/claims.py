@@ -4,8 +4,9 @@ from functools import partial
 
 from softmax_temperature.papers.cooling import measures
 from softmax_temperature.papers.cooling.records import Records
-from softmax_temperature.papers.cooling.selection import COOLED, MODES, NO_COOLING, NO_SCHEDULE, SCHEDULES
+from softmax_temperature.papers.cooling.selection import COOLED, MODES, NO_SCHEDULE, SCHEDULES
 from softmax_temperature.papers.shared.claims import Claim, above, below, claim, equivalent, most, not_worse
+from softmax_temperature.params.cooling import NO_COOLING
 
 NEGLIGIBLE = 0.01  # A difference of accuracy below one point is none.
 LEAST = 0.001  # What segmentation gains at least: two seeds may agree in a gain of nothing to many digits.

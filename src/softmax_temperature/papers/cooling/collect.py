@@ -14,10 +14,9 @@ from softmax_temperature.papers.cooling.selection import COOLED, RUN, outcome
 from softmax_temperature.papers.cooling.theory import theory_checks
 from softmax_temperature.papers.shared.records import named_rows, names_of, write_pixels, write_results
 from softmax_temperature.params import Params
-from softmax_temperature.runner.artifacts import Artifact, open_artifact
-from softmax_temperature.stages.cooling import PREDICTIONS, SEGMENTATION_ARMS, train_cooling, train_segmentation
+from softmax_temperature.runner.artifacts import Artifact
+from softmax_temperature.stages.cooling import PREDICTIONS, train_cooling, train_segmentation
 from softmax_temperature.stages.fetch import fetch
-from softmax_temperature.stages.trainings import arms_and_seeds
 
 STAGES = (fetch, train_cooling, train_segmentation)
 BENCHMARKS = Path("benchmarks/results.json")
@@ -27,7 +26,7 @@ _UNUSED = {"none": _SETTINGS, "periodic": ()}  # What means nothing in a mode; i
 
 def collect(params: Params, folder: Path) -> None:
     """Write records, tables, claims and metrics; a cell that the parameters declare and that is missing is an error."""
-    trainings = {cell.name: open_artifact(train_cooling.output / cell.name) for cell in train_cooling.cells(params)}
+    trainings = train_cooling.results(params)
 
     def rows(name: str, *columns: str) -> pd.DataFrame:
         read = ((names_of(cell, RUN), training.json(f"{name}.json")) for cell, training in trainings.items())
@@ -86,8 +85,8 @@ def _arms(params: Params) -> pd.DataFrame:
 def segmentation_table(params: Params) -> pd.DataFrame:
     """Scores by training and epoch; one that diverged ends with an empty row, for the epoch in which it did."""
     section, cells = params.cooling.segmentation, []
-    for arm, seed in arms_and_seeds(section, SEGMENTATION_ARMS):
-        record = open_artifact(train_segmentation.output / f"{arm}/{seed}").json("record.json")
+    for arm, seed in section.trainings() if section else ():
+        record = train_segmentation.result(arm, seed).json("record.json")
         ended = [{"epoch": record["epochs_done"] + 1, "mean_iou": np.nan}] if record["diverged"] else []
         cells.append(({"arm": arm, "seed": seed}, [*record["history"], *ended]))
     table = named_rows(cells, ["arm", "seed", "epoch", "mean_iou", "pixel_accuracy", "temperature"])
@@ -96,10 +95,10 @@ def segmentation_table(params: Params) -> pd.DataFrame:
 
 def segmentation_pixels(params: Params) -> dict[str, NDArray[np.uint8]]:
     """`images` (panels, height, width, 3), `labels` and, by arm, predictions (panels, height, width)."""
-    panels = section.panels if (section := params.cooling.segmentation) else 0
-    pictures: dict[str, NDArray[np.uint8]] = {}
-    for arm in SEGMENTATION_ARMS if panels else ():
-        stored = open_artifact(train_segmentation.output / f"{arm}/0").tensors(PREDICTIONS)
+    section, pictures = params.cooling.segmentation, dict[str, NDArray[np.uint8]]()
+    panels, arms = (section.panels, section.arms) if section else (0, ())
+    for arm in arms if panels else ():
+        stored = train_segmentation.result(arm, 0).tensors(PREDICTIONS)
         shown = {"images": "images", "labels": "labels", arm: "predicted"}
         pictures |= {name: stored[array][:panels].numpy() for name, array in shown.items()}
     return pictures

@@ -17,11 +17,12 @@ from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator, ScalarFormat
 
 from softmax_temperature.papers.cooling import selection
 from softmax_temperature.papers.cooling.records import SLUG, Records
-from softmax_temperature.papers.cooling.selection import LAST, LIMIT, MODES, NO_COOLING, PERIODIC, SCHEDULES, SETTING
+from softmax_temperature.papers.cooling.selection import LAST, LIMIT, MODES, PERIODIC, SCHEDULES, SETTING
 from softmax_temperature.papers.shared import plots
 from softmax_temperature.papers.shared.plots import PERCENT, entry
 from softmax_temperature.papers.shared.records import read_pixels
 from softmax_temperature.papers.shared.tables import published
+from softmax_temperature.params.cooling import NO_COOLING
 
 Draw = Callable[[Axes, pd.DataFrame], None]
 MAIN_RATE = 0.01  # Section 4.2; profiles that sweep learning rates keep it.

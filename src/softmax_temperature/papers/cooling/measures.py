@@ -8,9 +8,10 @@ import pandas as pd
 
 from softmax_temperature.papers.cooling import selection
 from softmax_temperature.papers.cooling.records import Records
-from softmax_temperature.papers.cooling.selection import COOLED, LAST, MODES, NO_COOLING, PERIODIC, SCHEDULES, paired
+from softmax_temperature.papers.cooling.selection import COOLED, LAST, MODES, PERIODIC, SCHEDULES, paired
 from softmax_temperature.papers.shared.claims import Measurement, not_tested
 from softmax_temperature.papers.shared.statistics import OverTasks, Share, Task, is_part, pooled
+from softmax_temperature.params.cooling import NO_COOLING
 
 # Deviation: CamVid stands in for ADE20K, on which no study here can train; the paper segments nothing else.
 DATA = ("cifar10", "cifar100", "ade20k", "camvid")

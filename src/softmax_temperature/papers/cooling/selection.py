@@ -11,10 +11,10 @@ import pandas as pd
 from softmax_temperature.papers.cooling.records import Records
 from softmax_temperature.papers.shared import statistics
 from softmax_temperature.papers.shared.sources import cell_of_each
-from softmax_temperature.stages import cooling
+from softmax_temperature.params.cooling import JUDGED, NO_COOLING
 
 # The ways to cool and the schedules, in the order of Table 1, with their printed names.
-NO_COOLING, PERIODIC, LAST = cooling.NO_COOLING, "periodic", "last_layer"
+PERIODIC, LAST = "periodic", "last_layer"
 COOLED = ("distributed", PERIODIC, LAST)
 MODES = {NO_COOLING: "No Cooling", "distributed": "Distributed", PERIODIC: "Periodically redistributed"}
 MODES |= {LAST: "Last layer"}
@@ -87,7 +87,7 @@ def trainings(records: Records, *roles: str) -> pd.DataFrame:
 def last_epochs(rows: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
     """The last ten epochs of each training, or the last fifth of a shorter one: the last alone is twice as noisy."""
     last = rows.groupby(keys)["epoch"].transform("max")
-    return rows[rows["epoch"] > last - (last // 5).clip(1, cooling.JUDGED)]
+    return rows[rows["epoch"] > last - (last // 5).clip(1, JUDGED)]
 
 
 def lost_by_mode(rows: pd.DataFrame, *modes: str, counted: str = "") -> str:

@@ -14,11 +14,12 @@ import pandas as pd
 
 from softmax_temperature.papers.cooling import selection
 from softmax_temperature.papers.cooling.records import SLUG, Records
-from softmax_temperature.papers.cooling.selection import LAST, LOST, MODES, NO_COOLING, SCHEDULES, SETTING, TASK
+from softmax_temperature.papers.cooling.selection import LAST, LOST, MODES, SCHEDULES, SETTING, TASK
 from softmax_temperature.papers.shared import comparison as shared
 from softmax_temperature.papers.shared.comparison import DIFFERENCE, MEASURED, NOT_RUN, lost_seeds, mean_and_sd, number
 from softmax_temperature.papers.shared.sources import CELLS, Linked, apart, together
 from softmax_temperature.papers.shared.tables import published
+from softmax_temperature.params.cooling import NO_COOLING
 
 
 @dataclass(frozen=True)

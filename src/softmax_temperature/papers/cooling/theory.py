@@ -1,16 +1,14 @@
 """The paper's theory in numbers: its lemma, proposition and theorem against autograd on small networks."""
 
-import math
-from collections.abc import Callable, Iterator, Mapping
-from statistics import geometric_mean
+from collections.abc import Callable
 from typing import Any
 
 import pandas as pd
 import torch
 from torch import Tensor, nn
 
-from softmax_temperature.cooling import theory
 from softmax_temperature.cooling.last_layer import hold, set_last_layer_temperature
+from softmax_temperature.cooling.theory import statements
 from softmax_temperature.networks.convolutional import DenseNet, SmallVGG
 from softmax_temperature.networks.layers import drawn_from
 from softmax_temperature.networks.resnets import BottleneckResNet, WideResNet
@@ -30,43 +28,11 @@ NETWORKS: dict[str, Callable[[], nn.Module]] = {
 
 
 def theory_checks() -> pd.DataFrame:
-    """Every statement on every network, with random weights, images and labels, in float64 and evaluation mode.
-
-    Proposition 3.5: norms of the whole gradient of a network with a temperature of 100 in its last layer. The others:
-    geometric means over modules or parameters of the ratios to it of the network with this temperature in its layers.
-    """
-    rows = [(row[0], name, *row[1:]) for name in NETWORKS for row in _checks(*_overheated(NETWORKS[name]))]
+    """Every one of `cooling.theory.statements` on every network, random, in float64 and evaluation mode."""
+    rows = [
+        (row[0], name, *row[1:]) for name in NETWORKS for row in statements(*_overheated(NETWORKS[name]), TEMPERATURE)
+    ]
     return pd.DataFrame(rows, columns=["statement", "network", "predicted", "measured", "largest_relative_difference"])
-
-
-def _checks(network: nn.Module, images: Tensor, labels: Tensor) -> Iterator[tuple[str, float, float, float]]:
-    twin = theory.scale_equivalent(network, TEMPERATURE)
-    before, after = (theory.measured_outputs(each, images) for each in (network, twin))
-    ratios = theory.predicted_output_ratios(network, TEMPERATURE)
-    yield "Lemma 3.3: outputs of modules", *_ratios(ratios, before, after)
-    gradients = theory.predicted_last_layer_gradients(network, images, labels)
-    found = theory.measured_gradients(network, images, labels)
-    errors = [((gradients[path] - each).norm() / each.norm()).item() for path, each in found.items()]
-    norms = [nn.utils.get_total_norm(each.values()).item() for each in (gradients, found)]
-    yield "Proposition 3.5: gradients", norms[0], norms[1], max(errors)
-    for statement, relative in (("Theorem 3.7: gradients", False), ("Section 3.3: relative gradients", True)):
-        predicted = theory.predicted_gradient_ratios(network, TEMPERATURE, relative=relative)
-        both = [theory.measured_gradients(each, images, labels, relative=relative) for each in (network, twin)]
-        for kind, ending in (("weights", ".weight"), ("biases", ".bias")):
-            before, after = ({path: one for path, one in each.items() if path.endswith(ending)} for each in both)
-            yield f"{statement} of {kind}", *_ratios(predicted, before, after)
-
-
-def _ratios(predicted: Mapping[str, float], before: Mapping[str, Tensor], after: Mapping[str, Tensor]) -> Any:
-    """Of tensors after to those before: the factor of least squares, and what is off, the remainder included."""
-    found, errors = [], []
-    for path, old in before.items():
-        above, below = after[path].double().flatten(), old.double().flatten()
-        value = ((above @ below) / (below @ below)).item()
-        remainder = ((above - value * below).norm() / above.norm()).item()
-        found.append(value)
-        errors.append(math.hypot(1 - predicted[path] / value, remainder))
-    return geometric_mean(predicted[path] for path in before), geometric_mean(found), max(errors)
 
 
 def _overheated(make: Callable[[], nn.Module]) -> tuple[nn.Module, Tensor, Tensor]:

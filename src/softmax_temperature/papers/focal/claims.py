@@ -9,8 +9,9 @@ from functools import partial
 
 from softmax_temperature.papers.focal import measures
 from softmax_temperature.papers.focal.measures import evaluated, last_epoch, temperature, translation
-from softmax_temperature.papers.focal.records import FIXED, PROPOSED, REFERENCE, Records
+from softmax_temperature.papers.focal.records import FIXED, PROPOSED, Records
 from softmax_temperature.papers.shared.claims import Claim, above, below, claim, most, not_higher, not_worse, within
+from softmax_temperature.params.focal import REFERENCE
 
 NEGLIGIBLE = 0.01  # A difference of accuracy or AUROC below one point is none.
 ON_PAR = 0.005  # Nor is one of ECE after scaling below half a point: of gamma 3 the printed ones are 0.07 at most.

@@ -10,20 +10,21 @@ import pandas as pd
 import torch
 from numpy.typing import NDArray
 
+from softmax_temperature.losses.propositions import theory_checks
 from softmax_temperature.papers.focal import records as paper
-from softmax_temperature.papers.focal.records import COLUMNS, REFERENCE, RUN, SCALED, SLUG
-from softmax_temperature.papers.focal.theory import theory_checks
+from softmax_temperature.papers.focal.records import COLUMNS, RUN, SCALED, SLUG
 from softmax_temperature.papers.shared.records import named_rows, names_of, write_pixels, write_results
 from softmax_temperature.params import Params
-from softmax_temperature.runner.artifacts import Artifact, open_artifact
+from softmax_temperature.params.focal import REFERENCE
+from softmax_temperature.runner.artifacts import Artifact
 from softmax_temperature.runner.errors import InputError
-from softmax_temperature.stages import PREPARED, focal_appendices
+from softmax_temperature.stages import LOGITS
 from softmax_temperature.stages.fetch import fetch
 from softmax_temperature.stages.focal import train_focal
-from softmax_temperature.stages.focal_appendices import focal_linear, train_translation
+from softmax_temperature.stages.focal_appendices import TENSORS, focal_linear, train_translation
 from softmax_temperature.stages.focal_evaluation import evaluate_focal
-from softmax_temperature.stages.trainings import arms_and_seeds, image_set
-from softmax_temperature.training.translation.scores import best_temperature
+from softmax_temperature.training.prepared_sets import image_set
+from softmax_temperature.training.translation.scores import UNSCALED, best_temperature
 
 STAGES = (fetch, train_focal, evaluate_focal, focal_linear, train_translation)
 """What the results rest on."""
@@ -32,10 +33,7 @@ _DIGITS = 6  # Of the linear model, after the point: far below what a figure sho
 
 def collect(params: Params, folder: Path) -> None:
     """Write records, tables, claims and metrics into a folder; a missing cell of the parameters is an error."""
-    trainings, evaluated = (
-        {cell.name: open_artifact(stage.output / cell.name) for cell in stage.cells(params)}
-        for stage in (train_focal, evaluate_focal)
-    )
+    trainings, evaluated = train_focal.results(params), evaluate_focal.results(params)
     logs = {cell: one.json("record.json") for cell, one in trainings.items()}
     columns = [*RUN, "epochs", "epochs_done", "selected_epoch", "diverged"]
     progress = pd.DataFrame([log | names_of(cell, RUN) for cell, log in logs.items()])[columns]
@@ -100,7 +98,7 @@ def choose_panels(
         arms = [arm for arm in paper.QUALITATIVE_ARMS if (task, arm, 0, SCALED) in temperatures]
         if about.variant_of or about.text or not half or not arms:
             continue
-        stored = {arm: trainings[f"{task}/{arm}/0"].tensors("logits.safetensors") for arm in arms}
+        stored = {arm: trainings[f"{task}/{arm}/0"].tensors(LOGITS) for arm in arms}
         labels = stored[arms[0]]["test.labels"]
         right = torch.stack([some["test.logits"].argmax(1) == labels for some in stored.values()])
         images = [image for kind in (right, ~right) for image in kind.all(0).nonzero().flatten()[:half].tolist()]
@@ -110,7 +108,7 @@ def choose_panels(
                 label, predicted = int(labels[image]), int(probs.argmax())
                 numbers = (image, label, predicted, float(probs[predicted]), float(probs[label]))
                 rows.append((task, arm, 0, scaling, *numbers))
-        test = image_set(open_artifact(PREPARED / about.dataset), "test", params.data.root)
+        test = image_set(fetch.result(about.dataset), "test", params.data.root)
         pixels[task] = test.inputs[images].permute(0, 2, 3, 1).numpy()
     return pd.DataFrame(rows, columns=list(COLUMNS["panels"])), pixels
 
@@ -119,11 +117,10 @@ def linear_tables(params: Params) -> dict[str, pd.DataFrame]:
     """The tables of appendix C, by the name of their file."""
     tables: dict[str, list[pd.DataFrame]] = {name: [] for name in ("history", "mistakes", "boundary", "points")}
     history, mistakes, boundary, points = tables.values()
-    for cell in focal_linear.cells(params):
-        artifact = open_artifact(focal_linear.output / cell.name, kind="focal_linear")
-        stored = artifact.tensors(focal_appendices.TENSORS)
+    for cell, artifact in focal_linear.results(params).items():
+        stored = artifact.tensors(TENSORS)
         values = {name: some.double().round(decimals=_DIGITS).numpy() for name, some in stored.items()}
-        loss, _, seed = cell.name.rpartition("/")
+        loss, _, seed = cell.rpartition("/")
         names = {"loss": loss, "seed": int(seed)}
         norms = {name: values[name] for name in ("weight_norm", "logit_norm")}
         history.append(pd.DataFrame({**names, "epoch": range(1, len(norms["weight_norm"]) + 1), **norms}))
@@ -142,9 +139,9 @@ def translation_tables(params: Params) -> dict[str, pd.DataFrame]:
     section = params.focal.translation
     made: dict[str, list[Any]] = {f"translation_{name}": [] for name in ("runs", "curves", "history")}
     runs, curves, history = made.values()
-    for arm, seed in arms_and_seeds(section, focal_appendices.TRANSLATION_ARMS):
-        assert section is not None, "there are trainings"
-        names, artifact = {"arm": arm, "seed": seed}, open_artifact(train_translation.output / f"{arm}/{seed}")
+    for arm, seed in section.trainings() if section else ():
+        assert section, "there are trainings"
+        names, artifact = {"arm": arm, "seed": seed}, train_translation.result(arm, seed)
         record = artifact.json("record.json")
         history.append((names, record["history"]))
         run = record | {f"{split}_pairs": record["pairs"][split] for split in ("train", "test")}
@@ -152,7 +149,7 @@ def translation_tables(params: Params) -> dict[str, pd.DataFrame]:
             bleu = {row["temperature"]: row["bleu"] for row in artifact.json("bleu.json")}
             scores = {(row["split"], row["temperature"]): row for row in artifact.json("calibration.json")}
             best = best_temperature(row for row in scores.values() if row["split"] == "validation")
-            one, highest = focal_appendices.UNSCALED, max(bleu, key=lambda at: bleu[at])
+            one, highest = UNSCALED, max(bleu, key=lambda at: bleu[at])
             plain, scaled = scores["test", one], scores["test", best]
             run |= {"temperature": best, "ece": plain["ece"], "ece_after_scaling": scaled["ece"]}
             run |= {"accuracy": plain["accuracy"], "bleu": bleu[one], "bleu_after_scaling": bleu[best]}

@@ -19,11 +19,12 @@ from matplotlib.image import AxesImage
 from numpy.typing import NDArray
 
 from softmax_temperature.losses import gradient_ratio
+from softmax_temperature.losses.propositions import optimal_probability, threshold
 from softmax_temperature.papers.focal import records as paper
-from softmax_temperature.papers.focal.records import REFERENCE, Records
-from softmax_temperature.papers.focal.theory import optimal_probability, threshold
+from softmax_temperature.papers.focal.records import Records
 from softmax_temperature.papers.shared import plots
 from softmax_temperature.papers.shared.plots import PERCENT
+from softmax_temperature.params.focal import REFERENCE
 
 CURVES = (REFERENCE, *paper.FIXED_FOCAL_ARMS)  # The methods that the paper shows during training.
 _BLUE, _ORANGE, _GREEN, _RED, _GREY, _CYAN = (plots.HUES[place] for place in (0, 1, 2, 3, 7, 9))

@@ -12,10 +12,11 @@ import numpy as np
 import pandas as pd
 
 from softmax_temperature.papers.focal import records as paper
-from softmax_temperature.papers.focal.records import FIXED, PROPOSED, REFERENCE, RUN, SCALED, Records
+from softmax_temperature.papers.focal.records import FIXED, PROPOSED, RUN, SCALED, Records
 from softmax_temperature.papers.shared.claims import Measurement, not_tested
 from softmax_temperature.papers.shared.sources import cells_of
 from softmax_temperature.papers.shared.statistics import OverTasks, Quantity, Share, Task, is_part, paired, pooled
+from softmax_temperature.params.focal import REFERENCE
 
 # Deviation: Multi30k stands in for WMT14, on which no study here can train; the paper has no other task of translation.
 DATA = ("cifar10", "cifar100", "tiny_imagenet", "newsgroups20", "sst_trees", "wmt14_en_de", "multi30k")

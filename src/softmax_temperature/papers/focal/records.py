@@ -12,11 +12,11 @@ import pandas as pd
 
 from softmax_temperature.papers.shared.records import table_names, table_path
 from softmax_temperature.papers.shared.tables import read_csv
-from softmax_temperature.stages import focal_evaluation
+from softmax_temperature.params.focal import REFERENCE
 
 SLUG = "focal"
 RUN = ["task", "arm", "seed"]
-REFERENCE, FIXED, PROPOSED = focal_evaluation.REFERENCE, "FL-3", "FLSD-53"
+FIXED, PROPOSED = "FL-3", "FLSD-53"
 MAIN_ARMS = (REFERENCE, "Brier", "MMCE", "LS-0.05", FIXED, PROPOSED)  # Table 1, in its order.
 FIXED_FOCAL_ARMS = ("FL-1", "FL-2", FIXED)
 QUALITATIVE_ARMS = (REFERENCE, "Brier", "MMCE", PROPOSED)  # Figure H.1.

@@ -12,13 +12,14 @@ import pandas as pd
 from scipy import stats
 
 from softmax_temperature.papers.focal import records as paper
-from softmax_temperature.papers.focal.records import FOCAL_ARMS, MAIN_ARMS, PROPOSED, REFERENCE, SCALED, Records
+from softmax_temperature.papers.focal.records import FOCAL_ARMS, MAIN_ARMS, PROPOSED, SCALED, Records
 from softmax_temperature.papers.shared import comparison
 from softmax_temperature.papers.shared.comparison import DIFFERENCE, DIVERGED, MEASURED, beside_printed, mean_and_sd
 from softmax_temperature.papers.shared.shares import is_share
 from softmax_temperature.papers.shared.sources import CELLS, cell_of_each, together
 from softmax_temperature.papers.shared.statistics import LEVEL
 from softmax_temperature.papers.shared.tables import PUBLISHED, published, read_csv
+from softmax_temperature.params.focal import REFERENCE
 
 AFTER = "_after_scaling"
 """The end of the name of a metric at the temperature of least validation ECE; "+" in the tables' specifications."""

@@ -7,7 +7,6 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
 from importlib import import_module
-from itertools import product
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -20,7 +19,6 @@ from softmax_temperature.papers.shared import results
 from softmax_temperature.papers.shared.claims import judge_all
 from softmax_temperature.papers.shared.tables import read_csv, rounded, write_csv
 from softmax_temperature.runner.artifacts import atomic_file, write_json
-from softmax_temperature.runner.errors import InputError, nearest
 from softmax_temperature.runner.fingerprint import import_closure, source_path
 
 Records = TypeVar("Records")
@@ -65,26 +63,6 @@ def write_derived(folder: Path, paper: str, profile: str) -> list[dict[str, Any]
     write_json(folder / results.CLAIMS, rows)
     write_json(folder / "metrics.json", {row["id"]: {"value": row["value"], "verdict": row["verdict"]} for row in rows})
     return rows
-
-
-def rejudge(profiles: Sequence[str] = ()) -> list[str]:
-    """Write what follows from the records below results/ anew, of some profiles or of all; returns changed verdicts.
-
-    The deviations of a study stay as they are: they are those of the code that ran.
-    """
-    known = results.profiles_with_results()
-    for profile in set(profiles).difference(known):
-        raise InputError(f"no results of {profile!r}", where=str(results.RESULTS), remedy=nearest(profile, known))
-    changes: list[str] = []
-    for profile, paper in product(profiles or known, results.PAPERS):
-        folder = results.paper_folder(profile, paper)
-        if rows := results.read_json(folder / results.CLAIMS):
-            before = {row["id"]: row["verdict"] for row in rows}
-            after = {row["id"]: row["verdict"] for row in write_derived(folder, paper, profile)}
-            for claim in {**after, **before}:
-                old, new = before.get(claim, "no claim"), after.get(claim, "no claim")
-                changes += [f"{profile}/{paper}, {claim}: {old} -> {new}"] if old != new else []
-    return changes
 
 
 def names_of(cell: str, columns: Sequence[str]) -> dict[str, Any]:

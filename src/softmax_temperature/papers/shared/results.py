@@ -7,17 +7,14 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from softmax_temperature.papers.shared.claims import DIRECTIONS_ONLY, HOLDS, NOT_TESTED, VERDICTS, task_count, texts
-from softmax_temperature.papers.shared.sources import RECORDS
-from softmax_temperature.runner.artifacts import digest_of_file, find_artifacts, open_artifact, write_json, write_text
+from softmax_temperature.papers.shared.claims import DIRECTIONS_ONLY, HOLDS, VERDICTS, task_count
+from softmax_temperature.runner.artifacts import digest_of_file, write_text
 from softmax_temperature.runner.errors import InputError
 
 PAPERS = ("classifier_temperature", "focal", "cooling", "temperature_check")
 RESULTS = Path("results")
 PARAMETERS, CLAIMS, ENVIRONMENT = "params.yaml", "claims.json", "environment.json"
 SHOWN = "shown"  # Beside the papers' folders: of each the contents, which the report is made of.
-OPEN, CLOSE = "<!-- scorecard -->", "<!-- /scorecard -->"
-_COLUMNS = ["verdict", "claim", "where", "printed", "ours", "must lie", "study", "also"]
 
 
 def paper_folder(profile: str, paper: str) -> Path:
@@ -41,38 +38,6 @@ def write_contents(folder: Path, path: Path) -> None:
     """
     files = sorted(each for each in folder.rglob("*") if each.is_file())
     write_text(path, "".join(f"{digest_of_file(each)}  {each.as_posix()}\n" for each in files))
-
-
-def record_run(profile: str, paper: str, params: Path, outputs: Iterable[Path]) -> None:
-    """Write the parameters in force and the paper's part of `environment.json` beside the papers' folders.
-
-    `outputs` are the stage outputs that the paper's results rest on. Times and machines differ between runs that give
-    equal results. So they stay as they were as long as `records.json` does: such a rerun changes no file.
-    """
-    folder = RESULTS / profile
-    write_text(folder / PARAMETERS, params.read_text(encoding="utf-8"))
-    papers, records = read_json(folder / ENVIRONMENT) or {}, folder / paper / RECORDS
-    digest = digest_of_file(records)
-    if papers.get(paper, {}).get("records") != digest:
-        write_json(folder / ENVIRONMENT, papers | {paper: {"records": digest, **_environment(outputs)}})
-
-
-def _environment(outputs: Iterable[Path]) -> dict[str, Any]:
-    """Machines and versions that the cells ran on, and minutes by stage; None where a cell's timing is missing."""
-    from softmax_temperature.runner.cells import read_timing, work_folder  # Imports torch, which notebooks need not.
-
-    machines: list[Any] = []
-    minutes: dict[str, float | None] = {}
-    for output in outputs:
-        cells = [open_artifact(folder).about for folder in find_artifacts(output)]
-        timings = [read_timing(work_folder(cell["stage"], cell["cell"], cell["fingerprint"])) for cell in cells]
-        known = [timing for timing in timings if timing]
-        seconds = sum(timing["seconds"] for timing in known)
-        minutes[output.name] = round(seconds / 60, 2) if len(known) == len(timings) else None
-        for timing in known:
-            place = {name: timing[name] for name in ("machine", "versions")}
-            machines += [place] if place not in machines else []
-    return {"machines": machines, "cell_minutes": minutes}
 
 
 def profiles_with_results(results: Path = RESULTS) -> list[str]:
@@ -108,29 +73,3 @@ def tally(rows: Iterable[dict[str, Any]]) -> str:
     """How many rows have each verdict, as "5 hold, 2 inconclusive"."""
     found = Counter("hold" if row["verdict"] == HOLDS else row["verdict"] for row in rows)
     return ", ".join(f"{found[verdict]} {verdict}" for verdict in ("hold", *VERDICTS) if found[verdict])
-
-
-def scorecard(results: Path = RESULTS) -> str:
-    """A Markdown table for each paper: a row per claim with its best evidence; other studies' verdicts beside it."""
-    parts = []
-    for paper, claims in best_evidence(results).items():
-        parts.append(f"### {paper.replace('_', ' ').capitalize()}: {tally(rows[0] for rows in claims) or 'no study'}")
-        lines = [_COLUMNS, ["---"] * len(_COLUMNS)] if claims else []
-        for best, *others in claims:
-            told = [texts(row) | {"study": row["profile"]} for row in others if row["verdict"] != NOT_TESTED]
-            also = "; ".join(f"{row['study']}: {row['verdict']}, {row['ours']}" for row in told)
-            said = texts(best) | {"study": best["profile"], "also": also or "–"}
-            said |= {"verdict": f"**{said['verdict']}**", "ours": said["note"] if best["n"] is None else said["ours"]}
-            lines.append([said[name].replace("|", "/") for name in _COLUMNS])
-        parts += ["\n".join(f"| {' | '.join(line)} |" for line in lines)] if lines else []
-    return "\n\n".join(parts)
-
-
-def write_scorecard(path: Path, results: Path = RESULTS) -> None:
-    """Put the scorecard between the markers `<!-- scorecard -->` and `<!-- /scorecard -->` of a Markdown file."""
-    before, found, rest = path.read_text(encoding="utf-8").partition(OPEN)
-    _, closed, after = rest.partition(CLOSE)
-    if not closed:
-        remedy = f"Put {OPEN} and {CLOSE} around the place where it shall stand."
-        raise InputError("no scorecard markers", where=str(path), remedy=remedy)
-    write_text(path, f"{before}{found}\n{scorecard(results)}\n{closed}{after}")

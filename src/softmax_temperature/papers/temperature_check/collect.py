@@ -14,11 +14,11 @@ from softmax_temperature.metrics import expected_calibration_error, negative_log
 from softmax_temperature.papers.shared.records import named_rows, write_results
 from softmax_temperature.papers.temperature_check.records import NAMES, SLUG
 from softmax_temperature.params import Params
-from softmax_temperature.params.temperature_check import CONFIRMED, Training, number_in
+from softmax_temperature.params.temperature_check import CONFIRMED, CURVES, NORMS, Training, number_in
 from softmax_temperature.runner.artifacts import MANIFEST, Artifact, open_artifact
 from softmax_temperature.scaling import apply_temperature, fit_temperature
-from softmax_temperature.stages import HEURISTIC
-from softmax_temperature.stages.early_learning import CURVES, NORMS, courses, early_learning
+from softmax_temperature.stages import HEURISTIC, LOGITS
+from softmax_temperature.stages.early_learning import early_learning
 from softmax_temperature.stages.fetch import fetch
 from softmax_temperature.stages.temperature_check import CHOICE, confirm_temperature_check, train_temperature_check
 
@@ -47,11 +47,11 @@ _EARLY = {
 
 def collect(params: Params, folder: Path) -> None:
     """Write records, tables, claims and metrics; a cell that the parameters declare and that is missing is an error."""
-    section, output = params.temperature_check, train_temperature_check.output
-    trainings = {training: open_artifact(output / training.cell) for training in section.trainings()}
+    section = params.temperature_check
+    trainings = {training: train_temperature_check.result(training.cell) for training in section.trainings()}
     for confirmation in section.confirmations():
         sweep, inverse_temperature, start, seed = confirmation
-        artifact = open_artifact(confirm_temperature_check.output / confirmation.cell)
+        artifact = confirm_temperature_check.result(confirmation.cell)
         rate = artifact.json(CHOICE)["learning_rate"]
         trainings[Training(sweep, inverse_temperature, rate, CONFIRMED + start, seed)] = artifact
     heuristic = shipped()  # Unless this profile fitted its own.
@@ -88,7 +88,7 @@ def _run(training: Training, artifact: Artifact) -> list[dict[str, Any]]:
     found = record | {"correlation": number_in(training.start, "pair-"), "cooled_temperature": last}
     if record["diverged"]:
         return [found]
-    tensors, scale = artifact.tensors("logits.safetensors"), training.inverse_temperature
+    tensors, scale = artifact.tensors(LOGITS), training.inverse_temperature
     held_out, own = (scale * tensors[f"{split}.logits"].double() for split in ("validation", "test"))
     labels, truth = tensors["validation.labels"], tensors["test.labels"]
     fit = fit_temperature(held_out, labels)
@@ -109,9 +109,9 @@ def early_tables(params: Params) -> dict[str, pd.DataFrame]:
     (to the linearised logits). early_norms: one row per start and dynamics ("real", "linearised"), with the times of
     the events (empty where one did not happen). unit_time, logit_time and drift_rate are predictions.
     """
-    rows: dict[str, list[dict[str, Any]]] = {question: [] for question in _EARLY}
-    for network, question, seed in courses(params.temperature_check.early_learning):
-        artifact = open_artifact(early_learning.output / network / question / str(seed))
+    section, rows = params.temperature_check.early_learning, {question: list[Any]() for question in _EARLY}
+    for network, question, seed in section.courses() if section else ():
+        artifact = early_learning.result(network, question, seed)
         about = {"network": network, "seed": seed, **artifact.json("record.json")}
         if question == CURVES:
             found = [course | row for course in artifact.json("courses.json") for row in course["rows"]]

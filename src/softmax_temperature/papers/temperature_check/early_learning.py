@@ -11,7 +11,7 @@ import pandas as pd
 from softmax_temperature.early_learning.flows import FIT, TENTH, UNIT
 from softmax_temperature.papers.shared.statistics import OverTasks, Task
 from softmax_temperature.papers.temperature_check.records import Records
-from softmax_temperature.stages.early_learning import CURVES, NORMS
+from softmax_temperature.params.temperature_check import CURVES, NORMS
 
 # The most relative drift of a kernel that keeps still: 0.1 bends a slope by half a percent, more than seeds differ. It
 # was 0.2, and was chosen anew having seen the slopes at 0.2, 0.05 and 0.02.

@@ -13,6 +13,7 @@ from softmax_temperature.papers.shared.records import read_records as read
 from softmax_temperature.papers.shared.sources import cell_of_each
 from softmax_temperature.papers.shared.statistics import is_part
 from softmax_temperature.params.temperature_check import CONFIRMED, COOLED, PLAIN
+from softmax_temperature.stages.temperature_check import best_rate
 
 SLUG = "temperature_check"
 NAMES = ("sweep", "inverse_temperature", "learning_rate", "start", "seed")
@@ -72,9 +73,11 @@ def chosen(records: Records, kind: str = PLAIN) -> pd.DataFrame:
     several, given = of_sweep["start"] > 1, ~rows["start"].isin([PLAIN, COOLED])
     kinds = {NORMS: given & several, SAME_START: given & ~several & (of_sweep["inverse_temperature"] > 1)}
     rows = rows[kinds.get(kind, rows["start"] == kind)]
-    means = rows[~rows["confirms"]].groupby([*GROUP, "learning_rate"])["validation_accuracy"].mean().reset_index()
-    means = means.sort_values(["validation_accuracy", "learning_rate"], ascending=[False, True], kind="stable")
-    rates = means.groupby(GROUP)["learning_rate"].agg(best="first", low="min", high="max")
+    tried = rows[~rows["confirms"]].groupby(GROUP)
+    rates = tried["learning_rate"].agg(low="min", high="max")
+    rates["best"] = [
+        best_rate(one.groupby("learning_rate")["validation_accuracy"].agg(list).to_dict()) for _, one in tried
+    ]
     rows = rows.merge(rates.reset_index(), on=GROUP)
     rows["interior"] = rows["learning_rate"].between(rows["low"], rows["high"], inclusive="neither")
     is_confirmed = rows.groupby(GROUP)["confirms"].transform("any")

@@ -1,15 +1,23 @@
 """Scores of translation: the calibration of next-token predictions over temperatures, and BLEU (focal, appendix K)."""
 
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
 
+from softmax_temperature.data.splits import SplitName
 from softmax_temperature.metrics.calibration import CHUNK, binned_sums, equal_width_bins
+from softmax_temperature.params.focal import TranslationTask
 from softmax_temperature.scaling import TEMPERATURE_GRID
 from softmax_temperature.training.trainer import Callback, Trainer
+from softmax_temperature.training.translation.network import translate
 from softmax_temperature.training.translation.sentences import PADDING, LengthBatches
+
+if TYPE_CHECKING:
+    from softmax_temperature.training.translation.vocabulary import Vocabulary  # Needs an optional package.
 
 BINS = 15
 
@@ -72,6 +80,38 @@ def token_logits(trainer: Trainer, batches: LengthBatches) -> Iterator[tuple[Ten
     for (logits, _), labels in zip(trainer.outputs(batches.inputs, 1, batches), batches.labels, strict=True):
         trainer.check_finite(logits)
         yield logits, labels[labels != PADDING].to(logits.device)
+
+
+UNSCALED = 1.0
+"""The temperature of a network as it was trained."""
+
+
+def evaluate(
+    trainer: Trainer,
+    task: TranslationTask,
+    vocabulary: Vocabulary,
+    batches: Mapping[SplitName, LengthBatches],
+    references: Sequence[str],
+) -> dict[str, Any]:
+    """The `calibration` at each temperature, and `translations` of the test sentences with their `bleu`.
+
+    On validation data the temperatures are the whole grid of the paper, on test data those of the translations.
+    Raises Diverged if logits are not finite.
+    """
+
+    def calibration(split: SplitName, asked: set[float]) -> list[dict[str, Any]]:
+        rows = calibration_by_temperature(token_logits(trainer, batches[split]), sorted(asked))
+        return [{"split": split, **row} for row in rows]
+
+    validation = calibration("validation", {*TEMPERATURE_GRID, *task.temperatures})
+    asked = {*task.temperatures, UNSCALED, best_temperature(validation)}
+    found: dict[str, Any] = {"calibration": validation + calibration("test", asked), "bleu": [], "translations": {}}
+    network: Any = trainer.network
+    for at in sorted(asked):
+        tokens = translate(network, batches["test"].pairs.sources, task.search, temperature=at, device=trainer.device)
+        texts = found["translations"][str(at)] = vocabulary.decode(tokens)
+        found["bleu"].append({"temperature": at, **bleu(texts, references)})
+    return found
 
 
 class TokenScores(Callback):

@@ -14,6 +14,7 @@ from torch.nn.utils.rnn import pad_sequence
 from softmax_temperature.losses import Objective
 from softmax_temperature.networks.layers import upload
 from softmax_temperature.params.recipe import Recipe
+from softmax_temperature.runner.errors import InputError
 from softmax_temperature.training.samples import HostSamples
 
 # What follows the last token of a sentence, begins a translation, ends every sentence, and replaces each character that
@@ -71,8 +72,10 @@ class SentencePairs:
         return torch.maximum(self.sources.lengths, self.targets.lengths)
 
     def up_to(self, length: int) -> SentencePairs:
-        """The pairs neither side of which has more tokens than this."""
-        kept = self.lengths <= length
+        """The pairs neither side of which has more tokens than this; an InputError if there is none."""
+        if not (kept := self.lengths <= length).any():
+            what = f"{length}, no training pair is so short"
+            raise InputError(what, where="focal.translation.longest", remedy="Raise it, or the vocabulary.")
         return SentencePairs(self.sources.kept(kept), self.targets.kept(kept))
 
     def teacher_forced(self, rows: Tensor) -> Tensor:

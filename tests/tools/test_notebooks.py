@@ -8,9 +8,9 @@ import nbformat
 import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
-from softmax_temperature.papers.shared import notebooks
 from softmax_temperature.papers.shared.results import PAPERS
 from softmax_temperature.runner.errors import InputError
+from softmax_temperature.tools import notebooks
 
 KERNEL = {"kernelspec": {"name": "python3", "language": "python", "display_name": "Python 3"}}
 SET = new_code_cell("name = 1", metadata={"tags": ["parameters"]})

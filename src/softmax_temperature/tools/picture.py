@@ -13,12 +13,13 @@ from matplotlib.axes import Axes
 from softmax_temperature.papers.classifier_temperature import records as collection
 from softmax_temperature.papers.cooling import records as cooling
 from softmax_temperature.papers.cooling.measures import gain
-from softmax_temperature.papers.cooling.selection import COOLED, MODES, NO_COOLING, SCHEDULES
+from softmax_temperature.papers.cooling.selection import COOLED, MODES, SCHEDULES
 from softmax_temperature.papers.cooling.tables import PRINTED, printed_numbers
 from softmax_temperature.papers.focal import records as focal
 from softmax_temperature.papers.shared import plots
 from softmax_temperature.papers.shared.statistics import OverTasks, Quantity, pooled
 from softmax_temperature.papers.shared.tables import published
+from softmax_temperature.params.cooling import NO_COOLING
 
 NAME = "summary"
 FOCAL, COOLING, RULES = "focal_cifar10/focal", "cooling_cifar10/cooling", "collection/classifier_temperature"

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from softmax_temperature.runner.errors import CellsFailed, InputError
-from softmax_temperature.stages.programs import exit_code, stage_program
+from softmax_temperature.tools.programs import exit_code, stage_program
 from tests.conftest import ROOT
 
 

@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from softmax_temperature.papers.shared.results import best_evidence, scorecard, write_scorecard
+from softmax_temperature.papers.shared.results import best_evidence
 from softmax_temperature.runner.errors import InputError
+from softmax_temperature.tools.verdicts import scorecard, write_scorecard
 
 ROW: dict[str, Any] = {"paper": "focal", "id": "a", "where": "Table 1", "statement": "A beats B.", "note": ""}
 ROW |= {"compares": "A minus B.", "kind": "superiority", "region": [0.0, None], "some": False, "note_template": ""}

@@ -1,4 +1,4 @@
-"""The paper's theory in numbers: thresholds of g, minimisers of focal loss, and its propositions against autograd."""
+"""The focal paper's theory in numbers: thresholds of g, minimisers of the loss, its propositions against autograd."""
 
 import math
 from typing import Any
@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from scipy.optimize import brentq
 from torch import Tensor
 
-from softmax_temperature.losses import focal_loss, gamma_star, gradient_ratio, true_class_probs
+from softmax_temperature.losses.focal import focal_loss, gamma_star, gradient_ratio, true_class_probs
 
 SAMPLES, FEATURES, CLASSES = 1000, 8, 10
 SCALE = 4.0  # Standard deviation of the random logits: true classes get probabilities from 1e-9 to almost 1.

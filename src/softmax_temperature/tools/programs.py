@@ -14,7 +14,7 @@ from softmax_temperature.stages import Stage
 
 PROGRAMS: dict[str, tuple[str, ...]] = {
     "fetch": ("fetch.fetch",),
-    "embed": ("backbones.pretrain", "backbones.embed"),
+    "embed": ("pretraining.pretrain", "embeddings.embed"),
     "search": (
         "classifier_temperature.describe",
         "classifier_temperature.search",

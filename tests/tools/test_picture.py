@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from softmax_temperature.papers import picture
 from softmax_temperature.papers.focal.records import MAIN_ARMS, SCALED, read_records
 from softmax_temperature.runner.errors import InputError
+from softmax_temperature.tools import picture
 
 
 @pytest.fixture

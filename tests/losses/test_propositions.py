@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 
 from softmax_temperature.losses import gamma_star
-from softmax_temperature.papers.focal.theory import optimal_probability, theory_checks, threshold
+from softmax_temperature.losses.propositions import optimal_probability, theory_checks, threshold
 
 THRESHOLDS = {1: 0.3679, 2: 0.2976, 3: 0.2526, 5: 0.1968, 7: 0.1629, 8: 0.1504, 9: 0.1398}
 GRID = np.linspace(0, 1, 20001)[1:-1]

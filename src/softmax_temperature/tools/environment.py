@@ -1,0 +1,50 @@
+"""`environment.json` beside a profile's results: the machines that the cells ran on, and the minutes that they took."""
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from softmax_temperature.papers.shared.results import ENVIRONMENT, PARAMETERS, RESULTS, read_json
+from softmax_temperature.papers.shared.sources import RECORDS
+from softmax_temperature.runner.artifacts import digest_of_file, find_artifacts, open_artifact, write_json, write_text
+from softmax_temperature.runner.cells import read_timing, work_folder
+
+
+def record_run(profile: str, paper: str, params: Path, outputs: Iterable[Path]) -> None:
+    """Write the parameters in force and the paper's part of `environment.json` beside the papers' folders.
+
+    `outputs` are the stage outputs that the paper's results rest on. Times and machines differ between runs that give
+    equal results. So they stay as they were as long as `records.json` does: such a rerun changes no file.
+    """
+    folder = RESULTS / profile
+    write_text(folder / PARAMETERS, params.read_text(encoding="utf-8"))
+    papers, records = read_json(folder / ENVIRONMENT) or {}, folder / paper / RECORDS
+    digest = digest_of_file(records)
+    if papers.get(paper, {}).get("records") != digest:
+        write_json(folder / ENVIRONMENT, papers | {paper: {"records": digest, **_environment(outputs)}})
+
+
+def recorded_minutes(path: Path) -> dict[str, float | None]:
+    """Minutes of all cells of each output below data/, as the last run of the profile recorded them."""
+    found = {}
+    for paper, record in json.loads(path.read_text(encoding="utf-8")).items() if path.is_file() else ():
+        for output, minutes in record["cell_minutes"].items():
+            found[output] = found[f"{paper}/{output}"] = minutes
+    return found
+
+
+def _environment(outputs: Iterable[Path]) -> dict[str, Any]:
+    """Machines and versions that the cells ran on, and minutes by stage; None where a cell's timing is missing."""
+    machines: list[Any] = []
+    minutes: dict[str, float | None] = {}
+    for output in outputs:
+        cells = [open_artifact(folder).about for folder in find_artifacts(output)]
+        timings = [read_timing(work_folder(cell["stage"], cell["cell"], cell["fingerprint"])) for cell in cells]
+        known = [timing for timing in timings if timing]
+        seconds = sum(timing["seconds"] for timing in known)
+        minutes[output.name] = round(seconds / 60, 2) if len(known) == len(timings) else None
+        for timing in known:
+            place = {name: timing[name] for name in ("machine", "versions")}
+            machines += [place] if place not in machines else []
+    return {"machines": machines, "cell_minutes": minutes}

@@ -1,0 +1,54 @@
+"""Training of whole backbones, whatever library built them, from images that their own preprocessing takes."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from torch import Tensor, nn
+
+from softmax_temperature.networks.backbones import Preprocess
+from softmax_temperature.params.recipe import Recipe, Schedule
+from softmax_temperature.params.shared import PretrainRecipe
+from softmax_temperature.training.samples import Samples
+
+
+@dataclass(frozen=True)
+class PreprocessedImages(Samples):
+    """Images (n, 1 or 3, height, width) uint8, given to a network as `preprocess` makes them; labels (n,)."""
+
+    preprocess: Preprocess
+    one_shape: ClassVar[bool] = True
+
+    def prepare(self, inputs: Tensor, recipe: Recipe) -> Tensor:  # noqa: ARG002
+        """(b, 3, size, size) float32, channels last."""
+        return self.preprocess(inputs, device=inputs.device)
+
+
+class WholeNetwork(nn.Module):
+    """A network whose last layer nobody asks for: what the training loop calls `classifier` passes its logits on."""
+
+    def __init__(self, network: nn.Module) -> None:
+        super().__init__()
+        self.network, self.classifier = network, nn.Identity()
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        """Logits (n, classes)."""
+        logits: Tensor = self.classifier(self.network(inputs))
+        return logits
+
+
+def pretraining_recipe(how: PretrainRecipe) -> Recipe:
+    """SGD on the cross-entropy in float32; the learning rate falls to 0 along a half cosine."""
+    return Recipe(
+        **{name: getattr(how, name) for name in PretrainRecipe.model_fields},
+        planned_epochs=how.epochs,
+        optimizer="sgd",
+        epsilon=1e-8,
+        schedule=Schedule(name="cosine"),
+        reduction="mean",
+        clip_norm=None,
+        crop_padding=0,
+        flip=False,
+        mean=None,
+        std=None,
+        precision="float32",
+    )
