@@ -6,11 +6,11 @@ from importlib import import_module
 import torch
 
 from softmax_temperature.papers.shared.results import PAPERS, paper_folder
-from softmax_temperature.papers.shared.sources import RECORDS, provenance
+from softmax_temperature.papers.shared.sources import RECORDS
 from softmax_temperature.params import read_params
 from softmax_temperature.runner.artifacts import write_json
-from softmax_temperature.tools.environment import record_run
 from softmax_temperature.tools.programs import exit_code, parser
+from softmax_temperature.tools.provenance import provenance, record_run
 
 
 def main() -> int:

@@ -3,9 +3,9 @@
 import sys
 from pathlib import Path
 
-from softmax_temperature.papers.shared.results import PAPERS, SHOWN, paper_folder, write_contents
+from softmax_temperature.papers.shared.results import PAPERS, SHOWN, paper_folder
 from softmax_temperature.params import read_params
-from softmax_temperature.tools.notebooks import execute
+from softmax_temperature.tools.notebooks import execute, write_contents
 from softmax_temperature.tools.programs import exit_code, parser
 
 

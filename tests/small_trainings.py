@@ -17,12 +17,12 @@ from softmax_temperature.params.focal import Transformer
 from softmax_temperature.params.recipe import Recipe
 from softmax_temperature.training import Callback, ImageSet, Norms, Samples, Trainer, Watch
 from softmax_temperature.training.cooling import CoolingCallback, PixelCoolingCallback
-from softmax_temperature.training.embeddings import EmbeddingSteps
 from softmax_temperature.training.pixels import PixelScores, pixel_cross_entropy
 from softmax_temperature.training.texts import TokenSet, TreeSet, over_labelled_nodes
 from softmax_temperature.training.translation.network import make_network
 from softmax_temperature.training.translation.scores import TokenScores
 from softmax_temperature.training.translation.sentences import END, LengthBatches, Ragged, SentencePairs, per_token
+from softmax_temperature.training.word_embeddings import EmbeddingSteps
 
 CLASSES, VOCABULARY, VOID = 4, 30, 255
 RECIPE: dict[str, Any] = {

@@ -11,10 +11,10 @@ import pandas as pd
 import pytest
 
 from softmax_temperature.papers.shared.records import table_names
-from softmax_temperature.papers.shared.sources import provenance
 from softmax_temperature.params import Params, validate
 from softmax_temperature.runner.artifacts import digest_of_file, find_artifacts, open_artifact
 from softmax_temperature.runner.cells import Cell, Job, run_cells
+from softmax_temperature.tools.provenance import provenance
 
 VERDICTS = {"holds", "contradicted", "inconclusive", "not tested"}
 

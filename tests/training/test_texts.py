@@ -13,8 +13,8 @@ from softmax_temperature.data.tokens import LABEL, NEUTRAL, UNLABELLED, encode_t
 from softmax_temperature.networks.layers import drawn_from
 from softmax_temperature.networks.texts import TextCNN
 from softmax_temperature.training import Trainer, count_parameters
-from softmax_temperature.training.embeddings import EmbeddingSteps, embedding_of, freeze_embedding, set_embedding
 from softmax_temperature.training.texts import TokenSet, TreeSet, over_labelled_nodes
+from softmax_temperature.training.word_embeddings import EmbeddingSteps, embedding_of, freeze_embedding, set_embedding
 
 TEXT = {"mean": None, "std": None}
 MakeTrainer = Callable[..., Trainer]

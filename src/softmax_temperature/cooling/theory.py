@@ -2,16 +2,19 @@
 
 import copy
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from statistics import geometric_mean
 from typing import Any
 
+import pandas as pd
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from softmax_temperature.cooling.last_layer import hold, last_layer_temperature, set_last_layer_temperature
 from softmax_temperature.cooling.redistribution import parameter_scales, plan_redistribution, rescale_parameters
+
+TEMPERATURE, IMAGES = 100.0, 16  # Above which the paper's periodic Cooling redistributes; of each check.
 
 
 def scale_equivalent(model: nn.Module, temperature: float) -> nn.Module:
@@ -89,6 +92,19 @@ def _gradients_by_name(model: nn.Module, outputs: Tensor, weights: Tensor | None
     return {name: gradient for name, gradient in zip(named, gradients, strict=True) if gradient is not None}
 
 
+def theory_checks(networks: Mapping[str, Callable[[], nn.Module]], *, classes: int, size: int) -> pd.DataFrame:
+    """Every one of `statements` on networks by name: random ones, in float64 and evaluation mode, hot by 100.
+
+    They classify images (n, 3, `size`, `size`). The table has a row for each statement and network.
+    """
+    rows = [
+        (statement, name, *numbers)
+        for name, make in networks.items()
+        for statement, *numbers in statements(*_overheated(make, classes, size), TEMPERATURE)
+    ]
+    return pd.DataFrame(rows, columns=["statement", "network", "predicted", "measured", "largest_relative_difference"])
+
+
 def statements(
     network: nn.Module, images: Tensor, labels: Tensor, temperature: float
 ) -> Iterator[tuple[str, float, float, float]]:
@@ -124,3 +140,21 @@ def _ratios(predicted: Mapping[str, float], before: Mapping[str, Tensor], after:
         found.append(value)
         errors.append(math.hypot(1 - predicted[path] / value, remainder))
     return geometric_mean(predicted[path] for path in before), geometric_mean(found), max(errors)
+
+
+def _overheated(make: Callable[[], nn.Module], classes: int, size: int) -> tuple[nn.Module, Tensor, Tensor]:
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        network = make().double()
+        images = torch.randn(IMAGES, 3, size, size, dtype=torch.float64)
+        labels = torch.randint(classes, (IMAGES,))
+        with torch.no_grad():
+            for parameter in network.parameters():  # Shifts of batch normalisation are 0 at first.
+                parameter.add_(0.1 * torch.randn_like(parameter))
+            network(images)  # In training mode: running statistics.
+            spread = network.eval()(images).std()
+            for parameter in network.get_submodule("classifier").parameters():
+                parameter.mul_(2 * TEMPERATURE / spread)
+    hold(network)
+    set_last_layer_temperature(network, TEMPERATURE)
+    return network, images, labels

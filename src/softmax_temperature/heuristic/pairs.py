@@ -210,3 +210,13 @@ def best_penalty(
     rows = np.arange(len(datasets))
     folds = [(rows[datasets == name], rows[datasets != name]) for name in np.unique(datasets)]
     return min(penalties, key=lambda penalty: np.mean([error(own, others, penalty).mean() for own, others in folds]))
+
+
+def jackknife(groups: Sequence[Any], statistic: Callable[[Sequence[Any]], float]) -> Floats:
+    """Pseudo-values of a statistic, one per group (of at least 2), such as a data set, that is left out: (groups,).
+
+    Their mean is the statistic without its bias of order 1/n.
+    """
+    n = len(groups)
+    without = [statistic([*groups[:place], *groups[place + 1 :]]) for place in range(n)]
+    return n * statistic(groups) - (n - 1) * np.array(without)

@@ -25,10 +25,9 @@ _DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
 @cache
 def import_closure(module: str, *, excluded: frozenset[str] = EXCLUDED) -> tuple[str, ...]:
-    """The modules of this package that `module` imports, directly or not, itself and parent packages included, sorted.
+    """The modules of this package that `module` imports, directly or not, itself and its packages included, sorted.
 
-    Excluded rooms and imports for type checking are not followed, nor is the package's root, whose names are for users.
-    Outside this package only the module itself counts.
+    Not the package's root, which names things for users, excluded rooms, and what is imported for type checking alone.
     """
     if not _in_package(module):
         return (module,)

@@ -19,10 +19,10 @@ from softmax_temperature.params.recipe import Recipe
 from softmax_temperature.runner.cells import Cell, Job
 from softmax_temperature.stages import FOCAL_TRAINING, LAST_LOGITS, LOGITS, PREPARED, part_of, stage
 from softmax_temperature.training import BestEpoch, Samples, Watch, scaled_epochs
-from softmax_temperature.training.embeddings import EmbeddingSteps, start_embedding
 from softmax_temperature.training.prepared_sets import image_set, training_sets
 from softmax_temperature.training.run import TrainingRun
 from softmax_temperature.training.texts import TreeSet, over_labelled_nodes
+from softmax_temperature.training.word_embeddings import EmbeddingSteps, start_embedding
 
 OUT_OF_DISTRIBUTION, SHIFTED = "out_of_distribution/", "shifted/"
 NOISE = "gaussian-noise"

@@ -9,7 +9,7 @@ from typing import Any
 import nbformat
 import papermill
 
-from softmax_temperature.runner.artifacts import write_text
+from softmax_temperature.runner.artifacts import digest_of_file, write_text
 from softmax_temperature.runner.errors import InputError
 
 TIMEOUT_SECONDS = 600
@@ -41,3 +41,12 @@ def execute(source: Path, target: Path, parameters: Mapping[str, Any]) -> None:
         for name in ("papermill", "execution"):
             cell.metadata.pop(name, None)
     write_text(target, nbformat.writes(notebook) + "\n")
+
+
+def write_contents(folder: Path, path: Path) -> None:
+    """Write what a folder holds: one line per file, its sha256 and its path.
+
+    DVC cannot say "the results of all papers that this profile runs", so the report depends on the folder of these.
+    """
+    files = sorted(each for each in folder.rglob("*") if each.is_file())
+    write_text(path, "".join(f"{digest_of_file(each)}  {each.as_posix()}\n" for each in files))

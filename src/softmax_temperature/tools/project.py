@@ -9,8 +9,8 @@ from softmax_temperature.runner.artifacts import MANIFEST, ArtifactError, find_a
 from softmax_temperature.runner.cells import CHECKPOINT, DATA, RESULT, WORK, Cell, fingerprint, work_folder
 from softmax_temperature.runner.checkpoints import Checkpointer
 from softmax_temperature.runner.errors import InputError
-from softmax_temperature.tools.environment import recorded_minutes
 from softmax_temperature.tools.programs import stages_of
+from softmax_temperature.tools.provenance import recorded_minutes
 
 NAMES_SHOWN = 5
 

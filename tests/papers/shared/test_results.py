@@ -7,15 +7,16 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from safetensors.numpy import load_file
 
 from softmax_temperature.papers.shared import records
-from softmax_temperature.papers.shared.records import deviations, read_pixels, read_records, table_path, write_pixels
-from softmax_temperature.papers.shared.results import write_contents
+from softmax_temperature.papers.shared.records import deviations, read_records, table_path, write_pixels
 from softmax_temperature.papers.shared.tables import published, read_csv, rounded, write_csv
 from softmax_temperature.runner.artifacts import digest_of_text
 from softmax_temperature.runner.errors import InputError
-from softmax_temperature.tools import environment
-from softmax_temperature.tools.environment import record_run
+from softmax_temperature.tools import provenance
+from softmax_temperature.tools.notebooks import write_contents
+from softmax_temperature.tools.provenance import record_run
 
 FOLDER = Path("results/mini")
 Records = make_dataclass("Records", ["runs", "history"])
@@ -46,20 +47,13 @@ def test_pictures_read_back_have_equal_bytes_and_no_file_where_there_are_none(tm
     for name in ("first", "second"):
         write_pixels(tmp_path / name, pictures)
     assert (tmp_path / "first").read_bytes() == (tmp_path / "second").read_bytes()
-    np.testing.assert_array_equal(read_pixels(tmp_path / "first")["task"], pictures["task"])
+    np.testing.assert_array_equal(load_file(tmp_path / "first")["task"], pictures["task"])
     write_pixels(tmp_path / "none", {})
     assert not (tmp_path / "none").exists()
-    assert read_pixels(tmp_path / "none") == {}
 
 
-@pytest.mark.parametrize(
-    ("text", "says"),
-    [(None, "no such table"), ("a,b\n<<<<<<< HEAD\n1,2\n", "both sides of a merge"), ('a\n"1', "is not a table")],
-)
-def test_a_bad_table_is_named(tmp_path: Path, text: str | None, says: str) -> None:
-    if text:
-        (tmp_path / "t.csv").write_text(text)
-    with pytest.raises(InputError, match=rf"t\.csv: .*{says}"):
+def test_a_missing_table_is_named(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"t\.csv: no such table"):
         read_csv(tmp_path / "t.csv")
 
 
@@ -88,7 +82,7 @@ def test_minutes_and_machines_are_written_again_only_where_the_records_changed(
     Path("params.yaml").write_text("seed: 0\n")
     minutes = iter([1.0, 2.0, 3.0, 4.0])
     monkeypatch.setattr(
-        environment, "_environment", lambda _: {"machines": [], "cell_minutes": {"search": next(minutes)}}
+        provenance, "_environment", lambda _: {"machines": [], "cell_minutes": {"search": next(minutes)}}
     )
 
     def recorded(paper: str, content: str) -> dict[str, float]:

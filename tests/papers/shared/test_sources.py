@@ -13,6 +13,7 @@ from softmax_temperature.runner.artifacts import canonical_json, open_artifact, 
 from softmax_temperature.runner.cells import Cell, Job, run_cells
 from softmax_temperature.runner.fingerprint import code_digest
 from softmax_temperature.runner.section import Compute
+from softmax_temperature.tools.provenance import provenance
 
 ROWS = pd.DataFrame({"arm": ["a", "a", "b"], "rate": [0.003, 0.003, 10.0], "count": [7, 7, 8], "seed": [0, 1, 0]})
 HOSTILE = ('a"><script>alert(1)</script>/b', "c & d; e", "50 %/ä#f?g")
@@ -33,7 +34,7 @@ def made(folder: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
         run_cells([Cell(".", total, {"factor": factor})], output=output, compute=compute, seed=7)
     cells = [Cell(f"sum/{seed}", total, {"factor": 2}, {"numbers": SOURCE}) for seed in (0, 1)]
     run_cells(cells, output=SUMS, compute=compute, seed=7)
-    return sources.provenance([SOURCE.parent, SUMS])
+    return provenance([SOURCE.parent, SUMS])
 
 
 def test_a_record_says_what_a_cell_was_made_from_and_is_the_same_from_run_to_run(

@@ -15,11 +15,11 @@ import pandas as pd
 
 from softmax_temperature.dataset_statistics import STATISTICS
 from softmax_temperature.heuristic import leave_one_dataset_out
-from softmax_temperature.heuristic.pairs import is_trained
+from softmax_temperature.heuristic.pairs import is_trained, jackknife
 from softmax_temperature.papers.classifier_temperature.records import HEURISTIC, RESCALING, SEARCH, Records
 from softmax_temperature.papers.shared.claims import Claim, Measurement, above, claim, equivalent, not_tested
 from softmax_temperature.papers.shared.sources import cells_of
-from softmax_temperature.papers.shared.statistics import OverTasks, Task, jackknife, pooled
+from softmax_temperature.papers.shared.statistics import OverTasks, Task, pooled
 
 NEGLIGIBLE = 0.01  # A difference of accuracy below one point is none.
 WEAK = 0.3  # |r| below this is called weak, a common convention.

@@ -1,17 +1,20 @@
 """Gathering the paper's records in one folder: what the notebook, the report and a reader without data start from."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from torch import nn
 
+from softmax_temperature.cooling.theory import theory_checks
+from softmax_temperature.networks.convolutional import DenseNet, SmallVGG
+from softmax_temperature.networks.resnets import BottleneckResNet, WideResNet
 from softmax_temperature.papers.cooling.records import SLUG
 from softmax_temperature.papers.cooling.selection import COOLED, RUN, outcome
-from softmax_temperature.papers.cooling.theory import theory_checks
 from softmax_temperature.papers.shared.records import named_rows, names_of, write_pixels, write_results
 from softmax_temperature.params import Params
 from softmax_temperature.runner.artifacts import Artifact
@@ -20,6 +23,17 @@ from softmax_temperature.stages.fetch import fetch
 
 STAGES = (fetch, train_cooling, train_segmentation)
 BENCHMARKS = Path("benchmarks/results.json")
+_CLASSES, _SIZE = 10, 8
+_SMALL: Any = {"widths": (8, 8, 16, 16), "dense": 16, "image_size": _SIZE}
+_NETWORKS: dict[str, Callable[[], nn.Module]] = {  # On which the theory is checked.
+    "VGG, ReLU": lambda: SmallVGG(_CLASSES, **_SMALL),
+    "VGG, CReLU": lambda: SmallVGG(_CLASSES, "crelu", **_SMALL),
+    "VGG, batch normalisation": lambda: SmallVGG(_CLASSES, batch_norm=True, **_SMALL),
+    "ResNet of bottlenecks": lambda: BottleneckResNet((1, 2), _CLASSES, 4),
+    "ResNet of bottlenecks, CReLU": lambda: BottleneckResNet((1, 2), _CLASSES, 4, "crelu"),
+    "Wide-ResNet": lambda: WideResNet(8, 1, _CLASSES),
+    "DenseNet": lambda: DenseNet((2, 2), growth=4, num_classes=_CLASSES),
+}
 _SETTINGS = ("factor", "max_temperature", "reset_temperature", "refit", "period", "optimizer_state")
 _UNUSED = {"none": _SETTINGS, "periodic": ()}  # What means nothing in a mode; in the others the two temperatures.
 
@@ -43,7 +57,7 @@ def collect(params: Params, folder: Path) -> None:
         "temperatures": coolings.drop_duplicates([*RUN, "epoch"], keep="last"),
         "norms": rows("norms", "epoch", "logit_norm", "weight_norm", "gradient_norm"),
         "segmentation": segmentation_table(params),
-        "theory_checks": theory_checks(),
+        "theory_checks": theory_checks(_NETWORKS, classes=_CLASSES, size=_SIZE),
         "cost": cost_of_cooling(),
     }
     write_pixels(folder / "tables" / "segmentation.safetensors", segmentation_pixels(params))

@@ -14,13 +14,13 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator, ScalarFormatter
+from safetensors.numpy import load_file
 
 from softmax_temperature.papers.cooling import selection
 from softmax_temperature.papers.cooling.records import SLUG, Records
 from softmax_temperature.papers.cooling.selection import LAST, LIMIT, MODES, PERIODIC, SCHEDULES, SETTING
 from softmax_temperature.papers.shared import plots
 from softmax_temperature.papers.shared.plots import PERCENT, entry
-from softmax_temperature.papers.shared.records import read_pixels
 from softmax_temperature.papers.shared.tables import published
 from softmax_temperature.params.cooling import NO_COOLING
 
@@ -244,9 +244,9 @@ def segmentation_panel(records: Records, pixels: Path) -> Figure | None:
     the mean IoU over all test images of the same weights, those after the last epoch; on each prediction is the share
     of right pixels. `pixels` is a file, or not there.
     """
-    arrays = {name: array[:SHOWN] for name, array in read_pixels(pixels).items()}
-    if not arrays:
+    if not pixels.is_file():
         return None
+    arrays = {name: array[:SHOWN] for name, array in load_file(pixels).items()}
     labels, predictions = arrays["labels"], np.stack([arrays[NO_COOLING], arrays[LAST]])
     void = None if (largest := labels.max()) in predictions else largest
     count, height, width = labels.shape

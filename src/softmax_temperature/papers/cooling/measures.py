@@ -117,9 +117,8 @@ def segmentation(records: Records, *, metric: str) -> Measurement:
     if not tasks:
         return _untested("no U-Net of this profile was trained with and without Cooling and the same seed", "paper")
     note, unit = selection.lost_by_mode(rows, LAST, NO_COOLING, counted=counted), metric.replace("_", " ")
-    return Measurement(
-        {metric: OverTasks(tasks)}, unit.replace("iou", "IoU"), note, cells=tuple(rows["cells"].unique())
-    )
+    part, cells = OverTasks(tasks), tuple(rows["cells"].unique())
+    return Measurement({metric: part}, unit.replace("iou", "IoU"), note, cells=cells)
 
 
 def cost(records: Records) -> Measurement:
@@ -167,12 +166,10 @@ def _shares(
     for name, some in rows.groupby(by, sort=False):
         seeds, own = some.groupby("seed")[became].all(), is_part(some["dataset"].iloc[0], DATA)
         parts[MODES.get(str(name), str(name))] = Share(int(seeds.sum()), len(seeds), own=own)
+    if not parts:
+        return _untested(nothing)
     note = "; ".join(filter(None, (selection.lost_by_mode(rows, *modes), note)))
-    return (
-        Measurement(parts, f"of the seeds {became}", note, cells=tuple(rows["cells"].unique()))
-        if parts
-        else _untested(nothing)
-    )
+    return Measurement(parts, f"of the seeds {became}", note, cells=tuple(rows["cells"].unique()))
 
 
 def _untested(reason: str, profile: str = "cooling_cifar10") -> Measurement:

@@ -25,6 +25,7 @@ from softmax_temperature.stages.focal_appendices import TENSORS, focal_linear, t
 from softmax_temperature.stages.focal_evaluation import evaluate_focal
 from softmax_temperature.training.prepared_sets import image_set
 from softmax_temperature.training.translation.scores import UNSCALED, best_temperature
+from softmax_temperature.training.word_embeddings import described
 
 STAGES = (fetch, train_focal, evaluate_focal, focal_linear, train_translation)
 """What the results rest on."""
@@ -70,17 +71,9 @@ def _task(params: Params, task: str, logs: Mapping[str, dict[str, Any]]) -> dict
     row = {"task": task} | {name: getattr(about, name) for name in names}
     row |= {"variant": task.removeprefix(f"{about.variant_of}-") if about.variant_of else ""}
     row |= {"variant_of": about.variant_of} | {name: log[name] for name in ("classes", "parameters", "noise")}
-    row |= {"embeddings": _embeddings(log["embeddings"]), "select": about.select}
+    row |= {"embeddings": described(log["embeddings"]), "select": about.select}
     row |= {"epochs": recipe.epochs, "planned_epochs": recipe.planned_epochs}
     return row | {f"{split}_images": count for split, count in log["samples"].items()}
-
-
-def _embeddings(about: dict[str, Any] | None) -> str | None:
-    """Where the word vectors of a task come from, in words; None for images."""
-    if about is None or about["covered"] is None:
-        return "learned" if about else None
-    share = f"{about['covered']:.1%} of {about['words']:,} words, {about['covered_tokens']:.1%} of the text"
-    return f"{Path(about['file']).name}, {share}, {'tuned' if about['step'] else 'frozen'}"
 
 
 def choose_panels(

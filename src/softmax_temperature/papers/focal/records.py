@@ -140,6 +140,7 @@ def early_stopping(history: pd.DataFrame) -> pd.DataFrame:
     rows |= {"nll": good["nll"].idxmin(), "ece": good["ece"].idxmin()}
     chosen = {name: validation.loc[some].set_index(RUN)["epoch"] for name, some in rows.items()}
     epochs = pd.concat(chosen, names=["criterion"]).reset_index()
-    found = epochs.merge(test, on=[*RUN, "epoch"], how="left", validate="many_to_one").rename(columns=LONG_NAMES)
-    table: pd.DataFrame = found[[*RUN, "criterion", "epoch", "accuracy", *LONG_NAMES.values()]]
-    return table
+    found: pd.DataFrame = epochs.merge(test, on=[*RUN, "epoch"], how="left", validate="many_to_one").rename(
+        columns=LONG_NAMES
+    )
+    return found[[*RUN, "criterion", "epoch", "accuracy", *LONG_NAMES.values()]]

@@ -16,13 +16,13 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
+from safetensors.numpy import load_file
 
 from softmax_temperature.papers.focal import records as paper
 from softmax_temperature.papers.focal.figures import COLOURS, task_title
 from softmax_temperature.papers.focal.records import ECE, SCALED, Records
 from softmax_temperature.papers.shared import plots
 from softmax_temperature.papers.shared.plots import BLACK, PERCENT, entry
-from softmax_temperature.papers.shared.records import read_pixels
 
 Written = Mapping[str, pd.DataFrame]
 SCALINGS = {"none": "before scaling", SCALED: "after scaling"}
@@ -124,7 +124,7 @@ def figure_h1(records: Records, pixels: Path, task: str) -> Figure | None:
     in the order of `panels`.
     """
     rows = paper.of_task(paper.finished(records, "panels"), task, paper.QUALITATIVE_ARMS)
-    images = read_pixels(pixels).get(task)
+    images = load_file(pixels).get(task) if pixels.is_file() else None
     right = (rows["predicted"] == rows["label"]).groupby(rows["image"], sort=False).mean()
     chosen = [image for share in (1, 0) for image in right.index[right == share][:IMAGES_IN_A_ROW]]
     if images is None or not chosen:

@@ -15,10 +15,9 @@ from softmax_temperature.papers.focal import records as paper
 from softmax_temperature.papers.focal.records import FOCAL_ARMS, MAIN_ARMS, PROPOSED, SCALED, Records
 from softmax_temperature.papers.shared import comparison
 from softmax_temperature.papers.shared.comparison import DIFFERENCE, DIVERGED, MEASURED, beside_printed, mean_and_sd
-from softmax_temperature.papers.shared.shares import is_share
 from softmax_temperature.papers.shared.sources import CELLS, cell_of_each, together
 from softmax_temperature.papers.shared.statistics import LEVEL
-from softmax_temperature.papers.shared.tables import PUBLISHED, published, read_csv
+from softmax_temperature.papers.shared.tables import PUBLISHED, is_share, published, read_csv
 from softmax_temperature.params.focal import REFERENCE
 
 AFTER = "_after_scaling"

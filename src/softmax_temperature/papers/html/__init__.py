@@ -76,7 +76,7 @@ class Paper(NamedTuple):
 
     slug: str
     title: str  # As its notebook has it.
-    about: str  # On which data, with which networks and how many seeds.
+    about: str  # On which data and with which networks.
     claims: list[dict[str, Any]]
     content: str  # The notebook as HTML, without its code.
     downloads: list[tuple[str, int, int]]  # The path of each table, from the profile's folder, with rows and columns.
@@ -94,7 +94,7 @@ class Profile(NamedTuple):
 
 
 def read_profile(folder: Path) -> Profile:
-    """The results in `results/<profile>`; an `InputError` where a file does not hold what its name says."""
+    """The results in `results/<profile>`."""
     environment, parameters = stored.read_json(folder / stored.ENVIRONMENT) or {}, folder / stored.PARAMETERS
     sections = read_yaml(parameters, kind="safe") if parameters.is_file() else {}
     papers = []
@@ -117,18 +117,11 @@ def read_profile(folder: Path) -> Profile:
 
 
 def about(section: dict[str, Any]) -> str:
-    """On which data, with which networks and how often a paper was run, from its section of `params.yaml`."""
+    """On which data and with which networks a paper was run, from its section of `params.yaml`."""
     parts = [part for name in ("tasks", "experiments", "sweeps") for part in (section.get(name) or {}).values()]
-    changes = [change for part in parts for change in part.get("arm_changes", {}).values()]
-    # Rates may be chosen on other seeds than those that `confirm` them, which are judged.
-    counted = [
-        each.get("confirm") or each.get("seeds", section.get("seeds")) for each in [*(parts or [section]), *changes]
-    ]
-    counted += [count for part in parts for count in part.get("schedule_seeds", {}).values()]
     said = {
         "data": section.get("datasets") or [part["dataset"] for part in parts],
         "networks": section.get("backbones") or [part["network"] for part in parts],
-        "seeds": list(map(str, sorted(set(counted) - {None}))),
     }
     return "; ".join(f"{name}: {', '.join(dict.fromkeys(values))}" for name, values in said.items() if values)
 

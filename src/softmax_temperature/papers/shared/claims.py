@@ -12,8 +12,8 @@ from typing import Any, Generic, Self, TypeVar
 
 import pandas as pd
 
-from softmax_temperature.papers.shared.shares import in_points
 from softmax_temperature.papers.shared.statistics import LEVEL, Ends, Quantity
+from softmax_temperature.papers.shared.tables import in_points
 
 Records = TypeVar("Records")
 

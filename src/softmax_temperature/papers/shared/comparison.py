@@ -1,6 +1,8 @@
 """Tables with ours beside the printed numbers: made from the records, long, one row per number; laid out for a reader.
 
-Whatever the paper, the columns before `published` name a number, the first of them our run.
+Whatever the paper, a table has, in this order: names of a number, the first of them that of our run; `published`, and
+possibly `published_sd` and `published_diverged`; `ours`, `ours_sd` and how many seeds finished and were lost; possibly
+`never_redistributed`, how far apart the two numbers are, and remarks; `status` and `cells`. Truths have no gaps.
 """
 
 from __future__ import annotations
@@ -11,8 +13,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from softmax_temperature.papers.shared.shares import is_share
 from softmax_temperature.papers.shared.sources import CELLS, Linked
+from softmax_temperature.papers.shared.tables import is_share
 
 MEASURED, DIVERGED, STUCK, NOT_RUN = "measured", "diverged", "stuck", "not run: "
 PRINTED, OURS, METRIC, STATUS, MISSING = "published", "ours", "metric", "status", "–"
@@ -93,16 +95,15 @@ def wide(table: pd.DataFrame, across: str | None) -> pd.DataFrame:
     down = [name for name in names if name != across and rows[name].any()]
     others = [name for name in names[1:] if name in down or name == across]
     down = down if len(down) <= 2 or rows[others].duplicated().any() else [each for each in down if each != names[0]]
-    lines: dict[tuple[str, ...], dict[str, Any]] = {}
+    lines, counts = dict[Any, dict[str, str]](), dict[Any, dict[str, list[str]]]()
     for row in rows.sort_values("here", ascending=False, kind="stable").to_dict("records"):
         known = {name: row[name] for name in down} | {STATUS: MISSING if row["here"] else row[STATUS]}
         known |= {name: row[name] or MISSING for name in remarks if row["here"]}
-        line = lines.setdefault(tuple(known.values()), known | {"runs": {}})
-        line |= _texts_of_number(row)
-        if runs := _count(row):
-            line["runs"].setdefault(runs, []).append(row["column"])
-    for line in lines.values():
-        line["runs"] = _counts(line["runs"])
+        line = tuple(known.values())
+        lines.setdefault(line, known).update(_texts_of_number(row))
+        counts.setdefault(line, {}).setdefault(_count(row), []).append(row["column"])
+    for line, known in lines.items():
+        known["runs"] = _counts({count: columns for count, columns in counts[line].items() if count})
     numbers = [name for column in dict.fromkeys(rows["column"]) for name in (column, f"{column}, printed")]
     filled = set().union(*lines.values())
     order = [name for name in [*down, *numbers, *remarks, "runs", STATUS] if name in filled]
@@ -130,7 +131,7 @@ def _texts_of_number(row: dict[Any, Any]) -> dict[str, str]:
     if row["here"]:
         ours = _with_sd(row, OURS, row[STATUS] == DIVERGED)
         found[row["column"]] = Linked(ours, _text(row.get(CELLS)))
-    is_diverged = str(row.get("published_diverged")) == "True"  # Pandas reads truths with gaps back as texts.
+    is_diverged = row.get("published_diverged", False)
     if (printed := _with_sd(row, PRINTED, is_diverged)) != MISSING:
         is_compared = not is_diverged and pd.notna(row[DIFFERENCE])
         difference = f" ({row[DIFFERENCE]:+.1f} s.e.)".replace("-", "−") if is_compared else ""
@@ -157,7 +158,7 @@ def _count(row: dict[Any, Any]) -> str:
     said = [row[STATUS]] if row[STATUS] not in {MEASURED, DIVERGED} else []
     runs = [f"n = {count:.0f}"] if count or not said else []
     runs += [f"{row[f'{word}_seeds']:.0f} {word}" for word in (DIVERGED, STUCK) if row.get(f"{word}_seeds")]
-    runs += ["never redistributed"] if str(row.get("never_redistributed")) == "True" else []
+    runs += ["never redistributed"] if row.get("never_redistributed") else []
     return ", ".join([*runs, *said])
 
 

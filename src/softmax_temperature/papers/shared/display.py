@@ -15,7 +15,7 @@ from softmax_temperature.papers.shared.plots import WIDTH, encoded, save
 from softmax_temperature.papers.shared.sources import CELLS, Linked, link
 
 SCREEN_WIDTH = 760  # CSS pixels of a figure as wide as a page
-NOTHING = "Nothing was trained for this in this profile."
+NOTHING = "*Nothing was trained for this in this profile.*"
 
 
 def found(results: str) -> Path:
@@ -38,7 +38,7 @@ def shown(
     many as show one. `name` is unique in the notebook; pandas would otherwise draw a random one.
     """
     if table.empty:
-        return _sentence(NOTHING)
+        return Markdown(NOTHING)  # type: ignore[no-untyped-call]
     texts = table.drop(columns=CELLS, errors="ignore")
     in_numbers = [column for column in texts if column in percent or texts[column].dtype.kind in "iuf"]
     sources = table[CELLS] if CELLS in table else [None] * len(table)
@@ -58,14 +58,10 @@ def shown(
 def drawn(figure: Figure | None, results: Path, name: str, otherwise: str = "") -> Image | Markdown:
     """Write a figure into `figures` of a paper's results as SVG, and show it; where there is none, say `otherwise`."""
     if figure is None:
-        return _sentence(otherwise or NOTHING)
+        return Markdown(f"*{otherwise}*" if otherwise else NOTHING)  # type: ignore[no-untyped-call]
     save(figure, results / "figures", name, ["svg"])
     width = round(SCREEN_WIDTH * figure.get_figwidth() / WIDTH)
     return Image(data=encoded(figure, "png"), format="png", width=width)  # type: ignore[no-untyped-call]
-
-
-def _sentence(text: str) -> Markdown:
-    return Markdown(f"*{text}*")  # type: ignore[no-untyped-call]
 
 
 def _html(texts: pd.DataFrame, name: str) -> str:

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from safetensors.numpy import load_file, save
+from safetensors.numpy import save
 
 from softmax_temperature.papers.shared import results
 from softmax_temperature.papers.shared.claims import judge_all
@@ -91,8 +91,3 @@ def write_pixels(path: Path, arrays: Mapping[str, NDArray[np.uint8]]) -> None:
     if arrays:
         with atomic_file(path) as file:
             file.write(save({name: np.ascontiguousarray(array) for name, array in arrays.items()}))
-
-
-def read_pixels(path: Path) -> dict[str, NDArray[np.uint8]]:
-    """What `write_pixels` wrote."""
-    return load_file(path) if path.is_file() else {}

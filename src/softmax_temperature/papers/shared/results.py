@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from softmax_temperature.papers.shared.claims import DIRECTIONS_ONLY, HOLDS, VERDICTS, task_count
-from softmax_temperature.runner.artifacts import digest_of_file, write_text
 from softmax_temperature.runner.errors import InputError
 
 PAPERS = ("classifier_temperature", "focal", "cooling", "temperature_check")
@@ -24,20 +23,7 @@ def paper_folder(profile: str, paper: str) -> Path:
 
 def read_json(path: Path) -> Any:
     """What a JSON file below results/ holds; None where there is none."""
-    try:
-        return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else None
-    except ValueError as error:
-        remedy = "Take the file from Git, or run `dvc repro`."
-        raise InputError(f"is not JSON ({error})", where=str(path), remedy=remedy) from error
-
-
-def write_contents(folder: Path, path: Path) -> None:
-    """Write what a folder holds: one line per file, its sha256 and its path.
-
-    DVC cannot say "the results of all papers that this profile runs", so the report depends on the folder of these.
-    """
-    files = sorted(each for each in folder.rglob("*") if each.is_file())
-    write_text(path, "".join(f"{digest_of_file(each)}  {each.as_posix()}\n" for each in files))
+    return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else None
 
 
 def profiles_with_results(results: Path = RESULTS) -> list[str]:

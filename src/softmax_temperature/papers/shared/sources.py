@@ -5,45 +5,17 @@ with it: that of several seeds leaves the seed out.
 """
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from html import escape
-from pathlib import Path
-from typing import Any, Self
+from typing import Self
 from urllib.parse import quote, unquote
 
 import pandas as pd
-
-from softmax_temperature.data.seeds import seed_of
-from softmax_temperature.runner.artifacts import digest_of, find_artifacts, open_artifact
-from softmax_temperature.stages import PREPARED
 
 CELLS = "cells"  # The column of a table that says what the numbers of a row come from.
 RECORDS = "records.json"  # The file beside a paper's notebook that has the records of all cells.
 _SEPARATOR = "; "
 _ADDRESS = re.compile(rf'href="{re.escape(RECORDS)}#([^"]*)"')
-
-
-def provenance(outputs: Sequence[Path]) -> dict[str, Any]:
-    """The content of `records.json`: what the artifacts of some stages were made from, without times and machines.
-
-    Of each cell its inputs (name to digest of another cell's result), and the digests of its parameters and code, whose
-    values follow, because cells share them. Papers share the folder of data sets: unused ones are left out.
-    """
-    artifacts = [open_artifact(folder) for output in outputs for folder in find_artifacts(output)]
-    used = {digest for artifact in artifacts for digest in artifact.about["inputs"].values()}
-    found: dict[str, Any] = {"cells": [], "parameters": {}, "code": {}}
-    for artifact in artifacts:
-        if artifact.folder.is_relative_to(PREPARED) and artifact.digest not in used:
-            continue
-        row = {name: artifact.about[name] for name in ("stage", "cell", "inputs", "fingerprint")}
-        seed = artifact.about["seed"]
-        row |= {"project_seed": seed, "seed": seed_of(seed, row["stage"], row["cell"]), "result": artifact.digest}
-        for name in ("parameters", "code"):
-            value = artifact.about[name]
-            row[name] = digest_of(value)
-            found[name][row[name]] = value
-        found["cells"].append(row)
-    return found
 
 
 class Linked(str):

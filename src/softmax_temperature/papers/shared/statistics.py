@@ -174,16 +174,6 @@ class Drawn(Quantity):
         return Estimate(self.value, self.n, float(np.std(self.draws)), low, high)
 
 
-def jackknife(groups: Sequence[Any], statistic: Callable[[Sequence[Any]], float]) -> Values:
-    """Pseudo-values of a statistic, one per group (of at least 2), such as a data set, that is left out.
-
-    Their mean is the statistic without its bias of order 1/n.
-    """
-    n = len(groups)
-    without = [statistic([*groups[:place], *groups[place + 1 :]]) for place in range(n)]
-    return n * statistic(groups) - (n - 1) * np.array(without)
-
-
 def pooled(values: Mapping[str, Sequence[float]], own: Callable[[str], bool] = lambda _: True) -> tuple[Task, ...]:
     """Tasks of values by task; tasks without values are left out."""
     return tuple(Task(name, tuple(map(float, some)), own(name)) for name, some in values.items() if len(some))

@@ -1,6 +1,8 @@
-"""Tables: CSV files that are equal byte for byte when their numbers are, and the numbers that the papers print."""
+"""Tables: CSV files that are equal byte for byte when their numbers are, and the numbers that the papers print.
 
-import re
+Some numbers are shares: fractions in the files, percent for a reader, and differences of them in points.
+"""
+
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +12,13 @@ from softmax_temperature.runner.artifacts import write_text
 from softmax_temperature.runner.errors import InputError
 
 PUBLISHED = Path("data/published")
+UNITS = {unit: f"points of {unit}" for unit in ("accuracy", "pixel accuracy", "mean IoU", "ECE", "AUROC")}
+_WHOLES = ("the mistakes", "the trainings", "the seeds diverged", "the seeds trained", "an epoch")
+UNITS |= {"share of predictions": "% of predictions", **{f"of {whole}": f"% of {whole}" for whole in _WHOLES}}
+"""The units of claims that are shares, with the words for a reader. What follows a comma says of which part."""
+METRICS = {"accuracy", "error", "top1", "top5", "pixel_accuracy", "mean_iou", "auroc", "s99_share", "s99_accuracy"}
+METRICS |= {"ece", "mce", "adaptive_ece", "classwise_ece"}
+"""The metrics of tables that are shares; what ends their names says when they were measured."""
 
 
 def write_csv(path: Path, table: pd.DataFrame) -> None:
@@ -30,18 +39,13 @@ def rounded(value: Any) -> Any:
 
 
 def read_csv(path: Path) -> pd.DataFrame:
-    """Read a table that `write_csv` wrote; one without columns is empty; a missing or damaged one an `InputError`."""
+    """Read a table that `write_csv` wrote; one without columns is empty, a missing one an `InputError`."""
     if not path.is_file():
         raise InputError("no such table", where=str(path), remedy="Run `dvc repro`, or check the profile's name.")
-    remedy = "Take the file from Git, or run `dvc repro`."
-    if re.search(rb"^(<{7}|>{7}) ", path.read_bytes(), re.MULTILINE):
-        raise InputError("holds both sides of a merge", where=str(path), remedy=remedy)
     try:
         return pd.read_csv(path)
     except pd.errors.EmptyDataError:
         return pd.DataFrame()
-    except ValueError as error:
-        raise InputError(f"is not a table ({error})", where=str(path), remedy=remedy) from error
 
 
 def published(paper: str, table: str) -> pd.DataFrame:
@@ -51,3 +55,14 @@ def published(paper: str, table: str) -> pd.DataFrame:
     if rows.empty:
         raise ValueError(f"table: {table!r} is not in data/published/{paper}.csv")
     return rows
+
+
+def is_share(metric: str) -> bool:
+    """Whether a metric is a share; one that the authors' notebooks print in percent says so itself."""
+    return metric.removesuffix("_after_scaling").removesuffix("_last_epoch") in METRICS or "%" in metric
+
+
+def in_points(unit: str) -> str | None:
+    """The unit of a share as a reader sees it; None where it is that of another number."""
+    name, comma, part = unit.partition(",")
+    return UNITS[name] + comma + part if name in UNITS else None

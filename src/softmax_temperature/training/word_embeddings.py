@@ -38,6 +38,14 @@ def start_embedding(
     return {**vectors.model_dump(), "sha256": sha256, "words": len(words), **covered}
 
 
+def described(about: dict[str, Any] | None) -> str | None:
+    """Where word vectors come from, in words, from what `start_embedding` returned; None for images."""
+    if about is None or about["covered"] is None:
+        return "learned" if about else None
+    share = f"{about['covered']:.1%} of {about['words']:,} words, {about['covered_tokens']:.1%} of the text"
+    return f"{Path(about['file']).name}, {share}, {'tuned' if about['step'] else 'frozen'}"
+
+
 def set_embedding(network: nn.Module, vectors: Tensor) -> None:
     """Start a network's word embedding from vectors (numbers, width); those of higher numbers stay as they are."""
     weight = embedding_of(network).weight

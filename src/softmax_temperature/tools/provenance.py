@@ -1,14 +1,46 @@
-"""`environment.json` beside a profile's results: the machines that the cells ran on, and the minutes that they took."""
+"""What results rest on: the records of all cells in `records.json`, machines and minutes in `environment.json`."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from softmax_temperature.data.seeds import seed_of
 from softmax_temperature.papers.shared.results import ENVIRONMENT, PARAMETERS, RESULTS, read_json
 from softmax_temperature.papers.shared.sources import RECORDS
-from softmax_temperature.runner.artifacts import digest_of_file, find_artifacts, open_artifact, write_json, write_text
+from softmax_temperature.runner.artifacts import (
+    digest_of,
+    digest_of_file,
+    find_artifacts,
+    open_artifact,
+    write_json,
+    write_text,
+)
 from softmax_temperature.runner.cells import read_timing, work_folder
+from softmax_temperature.stages import PREPARED
+
+
+def provenance(outputs: Sequence[Path]) -> dict[str, Any]:
+    """The content of `records.json`: what the artifacts of some stages were made from, without times and machines.
+
+    Of each cell its inputs (name to digest of another cell's result), and the digests of its parameters and code, whose
+    values follow, because cells share them. Papers share the folder of data sets: unused ones are left out.
+    """
+    artifacts = [open_artifact(folder) for output in outputs for folder in find_artifacts(output)]
+    used = {digest for artifact in artifacts for digest in artifact.about["inputs"].values()}
+    found: dict[str, Any] = {"cells": [], "parameters": {}, "code": {}}
+    for artifact in artifacts:
+        if artifact.folder.is_relative_to(PREPARED) and artifact.digest not in used:
+            continue
+        row = {name: artifact.about[name] for name in ("stage", "cell", "inputs", "fingerprint")}
+        seed = artifact.about["seed"]
+        row |= {"project_seed": seed, "seed": seed_of(seed, row["stage"], row["cell"]), "result": artifact.digest}
+        for name in ("parameters", "code"):
+            value = artifact.about[name]
+            row[name] = digest_of(value)
+            found[name][row[name]] = value
+        found["cells"].append(row)
+    return found
 
 
 def record_run(profile: str, paper: str, params: Path, outputs: Iterable[Path]) -> None:
