@@ -16,8 +16,15 @@ if TYPE_CHECKING:
 
 Part = TypeVar("Part", bound="Section")
 PREPARED, BACKBONES, EMBEDDINGS = (Path("data") / name for name in ("prepared", "backbones", "embeddings"))
-FOCAL_TRAINING, HEURISTIC = Path("data/focal/training"), Path("data/classifier_temperature/heuristic")
-"""Output folders that other stages or papers read: they import the names, not the stages' code."""
+STATISTICS, SEARCH = (Path("data/classifier_temperature") / name for name in ("statistics", "search"))
+RESCALING, HEURISTIC = (Path("data/classifier_temperature") / name for name in ("rescaling", "heuristic"))
+FOCAL_TRAINING, FOCAL_EVALUATION = (Path("data/focal") / name for name in ("training", "evaluation"))
+LINEAR, TRANSLATION = (Path("data/focal") / name for name in ("linear", "translation"))
+COOLING_TRAINING, SEGMENTATION = (Path("data/cooling") / name for name in ("training", "segmentation"))
+SWEEPS, CONFIRMATION, EARLY_LEARNING = (
+    Path("data/temperature_check") / name for name in ("training", "confirmation", "early_learning")
+)
+"""Output folders, for other stages and papers: they import the names, not the stages' code."""
 LOGITS, LAST_LOGITS = "logits.safetensors", "last-logits.safetensors"
 """Files with the logits that are evaluated; and with those of the last epoch, where another one was selected."""
 
@@ -53,9 +60,14 @@ class Stage:
         return [replace(cell, kind=self.name) for cell in declared]
 
 
-def stage(paper: str | None, output: str | Path) -> Callable[[Callable[[Params], Iterable[Cell]]], Stage]:
+def stage(paper: str | None, output: Path) -> Callable[[Callable[[Params], Iterable[Cell]]], Stage]:
     """A decorator that makes a stage of the function that yields its cells, and names it after the function."""
-    return lambda declare: Stage(declare.__name__, paper, Path(output), declare)
+    return lambda declare: Stage(declare.__name__, paper, output, declare)
+
+
+def label(output: Path) -> str:
+    """What manifests, tables and links call the stage of an output folder."""
+    return output.relative_to("data").as_posix()
 
 
 def part_of(section: Section, part: type[Part]) -> Part:

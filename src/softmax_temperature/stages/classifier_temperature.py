@@ -18,12 +18,12 @@ from softmax_temperature.params.classifier_temperature import GridTraining, Shar
 from softmax_temperature.runner.artifacts import write_json
 from softmax_temperature.runner.cells import Cell, Job
 from softmax_temperature.runner.machine import resolve_precision
-from softmax_temperature.stages import EMBEDDINGS, part_of, stage
+from softmax_temperature.stages import EMBEDDINGS, RESCALING, SEARCH, STATISTICS, part_of, stage
 
 PAPER = "classifier_temperature"
 
 
-@stage(PAPER, "data/classifier_temperature/statistics")
+@stage(PAPER, STATISTICS)
 def describe(params: Params) -> Iterator[Cell]:
     """One cell per data set and backbone."""
     for data, backbone in params.embedded_pairs():
@@ -36,7 +36,7 @@ def _describe(job: Job) -> None:
     write_json(job.output / "statistics.json", dataset_statistics.describe(embeddings, labels, seed=job.seed))
 
 
-@stage(PAPER, "data/classifier_temperature/search")
+@stage(PAPER, SEARCH)
 def search(params: Params) -> Iterator[Cell]:
     """One cell per data set and backbone: every inverse temperature of the grid at once (section 4.3)."""
     # `select_on` decides what is read from the curves later, not how they are made.
@@ -54,7 +54,7 @@ def _search(job: Job, *, grid: GridTraining) -> None:
     write_json(job.output / "record.json", {"rows": rows, "inverse_temperatures": grid.inverse_temperatures})
 
 
-@stage(PAPER, "data/classifier_temperature/rescaling")
+@stage(PAPER, RESCALING)
 def rescaling(params: Params) -> Iterator[Cell]:
     """Figure 2: one cell per optimizer and loss; the repeats of a cell train side by side."""
     paper, figure = params.classifier_temperature, params.classifier_temperature.rescaling

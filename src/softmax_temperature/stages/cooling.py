@@ -19,7 +19,7 @@ from softmax_temperature.params.cooling import JUDGED, NO_COOLING, Arm, Segmenta
 from softmax_temperature.params.network import Network
 from softmax_temperature.params.recipe import Recipe
 from softmax_temperature.runner.cells import Cell, Job
-from softmax_temperature.stages import PREPARED, part_of, stage
+from softmax_temperature.stages import COOLING_TRAINING, PREPARED, SEGMENTATION, part_of, stage
 from softmax_temperature.training import Norms, Watch
 from softmax_temperature.training.cooling import CoolingCallback, PixelCoolingCallback
 from softmax_temperature.training.pixels import PixelScores, pixel_cross_entropy, pixel_predictions
@@ -35,7 +35,7 @@ SHOWN = 8
 # are not stated either: the recipe has neither of the first two, ablations have them, and pixels are normalised.
 
 
-@stage("cooling", "data/cooling/training")
+@stage("cooling", COOLING_TRAINING)
 def train_cooling(params: Params) -> Iterator[Cell]:
     """One cell per experiment, schedule, arm and seed."""
     paper = params.cooling
@@ -96,7 +96,7 @@ def _train(
 # 256×256. The former are parameters, those of section 4.2 where it has them; images are resized, whatever their shape.
 
 
-@stage("cooling", "data/cooling/segmentation")
+@stage("cooling", SEGMENTATION)
 def train_segmentation(params: Params) -> Iterator[Cell]:
     """One cell per arm and seed (section 4.4); a missing or incomplete data set raises InputError."""
     section, root = params.cooling.segmentation, params.data.root

@@ -18,7 +18,7 @@ from softmax_temperature.params.temperature_check import CURVES, Curves, Gradien
 from softmax_temperature.runner.artifacts import write_json
 from softmax_temperature.runner.cells import Cell, Job
 from softmax_temperature.runner.errors import InputError
-from softmax_temperature.stages import PREPARED, part_of, stage
+from softmax_temperature.stages import EARLY_LEARNING, PREPARED, part_of, stage
 from softmax_temperature.training.prepared_sets import image_set
 
 # Deviation: the samples, networks and ranges with which the temperature_check paper shows its theory are not at hand.
@@ -26,7 +26,7 @@ from softmax_temperature.training.prepared_sets import image_set
 # is too large for the comparison.
 
 
-@stage("temperature_check", "data/temperature_check/early_learning")
+@stage("temperature_check", EARLY_LEARNING)
 def early_learning(params: Params) -> Iterator[Cell]:
     """One cell per network, question and seed; a network with batch normalisation raises InputError."""
     section = params.temperature_check.early_learning

@@ -13,7 +13,7 @@ from softmax_temperature.params.focal import REFERENCE
 from softmax_temperature.runner.artifacts import Artifact, write_json
 from softmax_temperature.runner.cells import Cell, Job
 from softmax_temperature.scaling import fit_temperature
-from softmax_temperature.stages import FOCAL_TRAINING, LAST_LOGITS, LOGITS, stage
+from softmax_temperature.stages import FOCAL_EVALUATION, FOCAL_TRAINING, LAST_LOGITS, LOGITS, stage
 
 SCALINGS = ("none", "ece", "nll")
 CONFIDENT = 0.99  # Appendix H.
@@ -22,7 +22,7 @@ SHIFT_METRICS = ("accuracy", "negative_log_likelihood", "expected_calibration_er
 Rows = list[dict[str, Any]]
 
 
-@stage("focal", "data/focal/evaluation")
+@stage("focal", FOCAL_EVALUATION)
 def evaluate_focal(params: Params) -> Iterator[Cell]:
     """One cell per training; it also reads that of the reference arm with the same seed."""
     paper = params.focal

@@ -16,7 +16,7 @@ from softmax_temperature.params.recipe import Recipe
 from softmax_temperature.params.temperature_check import COOLED, PLAIN, Looks, Training
 from softmax_temperature.runner.artifacts import Artifact, write_json
 from softmax_temperature.runner.cells import Cell, Job
-from softmax_temperature.stages import LOGITS, PREPARED, part_of, stage
+from softmax_temperature.stages import CONFIRMATION, LOGITS, PREPARED, SWEEPS, part_of, stage
 from softmax_temperature.training import Samples, Trainer, Watch
 from softmax_temperature.training.cooling import CoolingCallback
 from softmax_temperature.training.pairs import build_start, start_norm
@@ -34,7 +34,7 @@ CHOICE = "choice.json"  # The file with the rescaled learning rate that a confir
 # cannot be stacked.
 
 
-@stage("temperature_check", "data/temperature_check/training")
+@stage("temperature_check", SWEEPS)
 def train_temperature_check(params: Params) -> Iterator[Cell]:
     """One cell per sweep, inverse temperature, learning rate, start and seed."""
     paper = params.temperature_check
@@ -45,7 +45,7 @@ def train_temperature_check(params: Params) -> Iterator[Cell]:
         yield Cell(training.cell, train, plan | {"learning_rate": rate}, inputs, plan["network"].gpu_share)
 
 
-@stage("temperature_check", "data/temperature_check/confirmation")
+@stage("temperature_check", CONFIRMATION)
 def confirm_temperature_check(params: Params) -> Iterator[Cell]:
     """One cell per sweep, inverse temperature, start and fresh seed; each reads the trainings that it chooses from."""
     paper = params.temperature_check

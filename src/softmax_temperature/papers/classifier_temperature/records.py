@@ -7,10 +7,11 @@ from functools import partial
 
 import pandas as pd
 
+from softmax_temperature import stages
 from softmax_temperature.papers.shared.records import read_records as read
 
 SLUG = "classifier_temperature"
-RESCALING, SEARCH, HEURISTIC = (f"{SLUG}/{stage}" for stage in ("rescaling", "search", "heuristic"))
+RESCALING, SEARCH, HEURISTIC = map(stages.label, (stages.RESCALING, stages.SEARCH, stages.HEURISTIC))
 """The stages that the numbers come from. The last has one cell, which reads every pair's statistics and search."""
 
 

@@ -12,6 +12,7 @@ from softmax_temperature.papers.cooling.records import Records
 from softmax_temperature.papers.shared import statistics
 from softmax_temperature.papers.shared.sources import cell_of_each
 from softmax_temperature.params.cooling import JUDGED, NO_COOLING
+from softmax_temperature.stages import COOLING_TRAINING, SEGMENTATION, label
 
 # The ways to cool and the schedules, in the order of Table 1, with their printed names.
 PERIODIC, LAST = "periodic", "last_layer"
@@ -35,7 +36,6 @@ CROSSED = {  # The metrics in the published numbers that say when.
 RUN = ["experiment", "schedule", "arm", "seed"]  # The names of a training.
 SETTING = ["dataset", "network"]  # What is the same in experiments that differ only in their role.
 TASK = [*SETTING, "schedule"]
-TRAINING = "cooling/training"  # The stage, as the manifests of its cells name it.
 
 # Deviation: the paper prints "divergence" and does not say how it is told (section 4.2, Table 2). Here a training has
 # diverged when its loss, a logit, a weight, the norm of its gradients or a temperature is no longer finite, and also
@@ -81,7 +81,7 @@ def trainings(records: Records, *roles: str) -> pd.DataFrame:
     hottest = records.temperatures[early].groupby(RUN)["total"].max().rename("hottest")
     redistributed = rows.join(hottest, on=RUN)["hottest"] > rows["max_temperature"]
     never = (rows["mode"] == PERIODIC) & ~redistributed
-    return rows.assign(**judged, lost=lost, never=never, cells=cell_of_each(TRAINING, rows, *RUN[:-1]))
+    return rows.assign(**judged, lost=lost, never=never, cells=cell_of_each(label(COOLING_TRAINING), rows, *RUN[:-1]))
 
 
 def last_epochs(rows: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
@@ -145,7 +145,7 @@ def final_segmentation(records: Records) -> pd.DataFrame:
     means = rows[scores].agg(pd.Series.mean, skipna=False)
     found = means.join(rows.tail(1).set_index(keys)[scores].add_suffix("_last_epoch")).reset_index()
     lost = found["mean_iou"].isna()
-    cells = cell_of_each("cooling/segmentation", found, "arm")
+    cells = cell_of_each(label(SEGMENTATION), found, "arm")
     return found.assign(mode=found["arm"], lost=lost, diverged=lost, stuck=False, cells=cells)
 
 

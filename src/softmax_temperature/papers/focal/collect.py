@@ -54,14 +54,13 @@ def collect(params: Params, folder: Path) -> None:
     made["early_stopping"] = paper.early_stopping(made["history"])
     made["panels"], pixels = choose_panels(params, trainings, made["runs"])
     write_pixels(folder / "tables" / "panels.safetensors", pixels)
-    code = [*(stage.module for stage in STAGES), __name__]
-    write_results(folder, SLUG, params.profile, made=made, code=code)
+    write_results(folder, SLUG, params.profile, made=made, code=[*(stage.module for stage in STAGES), __name__])
 
 
 def _rows(artifacts: Mapping[str, Artifact], name: str) -> pd.DataFrame:
     """The rows of one file of every cell, each with the cell's names."""
-    rows = [{**names_of(cell, RUN), **row} for cell, one in artifacts.items() for row in one.json(f"{name}.json")]
-    return pd.DataFrame(rows, columns=None if rows else list(COLUMNS[name]))
+    rows = named_rows((names_of(cell, RUN), one.json(f"{name}.json")) for cell, one in artifacts.items())
+    return rows if len(rows) else pd.DataFrame(columns=COLUMNS[name])
 
 
 def _task(params: Params, task: str, logs: Mapping[str, dict[str, Any]]) -> dict[str, Any]:

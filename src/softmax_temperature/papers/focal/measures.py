@@ -165,7 +165,7 @@ def linear(records: Records, *, mistakes: bool = False) -> Measurement:
         for name, some in values.items()
         for loss in sorted(set(some["loss"]) - {REFERENCE})
     }
-    return Measurement(parts, "of the mistakes" if mistakes else "logarithm of the ratio", cells=("focal/linear",))
+    return Measurement(parts, "of the mistakes" if mistakes else "logarithm of the ratio", cells=(paper.LINEAR,))
 
 
 def translation(

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pandas as pd
 
+from softmax_temperature import stages
 from softmax_temperature.papers.shared.records import table_names, table_path
 from softmax_temperature.papers.shared.tables import read_csv
 from softmax_temperature.params.focal import REFERENCE
@@ -24,7 +25,8 @@ FOCAL_ARMS = (*FIXED_FOCAL_ARMS, "FLSc-531", "FLSc-532", "FLSD-532", PROPOSED)  
 WRITTEN_ARMS = {"MMCE-written": "MMCE"}  # As the text has them, where the main ones follow the authors' code.
 SCALED = "ece"  # The criterion of the temperature behind every number "after scaling": section 5 reports this one.
 NEAR_BEST = 0.02  # Early stopping chooses among the epochs whose validation accuracy is this near to the best.
-TRAINING, EVALUATION, TRANSLATION = "focal/training", "focal/evaluation", "focal/translation"
+TRAINING, EVALUATION = map(stages.label, (stages.FOCAL_TRAINING, stages.FOCAL_EVALUATION))
+LINEAR, TRANSLATION = map(stages.label, (stages.LINEAR, stages.TRANSLATION))
 """The stages that the numbers come from, as the manifests of their cells name them."""
 ECE = "expected_calibration_error"
 LONG_NAMES = {"ece": ECE, "nll": "negative_log_likelihood"}  # Columns of the history as the evaluation names them.

@@ -71,11 +71,9 @@ def names_of(cell: str, columns: Sequence[str]) -> dict[str, Any]:
     return dict(zip(columns, [*names, int(seed)], strict=True))
 
 
-def named_rows(
-    cells: Iterable[tuple[dict[str, Any], Iterable[dict[str, Any]]]], columns: Sequence[str]
-) -> pd.DataFrame:
+def named_rows(cells: Iterable[tuple[dict[str, Any], Iterable[dict[str, Any]]]], columns: Any = None) -> pd.DataFrame:
     """The rows of some cells, each row with what names its cell before it; `columns` also where there are no rows."""
-    return pd.DataFrame([{**names, **row} for names, rows in cells for row in rows], columns=list(columns))
+    return pd.DataFrame([{**names, **row} for names, rows in cells for row in rows], columns=columns)
 
 
 def deviations(modules: Iterable[str]) -> pd.DataFrame:

@@ -12,6 +12,7 @@ from softmax_temperature.early_learning.flows import FIT, TENTH, UNIT
 from softmax_temperature.papers.shared.statistics import OverTasks, Task
 from softmax_temperature.papers.temperature_check.records import Records
 from softmax_temperature.params.temperature_check import CURVES, NORMS
+from softmax_temperature.stages import EARLY_LEARNING, label
 
 # The most relative drift of a kernel that keeps still: 0.1 bends a slope by half a percent, more than seeds differ. It
 # was 0.2, and was chosen anew having seen the slopes at 0.2, 0.05 and 0.02.
@@ -64,7 +65,7 @@ def early_slopes(records: Records, predictions: Iterable[Prediction] = PREDICTIO
                 slopes, misfits = zip(*fits, strict=True)
                 one = OverTasks((Task(str(network), slopes),)).estimate()
                 about = (network, bool(some["smooth"].iloc[0]), quantity, against, where, predicted)
-                cells = f"temperature_check/early_learning/{network}/{question}"
+                cells = f"{label(EARLY_LEARNING)}/{network}/{question}"
                 row = (*about, one.value, one.sd, one.low, one.high, one.n, some[place].nunique(), max(misfits), cells)
                 found.append(row)
     names = ("network", "smooth", "quantity", "against", "where", "predicted", "slope", "sd", "low", "high", "n")

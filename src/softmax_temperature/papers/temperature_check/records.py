@@ -13,13 +13,13 @@ from softmax_temperature.papers.shared.records import read_records as read
 from softmax_temperature.papers.shared.sources import cell_of_each
 from softmax_temperature.papers.shared.statistics import is_part
 from softmax_temperature.params.temperature_check import CONFIRMED, COOLED, PLAIN
+from softmax_temperature.stages import CONFIRMATION, SWEEPS, label
 from softmax_temperature.stages.temperature_check import best_rate
 
 SLUG = "temperature_check"
 NAMES = ("sweep", "inverse_temperature", "learning_rate", "start", "seed")
 """What names a training (`params.temperature_check.Training`), in every table; learning_rate is the rescaled one."""
 GROUP = ["sweep", "start", "inverse_temperature"]
-TRAINING = "temperature_check/training"  # The stage, as the manifests of its cells name it.
 DATA = ("cifar10", "imagenet", "imagenet64", "imdb")  # Parts of them count as the paper's too.
 NORMS, SAME_START = "norms", "same start"
 
@@ -55,8 +55,8 @@ def trainings(records: Records) -> pd.DataFrame:
         table[name] = table[name].where(~table["diverged"], 1 / table["classes"])
     start = table["start"].astype(str)
     table = table.assign(confirms=start.str.startswith(CONFIRMED), start=start.str.removeprefix(CONFIRMED))
-    cells = cell_of_each(TRAINING, table, "sweep", "inverse_temperature", "learning_rate", "start")
-    fresh = cell_of_each("temperature_check/confirmation", table, "sweep", "inverse_temperature", "start")
+    cells = cell_of_each(label(SWEEPS), table, "sweep", "inverse_temperature", "learning_rate", "start")
+    fresh = cell_of_each(label(CONFIRMATION), table, "sweep", "inverse_temperature", "start")
     own = table["dataset"].map(partial(is_part, of=DATA)).astype(bool)
     return table.assign(cells=np.where(table["confirms"], fresh, cells), own=own)
 
@@ -75,9 +75,8 @@ def chosen(records: Records, kind: str = PLAIN) -> pd.DataFrame:
     rows = rows[kinds.get(kind, rows["start"] == kind)]
     tried = rows[~rows["confirms"]].groupby(GROUP)
     rates = tried["learning_rate"].agg(low="min", high="max")
-    rates["best"] = [
-        best_rate(one.groupby("learning_rate")["validation_accuracy"].agg(list).to_dict()) for _, one in tried
-    ]
+    by_rate = (one.groupby("learning_rate")["validation_accuracy"].agg(list).to_dict() for _, one in tried)
+    rates["best"] = [*map(best_rate, by_rate)]
     rows = rows.merge(rates.reset_index(), on=GROUP)
     rows["interior"] = rows["learning_rate"].between(rows["low"], rows["high"], inclusive="neither")
     is_confirmed = rows.groupby(GROUP)["confirms"].transform("any")
