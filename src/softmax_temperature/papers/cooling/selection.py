@@ -36,6 +36,7 @@ CROSSED = {  # The metrics in the published numbers that say when.
 RUN = ["experiment", "schedule", "arm", "seed"]  # The names of a training.
 SETTING = ["dataset", "network"]  # What is the same in experiments that differ only in their role.
 TASK = [*SETTING, "schedule"]
+TRAINING = label(COOLING_TRAINING)
 
 # Deviation: the paper prints "divergence" and does not say how it is told (section 4.2, Table 2). Here a training has
 # diverged when its loss, a logit, a weight, the norm of its gradients or a temperature is no longer finite, and also
@@ -81,7 +82,7 @@ def trainings(records: Records, *roles: str) -> pd.DataFrame:
     hottest = records.temperatures[early].groupby(RUN)["total"].max().rename("hottest")
     redistributed = rows.join(hottest, on=RUN)["hottest"] > rows["max_temperature"]
     never = (rows["mode"] == PERIODIC) & ~redistributed
-    return rows.assign(**judged, lost=lost, never=never, cells=cell_of_each(label(COOLING_TRAINING), rows, *RUN[:-1]))
+    return rows.assign(**judged, lost=lost, never=never, cells=cell_of_each(TRAINING, rows, *RUN[:-1]))
 
 
 def last_epochs(rows: pd.DataFrame, keys: list[str]) -> pd.DataFrame:

@@ -20,6 +20,7 @@ SLUG = "temperature_check"
 NAMES = ("sweep", "inverse_temperature", "learning_rate", "start", "seed")
 """What names a training (`params.temperature_check.Training`), in every table; learning_rate is the rescaled one."""
 GROUP = ["sweep", "start", "inverse_temperature"]
+TRAINING = label(SWEEPS)
 DATA = ("cifar10", "imagenet", "imagenet64", "imdb")  # Parts of them count as the paper's too.
 NORMS, SAME_START = "norms", "same start"
 
@@ -55,7 +56,7 @@ def trainings(records: Records) -> pd.DataFrame:
         table[name] = table[name].where(~table["diverged"], 1 / table["classes"])
     start = table["start"].astype(str)
     table = table.assign(confirms=start.str.startswith(CONFIRMED), start=start.str.removeprefix(CONFIRMED))
-    cells = cell_of_each(label(SWEEPS), table, "sweep", "inverse_temperature", "learning_rate", "start")
+    cells = cell_of_each(TRAINING, table, "sweep", "inverse_temperature", "learning_rate", "start")
     fresh = cell_of_each(label(CONFIRMATION), table, "sweep", "inverse_temperature", "start")
     own = table["dataset"].map(partial(is_part, of=DATA)).astype(bool)
     return table.assign(cells=np.where(table["confirms"], fresh, cells), own=own)
