@@ -16,10 +16,11 @@ import torch
 from benchmarks.precision import fastest_precision
 from benchmarks.timing import seconds
 from softmax_temperature.losses import make_objective
+from softmax_temperature.networks.registry import build_network
 from softmax_temperature.params.network import Network
 from softmax_temperature.params.recipe import Recipe
 from softmax_temperature.runner.machine import keep_freed_memory
-from softmax_temperature.training import ImageSet, Trainer, build_network
+from softmax_temperature.training import ImageSet, Trainer
 from softmax_temperature.training.cooling import CoolingCallback
 
 MODES = ("last_layer", "distributed", "periodic")

@@ -14,10 +14,11 @@ from benchmarks.__main__ import PROMISES, measured
 from benchmarks.timing import gpu_gibibytes, seconds
 from benchmarks.training import MEAN, NETWORKS, STD, random_images
 from softmax_temperature.losses import make_objective
+from softmax_temperature.networks.registry import build_network
 from softmax_temperature.params.network import Network
 from softmax_temperature.params.recipe import Recipe
 from softmax_temperature.runner.machine import machine, prepare_torch
-from softmax_temperature.training import ImageSet, Trainer, build_network
+from softmax_temperature.training import ImageSet, Trainer
 
 STEPS = 100
 RECIPE = {"epochs": 100, "planned_epochs": 100, "optimizer": "sgd", "lr": 0.01, "momentum": 0.9, "weight_decay": 5e-4}

@@ -18,8 +18,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from benchmarks.timing import seconds
+from softmax_temperature.networks.registry import build_network
 from softmax_temperature.params.network import Network
-from softmax_temperature.training import build_network
 
 CLASSES, RATE = 10, 1e-4
 NETWORKS = {  # Architecture, its arguments, pixels of a side, batch.

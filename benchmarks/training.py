@@ -32,10 +32,11 @@ from torchvision import transforms
 from benchmarks import timing
 from benchmarks.precision import fastest_precision
 from softmax_temperature.losses import make_objective
+from softmax_temperature.networks.registry import build_network
 from softmax_temperature.params.network import Network
 from softmax_temperature.params.recipe import Recipe
 from softmax_temperature.runner.machine import keep_freed_memory
-from softmax_temperature.training import ImageSet, Trainer, build_network
+from softmax_temperature.training import ImageSet, Trainer
 
 MEAN, STD = [0.4914, 0.4822, 0.4465], [0.2023, 0.1994, 0.2010]
 NETWORKS = {

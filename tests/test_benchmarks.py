@@ -13,8 +13,8 @@ import torch
 from benchmarks import gpu_check, precision, side_by_side, temperature_grid, training
 from benchmarks.__main__ import BENCHMARKS, PROMISES, Promise, merged
 from softmax_temperature.cosine_classifier.products import Products, RoundedProducts
+from softmax_temperature.networks.registry import build_network
 from softmax_temperature.params.network import Network
-from softmax_temperature.training import build_network
 from tests.pretended_gpu import pretended_gpu
 
 CPU = torch.device("cpu")

@@ -10,7 +10,7 @@ import pytest
 from PIL import Image
 
 from softmax_temperature.data.prepare import Rules, prepare
-from softmax_temperature.data.prepared import KIND, PreparedData
+from softmax_temperature.data.prepared import PreparedData
 from softmax_temperature.data.splits import RawDataset
 from softmax_temperature.runner.artifacts import new_artifact, open_artifact
 
@@ -69,8 +69,8 @@ def prepare_data(tmp_path: Path) -> Callable[..., PreparedData]:
         none = {"train_limit": None, "test_limit": None, "class_limit": None, "image_size_limit": None}
         rules = Rules(**{**none, "validation_fraction": 0.25, "seed": 0, **limits})
         place = tmp_path / "prepared" / (name or raw.name)
-        with new_artifact(place, kind=KIND, about={}) as output:
+        with new_artifact(place, kind="fetch", about={}) as output:
             prepare(raw, rules, root=tmp_path, output=output, name=name)
-        return PreparedData(open_artifact(place, kind=KIND), root=tmp_path)
+        return PreparedData(open_artifact(place, kind="fetch"), root=tmp_path)
 
     return prepare_and_open

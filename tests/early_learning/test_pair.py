@@ -5,8 +5,7 @@ import torch
 from torch import Tensor, nn
 
 from softmax_temperature.early_learning.pair import CorrelatedPair, correlation_for_norm, frozen_parameters
-from softmax_temperature.networks.layers import Classifier
-from softmax_temperature.training import last_layer_inputs
+from softmax_temperature.networks.layers import Classifier, last_layer_inputs
 
 from .conftest import make_network
 

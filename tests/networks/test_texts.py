@@ -9,9 +9,8 @@ from torch import Tensor
 from torch.nn.utils.rnn import pack_padded_sequence
 
 from softmax_temperature.data.tokens import PADDING
-from softmax_temperature.networks.layers import drawn_from
+from softmax_temperature.networks.layers import drawn_from, last_layer_inputs
 from softmax_temperature.networks.texts import GRU, TextCNN
-from softmax_temperature.training import last_layer_inputs
 
 VOCABULARY, LENGTH = 13, 40
 LENGTHS = (40, 1, 25, 11, 12, 10, 33) + 33 * (17,)

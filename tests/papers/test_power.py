@@ -13,7 +13,7 @@ import pytest
 from softmax_temperature.dataset_statistics import STATISTICS
 from softmax_temperature.papers.classifier_temperature import claims as classifier
 from softmax_temperature.papers.focal import claims as focal
-from softmax_temperature.papers.focal.records import Records
+from softmax_temperature.papers.focal.records import Records, early_stopping
 from softmax_temperature.papers.shared.claims import HOLDS, Claim, Criterion, above, judge_all
 from softmax_temperature.papers.shared.records import table_names
 from softmax_temperature.papers.shared.results import best_evidence
@@ -284,7 +284,8 @@ def noisy_curves(generator: np.random.Generator) -> Records:
         name: pd.DataFrame(columns=["task", "arm", "seed", "scaling", "evaluated", "expected_calibration_error"])
         for name in table_names(Records)
     }
-    tables |= {"tasks": pd.DataFrame([about]), "history": pd.DataFrame(history)}
+    curves = pd.DataFrame(history)
+    tables |= {"tasks": pd.DataFrame([about]), "history": curves, "early_stopping": early_stopping(curves)}
     return Records(**tables | {"trainings": pd.DataFrame([{**run, "diverged": False} for run in runs])})
 
 

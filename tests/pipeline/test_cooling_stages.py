@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from softmax_temperature.cooling import Cooling
+from softmax_temperature.networks.registry import build_network
 from softmax_temperature.papers.cooling import collect
 from softmax_temperature.papers.cooling.collect import segmentation_pixels, segmentation_table
 from softmax_temperature.papers.cooling.records import read_records
@@ -19,7 +20,6 @@ from softmax_temperature.params.cooling import Segmentation
 from softmax_temperature.runner.artifacts import open_artifact
 from softmax_temperature.stages.cooling import train_cooling, train_segmentation
 from softmax_temperature.stages.fetch import fetch
-from softmax_temperature.training import build_network
 from softmax_temperature.training.prepared_sets import image_set
 from tests.pipeline.whole_runs import (
     WholePaper,

@@ -14,6 +14,7 @@ from tokenizers import Tokenizer
 from softmax_temperature.data.splits import limited
 from softmax_temperature.data.translation import read_translation
 from softmax_temperature.metrics import expected_calibration_error
+from softmax_temperature.networks.registry import build_network
 from softmax_temperature.papers.focal import collect
 from softmax_temperature.papers.focal.collect import translation_tables
 from softmax_temperature.papers.focal.records import COLUMNS, read_records
@@ -26,7 +27,6 @@ from softmax_temperature.stages.fetch import fetch
 from softmax_temperature.stages.focal import train_focal
 from softmax_temperature.stages.focal_appendices import train_translation
 from softmax_temperature.stages.focal_evaluation import evaluate_focal
-from softmax_temperature.training import build_network
 from softmax_temperature.training.prepared_sets import image_set
 from softmax_temperature.training.translation.network import make_network, translate
 from softmax_temperature.training.translation.scores import bleu

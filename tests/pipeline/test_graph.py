@@ -7,13 +7,14 @@ import pytest
 
 from softmax_temperature.papers.shared.results import PAPERS
 from softmax_temperature.params import Params, read_yaml
-from softmax_temperature.runner.fingerprint import import_closure, source_path
+from softmax_temperature.runner.fingerprint import PACKAGE, import_closure, source_path
 from softmax_temperature.tools.programs import stages_of
 from tests.conftest import ROOT
 
 GRAPH = read_yaml(ROOT / "dvc.yaml")
 STAGES = GRAPH["stages"]
 SOURCE = "src/softmax_temperature"
+RUN_BY = frozenset({"runner", "params"})  # Which change no result.
 
 
 def program(stage: str) -> Path:
@@ -45,6 +46,18 @@ def test_a_stage_names_the_code_that_its_cells_run_their_folder_and_parameters_t
         for part in leaf.split("."):
             assert part in section.model_fields, leaf
             section = section.model_fields[part].annotation
+
+
+@pytest.mark.parametrize("paper", PAPERS)
+def test_what_makes_records_and_notebooks_of_a_paper_is_named(paper: str) -> None:
+    needs = {"collect": ("collect", "tables", "claims"), "notebook": ("figures", "tables")}
+    tools = {"collect": "tools.provenance", "notebook": "tools.notebooks"}
+    for stage, parts in needs.items():
+        deps = [dep.replace("${item.paper}", paper) for dep in STAGES[stage]["deps"]]
+        names = [f"papers.{paper}.{part}" for part in parts] + [tools[stage]]
+        for module in {each for name in names for each in import_closure(f"{PACKAGE}.{name}", excluded=RUN_BY)}:
+            found = source_path(module)
+            assert found.name == "__init__.py" or any(found.is_relative_to(ROOT / dep) for dep in deps), module
 
 
 def test_papers_are_a_matrix() -> None:

@@ -9,6 +9,8 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
+from softmax_temperature.networks.layers import last_layer_inputs
+from softmax_temperature.networks.registry import build_network
 from softmax_temperature.params import read_params
 from softmax_temperature.params.focal import LinearTraining
 from softmax_temperature.params.network import Network
@@ -16,7 +18,6 @@ from softmax_temperature.runner.cells import Job
 from softmax_temperature.stages import focal_appendices, temperature_check
 from softmax_temperature.stages.focal_appendices import TENSORS
 from softmax_temperature.stages.temperature_check import confirm, optimizer_rate, plan_of
-from softmax_temperature.training import build_network, last_layer_inputs
 from tests.conftest import ROOT
 
 

@@ -25,7 +25,8 @@ from softmax_temperature.params.network import Network
 from softmax_temperature.losses import make_objective
 from softmax_temperature.params.recipe import Recipe
 from softmax_temperature.runner.cells import Job
-from softmax_temperature.training import Callback, Trainer, build_network, train
+from softmax_temperature.training import Callback, Trainer, train
+from softmax_temperature.networks.registry import build_network
 from tests.small_trainings import AUGMENTED, RECIPE, images
 
 rank = os.environ.get("RANK", "0")

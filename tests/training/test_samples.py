@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from torch import Tensor
 from torchvision.transforms import v2
 
-from softmax_temperature.training import ImageSet, to_rgb
-from softmax_temperature.training.samples import augment
+from softmax_temperature.training import ImageSet
+from softmax_temperature.training.samples import augment, to_rgb
 from softmax_temperature.training.texts import TokenSet, TreeSet
 
 

@@ -11,8 +11,9 @@ from torch import Tensor, nn
 
 from softmax_temperature.data.tokens import LABEL, NEUTRAL, UNLABELLED, encode_trees, parse_tree
 from softmax_temperature.networks.layers import drawn_from
+from softmax_temperature.networks.registry import count_parameters
 from softmax_temperature.networks.texts import TextCNN
-from softmax_temperature.training import Trainer, count_parameters
+from softmax_temperature.training import Trainer
 from softmax_temperature.training.texts import TokenSet, TreeSet, over_labelled_nodes
 from softmax_temperature.training.word_embeddings import EmbeddingSteps, embedding_of, freeze_embedding, set_embedding
 

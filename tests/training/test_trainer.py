@@ -17,7 +17,8 @@ from softmax_temperature.losses import make_objective
 from softmax_temperature.params.recipe import Schedule
 from softmax_temperature.runner.artifacts import canonical_json
 from softmax_temperature.runner.cells import Job
-from softmax_temperature.training import Callback, Diverged, ImageSet, Trainer, Watch, learning_rate_factor, train
+from softmax_temperature.training import Callback, Diverged, ImageSet, Trainer, Watch, train
+from softmax_temperature.training.trainer import learning_rate_factor
 from tests.small_trainings import LOSSES
 
 MakeTrainer = Callable[..., Trainer]

@@ -24,7 +24,6 @@ from softmax_temperature.data.splits import SPLITS, Part, SplitName
 from softmax_temperature.runner.artifacts import Artifact
 from softmax_temperature.runner.errors import InputError
 
-KIND = "fetch"
 CARD = "card.json"
 ROWS = "rows.safetensors"
 

@@ -33,8 +33,10 @@ from softmax_temperature.heuristic.pairs import (
 )
 
 PENALTIES = (1.0, 3.0, 10.0, 30.0, 100.0)  # Of the sum of squared coefficients of standardised statistics.
-# What `score_rules` fits on the other data sets.
-RULES = ("heuristic", "heuristic, backbone left out too", "best constant", "median of the study")
+HEURISTIC, WITHOUT_BACKBONE = "heuristic", "heuristic, backbone left out too"
+CONSTANT, MEDIAN = "best constant", "median of the study"
+SQUARE_ROOT, VALIDATION = "square root of dimension", "search on validation data"
+"""The rules that `score_rules` scores."""
 
 
 class Term(BaseModel):
@@ -115,26 +117,25 @@ def score_rules(pairs: pd.DataFrame, accuracies: pd.DataFrame) -> pd.DataFrame:
     """What following each rule costs on data sets that it was not fitted on; `fit_ridge` is run on each fold.
 
     Rows `rule`, `dataset`, `backbone`, `inverse_temperature`, `lost` (fraction of accuracy below the pair's best). The
-    rules are RULES, the square root of the dimension, and the search on validation data, where `pairs` has a column
-    `inverse_temperature_validation`.
+    rules are fitted on the other data sets (HEURISTIC; WITHOUT_BACKBONE, of several backbones; CONSTANT; MEDIAN), or
+    need no fit: SQUARE_ROOT, and VALIDATION where `pairs` has a column `inverse_temperature_validation`.
     """
     study, backbones = Study.of(pairs, accuracies), pairs["backbone"].to_numpy()
-    values = {name: np.empty(len(pairs)) for name in RULES}
-    heuristic, without_backbone, constant, median = values.values()
+    several = len(np.unique(backbones)) > 1
+    fitted = (HEURISTIC, *[WITHOUT_BACKBONE] * several, CONSTANT, MEDIAN)
+    values = {name: np.empty(len(pairs)) for name in fitted}
     for dataset in np.unique(study.datasets):
         own, others = np.flatnonzero(study.datasets == dataset), np.flatnonzero(study.datasets != dataset)
-        heuristic[own] = predicted(study.fitted(others)[0], study.statistics[own])
-        for row in own:
+        values[HEURISTIC][own] = predicted(study.fitted(others)[0], study.statistics[own])
+        for row in own if several else ():
             rest = others[backbones[others] != backbones[row]]
             if len(rest):
-                without_backbone[row] = predicted(study.fitted(rest)[0], study.statistics[[row]])[0]
-        constant[own] = study.best_constant(others)
-        median[own] = np.median(floats(pairs, "inverse_temperature")[others])
-    if len(np.unique(backbones)) == 1:
-        del values[RULES[1]]
-    values["square root of dimension"] = np.sqrt(floats(pairs, "dim"))  # As in attention.
+                values[WITHOUT_BACKBONE][row] = predicted(study.fitted(rest)[0], study.statistics[[row]])[0]
+        values[CONSTANT][own] = study.best_constant(others)
+        values[MEDIAN][own] = np.median(floats(pairs, "inverse_temperature")[others])
+    values[SQUARE_ROOT] = np.sqrt(floats(pairs, "dim"))  # As in attention.
     if "inverse_temperature_validation" in pairs:
-        values["search on validation data"] = floats(pairs, "inverse_temperature_validation")
+        values[VALIDATION] = floats(pairs, "inverse_temperature_validation")
     every = np.arange(len(pairs))
     tables = [
         pairs[KEYS].assign(rule=rule, inverse_temperature=chosen, lost=study.lost(every, chosen))

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from softmax_temperature import heuristic as library
 from softmax_temperature.cosine_classifier import TemperatureGrid
+from softmax_temperature.heuristic import ridge
 from softmax_temperature.heuristic.pairs import KEYS, MINIMUM_DATASETS, correlations, floats, is_trained, matrix
 from softmax_temperature.heuristic.ridge import Study
 
@@ -115,14 +116,14 @@ def _rules(table: pd.DataFrame, runs: pd.DataFrame, scores: pd.DataFrame, left_o
     lower_bound = library.lower_bound_from_classes(table["n_classes"])
     chosen = {
         "none (1)": table.assign(inverse_temperature=1.0),
-        "square root of dimension": scored["square root of dimension"],
+        "square root of dimension": scored[ridge.SQUARE_ROOT],
         "lower bound from classes": table.assign(inverse_temperature=lower_bound),
-        "median of other data sets": scored["median of the study"],
-        "chosen on validation": scored["search on validation data"],
+        "median of other data sets": scored[ridge.MEDIAN],
+        "chosen on validation": scored[ridge.VALIDATION],
         **regressions,
-        "ridge of the logarithm (ours)": scored["heuristic"],
-        "the same, backbone left out too": scored.get("heuristic, backbone left out too"),  # Not of one backbone.
-        "best constant": scored["best constant"],
+        "ridge of the logarithm (ours)": scored[ridge.HEURISTIC],
+        "the same, backbone left out too": scored.get(ridge.WITHOUT_BACKBONE),  # None, which pandas drops, of one.
+        "best constant": scored[ridge.CONSTANT],
     }
     rules, study = pd.concat(chosen, names=["rule"]).reset_index("rule").reset_index(drop=True), Study.of(table, runs)
     rows = pd.MultiIndex.from_frame(table[KEYS]).get_indexer(pd.MultiIndex.from_frame(rules[KEYS]))

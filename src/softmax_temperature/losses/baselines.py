@@ -51,7 +51,7 @@ def mmce(logits: Tensor, labels: Tensor, *, kernel_width: float = 0.4, as_releas
     confidences, correct = _top_label(logits, labels, kernel_width)
     residuals = (correct - confidences) / len(confidences)
     square = residuals @ _kernel(confidences, kernel_width) @ residuals
-    # Deviation: the released code returns the square; the definition it cites, and `as_written`, take the root.
+    # Deviation: the released code returns the square; the definition that it cites takes the root, the default here.
     return square if as_released else _safe_root(square)
 
 

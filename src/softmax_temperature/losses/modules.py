@@ -9,9 +9,14 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from softmax_temperature.losses import focal
 from softmax_temperature.losses.baselines import brier_loss, label_smoothing_loss, weighted_mmce
-from softmax_temperature.losses.focal import focal_loss, reduced, sample_dependent_gamma
+from softmax_temperature.losses.focal import (
+    focal_loss,
+    reduced,
+    sample_dependent_gamma,
+    scheduled_gamma,
+    true_class_probs,
+)
 from softmax_temperature.metrics.checks import as_rows, check_gamma, check_positive
 from softmax_temperature.runner.errors import InputError, nearest
 
@@ -97,7 +102,7 @@ class SampleDependentFocalLoss(_ClassifierLoss):
         self.policy = policy
 
     def _losses(self, logits: Tensor, labels: Tensor) -> Tensor:
-        gamma = sample_dependent_gamma(focal.true_class_probs(logits, labels), policy=self.policy)
+        gamma = sample_dependent_gamma(true_class_probs(logits, labels), policy=self.policy)
         return focal_loss(logits, labels, gamma, reduction="none")
 
 
@@ -165,7 +170,7 @@ def _label_smoothing(*, smoothing: float = 0.05) -> Objective:
 def _scheduled_focal(*, gammas: Sequence[float], milestones: Sequence[int]) -> Objective:
     for gamma in gammas:
         check_gamma(gamma)
-    gamma_of = partial(focal.scheduled_gamma, gammas=gammas, milestones=milestones)
+    gamma_of = partial(scheduled_gamma, gammas=gammas, milestones=milestones)
     gamma_of(0)  # Refuses wrong milestones before any training.
     return lambda logits, labels, position: focal_loss(logits, labels, gamma_of(int(position)))
 

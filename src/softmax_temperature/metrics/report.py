@@ -13,8 +13,14 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from softmax_temperature.metrics import calibration
-from softmax_temperature.metrics.calibration import class_gaps, equal_mass_membership, equal_width_bins
+from softmax_temperature.metrics.calibration import (
+    CHUNK,
+    class_gaps,
+    debiased_calibration_error,
+    equal_mass_membership,
+    equal_width_bins,
+    noise_floor,
+)
 from softmax_temperature.metrics.checks import check_count, check_labels, check_logits
 from softmax_temperature.metrics.scores import label_ranks, squared_distances
 
@@ -54,8 +60,8 @@ def calibration_report(
         "bins": bins,
         "bootstrap": bootstrap,
         **estimates,
-        "debiased_calibration_error": calibration.debiased_calibration_error(probs, labels, bins=bins).item(),
-        "noise_floor": calibration.noise_floor(probs, bins=bins, seed=seed).item(),
+        "debiased_calibration_error": debiased_calibration_error(probs, labels, bins=bins).item(),
+        "noise_floor": noise_floor(probs, bins=bins, seed=seed).item(),
         "intervals": _intervals(resampled, estimates, least=0.0),
     }
 
@@ -147,7 +153,7 @@ def resample_weights(samples: int, resamples: int, seed: int, *, rows: int | Non
     """
     # A stream of its own: the noise floor draws from the same seed.
     generator = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(1,)))
-    most = rows or max(1, calibration.CHUNK // samples)
+    most = rows or max(1, CHUNK // samples)
     for start in range(0, resamples, most):
         count = min(most, resamples - start)
         drawn = generator.integers(0, samples, size=(count, samples)) + samples * np.arange(count)[:, None]

@@ -1,6 +1,6 @@
 """Stages train_temperature_check and confirm_temperature_check: sweeps, and fresh seeds at the best rates."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -17,6 +17,7 @@ from softmax_temperature.params.temperature_check import COOLED, PLAIN, Looks, T
 from softmax_temperature.runner.artifacts import Artifact, write_json
 from softmax_temperature.runner.cells import Cell, Job
 from softmax_temperature.stages import CONFIRMATION, LOGITS, PREPARED, SWEEPS, part_of, stage
+from softmax_temperature.stages.choice import best_rate
 from softmax_temperature.training import Samples, Trainer, Watch
 from softmax_temperature.training.cooling import CoolingCallback
 from softmax_temperature.training.pairs import build_start, start_norm
@@ -117,12 +118,6 @@ def train(
         temperatures=cooling.temperatures if cooling else [],
         statistics=_statistics(training.trainer, sample) if described else None,
     )
-
-
-def best_rate(accuracies: Mapping[Any, Sequence[float]]) -> float:
-    """The learning rate with the highest mean validation accuracy over seeds; of equal ones, the lowest."""
-    best: float = max(sorted(accuracies), key=lambda rate: sum(accuracies[rate]) / len(accuracies[rate]))
-    return best
 
 
 def confirm(job: Job, *, rates: dict[str, float], **plan: Any) -> None:

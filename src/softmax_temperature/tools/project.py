@@ -9,6 +9,7 @@ from softmax_temperature.runner.artifacts import MANIFEST, ArtifactError, find_a
 from softmax_temperature.runner.cells import CHECKPOINT, DATA, RESULT, WORK, Cell, fingerprint, work_folder
 from softmax_temperature.runner.checkpoints import Checkpointer
 from softmax_temperature.runner.errors import InputError
+from softmax_temperature.stages import label
 from softmax_temperature.tools.programs import stages_of
 from softmax_temperature.tools.provenance import recorded_minutes
 
@@ -46,7 +47,7 @@ def plan(params: Params) -> list[StagePlan]:
             except InputError as error:
                 plans.append(StagePlan(stage.name, None, note=str(error)))
                 continue
-            output = stage.output.relative_to(DATA).as_posix()
+            output = label(stage.output)
             found = {cell.name: _result(cell, output, params.seed, results) for cell in cells}
             results |= {stage.output / cell: result for cell, result in found.items()}
             to_run = tuple(cell for cell, result in found.items() if result is None)

@@ -1,6 +1,5 @@
 """What results rest on: the records of all cells in `records.json`, machines and minutes in `environment.json`."""
 
-import json
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,7 @@ from softmax_temperature.runner.artifacts import (
     write_text,
 )
 from softmax_temperature.runner.cells import read_timing, work_folder
-from softmax_temperature.stages import PREPARED
+from softmax_temperature.stages import PREPARED, label
 
 
 def provenance(outputs: Sequence[Path]) -> dict[str, Any]:
@@ -58,12 +57,9 @@ def record_run(profile: str, paper: str, params: Path, outputs: Iterable[Path]) 
 
 
 def recorded_minutes(path: Path) -> dict[str, float | None]:
-    """Minutes of all cells of each output below data/, as the last run of the profile recorded them."""
-    found = {}
-    for paper, record in json.loads(path.read_text(encoding="utf-8")).items() if path.is_file() else ():
-        for output, minutes in record["cell_minutes"].items():
-            found[output] = found[f"{paper}/{output}"] = minutes
-    return found
+    """Minutes of all cells of each stage, by its label, as the last run of the profile recorded them."""
+    papers = (read_json(path) or {}).values()
+    return {stage: minutes for paper in papers for stage, minutes in paper["cell_minutes"].items()}
 
 
 def _environment(outputs: Iterable[Path]) -> dict[str, Any]:
@@ -75,7 +71,7 @@ def _environment(outputs: Iterable[Path]) -> dict[str, Any]:
         timings = [read_timing(work_folder(cell["stage"], cell["cell"], cell["fingerprint"])) for cell in cells]
         known = [timing for timing in timings if timing]
         seconds = sum(timing["seconds"] for timing in known)
-        minutes[output.name] = round(seconds / 60, 2) if len(known) == len(timings) else None
+        minutes[label(output)] = round(seconds / 60, 2) if len(known) == len(timings) else None
         for timing in known:
             place = {name: timing[name] for name in ("machine", "versions")}
             machines += [place] if place not in machines else []

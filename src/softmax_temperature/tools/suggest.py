@@ -11,12 +11,12 @@ import torch
 from softmax_temperature.cosine_classifier import TemperatureGrid, train_temperature_grid
 from softmax_temperature.data.seeds import generator_for
 from softmax_temperature.dataset_statistics import describe
-from softmax_temperature.heuristic.ridge import RidgeHeuristic, shipped
+from softmax_temperature.heuristic.pairs import SEARCHED
+from softmax_temperature.heuristic.ridge import CONSTANT, HEURISTIC, SQUARE_ROOT, RidgeHeuristic, shipped
 from softmax_temperature.metrics.checks import check_classes, check_embeddings
 from softmax_temperature.tools.arrays import Arrays, Rows, as_numpy, split_rows, whole_numbers
 
 HELD_OUT = 0.25  # Of every class, to measure accuracy on where there are no test rows.
-GRID = (1.0, *map(float, range(5, 251, 5)))  # Section 4.3.
 SMALLEST_BATCH = 32
 
 
@@ -43,7 +43,7 @@ class Suggestion:
             table["here"] = search["lost"]
             low, high = search["plateau"]
             accuracy = f"{100 * search['best_accuracy']:.1f} ± {100 * search['standard_error']:.1f} %"
-            head = f"{self.inverse_temperature:g}, the best of {len(GRID)} that were searched "
+            head = f"{self.inverse_temperature:g}, the best of {len(SEARCHED)} that were searched "
             head += f"({low:g} to {high:g} do as well): accuracy {accuracy} on {search['test_rows']:,} rows."
         else:
             name = "the heuristic's" if self.rule == "heuristic" else "the best constant of the study"
@@ -82,8 +82,8 @@ def suggest_temperature(
     heuristic = heuristic or shipped()
     statistics = describe(*checked_rows(embeddings, labels), seed=seed)
     estimate = heuristic.predict(statistics)
-    values = {"heuristic": estimate.predicted} if estimate.inside else {}
-    values["best constant"] = heuristic.constant
+    values = {HEURISTIC: estimate.predicted} if estimate.inside else {}
+    values[CONSTANT] = heuristic.constant
     means = {rule: heuristic.lost.get(rule, (math.nan,))[0] for rule in values}
     rule = min(values, key=means.__getitem__)
     return Suggestion(
@@ -92,7 +92,7 @@ def suggest_temperature(
         expected_loss=means[rule],
         inside=estimate.inside,
         outside=estimate.outside,
-        rules={**values, "square root of dimension": math.sqrt(statistics["dim"])},
+        rules={**values, SQUARE_ROOT: math.sqrt(statistics["dim"])},
         lost=heuristic.lost,
         statistics=statistics,
         study=f"{heuristic.n_pairs} pairs of a backbone and one of {len(heuristic.datasets)} data sets",
@@ -136,16 +136,16 @@ def searched(
             raise ValueError("no class has a second row to measure accuracy on")
     batch = max(SMALLEST_BATCH, len(train[1]) // 10)
     settings: dict[str, Any] = {"epochs": epochs, "batch_size": batch, "lr": lr, "seed": seed, "device": device}
-    grid = train_temperature_grid(train, test, [*GRID, *found.rules.values()], **settings)
-    best = TemperatureGrid(GRID, grid.curves[:, : len(GRID)], evaluated=len(test[1]))
+    grid = train_temperature_grid(train, test, [*SEARCHED, *found.rules.values()], **settings)
+    best = TemperatureGrid(SEARCHED, grid.curves[:, : len(SEARCHED)], evaluated=len(test[1]))
     accuracies = grid.accuracy.double().mean(0).tolist()
-    highest = max(accuracies[: len(GRID)])
+    highest = max(accuracies[: len(SEARCHED)])
     search = {
         "plateau": list(best.plateau),
         "best_accuracy": highest,
         "standard_error": math.sqrt(highest * (1 - highest) / len(test[1])),
         "test_rows": len(test[1]),
         "epochs": epochs,
-        "lost": {rule: highest - one for rule, one in zip(found.rules, accuracies[len(GRID) :], strict=True)},
+        "lost": {rule: highest - one for rule, one in zip(found.rules, accuracies[len(SEARCHED) :], strict=True)},
     }
     return replace(found, inverse_temperature=best.best_inverse_temperature, rule="search", search=search)

@@ -4,14 +4,9 @@ Batches are gathered there, images augmented as uint8, without worker processes.
 and the number of the epoch alone, so that an interrupted training resumes with the same bits on a CPU.
 """
 
-from softmax_temperature.networks.layers import last_layer_inputs
-from softmax_temperature.networks.registry import build_network, check_network, count_parameters
-from softmax_temperature.training.samples import ImageSet, Samples, to_rgb
-from softmax_temperature.training.trainer import Callback, Diverged, Trainer, learning_rate_factor, train
+from softmax_temperature.training.samples import ImageSet, Samples
+from softmax_temperature.training.trainer import Callback, Diverged, Trainer, train
 from softmax_temperature.training.watch import BestEpoch, Norms, Watch, scaled_epochs
 
-__all__ = [
-    "BestEpoch", "Callback", "Diverged", "ImageSet", "Norms", "Samples", "Trainer", "Watch", "build_network",
-    "check_network", "count_parameters", "last_layer_inputs", "learning_rate_factor", "scaled_epochs", "to_rgb",
-    "train",
-]  # fmt: skip
+__all__ = ["BestEpoch", "Callback", "Diverged", "ImageSet", "Norms", "Samples", "Trainer", "Watch", "scaled_epochs"]
+__all__ += ["train"]

@@ -21,10 +21,10 @@ MOST_PIXELS = 200_000
 class CoolingCallback(Callback):
     """Cools a network on held-out samples, once per epoch or per so many batches of the training (`period`).
 
-    For a period in batches put `after_batch` into the trainer's. `optimizer_state` is the policy of
-    `rescale_optimizer_state`, and `settings` are those of `Cooling`. A row of `temperatures`: `cooling` and `epoch`
-    (from 1), `applied` (what the logits were divided by), `total` (the product of all so far), and `at_bound` (there
-    was no best temperature, so nothing happened). Raises Diverged if a logit or temperature is not finite.
+    For a period in batches `after_batch` belongs among the trainer's (see `TrainingRun.run`). `optimizer_state` is the
+    policy of `rescale_optimizer_state`, and `settings` are those of `Cooling`. A row of `temperatures`: `cooling` and
+    `epoch` (from 1), `applied` (what the logits were divided by), `total` (the product of all so far), and `at_bound`
+    (there was no best temperature, so nothing happened). Raises Diverged if a logit or temperature is not finite.
     """
 
     kept = ("batches", "temperatures")

@@ -38,7 +38,7 @@ def training_sets(prepared: Artifact, root: str, text: Text | None = None) -> Tr
     """
     data = PreparedData(prepared, root=Path(root))
     if data.form == "images":
-        return TrainingSets({split: image_set(prepared, split, root) for split in SPLITS}, data.classes)
+        return TrainingSets({split: _images(data, split) for split in SPLITS}, data.classes)
     if text is None:
         remedy = "Give the task `text`: {vocabulary, length, keep}."
         raise InputError("holds texts", where=f"data set {data.name}", remedy=remedy)
@@ -47,7 +47,10 @@ def training_sets(prepared: Artifact, root: str, text: Text | None = None) -> Tr
 
 def image_set(prepared: Artifact, split: SplitName, root: str, size: int | None = None) -> ImageSet:
     """One split of a prepared data set as RGB, brought to the side `size`; InputError for images of several sizes."""
-    data = open_prepared(prepared, root=Path(root))
+    return _images(open_prepared(prepared, root=Path(root)), split, size)
+
+
+def _images(data: PreparedData, split: SplitName, size: int | None = None) -> ImageSet:
     if not data.one_size:
         what = "images differ in size, and a network that is trained on them needs one"
         raise InputError(what, where=f"data set {data.name}", remedy="Supply it as NAME.npz, resized.")

@@ -99,7 +99,7 @@ class BestEpoch(Callback):
 
 
 class Norms(Callback):
-    """Norms of logits, weights and gradients (cooling paper, section 3.3); put `after_batch` into the trainer's.
+    """Norms of logits, weights and gradients (cooling paper, section 3.3); `after_batch` belongs among the trainer's.
 
     A row of `history`: `epoch`, and after it `logit_norm` (mean over held-out `inputs`) and `weight_norm` (of all
     parameters together); and `gradient_norm` (likewise, mean over the epoch's batches, as the optimizer used them).

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from softmax_temperature.papers.focal.claims import BASELINES, CLAIMS
-from softmax_temperature.papers.focal.records import Records
+from softmax_temperature.papers.focal.records import Records, early_stopping
 from softmax_temperature.papers.shared.claims import CONTRADICTED, HOLDS, INCONCLUSIVE, NOT_TESTED
 from softmax_temperature.papers.shared.claims import judge_all as judge
 from softmax_temperature.papers.shared.statistics import OverTasks, Task
@@ -49,6 +49,13 @@ def records() -> Records:
     models["temperature"] = models["arm"].map({"CE": 1.2, "LS": 1.0, "FL": 1.0})
     curves = crossed(models.rename(columns={"temperature": "best"}), temperature=[0.8, 1.0, 1.2, 1.4])
     at = curves["temperature"]
+    history = history.assign(
+        nll=0.4 + 0.1 * (epoch - 3).abs(),
+        nll_right=0.5 - (0.05 + jitter) * epoch,
+        nll_wrong=2 + (0.5 + jitter) * epoch,
+        weight_norm=10 + 0.1 * history["rank"] * np.where(epoch <= 3, 1, -1) + jitter,
+        feature_norm=20 - history["rank"].where(history["rank"] >= 5, 0) + jitter,
+    )
     return made_of(
         tasks=tasks,
         trainings=runs,
@@ -59,13 +66,8 @@ def records() -> Records:
             confident_share=confident.to_numpy() + scored["jitter"],
             temperature=np.where(scored["is_ce"], 2.5, 1.0),
         ),
-        history=history.assign(
-            nll=0.4 + 0.1 * (epoch - 3).abs(),
-            nll_right=0.5 - (0.05 + jitter) * epoch,
-            nll_wrong=2 + (0.5 + jitter) * epoch,
-            weight_norm=10 + 0.1 * history["rank"] * np.where(epoch <= 3, 1, -1) + jitter,
-            feature_norm=20 - history["rank"].where(history["rank"] >= 5, 0) + jitter,
-        ),
+        history=history,
+        early_stopping=early_stopping(history),
         gradient_norms=norms.assign(high=10 * norms["low"], count=counts),
         ood=outliers.assign(auroc=0.7 + better + outliers["jitter"]),
         linear_history=linear[linear["place"] == 9].assign(epoch=9),
@@ -141,7 +143,8 @@ def test_early_stopping_never_chooses_an_untrained_network(records: Records) -> 
     # Epoch 1 is the best calibrated of FLSD-53 by far, and 40 points less accurate.
     early = shifted(records, "history", "accuracy", -0.4, epoch=1)
     early = shifted(early, "history", "ece", -1.0, epoch=1, arm="CE")
-    assert judged(early, "early-stopping-does-not-save-ce")["verdict"] == HOLDS
+    stopped = replace(early, early_stopping=early_stopping(early.history))
+    assert judged(stopped, "early-stopping-does-not-save-ce")["verdict"] == HOLDS
 
 
 def test_what_diverged_or_was_not_trained_is_not_judged(records: Records) -> None:

@@ -45,7 +45,7 @@ def results(tmp_path: Path) -> Path:
     (folder / "records.json").write_text(json.dumps(records()))
     (folder.parent / "params.yaml").write_text("profile: toy\nfocal: {seeds: 2}\n")
     machine = {"machine": {"cores": 2, "processor": HOSTILE}, "versions": {"torch": "2.0"}}
-    environment = {"focal": {"machines": [machine], "cell_minutes": {"training": 1.5, "evaluation": None}}}
+    environment = {"focal": {"machines": [machine], "cell_minutes": {"focal/training": 1.5, "focal/evaluation": None}}}
     (folder.parent / "environment.json").write_text(json.dumps(environment))
     return tmp_path / "results"
 

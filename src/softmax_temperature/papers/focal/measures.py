@@ -131,8 +131,8 @@ def weight_norms(records: Records) -> Measurement:
 
 def stopped_early(records: Records) -> Measurement:
     """ECE of FLSD-53 minus that of cross-entropy at the epochs that validation data choose, by each criterion."""
-    rows = _of(records, "history", REFERENCE, PROPOSED)
-    groups = paper.early_stopping(rows).groupby("criterion", sort=False)
+    rows = _of(records, "early_stopping", REFERENCE, PROPOSED)
+    groups = rows.groupby("criterion", sort=False)
     parts = {CRITERIA[str(name)]: paired(some, PROPOSED, REFERENCE, paper.ECE, by=_SEED) for name, some in groups}
     return _measured(records, rows, parts, "ECE", REFERENCE, PROPOSED)
 

@@ -73,7 +73,7 @@ class Records:
     translation_runs: pd.DataFrame
     translation_curves: pd.DataFrame
     translation_history: pd.DataFrame
-    theory_checks: pd.DataFrame  # see `theory.theory_checks`
+    theory_checks: pd.DataFrame  # see `losses.propositions.theory_checks`
 
 
 COLUMNS = {

@@ -1,1 +1,1 @@
-"""What the papers share: claims, tables beside printed numbers, figures and their provenance."""
+"""What the papers share: claims, tables beside printed numbers, figures, and links to the cells behind a number."""

@@ -1,8 +1,7 @@
 """Tables with ours beside the printed numbers: made from the records, long, one row per number; laid out for a reader.
 
-Whatever the paper, a table has, in this order: names of a number, the first of them that of our run; `published`, and
-possibly `published_sd` and `published_diverged`; `ours`, `ours_sd` and how many seeds finished and were lost; possibly
-`never_redistributed`, how far apart the two numbers are, and remarks; `status` and `cells`. Truths have no gaps.
+Its columns: what names a number, our run first; `published`, perhaps with `_sd` and `_diverged`; `ours`, `ours_sd`, how
+many seeds finished and were lost; difference and remarks; `status` and `cells`. Truths have no gaps.
 """
 
 from __future__ import annotations

@@ -5,12 +5,13 @@ from collections import Counter
 from collections.abc import Iterable
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from softmax_temperature.papers.shared.claims import DIRECTIONS_ONLY, HOLDS, VERDICTS, task_count
+from softmax_temperature.params import Paper
 from softmax_temperature.runner.errors import InputError
 
-PAPERS = ("classifier_temperature", "focal", "cooling", "temperature_check")
+PAPERS: tuple[str, ...] = get_args(Paper)
 RESULTS = Path("results")
 PARAMETERS, CLAIMS, ENVIRONMENT = "params.yaml", "claims.json", "environment.json"
 SHOWN = "shown"  # Beside the papers' folders: of each the contents, which the report is made of.

@@ -14,7 +14,7 @@ from softmax_temperature.papers.shared.sources import cell_of_each
 from softmax_temperature.papers.shared.statistics import is_part
 from softmax_temperature.params.temperature_check import CONFIRMED, COOLED, PLAIN
 from softmax_temperature.stages import CONFIRMATION, SWEEPS, label
-from softmax_temperature.stages.temperature_check import best_rate
+from softmax_temperature.stages.choice import best_rate
 
 SLUG = "temperature_check"
 NAMES = ("sweep", "inverse_temperature", "learning_rate", "start", "seed")
