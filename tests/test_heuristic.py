@@ -11,8 +11,9 @@ from sklearn.model_selection import GridSearchCV, LeaveOneGroupOut
 from sklearn.preprocessing import StandardScaler
 
 from softmax_temperature.dataset_statistics import STATISTICS
-from softmax_temperature.heuristic import PENALTIES, Heuristic, fit, leave_one_dataset_out
+from softmax_temperature.heuristic import Heuristic, fit, leave_one_dataset_out
 from softmax_temperature.heuristic.pairs import Regression, correlations, identified, pearson, regress
+from softmax_temperature.heuristic.regression import PENALTIES
 from softmax_temperature.heuristic.ridge import Study
 
 Law = Callable[[pd.DataFrame, np.random.Generator], Any]

@@ -1,4 +1,4 @@
-"""Theorem 3.7 by hand; the table of theory checks holds all statements against autograd (papers/cooling/theory)."""
+"""Theorem 3.7 by hand; the table of theory checks holds all statements against autograd (`theory_checks`)."""
 
 from collections.abc import Callable
 

@@ -69,8 +69,8 @@ def prepare_data(tmp_path: Path) -> Callable[..., PreparedData]:
         none = {"train_limit": None, "test_limit": None, "class_limit": None, "image_size_limit": None}
         rules = Rules(**{**none, "validation_fraction": 0.25, "seed": 0, **limits})
         place = tmp_path / "prepared" / (name or raw.name)
-        with new_artifact(place, kind="fetch", about={}) as output:
+        with new_artifact(place, kind="prepared", about={}) as output:
             prepare(raw, rules, root=tmp_path, output=output, name=name)
-        return PreparedData(open_artifact(place, kind="fetch"), root=tmp_path)
+        return PreparedData(open_artifact(place, kind="prepared"), root=tmp_path)
 
     return prepare_and_open

@@ -34,7 +34,7 @@ class SomeParams:
 def fetched(params: SomeParams) -> PreparedData:
     run_cells(fetch.cells(params), output=fetch.output, compute=COMPUTE, seed=0)  # type: ignore[arg-type]
     name = next(iter(params.datasets))
-    return PreparedData(open_artifact(fetch.output / name, kind="fetch"), root=Path(params.data.root))
+    return PreparedData(open_artifact(fetch.output / name, kind="prepared"), root=Path(params.data.root))
 
 
 def sizes(data: PreparedData) -> list[int]:

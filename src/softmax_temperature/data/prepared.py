@@ -1,6 +1,6 @@
 """Prepared data sets: what every stage after fetch reads.
 
-The artifact of kind "fetch" holds
+An artifact of the stage `fetch` holds
 
     card.json           name, source, licence, classes, splits, rules and limits
     rows.safetensors    {split}.labels and {split}.index

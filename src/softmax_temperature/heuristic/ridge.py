@@ -52,7 +52,7 @@ class Term(BaseModel):
 
 
 @dataclass(frozen=True)
-class Estimate:
+class RidgeEstimate:
     """What the heuristic says of one set of embeddings."""
 
     inverse_temperature: float  # The value to use: the prediction inside the fitted range, the constant outside.
@@ -80,7 +80,7 @@ class RidgeHeuristic(BaseModel):
     # Accuracy that following each rule of `score_rules` cost on left-out data sets: mean, 90th percentile and worst.
     lost: dict[str, tuple[float, float, float]] = {}
 
-    def predict(self, statistics: Mapping[str, float]) -> Estimate:
+    def predict(self, statistics: Mapping[str, float]) -> RidgeEstimate:
         """The inverse temperature for statistics by name; ValueError if one is missing or not finite."""
         total, outside = self.intercept, []
         for (name, term), value in zip(self.terms.items(), finite(statistics, [*self.terms]).tolist(), strict=True):
@@ -88,7 +88,7 @@ class RidgeHeuristic(BaseModel):
                 outside.append(name)
             total += term.coefficient * (min(max(value, term.low), term.high) - term.mean) / term.sd
         predicted = min(max(math.exp(total), SEARCHED_RANGE[0]), SEARCHED_RANGE[1])
-        return Estimate(self.constant if outside else predicted, predicted, tuple(outside))
+        return RidgeEstimate(self.constant if outside else predicted, predicted, tuple(outside))
 
 
 def fit_ridge(pairs: pd.DataFrame, accuracies: pd.DataFrame) -> RidgeHeuristic:

@@ -8,13 +8,12 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from softmax_temperature import heuristic as library
 from softmax_temperature.cosine_classifier import TemperatureGrid
-from softmax_temperature.heuristic import ridge
+from softmax_temperature.heuristic import regression, ridge
 from softmax_temperature.heuristic.pairs import KEYS, MINIMUM_DATASETS, correlations, floats, is_trained, matrix
 from softmax_temperature.heuristic.ridge import Study
 
-LeftOut: TypeAlias = Mapping[tuple[str, str, library.Method], library.LeaveOneOut]
+LeftOut: TypeAlias = Mapping[tuple[str, str, regression.Method], regression.LeaveOneOut]
 """By subset of pairs, row of Table 1, and method."""
 
 
@@ -83,9 +82,9 @@ def _left_out(table: pd.DataFrame, clear: pd.DataFrame, selected: int) -> LeftOu
         if some["dataset"].nunique() >= MINIMUM_DATASETS and len(some) < len(table)
     }
     rows: dict[str, str | int] = {"Best Stat": "best", f"{selected}-Best Stats": selected, "All Stats": "all"}
-    methods: tuple[library.Method, ...] = ("least_squares", "ridge")
+    methods: tuple[regression.Method, ...] = ("least_squares", "ridge")
     return {
-        (subset, row, method): library.leave_one_dataset_out(subsets[subset], statistics=rows[row], method=method)
+        (subset, row, method): regression.leave_one_dataset_out(subsets[subset], statistics=rows[row], method=method)
         for subset, row, method in product(subsets, rows, methods)
     }
 
@@ -99,7 +98,7 @@ def _predictions(table: pd.DataFrame, left_out: pd.DataFrame) -> pd.DataFrame:
 
     As in Table 1, predictions are the regression's own values, which may lie outside the searched range.
     """
-    fitted = library.fit(table, statistics="all")
+    fitted = regression.fit(table, statistics="all")
     values = fitted.regression.predict(matrix(table, fitted.statistics))
     optima = table[[*KEYS, "inverse_temperature", "plateau_low", "plateau_high"]].assign(fitted=values)
     return optima.merge(left_out[[*KEYS, "linear"]].rename(columns={"linear": "left_out"}), on=KEYS)
@@ -113,7 +112,7 @@ def _rules(table: pd.DataFrame, runs: pd.DataFrame, scores: pd.DataFrame, left_o
         for (subset, row, method), one in left_out.items()
         if subset == "all pairs"
     }
-    lower_bound = library.lower_bound_from_classes(table["n_classes"])
+    lower_bound = regression.lower_bound_from_classes(table["n_classes"])
     chosen = {
         "none (1)": table.assign(inverse_temperature=1.0),
         "square root of dimension": scored[ridge.SQUARE_ROOT],

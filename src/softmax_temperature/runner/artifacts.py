@@ -120,7 +120,7 @@ def set_aside(path: Path) -> None:
 def new_artifact(folder: Path, *, kind: str, about: dict[str, Any]) -> Iterator[Path]:
     """Build an artifact that replaces the old one when it is complete.
 
-    `kind` says what made it, in the pipeline the stage; `about` holds JSON values that say from what.
+    `kind` says what made it, in the pipeline the label of its stage; `about` holds JSON values that say from what.
     """
     with atomic_folder(folder) as new:
         yield new

@@ -85,7 +85,6 @@ class Cell:
     plan: Mapping[str, Any]
     inputs: Mapping[str, Path] = field(default_factory=dict)
     gpu_share: float | None = None  # The part of a GPU that it fills, if known: cells side by side fill at most one.
-    kind: str = "cell"  # That of its artifact: the stage's name.
 
     @property
     def parameters(self) -> dict[str, Any]:
@@ -235,7 +234,7 @@ def _run(task: _Task) -> None:
     for left in work.glob(f".*{UNFINISHED}"):  # By killed writers; nobody writes here now.
         shutil.rmtree(left)
     about = cell.reads() | {"stage": task.stage, "cell": cell.name, "fingerprint": task.fingerprint, "seed": task.seed}
-    with new_artifact(work / RESULT, kind=cell.kind, about=about) as output:
+    with new_artifact(work / RESULT, kind=task.stage, about=about) as output:
         distributed.agreed(cell.name)  # The other processes run it too.
         device = task.call(output, work, task.compute.checkpoint_seconds)
     (work / CHECKPOINT).unlink(missing_ok=True)

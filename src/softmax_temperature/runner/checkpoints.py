@@ -29,12 +29,13 @@ class Checkpointer:
 
     def load(self) -> dict[str, Any] | None:
         """The last saved state (of process 0), on the CPU, or None; a file that was damaged since is set aside."""
-        state, content = None, self.path.read_bytes() if self.path.is_file() else b""
-        if hashlib.sha256(content[_DIGEST_BYTES:]).digest() == content[:_DIGEST_BYTES]:
-            state = torch.load(io.BytesIO(content[_DIGEST_BYTES:]), weights_only=True, map_location="cpu")
-        else:
+        if self.path.is_file():
+            content = self.path.read_bytes()
+            if hashlib.sha256(content[_DIGEST_BYTES:]).digest() == content[:_DIGEST_BYTES]:
+                state = torch.load(io.BytesIO(content[_DIGEST_BYTES:]), weights_only=True, map_location="cpu")
+                return dict(agreed(state))
             set_aside(self.path)
-        return agreed(state)
+        return agreed(None)
 
     def save_if_due(self, state: Callable[[], dict[str, Any]]) -> None:
         """Save what `state()` returns, tensors and plain values, when enough time has passed; else do not call it."""

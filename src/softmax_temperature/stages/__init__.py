@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -48,7 +48,7 @@ class Stage:
 
     def result(self, *names: object) -> Artifact:
         """What the cell of this name, or of these parts of it, has published; an ArtifactError if nothing."""
-        return open_artifact(self.output.joinpath(*map(str, names)), kind=self.name)
+        return open_artifact(self.output.joinpath(*map(str, names)), kind=label(self.output))
 
     def results(self, params: Params) -> dict[str, Artifact]:
         """What all declared cells have published, by their names."""
@@ -56,8 +56,7 @@ class Stage:
 
     def cells(self, params: Params) -> list[Cell]:
         """The cells that the parameters declare: none if the stage's paper is not among `papers`."""
-        declared = self.declare(params) if self.paper is None or self.paper in params.papers else ()
-        return [replace(cell, kind=self.name) for cell in declared]
+        return list(self.declare(params)) if self.paper is None or self.paper in params.papers else []
 
 
 def stage(paper: str | None, output: Path) -> Callable[[Callable[[Params], Iterable[Cell]]], Stage]:
