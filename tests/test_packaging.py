@@ -119,9 +119,9 @@ def top_level_imports(path: Path) -> set[str]:
 
 
 ROOMS = (  # Each may import those before it, the package's own __init__ all.
-    *("data.seeds", "runner", "data", "params", "metrics", "early_learning", "scaling", "cosine_classifier"),
-    *("dataset_statistics", "cooling", "losses", "heuristic", "networks", "training", "stages", "papers.shared"),
-    *("papers", "tools"),
+    *("data.seeds", "runner", "params", "metrics", "losses", "scaling", "dataset_statistics", "cosine_classifier"),
+    *("heuristic", "cooling", "early_learning", "data", "networks", "training", "stages", "papers.shared", "papers"),
+    "tools",
 )
 
 

@@ -3,8 +3,8 @@
 classifier_temperature, sections 3.2 and 4.3. `pairs` holds a row per data set and backbone, as a DataFrame or mappings:
 `dataset`, `backbone`, `inverse_temperature` (the best one found; multiplies the logits), the statistics named in
 `dataset_statistics.STATISTICS`, and optionally `plateau_low` and `plateau_high`, the ends of the range that is as good.
-No result depends on the order of the rows. All functions raise ValueError for a missing column, a value that is not a
-finite number, a pair given twice, or fewer data sets than they need (`MINIMUM_DATASETS`, unless said).
+No result depends on the order of the rows. All functions of `pairs` raise ValueError for a missing column, a value that
+is not a finite number, a pair given twice, or fewer data sets than they need (`pairs.MINIMUM_DATASETS`, unless said).
 """
 
 from softmax_temperature.heuristic.regression import (

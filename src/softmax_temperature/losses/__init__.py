@@ -1,4 +1,4 @@
-"""Training losses of the focal paper (section 5, baselines included) and the rescaled cross-entropy of the others.
+"""Training losses: the focal paper's (section 5, with baselines), and classifier_temperature's rescaled cross-entropy.
 
 All take logits of shape (n, classes) and integer labels of shape (n,), work in the dtype and on the device of the
 logits, and return a differentiable mean over the batch, in nats, unless said. Gradients are finite wherever the

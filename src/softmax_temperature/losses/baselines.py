@@ -1,4 +1,4 @@
-"""The cross-entropy at an inverse temperature, and the baselines of the focal paper (section 5)."""
+"""The rescaled cross-entropy (classifier_temperature), and the baselines of the focal paper (section 5)."""
 
 import torch
 import torch.nn.functional as F

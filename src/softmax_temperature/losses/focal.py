@@ -1,4 +1,4 @@
-"""Focal loss, the policies for its gamma (scheduled by epoch, chosen per sample), and the paper's propositions."""
+"""Focal loss, policies for its gamma (scheduled by epoch, chosen per sample), and g and gamma* of Propositions 1, 2."""
 
 import math
 from collections.abc import Sequence

@@ -1,1 +1,1 @@
-"""The papers' networks, and the frozen backbones."""
+"""The papers' networks, the frozen backbones, and the embeddings that these make."""

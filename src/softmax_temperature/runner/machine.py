@@ -1,4 +1,4 @@
-"""The machine and the library versions that a result was made with."""
+"""The machine and library versions behind a result, and torch made ready on it: device, precision, threads, memory."""
 
 import ctypes
 import os

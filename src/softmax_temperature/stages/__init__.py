@@ -1,4 +1,4 @@
-"""Stages: which cells each verb of the pipeline has, and what a cell does."""
+"""Stages: which cells each of them has, and what a cell does."""
 
 from __future__ import annotations
 

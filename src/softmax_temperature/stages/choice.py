@@ -1,4 +1,4 @@
-"""What the stage and the tables of the temperature_check paper choose by one rule."""
+"""What the stage confirm_temperature_check and the tables of its paper choose by one rule: the learning rate."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

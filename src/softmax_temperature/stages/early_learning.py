@@ -7,7 +7,7 @@ from typing import Any
 from softmax_temperature.data.prepared import open_prepared
 from softmax_temperature.data.seeds import generator_for, seed_of
 from softmax_temperature.data.splits import balanced_subset
-from softmax_temperature.early_learning import courses as dynamics
+from softmax_temperature.early_learning import courses
 from softmax_temperature.early_learning.courses import Problem, Start
 from softmax_temperature.early_learning.flows import Settings, SoftmaxCrossEntropy
 from softmax_temperature.early_learning.tangent_kernel import refuse_batch_norm
@@ -50,19 +50,19 @@ def early_learning(params: Params) -> Iterator[Cell]:
 def _curves(job: Job, *, question: Curves, flow: GradientFlow, **given: Any) -> None:
     """Learning from logits of 0, at each inverse temperature and, as inverse temperature null, with the first kernel.
 
-    Writes `record.json`, what is predicted from the start, and `courses.json`, a `dynamics.course` for each.
+    Writes `record.json`, what is predicted from the start, and `courses.json`, a `courses.course` for each.
     """
     problem = _problem(job, flow, **given)
     start = Start(problem, 1.0, 1.0)
     unit = start.scales.unit_time
-    moments = [time * unit for time in dynamics.log_times(question.first, question.last, question.points)]
+    moments = [time * unit for time in courses.log_times(question.first, question.last, question.points)]
     settings = Settings(unit, moments[-1], flow.tolerance, flow.evaluations)
-    linearised, states = dynamics.course(start, settings, moments)
+    linearised, states = courses.course(start, settings, moments)
     found = [{"inverse_temperature": None, **linearised}]
     for done, inverse_temperature in enumerate(question.inverse_temperatures):
         job.progress(done, len(question.inverse_temperatures))
         how: dict[str, Any] = {"kernel_times": moments[:: question.stride], "linearised": states}
-        course, _ = dynamics.course(Start(problem, 1.0, inverse_temperature), settings, moments, **how)
+        course, _ = courses.course(Start(problem, 1.0, inverse_temperature), settings, moments, **how)
         found.append({"inverse_temperature": inverse_temperature, **course})
     write_json(job.output / "courses.json", found)
     write_json(job.output / "record.json", {**start.described(), "drift_rate": start.drift_rate()})
@@ -87,7 +87,7 @@ def _norms(job: Job, *, question: Norms, flow: GradientFlow, **given: Any) -> No
         until = question.horizon * max(scales.unit_time, scales.logit_time)
         settings = Settings(scales.unit_time, until, flow.tolerance, flow.evaluations)
         flows = {"real": start.gradient_flow, "linearised": start.linearised_flow}
-        happened = {name: dynamics.event_times(each, problem.loss, settings) for name, each in flows.items()}
+        happened = {name: courses.event_times(each, problem.loss, settings) for name, each in flows.items()}
         found.append({"wanted_norm": logit_norm, "correlation": correlation, **scales._asdict(), **happened})
     write_json(job.output / "starts.json", found)
     about = Start(problem, 1.0, question.inverse_temperature).described()

@@ -54,8 +54,8 @@ def confirm_temperature_check(params: Params) -> Iterator[Cell]:
         name, at, start, _ = confirmation
         rates = {f"{rate:g}": rate for rate in paper.sweeps[name].rates(at)}
         inputs = {"data": PREPARED / paper.sweeps[name].dataset} | {
-            f"{label}/{other}": train_temperature_check.output / Training(name, at, rate, start, other).cell
-            for label, rate in rates.items()
+            f"{key}/{other}": train_temperature_check.output / Training(name, at, rate, start, other).cell
+            for key, rate in rates.items()
             for other in range(paper.seeds_of(name))
         }
         plan = plan_of(params, *confirmation)
@@ -124,8 +124,8 @@ def confirm(job: Job, *, rates: dict[str, float], **plan: Any) -> None:
     """Train with the rate that the validation accuracies of the other trainings choose."""
     best = best_rate(
         {
-            rate: [_accuracy(one) for name, one in job.inputs.items() if name.startswith(f"{label}/")]
-            for label, rate in rates.items()
+            rate: [_accuracy(one) for name, one in job.inputs.items() if name.startswith(f"{key}/")]
+            for key, rate in rates.items()
         }
     )
     write_json(job.output / CHOICE, {"learning_rate": best})

@@ -1,1 +1,1 @@
-"""The command line, and what stands behind each of its commands."""
+"""The command line with what its commands do, and what the programs in `pipeline/` and `make data` call."""

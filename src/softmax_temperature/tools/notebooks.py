@@ -1,4 +1,4 @@
-"""Executing a paper's notebook with papermill, so that the result is complete, and the same from run to run."""
+"""Executing a paper's notebook with papermill, the same from run to run, and listing what its folder holds."""
 
 import os
 import tempfile

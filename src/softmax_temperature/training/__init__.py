@@ -1,7 +1,7 @@
-"""Training of classifiers on images or texts that fit on the device: one plain loop for all papers.
+"""Training of the studies' networks on images, pixels, texts, trees or sentences: one plain loop for all papers.
 
-Batches are gathered there, images augmented as uint8, without worker processes. Everything random depends on the seed
-and the number of the epoch alone, so that an interrupted training resumes with the same bits on a CPU.
+Images are gathered on the device and augmented as uint8, without worker processes. Everything random depends on the
+seed and the number of the epoch alone, so that an interrupted training resumes with the same bits on a CPU.
 """
 
 from softmax_temperature.training.samples import ImageSet, Samples

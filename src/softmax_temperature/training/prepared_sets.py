@@ -1,4 +1,4 @@
-"""Prepared data as networks are trained on them: images of one size, texts by their vocabulary, or whole trees."""
+"""Data sets as networks are trained on them: images of one size, texts by vocabulary, whole trees, labelled pixels."""
 
 from collections.abc import Mapping
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""From the cells of stage focal-linear to tables: what was trained is what is tabulated and drawn."""
+"""From the cells of stage focal_linear to tables: what was trained is what is tabulated and drawn."""
 
 from contextlib import chdir
 from pathlib import Path

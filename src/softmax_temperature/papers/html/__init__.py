@@ -1,4 +1,4 @@
-"""The report: self-contained HTML pages made from what results/ holds, and from nothing else.
+"""The report: self-contained HTML pages made from what results/ holds and the README's picture.
 
 `results/index.html` has the picture and the best evidence for every claim; `results/<profile>/index.html` the claims of
 a profile, beside it `pages/` each paper's tables and figures and the records that its numbers link to. What
