@@ -10,8 +10,9 @@ import torch
 from softmax_temperature.data.seeds import seed_of
 from softmax_temperature.runner import cells as cells_module
 from softmax_temperature.runner.artifacts import ArtifactError, new_artifact, open_artifact, write_json
-from softmax_temperature.runner.cells import Cell, CellsFailed, Job, alone, fingerprint, read_timing, run_cells
+from softmax_temperature.runner.cells import Cell, CellsFailed, Job, alone, fingerprint, run_cells
 from softmax_temperature.runner.errors import InputError
+from softmax_temperature.tools.provenance import read_timing
 from tests.runner import toy
 from tests.serial import SERIAL
 

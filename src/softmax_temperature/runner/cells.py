@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 from filelock import FileLock, Timeout
@@ -30,7 +29,6 @@ from softmax_temperature.runner.artifacts import (
     digest_of,
     new_artifact,
     open_artifact,
-    read_sealed,
     write_sealed,
 )
 from softmax_temperature.runner.checkpoints import Checkpointer
@@ -140,13 +138,6 @@ def work_folder(stage: str, cell: str, fingerprint: str) -> Path:
     return WORK / stage / cell / fingerprint[:16]
 
 
-def read_timing(work: Path) -> dict[str, Any] | None:
-    """Seconds, machine and versions of the run in a work folder; None if it ran elsewhere or the file is damaged."""
-    with suppress(ArtifactError, FileNotFoundError):
-        return read_sealed(work / TIMING)
-    return None
-
-
 def run_cells(cells: Sequence[Cell], *, output: Path, compute: Compute, seed: int) -> None:
     """Run the cells of a stage that are not done yet, then publish one artifact per cell in `output`, and nothing else.
 
@@ -161,10 +152,8 @@ def run_cells(cells: Sequence[Cell], *, output: Path, compute: Compute, seed: in
         remedy = "Set it to serial: under torchrun all processes train one cell at a time."
         raise InputError(f"is {compute.engine!r} under torchrun", where="compute.engine", remedy=remedy)
     if distributed.is_follower():
-        while (name := distributed.agreed(None)) is not None:
-            with TemporaryDirectory() as kept_by_none:
-                folder = Path(kept_by_none)
-                _Task(stage, cells[names.index(name)], "", seed, compute).call(folder, folder, math.inf)
+        tasks_by_name = {cell.name: _Task(stage, cell, "", seed, compute) for cell in cells}
+        distributed.follow(lambda name, folder: tasks_by_name[name].call(folder, folder, math.inf))
         return
     with alone(WORK / stage):
         tasks = [_Task(stage, cell, fingerprint(cell, seed), seed, compute) for cell in cells]
@@ -174,7 +163,7 @@ def run_cells(cells: Sequence[Cell], *, output: Path, compute: Compute, seed: in
             for task in tasks:
                 open_artifact(task.work / RESULT)  # Not there if a node of a cluster worked in a folder of its own.
                 shutil.copytree(task.work / RESULT, new / task.cell.name, copy_function=_link, dirs_exist_ok=True)
-    distributed.agreed(None)  # Dismisses the other processes; after an error `torchrun` ends them.
+    distributed.agreed(None)  # Dismisses those that follow; after an error `torchrun` ends them.
 
 
 @contextmanager
@@ -235,7 +224,7 @@ def _run(task: _Task) -> None:
         shutil.rmtree(left)
     about = cell.reads() | {"stage": task.stage, "cell": cell.name, "fingerprint": task.fingerprint, "seed": task.seed}
     with new_artifact(work / RESULT, kind=task.stage, about=about) as output:
-        distributed.agreed(cell.name)  # The other processes run it too.
+        distributed.agreed(cell.name)  # Those that follow run it too.
         device = task.call(output, work, task.compute.checkpoint_seconds)
     (work / CHECKPOINT).unlink(missing_ok=True)
     seconds = round(time.monotonic() - started, 3)

@@ -6,8 +6,11 @@ All processes train one cell together (see `training.processes`), one cell after
 """
 
 import os
+from collections.abc import Callable
 from datetime import timedelta
 from functools import cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TypeVar
 
 import torch
@@ -29,6 +32,13 @@ def join_group() -> None:
     if torch.cuda.is_available():
         torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
     distributed.init_process_group("cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo", timeout=_PATIENCE)
+
+
+def follow(run: Callable[[str, Path], object]) -> None:
+    """In another process than 0: run each cell that process 0 names, in a folder that is then thrown away."""
+    while (cell := agreed(None)) is not None:  # None: there is none left.
+        with TemporaryDirectory() as kept_by_none:
+            run(cell, Path(kept_by_none))
 
 
 def agreed(value: Value) -> Value:

@@ -1,6 +1,7 @@
 """What results rest on: the records of all cells in `records.json`, machines and minutes in `environment.json`."""
 
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -8,14 +9,16 @@ from softmax_temperature.data.seeds import seed_of
 from softmax_temperature.papers.shared.results import ENVIRONMENT, PARAMETERS, RESULTS, read_json
 from softmax_temperature.papers.shared.sources import RECORDS
 from softmax_temperature.runner.artifacts import (
+    ArtifactError,
     digest_of,
     digest_of_file,
     find_artifacts,
     open_artifact,
+    read_sealed,
     write_json,
     write_text,
 )
-from softmax_temperature.runner.cells import read_timing, work_folder
+from softmax_temperature.runner.cells import TIMING, work_folder
 from softmax_temperature.stages import PREPARED, label
 
 
@@ -76,3 +79,10 @@ def _environment(outputs: Iterable[Path]) -> dict[str, Any]:
             place = {name: timing[name] for name in ("machine", "versions")}
             machines += [place] if place not in machines else []
     return {"machines": machines, "cell_minutes": minutes}
+
+
+def read_timing(work: Path) -> dict[str, Any] | None:
+    """Seconds, machine and versions of the run in a work folder; None if it ran elsewhere or the file is damaged."""
+    with suppress(ArtifactError, FileNotFoundError):
+        return read_sealed(work / TIMING)
+    return None
