@@ -30,10 +30,8 @@ PLATFORMS = {
     "macos-arm64": {"sys_platform": "darwin", "platform_system": "Darwin", "platform_machine": "arm64"},
 }
 PYTHON = {"os_name": "posix", "implementation_name": "cpython", "platform_python_implementation": "CPython"}
-ADDRESS = re.compile(
-    r"\w+://\S*|--(?:extra-)?index-url|--find-links|--trusted-host|\S+\.(?:org|com|net|io)\b\S*|\S*/simple\b\S*",
-    re.IGNORECASE,
-)
+# A host, a scheme, or an option of pip that names one.
+ADDRESS = re.compile(r"\w+:/{2}\S*|--\S*(?:index|links|host)\S*|\S+[.](?:org|com|net|io)\b\S*", re.IGNORECASE)
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 DEPENDENCIES, EXTRAS = PROJECT["project"]["dependencies"], PROJECT["project"]["optional-dependencies"]
 CONDA: dict[str, Any] = YAML(typ="safe").load((ROOT / "environment.yml").read_text(encoding="utf-8"))
@@ -65,6 +63,15 @@ def version_of(pinned: Requirement) -> Version:
 def test_every_line_of_the_lock_is_a_pin_with_hashes() -> None:
     assert len(LOCK) > 100
     assert all(version_of(pinned) and hashes for pinned, hashes in LOCK)
+    # Nothing else stands there, so that no line can say where to install from.
+    pin, digest, comment = (
+        r"[\w.-]+==\S+( ; .+)? \\",
+        r" +--hash=sha256:[0-9a-f]{64}( \\)?",
+        r" +#( via)?( [\w.() -]+)?",
+    )
+    known = re.compile(f"{pin}|{digest}|{comment}")
+    lines = (ROOT / "requirements.lock").read_text(encoding="utf-8").splitlines()
+    assert [line for line in lines if not known.fullmatch(line)] == []
 
 
 @pytest.mark.parametrize("python", PYTHONS)

@@ -36,6 +36,13 @@ def test_auroc_is_the_share_of_all_ranked_right_and_out_of_distribution_the_posi
     assert metrics.out_of_distribution_auroc(flat, flat, score=score).item() == 0.5
 
 
+def test_the_curve_encloses_the_area() -> None:
+    false, true = metrics.out_of_distribution_curve(*sets(), points=1000).T
+    assert (false[[0, -1]].tolist(), true[-1].item()) == ([0, 1], 1)
+    area = metrics.out_of_distribution_auroc(*sets()).item()
+    assert torch.trapezoid(true, false).item() == pytest.approx(area, abs=1e-3)
+
+
 @pytest.mark.parametrize("score", SCORES)
 def test_samples_that_float32_calls_certain_are_still_told_apart(score: str) -> None:
     # In float32 every probability here is 1 and in float64 all but a few are: an area of 0.5 or nearly.

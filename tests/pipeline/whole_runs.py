@@ -100,7 +100,7 @@ def digests(folder: Path, *parts: str) -> dict[str, str]:
         if path.is_file()
         and path.parent.name != "figures"
         and path.suffix != ".ipynb"
-        and not path.is_relative_to(folder / "data/work")
+        and not path.is_relative_to(folder / "data/cells")
     }
 
 

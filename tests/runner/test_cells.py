@@ -81,7 +81,7 @@ def test_a_failed_cell_stops_no_other_and_alone_runs_again() -> None:
         assert log() == [1, 5]
         assert not OUTPUT.exists()
     assert list(caught.value.failures) == ["n-3", "n-4"]
-    assert "ZeroDivisionError: three (trace: data/work/squares/n-3/" in caught.value.failures["n-3"]
+    assert "ZeroDivisionError: three (trace: data/cells/squares/n-3/" in caught.value.failures["n-3"]
     assert caught.value.failures["n-4"].endswith("wrong number. Take another.")
 
 

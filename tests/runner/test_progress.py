@@ -20,4 +20,4 @@ def test_steps_are_said_at_most_every_so_many_seconds(capsys: pytest.CaptureFixt
     said = capsys.readouterr().err.splitlines()
     assert said[0] == "counts: 1 of 1 cells to run"
     assert [line.rpartition(": ")[2] for line in said[1:]] == [f"{n}/{toy.STEPS}" for n in range(1, 21)] + ["1/1 cells"]
-    assert Path(said[1].rpartition(": ")[0]) == Path("data/work/counts/n-1")
+    assert Path(said[1].rpartition(": ")[0]) == Path("data/cells/counts/n-1")

@@ -104,5 +104,5 @@ def test_data_sets_that_are_missing_or_wrong_do_not_stop_the_others(root: Path) 
     assert set(caught.value.failures) == {"mnist", "folders", "empty"}
     assert "folders: holds train. Make train and test" in caught.value.failures["folders"]
     assert not fetch.output.exists()
-    done = Path("data/work/prepared").glob("*/*/result/card.json")
+    done = Path("data/cells/prepared").glob("*/*/result/card.json")
     assert {path.parts[3] for path in done} == {"digits", "birds", "phrases"}

@@ -1,7 +1,7 @@
 """Running cells: the small, named, resumable pieces of work that a stage consists of.
 
-A cell's result is an artifact in `data/work/<stage>/<cell>/<fingerprint>/result`; while that is intact, the cell is not
-run again. When every cell of a stage is done, the stage's output folder becomes links to exactly these results.
+A cell's result is an artifact in `data/cells/<stage>/<cell>/<fingerprint>/result`; while that is intact, the cell is
+not run again. When every cell of a stage is done, the stage's output folder becomes links to exactly these results.
 """
 
 import math
@@ -40,7 +40,7 @@ from softmax_temperature.runner.progress import Progress, say
 from softmax_temperature.runner.section import Compute
 
 DATA = Path("data")
-WORK = DATA / "work"
+WORK = DATA / "cells"
 TIMING, RESULT, CHECKPOINT = "timing.json", "result", "checkpoint.pt"
 _OUT_OF_MEMORY = ("out of memory", "DefaultCPUAllocator", "CUBLAS_STATUS_ALLOC_FAILED", "CUDNN_STATUS_ALLOC_FAILED")
 
