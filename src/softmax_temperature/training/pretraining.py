@@ -24,7 +24,7 @@ class PreprocessedImages(Samples):
 
 
 class WholeNetwork(nn.Module):
-    """A network whose last layer nobody asks for: what the training loop calls `classifier` passes its logits on."""
+    """A network in the form that the training loop expects: its `classifier` is an identity behind the logits."""
 
     def __init__(self, network: nn.Module) -> None:
         super().__init__()

@@ -1,7 +1,7 @@
 """Tables with ours beside the printed numbers: made from the records, long, one row per number; laid out for a reader.
 
-Its columns: what names a number, our run first; `published`, perhaps with `_sd` and `_diverged`; `ours`, `ours_sd`, how
-many seeds finished and were lost; difference and remarks; `status` and `cells`. Truths have no gaps.
+Columns, in order: what identifies a number, our run first; `published`, and possibly its `_sd` and `_diverged`; `ours`,
+`ours_sd` and counts of seeds; the difference and remarks; `status` and `cells`. Booleans are never missing.
 """
 
 from __future__ import annotations
